@@ -1,6 +1,6 @@
 """Constant folding: values of literals and simple expressions, and the files that calls name by them.
 
-Sizes are bounded, and nothing of the program is executed. The caller decides what a name stands for. What
+Sizes are bounded, and no part of the program is executed. The caller decides what a name stands for. What
 cannot be read raises `Unknown`, and a file name that is computed is empty: this module never guesses.
 `effects` decides whether a call reads a file at all, and whether the file is there.
 

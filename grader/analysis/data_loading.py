@@ -23,7 +23,7 @@ MOST_CALLS = 60  # that are searched for transforms or batch sizes
 
 
 @dataclass(frozen=True)
-class Found:
+class DataArgument:
     """An expression that the student gives to a data set or a loader.
 
     Attributes:
@@ -71,9 +71,9 @@ class DataUse:
                 for call in _shallow_calls(statement):
                     yield unit, function, statement, call
 
-    def batch_size(self) -> Found | None:
+    def batch_size(self) -> DataArgument | None:
         """The batch size of the training loader."""
-        best: tuple[int, Found] | None = None
+        best: tuple[int, DataArgument] | None = None
         for unit, function, statement, call in self._calls_of("DataLoader"):
             size = _argument(call, "batch_size", 1)
             if size is None:
@@ -82,12 +82,12 @@ class DataUse:
             score = {"train": 2, None: 1, "test": 0}[loader_side]
             if best is None or score > best[0]:
                 flow = self._flows.before(statement, function)
-                best = (score, Found(size, flow, loader_side, unit))
+                best = (score, DataArgument(size, flow, loader_side, unit))
         return best[1] if best is not None else None
 
-    def collate(self) -> Found | None:
+    def collate(self) -> DataArgument | None:
         """The training loader's `collate_fn`, if no other loader has one: it may augment the images."""
-        collate: Found | None = None
+        collate: DataArgument | None = None
         for unit, function, statement, call in self._calls_of("DataLoader"):
             batch_maker = _argument(call, "collate_fn", 6)
             if batch_maker is None or _is_none(batch_maker):
@@ -95,10 +95,10 @@ class DataUse:
             loader_side = self._loader_side(statement, call)
             if loader_side != "train" or collate is not None:
                 return None
-            collate = Found(batch_maker, self._flows.before(statement, function), loader_side, unit)
+            collate = DataArgument(batch_maker, self._flows.before(statement, function), loader_side, unit)
         return collate
 
-    def transforms(self) -> tuple[Found | None, Found | None]:
+    def transforms(self) -> tuple[DataArgument | None, DataArgument | None]:
         """The transforms of the training and the test images; if only one is known, it counts for both."""
         transforms = [*self._given_to_datasets(), *self._by_name()]
         train = next((transform for transform in transforms if transform.side == "train"), None)
@@ -106,7 +106,7 @@ class DataUse:
         either = next((transform for transform in transforms if transform.side is None), None)
         return train or either or test, test or either or train
 
-    def _given_to_datasets(self) -> Iterator[Found]:
+    def _given_to_datasets(self) -> Iterator[DataArgument]:
         """Transforms given to data sets, in the order of the source."""
         yield from self._given_to_loaders()
         calls_left = MOST_CALLS
@@ -118,7 +118,7 @@ class DataUse:
             if not unit.is_definition:
                 yield from self._set_later(unit)
 
-    def _given_to_loaders(self) -> Iterator[Found]:
+    def _given_to_loaders(self) -> Iterator[DataArgument]:
         """Transforms given to the call that makes a loader's data: `DataLoader(pictures.part(augmented))`."""
         for unit, function, statement, call in self._calls_of("DataLoader"):
             flow, loader_side = self._flows.before(statement, function), self._loader_side(statement, call)
@@ -128,7 +128,7 @@ class DataUse:
                 continue
             for value in (*maker.args, *(keyword.value for keyword in maker.keywords)):
                 if self._is_transform(value, flow, CALL_DEPTH):
-                    yield Found(value, flow, loader_side, unit)
+                    yield DataArgument(value, flow, loader_side, unit)
 
     def _candidates(self, function: str | None, statement: ast.stmt, call: ast.Call) -> list[ast.expr]:
         """The arguments of a call that are transforms: by keyword, or given to a data set in another way."""
@@ -144,14 +144,14 @@ class DataUse:
         """The first calls of something of this name."""
         return [entry for entry in self._calls if _called_name(entry[3]) == name][:MOST_CALLS]
 
-    def _set_later(self, unit: Unit) -> Iterator[Found]:
+    def _set_later(self, unit: Unit) -> Iterator[DataArgument]:
         """Transforms that are assigned: `test_set.dataset.transform = test_transform`."""
         for statement in statements_within(unit.node):
             pair = assigned(statement)
             for target in pair[0] if pair else ():
                 if isinstance(target, ast.Attribute) and target.attr == "transform" and pair:
                     flow = self._flows.before(statement, None)
-                    yield Found(pair[1], flow, side(ast.unparse(target)), unit)
+                    yield DataArgument(pair[1], flow, side(ast.unparse(target)), unit)
 
     def _followed(
         self,
@@ -161,7 +161,7 @@ class DataUse:
         call: ast.Call,
         value: ast.expr,
         depth: int,
-    ) -> Iterator[Found]:
+    ) -> Iterator[DataArgument]:
         """A transform, or the arguments that calls of the function give for it if it is a parameter."""
         dataset_side = self._dataset_side(statement, call)
         if function is not None and isinstance(value, ast.Name) and depth > 0:
@@ -174,7 +174,7 @@ class DataUse:
                     if argument is not None and not _is_none(argument):
                         yield from self._followed(outer, caller, place, outer_call, argument, depth - 1)
                 return
-        yield Found(
+        yield DataArgument(
             value, self._flows.before(statement, function), dataset_side or side(ast.unparse(value)), unit
         )
 
@@ -200,13 +200,13 @@ class DataUse:
                 return _called_name(call) == "partial" and name in self._makers
         return False
 
-    def _by_name(self) -> Iterator[Found]:
-        """Variables that hold transforms, where no data set says what it uses."""
+    def _by_name(self) -> Iterator[DataArgument]:
+        """Variables that hold transforms, for the case that no data set says what it uses."""
         end = self._flows.before(None, None)
         for name, value, step in end.values:
             if isinstance(value, ast.Call) and _called_name(value) == "Compose":
                 variable = ast.copy_location(ast.Name(name, ast.Load()), value)
-                yield Found(variable, end, side(name), step)
+                yield DataArgument(variable, end, side(name), step)
 
     def _dataset_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
         """Which images a data set holds: by its variable, its path, or the loader that uses it."""

@@ -271,7 +271,7 @@ class Effects:
         self._spread(callers)
 
     def _handles_of(self, units: Iterable[Unit]) -> dict[str, str]:
-        """Names that always stand for provided files, with the file that each is opened from."""
+        """Names that only ever stand for provided files, with the file that each is opened from."""
         files_by_name: dict[str, set[str]] = defaultdict(set)
         for unit in units:
             for name, file in handles_in(unit.node, self._strings).items():

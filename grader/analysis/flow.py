@@ -347,10 +347,10 @@ class Lifting:
 class _Search:
     """The search for what one expression depends on."""
 
-    def __init__(self, lifting: Lifting, flow: Flow, kept: Collection[int]) -> None:
+    def __init__(self, lifting: Lifting, flow: Flow, loaded_nodes: Collection[int]) -> None:
         self._lifting = lifting
         self._flow = flow
-        self._kept = kept
+        self._loaded_nodes = loaded_nodes
         self._phases: dict[str, Phase | None] = {}
         self._looked_at: dict[int, Phase | None] = {}
         self.taken: dict[int, Phase] = {}
@@ -369,7 +369,7 @@ class _Search:
     def _phase_of_bindings(self, name: str) -> Phase | None:
         """The phase of a name that is not late, from everything that binds or changes it."""
         binders = self._flow.bound.get(name, [])
-        loaded = [index for index in binders if self._is_kept(index)]
+        loaded = [index for index in binders if self._is_loaded(index)]
         changers = [
             index for index in self._flow.changed.get(name, []) if self._take(index, False) is not None
         ]
@@ -381,11 +381,11 @@ class _Search:
         changes = [phase for index in changers if (phase := self._take(index, anew)) is not None]
         return max([*phases, *changes], default=Phase.START)
 
-    def _is_kept(self, index: int) -> bool:
-        return id(self._flow.steps[index].node) in self._kept
+    def _is_loaded(self, index: int) -> bool:
+        return id(self._flow.steps[index].node) in self._loaded_nodes
 
     def _take(self, index: int, anew: bool) -> Phase | None:
-        """Take in a step with all that it needs; None where it cannot be executed.
+        """Take in a step with all that it needs, and return its phase; None if it cannot be executed.
 
         Args:
             index: The step's index.
@@ -397,7 +397,7 @@ class _Search:
                 self.taken[index] = phase_before
             return phase_before
         step = self._flow.steps[index]
-        if step.is_import and self._is_kept(index):
+        if step.is_import and self._is_loaded(index):
             return Phase.START
         if self._lifting.is_out(step) or len(self.taken) > AT_ONCE:
             return None
@@ -409,7 +409,7 @@ class _Search:
                 return None
             phase = max(phase, needed)
         self._looked_at[index] = phase
-        if anew or phase > Phase.START or not self._is_kept(index):
+        if anew or phase > Phase.START or not self._is_loaded(index):
             self.taken[index] = phase
         for name in sorted(step.lazy):
             self.phase(name)

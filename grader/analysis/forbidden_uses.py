@@ -60,7 +60,7 @@ class _Use:
 
 @lru_cache(maxsize=4096)
 def equivalents(dotted: str) -> tuple[str, ...]:
-    """A dotted name and the other homes of the same thing in torch and torchvision.
+    """A dotted name and the other homes of the same object in torch and torchvision.
 
     `torch.nn.modules.activation.MultiheadAttention` is `torch.nn.MultiheadAttention`;
     `torchvision.models.vit_b_16` lives in `torchvision.models.vision_transformer`.
@@ -70,7 +70,7 @@ def equivalents(dotted: str) -> tuple[str, ...]:
 
 
 def _homes_in_torch(dotted: str) -> Iterable[str]:
-    """The homes of a thing in torch and torchvision."""
+    """The homes of an object in torch and torchvision."""
     yield dotted
     parts = dotted.split(".")
     if parts[:3] == ["torch", "nn", "modules"] and len(parts) > 3:
@@ -247,8 +247,8 @@ def run_time_uses(
 ) -> tuple[ForbiddenUse, ...]:
     """Forbidden parts that were used at run time although they are not shown.
 
-    A use is left out in two cases: the same part is shown, reached and has the same consequence, or the code
-    of another part used it and that part already costs these points.
+    A use is left out in two cases. The same part is shown, reached and has the same consequence. Or the code
+    of another part used it, and that part already costs these points.
 
     Args:
         shown: The uses that are known, from the source or an earlier stage.

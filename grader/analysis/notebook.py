@@ -1,8 +1,8 @@
 """Notebooks: the code cells of a file of any format, and a kernel's history written as such a file.
 
 This module decides what a cell is called (`In [4], cell 9`), what it printed, and the order of executed
-cells: each stands where it was executed first, unless it needs names that later cells bind. Damaged files
-get one sentence. `source` decides which cells are Python, `view` what people see of outputs, and
+cells. A cell's place is where it was executed first, unless it needs names that later cells bind. Damaged
+files get one sentence. `source` decides which cells are Python, `view` what people see of outputs, and
 `grader.jupyter.check_service` which checks run.
 
 Tests: tests/analysis/test_executed_cells.py, tests/analysis/test_source_reading.py,

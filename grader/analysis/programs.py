@@ -1,9 +1,9 @@
 """The program of a submission: what is executed, left out and pointed out, from all analyses together.
 
-This module decides which name in the source stands for a graded name, a misspelled one included, and which
-class is the model: the stated one, else the last graded class. It computes where the code of training is,
-so that forbidden parts in it have a place. It executes nothing and gives no points: the notes that it
-collects go to people, and `grader.scoring` decides.
+This module decides which name in the source stands for a graded name, even if it is misspelled. It also
+decides which class is the model: the stated one, else the last graded class. It computes where the code of
+training is, so that forbidden parts in it have a place. It executes nothing and gives no points: the notes
+that it collects go to people, and `grader.scoring` decides.
 
 Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_prying.py,
 tests/analysis/test_recipe.py
@@ -21,7 +21,7 @@ from grader.analysis.flow import Flows
 from grader.analysis.forbidden_uses import forbidden_uses, suspicions
 from grader.analysis.randomness import state_reads
 from grader.analysis.roles import RoleReader, bindings, roles
-from grader.analysis.script.training_script import Known, ScriptReader
+from grader.analysis.script.training_script import ScriptInputs, ScriptReader
 from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
 from grader.analysis.source import TOO_DEEP, Source, source
 from grader.analysis.stated_values import claim_in_outputs, epochs_in_outputs, tuned
@@ -267,7 +267,7 @@ def _analyzed(submitted: Source, rules: ProgramRules) -> Program:
         statements=loaded,
     )
     reading_of_script = ScriptReader(
-        Known(
+        ScriptInputs(
             units=all_units,
             aliases=aliases,
             effects=effects,

@@ -1,9 +1,9 @@
 """Reads of a seed or of a generator's state: such code could behave differently in the next training.
 
-Reads are recognized by the names of attributes and functions, also as text. A read that only keeps the
-value (in a checkpoint, to restore it, to print it) is left alone, and so is one that seeds a loader's
-workers as PyTorch documents it. It errs toward pointing out. Each note asks a person to look; no points
-depend on it.
+Reads are recognized by the names of attributes and functions, also as text. Two kinds of reads are left
+alone: those that only keep the value (in a checkpoint, to restore it, to print it), and those that seed a
+loader's workers as PyTorch documents it. It errs toward pointing out. Each note asks a person to look; no
+points depend on it.
 
 Tests: tests/analysis/test_randomness.py
 """
@@ -74,10 +74,10 @@ def training_code(graph: Graph, recipe: Recipe, script: Script) -> TrainingCode:
     names: set[str] = set()
     for text in texts:
         for node in ast.parse(text).body:
-            used = references(node, {})
-            names |= used.names(eager=True) | used.names(eager=False)
+            used_references = references(node, {})
+            names |= used_references.names(eager=True) | used_references.names(eager=False)
     lines = tuple(
-        (one.place.file, one.place.line, one.place.line + one.source.count("\n")) for one in statements
+        (item.place.file, item.place.line, item.place.line + item.source.count("\n")) for item in statements
     )
     return TrainingCode(graph.reach(names, executed=False), lines)
 

@@ -31,8 +31,8 @@ class Reference:
     """A use of a global name and of what is reached through it.
 
     Attributes:
-        path: `("nn", "Linear")`: a global name and attributes; the first part is empty where the value is
-            not known (`something().mkdir`).
+        path: `("nn", "Linear")`: a global name and attributes; the first part is empty if the value is not
+            known (`something().mkdir`).
         absolute: The path begins with a package, not with a name: `importlib.import_module("timm")`.
         line: 1-based, within the statement's cell.
         eager: The use happens when the statement is executed, not when a function in it is called.
@@ -58,7 +58,7 @@ class Computed:
 
     Attributes:
         function: What resolves it: `getattr`.
-        base: What it is looked up in, as `Reference.path`; empty where that is not known.
+        base: What it is looked up in, as `Reference.path`; empty if that is not known.
         absolute, line, eager: As in a Reference.
     """
 
@@ -71,7 +71,7 @@ class Computed:
 
 @dataclass(frozen=True)
 class Imported:
-    """A name bound by an import at top level: `name` is the dotted thing `target`.
+    """A name bound by an import at top level: `name` stands for the dotted `target`.
 
     The name is `*` for everything in the target, and empty for what is only loaded: `import a.b` binds `a`.
     """
@@ -153,16 +153,16 @@ class _Scope:
     """A function, class or comprehension that is being visited.
 
     Attributes:
-        own: The first parameter of a method: `self`.
+        self_name: The first parameter of a method: `self`.
         forwarded: The name that a method `__getattr__` is asked for.
-        texts: Names that stand for one of a few texts: of a loop over them.
+        texts: Names that stand for one of a few texts: variables of a loop over them.
     """
 
     is_class: bool
     lazy: bool
     names: set[str]
     aliases: dict[str, "_Path"] = field(default_factory=dict)
-    own: str = ""
+    self_name: str = ""
     forwarded: str = ""
     texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -180,7 +180,7 @@ class _Visitor:
         self.used: list[Reference] = []
         self.imported: list[Imported] = []
         self.computed: list[Computed] = []
-        self._texts: dict[str, tuple[str, ...]] = {}  # as of a scope, at top level
+        self._texts: dict[str, tuple[str, ...]] = {}  # as in a scope, for the top level
         self._harmless: set[int] = set()  # the `id` of calls of `globals` that look up a known name, or none
         self._strings = strings
         self._handles = handles
@@ -457,11 +457,11 @@ class _Visitor:
                 self._record_computed(name, None, node)
 
     def _is_own(self, node: ast.expr) -> bool:
-        """Whether an expression is the object whose method it stands in."""
+        """Whether an expression is the object itself in one of its methods: `self`."""
         if not isinstance(node, ast.Name):
             return False
         scope = self._scope_of(node.id)
-        return scope is not None and scope.own == node.id
+        return scope is not None and scope.self_name == node.id
 
     def _forwards(self, node: ast.expr) -> bool:
         """Whether an expression is the name that `__getattr__` was asked for."""
@@ -487,7 +487,7 @@ class _Visitor:
         names = (bound | {arg.arg for arg in parameters}) - declared
         scope = _Scope(False, True, names | _type_parameters(node))
         if self._scopes and self._scopes[-1].is_class and parameters:
-            scope.own = parameters[0].arg
+            scope.self_name = parameters[0].arg
             if node.name == "__getattr__" and len(parameters) == 2:
                 scope.forwarded = parameters[1].arg
         self._inside(scope, node.body)

@@ -225,8 +225,8 @@ class RoleReader:
         """The roles of the names that a statement binds.
 
         What a name is bound to decides. The name itself decides if that is unknown and the statement is not
-        executed, because of its effects or because it needs another role. A thing that is called a loader is
-        always one.
+        executed, because of its effects or because it needs another role. What is called a loader always
+        counts as one.
 
         Args:
             unit: The statement.
@@ -317,7 +317,7 @@ def _is_number(value: ast.expr | None) -> bool:
 def bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
     """(name, value) for every name that a statement binds, also in its blocks.
 
-    The value is None where it is not a single expression.
+    The value is None if it is not a single expression.
     """
     for inner in statements_within(node):
         if isinstance(inner, ast.For | ast.AsyncFor):

@@ -201,9 +201,9 @@ class Source:
     Attributes:
         file: The submitted file's name.
         cells: In order; one for a script.
-        omissions: What is not Python, or not correct Python.
+        omissions: The parts that are not Python, or not correct Python.
         notes: Sentences about how it was read.
-        text: Cell or file -> what the student wrote, also where it could not be parsed.
+        text: Cell or file -> what the student wrote, even if it could not be parsed.
         printed: (cell, what it printed) of a notebook, in order.
         modules: The keys of `text` that are modules of the student's own, as far as they are imported.
     """
@@ -281,7 +281,7 @@ class _Reading:
         self.aside: list[Omission] = []
 
     def cell(self, file: str, text: str, module_names: Iterable[str] = ()) -> Cell | None:
-        """The cell; None where it is not Python."""
+        """The cell; None if it is not Python."""
         try:
             code, set_aside = _python(file, text, module_names)
         except SyntaxError as error:

@@ -114,7 +114,7 @@ def _accuracies(line: str) -> Iterator[_StatedAccuracy]:
 
 
 def _share(number: str, percent: str | None) -> float | None:
-    """A number as a share of one: `83.5 %` and `0.835`; a bare `83.52` is meant as percent."""
+    """A number as a share of one: `83.5 %` and `0.835`; a bare `83.52` counts as percent."""
     value = float(number)
     if percent or (value > 1 and "." in number):
         value /= 100
@@ -156,7 +156,7 @@ class Values:
         self._depth = 0
 
     def shown(self, node: ast.expr) -> str:
-        """The value as `repr` gives it, or the source where the value is not known."""
+        """The value as `repr` gives it, or the source if the value is not known."""
         with contextlib.suppress(Unknown):
             known_value = value(node, self.known)
             return known_value if isinstance(known_value, str) else repr(known_value)
@@ -277,7 +277,7 @@ class _Reader:
         self._home: dict[int, Unit] | None = None
 
     def _place(self, node: ast.expr) -> Place:
-        """Where an expression stands."""
+        """The place of an expression."""
         return self._unit(node).cell.place(node.lineno)
 
     def _unit(self, node: ast.expr) -> Unit:

@@ -13,7 +13,7 @@ import ast
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from grader.analysis.data_loading import DataUse, Found
+from grader.analysis.data_loading import DataArgument, DataUse
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.flow import Flow, Flows, Lifting, Phase
 from grader.analysis.roles import SCHEDULES, RoleReader, unwrapped
@@ -34,7 +34,7 @@ class EpochLoop:
         node: The `for` or `while`.
         function: The top-level function that holds it; None at top level.
         unit: The top-level statement that holds it.
-        rank: 0 where it calls the graded training function, 1 where it trains by itself.
+        rank: 0 if it calls the graded training function, 1 if it trains by itself.
     """
 
     node: ast.For | ast.While
@@ -112,7 +112,7 @@ def _method(call: ast.Call) -> str:
 
 
 def epochs(loop: ast.For | ast.While, bound_to: Callable[[str], ast.expr | None]) -> ast.expr | None:
-    """The expression for how often a loop runs; None where it is not known.
+    """The expression for how often a loop runs; None if it is not known.
 
     Args:
         bound_to: The expression that a name is bound to before the loop (`bar = trange(30)`).
@@ -179,16 +179,16 @@ class Ingredients:
     model: tuple[str, ast.expr, Flow] | None
     optimizer: tuple[str, ast.expr, Flow] | None
     scheduler: tuple[str, ast.expr, Flow] | None
-    batch_size: Found | None
-    collate: Found | None
-    train_transform: Found | None
-    test_transform: Found | None
+    batch_size: DataArgument | None
+    collate: DataArgument | None
+    train_transform: DataArgument | None
+    test_transform: DataArgument | None
     epochs: ast.expr | None
 
 
 @dataclass
 class Reading:
-    """A recipe, what it was made of, and what came up on the way.
+    """A recipe, what it was made from, and what came up on the way.
 
     Attributes:
         roles: Names of data (loaders, data sets, class names) that its expressions use.
@@ -208,7 +208,7 @@ class Sources:
     Attributes:
         flows: The program's flows.
         effects: The program's effects.
-        reader: Tells models, optimizers, schedules.
+        reader: Recognizes models, optimizers and schedules.
         roles: Top-level names that are bound by role.
         trainer: The graded function that trains for an epoch, as it is defined.
         graded: All graded names, as they are defined.
@@ -366,7 +366,7 @@ def reading(sources: Sources, parts: Ingredients) -> Reading:
     return result
 
 
-def _text_of(text: Text, description: str, part: Found | None) -> str | None:
+def _text_of(text: Text, description: str, part: DataArgument | None) -> str | None:
     return text(description, part.node, part.flow, Phase.START) if part is not None else None
 
 

@@ -36,7 +36,7 @@ from grader.domain.errors import SubmissionError
 from grader.domain.submission import CellKind, CodeLine, View, ViewCell, plain_lines, text_of
 
 _LEXER = PythonLexer(stripnl=False, ensurenl=False)
-# what a reader should tell apart; everything else has the color of text
+# kinds that a reader should be able to tell apart; everything else has the color of text
 _KINDS = {
     Token.Keyword: "keyword",
     Token.Operator.Word: "keyword",
@@ -120,7 +120,7 @@ def plain_outputs(cell: dict[str, Any], where: str, budget: Budget) -> list[Outp
         budget: What the earlier cells left; what this one needs is taken from it.
     """
     outputs = cell.get("outputs")
-    listed = [one for one in outputs if isinstance(one, dict)] if isinstance(outputs, list) else []
+    listed = [entry for entry in outputs if isinstance(entry, dict)] if isinstance(outputs, list) else []
     if len(listed) > MOST_OUTPUTS:
         budget.cut(f"{where} has {len(listed)} outputs; the first {MOST_OUTPUTS} are shown.")
     return [plain for output in listed[:MOST_OUTPUTS] for plain in _plain_output(output, where, budget)]
@@ -229,7 +229,7 @@ def _on_white(image: Image.Image) -> Image.Image:
 MOST_CELLS = 1000
 MOST_CODE = 2_000_000  # characters in all
 MOST_TEXT = 400_000  # characters of Markdown in all
-# a separator that no notebook can contain stands between cells: it is drawn at random for each view
+# cells are separated by a text that no notebook can contain: it is drawn at random for each view
 _TEMPLATE = """\
 {%- extends 'basic/index.html.j2' -%}
 {%- block any_cell -%}{{ super() }}{{ resources.separator }}{%- endblock any_cell -%}

@@ -1,6 +1,6 @@
 """Compares all pairs of a class, also with an earlier class: shared code, weights and figures.
 
-It finds how much of one student's own code is in another's, and where, and which pairs have so much in
+It finds how much of one student's own code is in another's, where it is, and which pairs have so much in
 common that people should look. Code is compared by winnowing: from all stretches of a row of tokens, a few
 are chosen, and the same ones wherever a stretch occurs (Schleimer, Wilkerson, Aiken: Winnowing: Local
 Algorithms for Document Fingerprinting, SIGMOD 2003). Two rows that share WINDOW + STRETCH - 1 tokens in a
@@ -59,7 +59,7 @@ ENOUGH = 100  # tokens: the reference's own part has some 1,000, an Attention al
 Line = tuple[str, int]
 """File or cell, and line."""
 
-_Spot = tuple[int, int]  # block, where in its row
+_Spot = tuple[int, int]  # block, position in its row
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class Work:
 
     Attributes:
         before: It is from an earlier class, and is only compared with this one.
-        left_out: Sentences: what of it could not be compared, and why.
+        left_out: Sentences on the parts that could not be compared, and why.
     """
 
     student_id: str

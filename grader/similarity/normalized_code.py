@@ -1,9 +1,9 @@
 """A submission's code as rows of tokens that renaming, reformatting and commenting leave as they are.
 
-What a student may choose is taken out: names, comments, docstrings, annotations, the texts of strings,
-numbers beyond small ones (an axis is structure, a learning rate is a choice), aliases of imports, the
-order of keyword arguments and of the two sides of `+` and `*`. What stays is what the code does:
-`.transpose`, `len`, `torch.nn.functional.softmax` under whatever alias. The module separates the student's
+What a student may choose is taken out: names, comments, docstrings, annotations, the texts of strings and
+aliases of imports. So are numbers beyond small ones (an axis is structure, a learning rate is a choice),
+and the order of keyword arguments and of the two sides of `+` and `*`. What stays is what the code does:
+`.transpose`, `len`, `torch.nn.functional.softmax` under any alias. The module separates the student's
 own units of code from those that were handed out. It compares nothing.
 """
 
@@ -86,7 +86,7 @@ class _Reading:
         self._line = 1
 
     def units(self, cells: Sequence[tuple[str, ast.Module]]) -> Iterator[CodeUnit]:
-        """The units of all cells; the whole top level is one block, whatever is between its statements."""
+        """The units of all cells; the whole top level is one block, even where definitions interrupt it."""
         for file, tree in cells:
             yield from self._units_of(file, tree.body, 0)
 

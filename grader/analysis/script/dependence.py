@@ -215,13 +215,11 @@ class Trained:
     def __init__(
         self, units: Sequence[Unit], effects: Effects, reader: RoleReader, definitions: Definitions
     ) -> None:
-        """Follows the statements in their order.
+        """Follow the statements in their order.
 
         Args:
-            units: Of the top level, or of a function's body.
-            effects: Of the program.
-            reader: Of the program.
-            definitions: Of the program.
+            units: The statements of the top level, or of a function's body.
+            effects, reader, definitions: The program's.
         """
         self._effects = effects
         self._reader = reader
@@ -246,7 +244,7 @@ class Trained:
                 self.models.add(name)
 
     def _unpacked(self, unit: Unit) -> Iterator[tuple[str, ast.expr]]:
-        """(name, what stands for it) where the student's function returns several: `net, opt = make()`."""
+        """(name, its expression) where a student's function returns several values: `net, opt = make()`."""
         for node in statements_within(unit.node):
             pair = assigned(node)
             if pair is None or not isinstance(pair[1], ast.Call) or not isinstance(pair[1].func, ast.Name):
@@ -379,7 +377,7 @@ class Level:
         steps: Callable[[ast.Call], bool],
         drawn: Sequence[tuple[int, frozenset[str]]] = (),
     ) -> None:
-        """Of statements.
+        """Take the statements.
 
         Args:
             given: Names that need nothing.
@@ -421,7 +419,7 @@ class Level:
         """The names whose values a statement may change in place."""
         changed = set(unit.changes)
         if any(_acts(node) for node in statements_within(unit.node)):
-            # what an inner block binds is its own affair; what that was made from is changed all the same
+            # what an inner block binds is its own affair; what that was made from still counts as changed
             used_names = unit.references.names(eager=True) | self._through(unit)
             changed |= self.trained.changed(used_names, self._positions.get(id(unit)))
         for node in statements_within(unit.node):

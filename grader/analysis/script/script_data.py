@@ -60,7 +60,7 @@ def decides(
 
 
 def measures(body: ast.stmt, data: Mapping[str, str]) -> bool:
-    """Whether a function uses data of the test split by itself."""
+    """Whether a function directly uses data of the test split."""
     return _uses(body, (), data, ())
 
 
@@ -152,7 +152,7 @@ def _acts(leaf: ast.stmt, measured: Collection[str] | None) -> bool:
     """Whether a statement does more than print, count and note.
 
     Args:
-        measured: The names of what was measured: noting anything else is a choice. None: noting is no choice.
+        measured: The names of what was measured: noting anything else is a choice. None: noting is never one.
     """
     match leaf:
         case ast.Break() | ast.Return() | ast.Raise() | ast.Continue() | ast.Delete():

@@ -29,7 +29,7 @@ NOTHING_TRAINS = "no statement trains a model of the graded class"
 
 
 @dataclass(frozen=True)
-class Known:
+class ScriptInputs:
     """What a script is read from.
 
     Attributes:
@@ -41,7 +41,7 @@ class Known:
         data: Names of data (loaders, data sets, class names), in functions too -> role.
         top_data: The names of data at top level -> role.
         checkpoint: What the name of the checkpoint's file contains.
-        final: The variable that counts, where the assignment states it.
+        final: The variable that counts, if the assignment states one.
     """
 
     units: tuple[Unit, ...]
@@ -87,21 +87,21 @@ class _Execution:
 class ScriptReader:
     """Reads the training script of one program."""
 
-    def __init__(self, known: Known) -> None:
-        self._known = known
-        self._definitions = Definitions(known.units)
-        self._values = _constants(known.units)
+    def __init__(self, inputs: ScriptInputs) -> None:
+        self._inputs = inputs
+        self._definitions = Definitions(inputs.units)
+        self._values = _constants(inputs.units)
         self._looking_up: set[str] = set()
         self._models = ModelThatCounts(
-            known.aliases, self._definitions, self._constant, known.checkpoint, known.final
+            inputs.aliases, self._definitions, self._constant, inputs.checkpoint, inputs.final
         )
-        self._drawing = frozenset(name for name in known.kinds if self._draws(name))
+        self._drawing = frozenset(name for name in inputs.kinds if self._draws(name))
         self.choice: Choice | None = None
         self.built: Built | None = None
 
     def script(self) -> Script:
-        """The script; without statements but with the reason, where nothing is trained."""
-        top = self._level(self._known.units, None)
+        """The script; if nothing is trained, it has no statements but the reason."""
+        top = self._level(self._inputs.units, None)
         execution = self._execution(top, None, ())
         if execution is None:
             return Script(missing=NOTHING_TRAINS)
@@ -110,10 +110,10 @@ class ScriptReader:
         left_alone = list(self._left_alone(execution))
         executed = [top.units[index] for index in sorted(execution.positions)]
         loops = list(self._epoch_loops(executed))
-        measuring = self._definitions.reaching({*self._known.evaluators, *self._own_evaluators()})
+        measuring = self._definitions.reaching({*self._inputs.evaluators, *self._own_evaluators()})
         substitution = Substitution(
-            self._known.effects,
-            self._known.data,
+            self._inputs.effects,
+            self._inputs.data,
             {id(loop) for loop, _ in loops},
             {id(statement.node) for statement in left_alone},
             self._only_draws,
@@ -128,9 +128,9 @@ class ScriptReader:
             statements=tuple(statement for _, statement in statements),
             final=self._final(execution),
             model=self.choice.model or "",
-            model_class=self._known.model_class or "",
-            trainer=self._known.trainer or "",
-            data=dict(self._known.top_data),
+            model_class=self._inputs.model_class or "",
+            trainer=self._inputs.trainer or "",
+            data=dict(self._inputs.top_data),
             why=self.choice.why,
             left_alone=tuple(
                 Omission(
@@ -153,7 +153,7 @@ class ScriptReader:
         )
 
     def _final(self, execution: _Execution) -> str:
-        """The expression that gives the model after the script; empty where it is what the script saves."""
+        """The expression that gives the model after the script; empty if the script saves it."""
         assert self.choice is not None
         if self.choice.is_saved or execution.inner or self.choice.model is None:
             return ""
@@ -162,8 +162,8 @@ class ScriptReader:
     # --- levels -------------------------------------------------------------------------------------------
 
     def _level(self, units: Sequence[Unit], function: str | None) -> Level:
-        known = self._known
-        free_names = {*known.kinds, *known.data}
+        inputs = self._inputs
+        free_names = {*inputs.kinds, *inputs.data}
         statements: list[Unit] = []
         drawn: list[tuple[int, frozenset[str]]] = []
         for statement in alive(units, _remade, self._constant):
@@ -173,8 +173,8 @@ class ScriptReader:
         return Level(
             statements,
             function,
-            known.effects,
-            known.reader,
+            inputs.effects,
+            inputs.reader,
             self._definitions,
             free_names,
             self.steps,
@@ -193,7 +193,7 @@ class ScriptReader:
         if not isinstance(statement.node, ast.Expr) or not isinstance(statement.node.value, ast.Call):
             return False
         call = statement.node.value
-        return bool(self._known.effects.of_call(call) & (OUTWARD & ~Effect.FILES)) or self._only_draws(call)
+        return bool(self._inputs.effects.of_call(call) & (OUTWARD & ~Effect.FILES)) or self._only_draws(call)
 
     def _execution(
         self, level: Level, needed: frozenset[str] | None, above: tuple[str, ...]
@@ -259,14 +259,14 @@ class ScriptReader:
         if not isinstance(expression, ast.Call) or not isinstance(expression.func, ast.Name):
             return None
         name = expression.func.id
-        if self._definitions.function(name) is None or name in self._known.kinds or name in above:
+        if self._definitions.function(name) is None or name in self._inputs.kinds or name in above:
             return None
-        effect = self._known.effects.of_function(name)
+        effect = self._inputs.effects.of_function(name)
         if not effect & Effect.TRAIN or not effect & Effect.MODEL or len(above) >= MOST_OPENED:
             return None
         times = sum(
             isinstance(other.func, ast.Name) and other.func.id == name
-            for caller in self._known.units
+            for caller in self._inputs.units
             for other in ast.walk(caller.node)
             if isinstance(other, ast.Call)
         )
@@ -294,7 +294,7 @@ class ScriptReader:
         for statement in executed:
             names |= statement.eager | statement.lazy
         for name in sorted(self._definitions.used(names)):
-            if name not in self._definitions or name in self._known.kinds:
+            if name not in self._definitions or name in self._inputs.kinds:
                 continue
             home = self._definitions.unit(name)
             edits = substitution.edits(home.node)
@@ -318,11 +318,11 @@ class ScriptReader:
             )
         if not isinstance(name, ast.Name):
             return False
-        if name.id == self._known.trainer:
+        if name.id == self._inputs.trainer:
             return True
-        if name.id in self._known.kinds or name.id not in self._definitions:
+        if name.id in self._inputs.kinds or name.id not in self._definitions:
             return False
-        return bool(self._known.effects.of_function(name.id) & Effect.TRAIN) and self._deep_steps(
+        return bool(self._inputs.effects.of_function(name.id) & Effect.TRAIN) and self._deep_steps(
             name.id, set()
         )
 
@@ -331,9 +331,9 @@ class ScriptReader:
         if function in visited:
             return False
         visited.add(function)
-        if function == self._known.trainer:
+        if function == self._inputs.trainer:
             return True
-        if self._known.kinds.get(function) == "class" or function not in self._definitions:
+        if self._inputs.kinds.get(function) == "class" or function not in self._definitions:
             return False
         return self._steps_within(self._definitions.unit(function).node, visited)
 
@@ -365,10 +365,10 @@ class ScriptReader:
 
     def _own_evaluators(self) -> Iterator[str]:
         """Functions that look at the test split, and train nothing."""
-        for statement in self._known.units:
+        for statement in self._inputs.units:
             if not isinstance(statement.node, ast.FunctionDef) or any(map(self.steps, calls(statement.node))):
                 continue
-            if measures(statement.node, self._known.data):
+            if measures(statement.node, self._inputs.data):
                 yield statement.node.name
 
     def _last_deciding(self, executed: Sequence[Unit], measuring: frozenset[str]) -> int | None:
@@ -380,22 +380,22 @@ class ScriptReader:
         deciders = [
             statement
             for statement, loop in self._training_loops(executed)
-            if decides(loop, self._known.data, measuring, chooses=not self._is_epoch_loop(loop))
+            if decides(loop, self._inputs.data, measuring, chooses=not self._is_epoch_loop(loop))
         ]
         if not deciders:
             return None
-        last = max(statement.index for statement in deciders)
-        earlier = [statement for statement in executed if statement.index <= last]
+        last_index = max(statement.index for statement in deciders)
+        earlier = [statement for statement in executed if statement.index <= last_index]
         if any(statement.is_definition for statement in deciders) or any(map(self._takes_sizes, earlier)):
             return max(statement.index for statement in executed)
-        return last
+        return last_index
 
     def _takes_sizes(self, statement: Unit) -> bool:
         """Whether a statement asks how large the data are."""
         return any(
             isinstance(call.func, ast.Name)
             and call.func.id == "len"
-            and {name.id for name in ast.walk(call) if isinstance(name, ast.Name)} & self._known.data.keys()
+            and {name.id for name in ast.walk(call) if isinstance(name, ast.Name)} & self._inputs.data.keys()
             for call in ast.walk(statement.node)
             if isinstance(call, ast.Call)
         )
@@ -411,7 +411,7 @@ class ScriptReader:
         """Where random numbers are seeded in what is executed."""
         for statement in self._with_functions(executed):
             for call in ast.walk(statement.node):
-                if isinstance(call, ast.Call) and SEEDING & {*self._known.aliases.names_of(call.func)}:
+                if isinstance(call, ast.Call) and SEEDING & {*self._inputs.aliases.names_of(call.func)}:
                     yield statement.cell.place(call.lineno)
 
     def _with_functions(self, executed: Sequence[Unit]) -> list[Unit]:
@@ -422,14 +422,14 @@ class ScriptReader:
         homes = [
             self._definitions.unit(name)
             for name in sorted(self._definitions.used(names))
-            if name in self._definitions and name not in self._known.kinds
+            if name in self._definitions and name not in self._inputs.kinds
         ]
-        return sorted([*executed, *homes], key=lambda each: each.index)
+        return sorted([*executed, *homes], key=lambda home: home.index)
 
     def _is_epoch_loop(self, node: ast.For | ast.While) -> bool:
         if isinstance(node, ast.For) and any(
             isinstance(name, ast.Name)
-            and (name.id in self._known.data or (role_by_name(name.id) or "").endswith("loader"))
+            and (name.id in self._inputs.data or (role_by_name(name.id) or "").endswith("loader"))
             for name in ast.walk(node.iter)
         ):
             return False
@@ -453,7 +453,7 @@ class ScriptReader:
             name: self._definitions.unit(name).node for name in definition_names if name in self._definitions
         }
         return is_built_once(
-            self._known.model_class or "", [statement.node for statement in executed], definitions
+            self._inputs.model_class or "", [statement.node for statement in executed], definitions
         )
 
     def _construction(self, execution: _Execution) -> "Built | None":
@@ -464,7 +464,7 @@ class ScriptReader:
             for index in sorted(level.positions):
                 statement = level.level.units[index]
                 for name, expression in bindings(statement.node):
-                    if expression is not None and self._known.reader.is_model(expression):
+                    if expression is not None and self._inputs.reader.is_model(expression):
                         names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
                         chosen = bool(level.level.slice(names, index)[0] & level.level.trains)
                         constructions.append(
@@ -495,7 +495,7 @@ class ScriptReader:
         for home in reached:
             for call in ast.walk(home.node):
                 if isinstance(call, ast.Call):
-                    effects |= self._known.effects.of_call(call)
+                    effects |= self._inputs.effects.of_call(call)
         return bool(effects & Effect.PLOT) and not self._deep_steps(name, set())
 
     def _only_draws(self, call: ast.Call) -> bool:

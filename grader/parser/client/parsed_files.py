@@ -1,9 +1,9 @@
 """Submitted files opened and parsed in a parser: archives, reports, checkpoints, sources.
 
-A parser is asked what an archive holds, what a checkpoint or a report says, what is compared in a
-submission, and for the program in a source with its view. This end hands out bytes and believes no answer.
-An archive may be larger than any message, so the parser asks for the bytes that it wants to see, and sends
-what it unpacks piece by piece. This end opens no hostile bytes itself.
+A parser is asked for an archive's contents, for what a checkpoint or a report says, for the compared parts
+of a submission, and for the program in a source with its view. This end hands out bytes and believes no
+answer. An archive may be larger than any message, so the parser asks for the bytes that it wants to see,
+and sends what it unpacks piece by piece. This end opens no hostile bytes itself.
 """
 
 import contextlib
