@@ -100,7 +100,7 @@ class DataUse:
 
     def transforms(self) -> tuple[DataArgument | None, DataArgument | None]:
         """The transforms of the training and the test images; if only one is known, it counts for both."""
-        transforms = [*self._given_to_datasets(), *self._by_name()]
+        transforms = [*self._given_to_datasets(), *self._held_by_variables()]
         train = next((transform for transform in transforms if transform.side == "train"), None)
         test = next((transform for transform in transforms if transform.side == "test"), None)
         either = next((transform for transform in transforms if transform.side is None), None)
@@ -133,7 +133,7 @@ class DataUse:
     def _candidates(self, function: str | None, statement: ast.stmt, call: ast.Call) -> list[ast.expr]:
         """The arguments of a call that are transforms: by keyword, or given to a data set in another way."""
         by_keyword = (k.value for k in call.keywords if k.arg == "transform" and not _is_none(k.value))
-        named_transforms = [transform for value in by_keyword for transform in _looped(statement, value)]
+        named_transforms = [transform for value in by_keyword for transform in _loop_values(statement, value)]
         if named_transforms or _called_name(call) not in self._datasets:
             return named_transforms
         all_arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
@@ -200,7 +200,7 @@ class DataUse:
                 return _called_name(call) == "partial" and name in self._makers
         return False
 
-    def _by_name(self) -> Iterator[DataArgument]:
+    def _held_by_variables(self) -> Iterator[DataArgument]:
         """Variables that hold transforms, for the case that no data set says what it uses."""
         end = self._flows.before(None, None)
         for name, value, step in end.values:
@@ -286,7 +286,7 @@ def _keys(statement: ast.stmt, call: ast.Call) -> Iterator[str]:
                 yield name
 
 
-def _looped(statement: ast.stmt, value: ast.expr) -> list[ast.expr]:
+def _loop_values(statement: ast.stmt, value: ast.expr) -> list[ast.expr]:
     """What a variable of a comprehension stands for, if that is written out: `for t in (a, b)`."""
     for node in ast.walk(statement) if isinstance(value, ast.Name) else ():
         for generator in getattr(node, "generators", ()):

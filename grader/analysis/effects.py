@@ -21,7 +21,7 @@ from grader.analysis.units import Unit, assigned
 
 
 class Effect(IntFlag):
-    """Kinds of effects; the more telling ones come first, and reasons name the first that applies."""
+    """Kinds of effects; the most informative come first, and reasons name the first that applies."""
 
     NONE = 0
     SHELL = auto()
@@ -235,7 +235,7 @@ class Effects:
         cached: Collection[str] = (),
         strings: Mapping[str, str] | None = None,
     ) -> None:
-        """Works out the effects of every function once.
+        """Work out the effects of every function once.
 
         Args:
             units: The program.

@@ -90,13 +90,13 @@ class Flows:
         self._effects = effects
         self._loaded_whole = {id(units[index].node) for index in self.kept}
         self.functions: dict[str, ast.FunctionDef] = {}
-        self._home: dict[str, Unit] = {}
+        self._home_of_function: dict[str, Unit] = {}
         for item in units:
             if isinstance(item.node, ast.FunctionDef):
                 self.functions[item.node.name] = item.node
-                self._home[item.node.name] = item
+                self._home_of_function[item.node.name] = item
         self._flows: dict[tuple[str | None, int], Flow] = {}
-        self._made: dict[int, Unit] = {id(item.node): item for item in units}
+        self._units_by_node: dict[int, Unit] = {id(item.node): item for item in units}
         self._variables: dict[int, Unit] = {}
 
     def before(self, stop: ast.stmt | None, function: str | None) -> Flow:
@@ -117,7 +117,7 @@ class Flows:
             return
         caller, statement, call = self._call_of(function)
         yield from self._steps_before(statement, caller, depth - 1)
-        home, node = self._home[function], self.functions[function]
+        home, node = self._home_of_function[function], self.functions[function]
         yield from self._parameters(node, call, home.cell)
         yield from _until(self._opened(node.body, home.cell, stop))
 
@@ -160,9 +160,9 @@ class Flows:
                         return
 
     def _step(self, node: ast.stmt, cell: Cell) -> Unit:
-        if id(node) not in self._made:
-            self._made[id(node)] = unit(node, cell, segment(node, cell.lines), {}, 0)
-        return self._made[id(node)]
+        if id(node) not in self._units_by_node:
+            self._units_by_node[id(node)] = unit(node, cell, segment(node, cell.lines), {}, 0)
+        return self._units_by_node[id(node)]
 
     def _blocks(self, node: ast.stmt) -> list[list[ast.stmt]]:
         """A block's parts in the order in which they count: in an undecided `if`, the body comes last."""

@@ -39,7 +39,7 @@ INSIDES = {
     "_transformer_encoder*": "torch.nn.TransformerEncoderLayer",
 }
 _may_be_inside = any_of(f"*.{pattern}{rest}" for pattern in INSIDES for rest in ("", ".*"))
-TELLING = 10  # letters
+DISTINCTIVE = 10  # letters
 WILD = frozenset("*?[")
 
 
@@ -98,10 +98,10 @@ def matches(dotted: str, pattern: str) -> bool:
     A name that is specific enough to have one meaning counts anywhere in its library:
     `torch.ao.nn.quantizable.MultiheadAttention`.
     """
-    library, telling_part = pattern.partition(".")[0] + ".", _telling_part(pattern)
+    library, distinctive_part = pattern.partition(".")[0] + ".", _distinctive_part(pattern)
     return any(
         _is_named(name, pattern)
-        or (telling_part and name.startswith(library) and _has_part(name, telling_part))
+        or (distinctive_part and name.startswith(library) and _has_part(name, distinctive_part))
         for name in equivalents(dotted)
     )
 
@@ -115,11 +115,11 @@ def _is_named(name: str, pattern: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _telling_part(pattern: str) -> str:
+def _distinctive_part(pattern: str) -> str:
     """The last part of a pattern if it has only one meaning: it is long and consists of several words."""
     last_part = pattern.rpartition(".")[2]
     letters = last_part.replace("_", "").rstrip("*")
-    return last_part if len(last_part) > TELLING and letters.isalnum() and not last_part.islower() else ""
+    return last_part if len(last_part) > DISTINCTIVE and letters.isalnum() and not last_part.islower() else ""
 
 
 def _has_part(dotted: str, wanted_part: str) -> bool:

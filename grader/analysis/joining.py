@@ -206,7 +206,7 @@ def _renamed(
     """`id` of a module -> its names that are replaced because another file uses them for something else."""
     meanings: dict[str, object] = {}
     for file in home:
-        meanings |= _bound(file, finder)
+        meanings |= _meanings(file, finder)
     imported_names = {
         (id(imported.file), imported.name)
         for file in home
@@ -215,7 +215,7 @@ def _renamed(
         if imported.chain == (imported.name,) and imported.name not in meanings
     }
     bindings = [
-        (file, name, meaning) for file in used_files for name, meaning in _bound(file, finder).items()
+        (file, name, meaning) for file in used_files for name, meaning in _meanings(file, finder).items()
     ]
     bindings.sort(key=lambda binding: (id(binding[0]), binding[1]) not in imported_names)
     renamed: dict[int, dict[str, str]] = {id(file): {} for file in used_files}
@@ -230,7 +230,7 @@ def _renamed(
     return renamed
 
 
-def _bound(file: _File, finder: _Finder) -> dict[str, object]:
+def _meanings(file: _File, finder: _Finder) -> dict[str, object]:
     """Top-level name -> its meaning: imports of the same thing in two files have the same meaning."""
     own_names = {
         imported.chain[0] for node in file.uses.imports for imported in finder.imported(node, file.package)
@@ -369,7 +369,7 @@ class _Replaced(ast.NodeTransformer):
 
 
 def _over_lines(node: ast.stmt, text: str, cell: Cell) -> Iterator[Edit]:
-    """Replace a statement with a text; any further lines of the statement become blank."""
+    """The edits that replace a statement with a text; any further lines of it become blank."""
     (first_line, first_column), (last_line, last_column) = start_of(node), end_of(node)
     before = cell.lines[first_line - 1].encode("utf-8")[:first_column].decode("utf-8")
     after = cell.lines[last_line - 1].encode("utf-8")[last_column:].decode("utf-8")

@@ -274,7 +274,9 @@ class _Commands:
             case ast.Expr(value) | ast.Assign([ast.Name()], value) | ast.Assert(value):
                 return self._is_about_results(value)
             case ast.For(orelse=[]) | ast.If() | ast.Try():
-                inside = [statement for statement in _inside(node) if not isinstance(statement, ast.Pass)]
+                inside = [
+                    statement for statement in _inner_statements(node) if not isinstance(statement, ast.Pass)
+                ]
                 return bool(inside) and all(map(self._only_checks, inside))
         return False
 
@@ -307,7 +309,7 @@ def _is_import_of_check(node: ast.ImportFrom) -> bool:
     return node.module == PACKAGE and not node.level and all(alias.name == CHECK for alias in node.names)
 
 
-def _inside(node: ast.AST) -> Iterator[ast.stmt]:
+def _inner_statements(node: ast.AST) -> Iterator[ast.stmt]:
     """The statements of a statement's blocks."""
     for block in BLOCKS:
         for statement in getattr(node, block, ()):

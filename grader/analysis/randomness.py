@@ -109,7 +109,7 @@ def state_reads(
             users = [user for user, reach in reaches.items() if unit.index in reach.units]
             if TRAINING not in users and training.holds(unit, node.lineno):
                 users.append(TRAINING)
-            if users and not source.is_let_be(node, name):
+            if users and not source.is_left_alone(node, name):
                 reads_by_place.setdefault(unit.cell.place(node.lineno), (name, users))
     return [
         Note(
@@ -129,7 +129,7 @@ class _Source:
         self._aliases = aliases
         # `from torch import initial_seed as seed`, wherever it is
         self._imported: dict[str, str] = {}
-        self._bound: set[str] = set()
+        self._rebound: set[str] = set()
         stars = False
         for node in self._nodes():
             if isinstance(node, ast.ImportFrom):
@@ -140,18 +140,18 @@ class _Source:
                     if alias.name in READING | AMBIGUOUS
                 }
             elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-                self._bound.add(node.name)
+                self._rebound.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                self._bound.add(node.id)
+                self._rebound.add(node.id)
             # what could redirect what is printed, saved or put back
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                self._bound.add(node.attr)
+                self._rebound.add(node.attr)
             elif isinstance(node, ast.Constant) and node.value in RESTORING:
-                self._bound.add(node.value)
+                self._rebound.add(node.value)
             if isinstance(node, ast.Name | ast.Attribute):
-                self._bound |= {node.id if isinstance(node, ast.Name) else node.attr} & REDIRECTING
+                self._rebound |= {node.id if isinstance(node, ast.Name) else node.attr} & REDIRECTING
         if stars:
-            self._imported |= {name: name for name in READING - self._bound}
+            self._imported |= {name: name for name in READING - self._rebound}
         self._strings = {
             target.id: pair[1].value
             for unit in units
@@ -214,7 +214,7 @@ class _Source:
             yield parent
             node = parent
 
-    def is_let_be(self, node: ast.AST, name: str) -> bool:
+    def is_left_alone(self, node: ast.AST, name: str) -> bool:
         """Whether a read is of a student's own attribute, seeds a loader's workers, or is only kept."""
         if isinstance(node, ast.Attribute) and name in AMBIGUOUS and self._is_own(node):
             return True
@@ -281,7 +281,7 @@ class _Source:
         """Whether a call is of PyTorch's or Python's own function or class of that name."""
         homes = ("torch.utils.data.", "functools.")
         names = self._aliases.names_of(call.func)
-        return name not in self._bound and all(
+        return name not in self._rebound and all(
             dotted == name or (dotted.startswith(homes) and dotted.endswith(f".{name}")) for dotted in names
         )
 
@@ -318,14 +318,14 @@ class _Source:
     def _takes_it(self, call: ast.Call, key: ast.expr | None) -> bool:
         """Whether a call puts back what it is given, prints it, or saves it under a key that is not read."""
         names = self._last_parts(call)
-        if not names or names & self._bound:
+        if not names or names & self._rebound:
             return False
         if names <= RESTORING:
             return True
         if names == {"print"}:
-            return not call.keywords and not self._bound & (REDIRECTING - {"BytesIO"})
+            return not call.keywords and not self._rebound & (REDIRECTING - {"BytesIO"})
         is_save = self._aliases.names_of(call.func) == ("torch.save",) and not call.keywords
-        return is_save and "BytesIO" not in self._bound and self._is_never_read(key)
+        return is_save and "BytesIO" not in self._rebound and self._is_never_read(key)
 
     def _is_never_read(self, key: ast.expr | None) -> bool:
         """Whether a key of what is saved is used nowhere else, except to put the value back."""
@@ -343,7 +343,7 @@ class _Source:
         for outer in self._above(node):
             if isinstance(outer, ast.Call):
                 names = self._last_parts(outer)
-                return bool(names) and names <= RESTORING - self._bound
+                return bool(names) and names <= RESTORING - self._rebound
             if not isinstance(outer, ast.Subscript):
                 return False
         return False

@@ -441,7 +441,7 @@ class _Visitor:
                 self._use((*path[0], *_parts(text)), path[1], node, stored=True)
 
     def _unresolved(self, node: ast.Call) -> None:
-        """Names that a call resolves and that cannot be read off the source."""
+        """Record names that a call resolves and that cannot be read off the source."""
         name, args = _called_name(node.func), node.args
         if name in LOOKING_UP and len(args) >= 2:
             if not (self._is_own(args[0]) or _is_plain_name(args[1]) or self._forwards(args[1])):
@@ -478,7 +478,7 @@ class _Visitor:
         parameters = _parameters(args)
         if not self._lazy_annotations:
             annotations = [node.returns, *(arg.annotation for arg in parameters)]
-            self._inside(
+            self._visit_in_scope(
                 _Scope(False, False, _type_parameters(node)), [a for a in annotations if a is not None]
             )
         if node.name in DEFINED:
@@ -490,21 +490,21 @@ class _Visitor:
             scope.self_name = parameters[0].arg
             if node.name == "__getattr__" and len(parameters) == 2:
                 scope.forwarded = parameters[1].arg
-        self._inside(scope, node.body)
+        self._visit_in_scope(scope, node.body)
 
     def _lambda(self, node: ast.Lambda) -> None:
         self._visit_all([*node.args.defaults, *node.args.kw_defaults])
         names = {arg.arg for arg in _parameters(node.args)}
-        self._inside(_Scope(False, True, names), [node.body])
+        self._visit_in_scope(_Scope(False, True, names), [node.body])
 
     def _class(self, node: ast.ClassDef) -> None:
         self._visit_all(node.decorator_list)
         parents = [*node.bases, *(keyword.value for keyword in node.keywords)]
         generic = _Scope(False, False, _type_parameters(node))
-        self._inside(generic, parents)
+        self._visit_in_scope(generic, parents)
         bound, declared = bound_names(node.body)
         self._scopes.append(generic)
-        self._inside(_Scope(True, False, bound - declared), node.body)
+        self._visit_in_scope(_Scope(True, False, bound - declared), node.body)
         self._scopes.pop()
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
@@ -516,10 +516,10 @@ class _Visitor:
         scope = _Scope(False, False, names)
         for generator in node.generators:
             scope.texts |= self._texts_in(generator.target, generator.iter)
-        self._inside(scope, parts)
+        self._visit_in_scope(scope, parts)
 
     def _for(self, node: ast.For) -> None:
-        """A loop over a few texts: its variable is one of them."""
+        """Visit a loop; the variable of a loop over a few texts is one of them."""
         texts = self._texts_in(node.target, node.iter)
         visible = self._scopes[-1].texts if self._scopes else self._texts
         visible |= texts
@@ -549,7 +549,7 @@ class _Visitor:
             self._visit_all([case.guard, *case.body])
 
     def _pattern(self, pattern: ast.pattern, subject: _Path | None) -> None:
-        """`case object(MultiheadAttention=M)` looks attributes up."""
+        """Record the attributes that `case object(MultiheadAttention=M)` looks up."""
         match pattern:
             case ast.MatchClass():
                 self.visit(pattern.cls)
@@ -578,7 +578,7 @@ class _Visitor:
                     else:
                         self.visit(child)
 
-    def _inside(self, scope: _Scope, body: Iterable[ast.AST]) -> None:
+    def _visit_in_scope(self, scope: _Scope, body: Iterable[ast.AST]) -> None:
         self._scopes.append(scope)
         self._visit_all(body)
         self._scopes.pop()
@@ -608,7 +608,7 @@ class _Visitor:
         self.used.append(Reference(path, True, line, eager, False))
 
     def _loaded_module(self, target: str, node: ast.Import) -> None:
-        """`import a.b` binds `a` but loads `a.b`."""
+        """Record that `import a.b` binds `a` but loads `a.b`."""
         if self._scopes:
             eager = not any(scope.lazy for scope in self._scopes)
             self.used.append(Reference(tuple(target.split(".")), True, node.lineno, eager, False))
@@ -616,7 +616,7 @@ class _Visitor:
             self.imported.append(Imported("", target, node.lineno))
 
     def _assign(self, node: ast.Assign | ast.AnnAssign | ast.NamedExpr) -> None:
-        """`M = nn.MultiheadAttention` makes M another name for it."""
+        """Visit an assignment; `M = nn.MultiheadAttention` makes M another name for it."""
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         pairs = [pair for target in targets for pair in _pairs(target, node.value)]
         for target, assigned in pairs:
@@ -643,7 +643,7 @@ class _Visitor:
 
 
 def _pairs(target: ast.expr, assigned: ast.expr | None) -> list[tuple[ast.expr, ast.expr]]:
-    """`a, b = nn, F` by its parts."""
+    """The parts of `a, b = nn, F`, each a target with its value."""
     if assigned is None:
         return []
     match target, assigned:

@@ -158,7 +158,7 @@ class Graph:
         for statement in self.units:
             for name in statement.eager:
                 users[name].append(statement.index)
-        stack = [name for name in users if not left_definers.get(name) and not self._is_unbound_known(name)]
+        stack = [name for name in users if not left_definers.get(name) and not self._exists_unbound(name)]
         while stack:
             for index in users[stack.pop()]:
                 statement = self.units[index]
@@ -178,11 +178,11 @@ class Graph:
 
     def is_given(self, name: str) -> bool:
         """Whether a name has a value after loading."""
-        return self._is_unbound_known(name) or any(
+        return self._exists_unbound(name) or any(
             self.possible[index] for index in self._definers.get(name, ())
         )
 
-    def _is_unbound_known(self, name: str) -> bool:
+    def _exists_unbound(self, name: str) -> bool:
         """Whether a name has a value although no statement binds it."""
         return name not in self._definers and (name in KNOWN or self._star)
 
@@ -210,7 +210,7 @@ class Graph:
                     continue
             definers = [i for i in self._definers.get(name, ()) if self.possible[i] or not executed]
             if not definers:
-                if not self._is_unbound_known(name):
+                if not self._exists_unbound(name):
                     missing.add(name)
                 continue
             if not all(self.units[index].is_import for index in definers):

@@ -80,7 +80,7 @@ class Prying:
         self._homes = {".".join(parts[:count]) for parts in names for count in range(1, len(parts))}
 
     def notes(self, reaches: Mapping[str, Reach], loaded: Collection[int]) -> list[Note]:
-        """What a person should look at, in the order of the source.
+        """Notes on what a person should look at, in the order of the source.
 
         Args:
             reaches: Graded names, TRAINING and LOADING -> what they depend on.
@@ -232,7 +232,7 @@ def _amount(bits: float) -> str:
 
 
 def data_held(program: Program) -> tuple[Held, ...]:
-    """How much each statement and expression that a worker gets holds."""
+    """How much data each statement and expression holds that a worker gets."""
     counter = _Amount()
     ends: dict[str, int] = {}
     statements = dict.fromkeys((*program.statements, *program.recipe.all_statements))

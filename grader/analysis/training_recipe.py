@@ -84,7 +84,7 @@ def _rank(node: ast.For | ast.While, stepping: set[str]) -> int | None:
 
 
 def _callers(units: tuple[Unit, ...], trainer: str | None) -> set[str]:
-    """Functions that call the training function outside loops: for an epoch's training and evaluation."""
+    """Functions without loops that call the training function: an epoch's training and evaluation."""
     names_of_callers = set()
     for unit in units:
         if isinstance(unit.node, ast.FunctionDef):
@@ -285,7 +285,7 @@ def _last(places: Sequence[Flow], fits: Callable[[str, ast.expr], bool]) -> tupl
 
 
 def _is_optimizer(reader: RoleReader, value: ast.expr) -> bool:
-    """Whether an expression makes an optimizer: one of torch's, or a call with parameters first."""
+    """Whether an expression makes an optimizer: one of torch's, or a call that is given `.parameters()`."""
     if reader.makes(value, *SCHEDULES, "torch.optim.swa_utils."):
         return False
     if reader.makes(value, "torch.optim."):
@@ -380,11 +380,11 @@ def _data_names(sources: Sources, parts: Ingredients) -> dict[str, str]:
             if role in DATA_ROLES and role is not None:
                 names[name] = role
         for step in flow.steps:
-            names |= _opaque(step, sources, names)
+            names |= _roles_of_unexecuted(step, sources, names)
     return names
 
 
-def _opaque(step: Unit, sources: Sources, names: dict[str, str]) -> dict[str, str]:
+def _roles_of_unexecuted(step: Unit, sources: Sources, names: dict[str, str]) -> dict[str, str]:
     """Names bound by statements that are not executed: `train_loader, test_loader = loaders()`."""
     return {
         name: role

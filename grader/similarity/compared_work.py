@@ -1,4 +1,4 @@
-"""What is compared of one submission: units of code, sampled weights, and pictures.
+"""The parts of a submission that are compared: units of code, sampled weights, and pictures.
 
 The module holds the types that readers of a submission fill, and limits on how much of it is kept. It reads
 and compares nothing.
@@ -88,7 +88,7 @@ class Work:
     """One submission.
 
     Attributes:
-        before: It is from an earlier class, and is only compared with this one.
+        before: It is from an earlier class, and is compared only with this class.
         left_out: Sentences on the parts that could not be compared, and why.
     """
 

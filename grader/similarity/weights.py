@@ -90,7 +90,7 @@ class Likeness:
 
 def likeness(first: SampledWeights, second: SampledWeights) -> Likeness | None:
     """How alike two checkpoints are, or None if one holds too little to tell."""
-    mine, theirs = _telling_tensors(first), _telling_tensors(second)
+    mine, theirs = _comparable_tensors(first), _comparable_tensors(second)
     totals = [sum(side.sizes) for side in (mine, theirs)]
     if min(totals) < LEAST_BYTES:
         return None
@@ -101,17 +101,17 @@ def likeness(first: SampledWeights, second: SampledWeights) -> Likeness | None:
     return Likeness(identical, 0.0 if identical else _distance(mine, theirs, max(totals)))
 
 
-def _telling_tensors(weights: SampledWeights) -> SampledWeights:
+def _comparable_tensors(weights: SampledWeights) -> SampledWeights:
     """The tensors that are evidence: float32, and not all ones or zeros, as in a new normalization layer."""
     samples = weights.samples
     sound = np.isfinite(samples).all(axis=1) & (
         np.abs(np.nan_to_num(samples)).max(axis=1, initial=0) < _LARGEST
     )
-    telling = np.flatnonzero(sound & (samples != samples[:, :1]).any(axis=1))
+    comparable = np.flatnonzero(sound & (samples != samples[:, :1]).any(axis=1))
     return SampledWeights(
-        tuple(weights.sizes[index] for index in telling),
-        tuple(weights.digests[index] for index in telling),
-        samples[telling],
+        tuple(weights.sizes[index] for index in comparable),
+        tuple(weights.digests[index] for index in comparable),
+        samples[comparable],
     )
 
 

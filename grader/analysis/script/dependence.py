@@ -28,7 +28,7 @@ class Definitions:
 
     def __init__(self, units: Iterable[Unit]) -> None:
         self._units = {unit.node.name: unit for unit in units if isinstance(unit.node, _DEFINED)}
-        self._set: dict[ast.stmt, frozenset[str]] = {}
+        self._globals_by_node: dict[ast.stmt, frozenset[str]] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._units
@@ -86,9 +86,9 @@ class Definitions:
         return frozenset(name for node in nodes for name in self._globals_set(node))
 
     def _globals_set(self, node: ast.stmt) -> frozenset[str]:
-        if node not in self._set:
-            self._set[node] = frozenset(_globals_set(node, frozenset()))
-        return self._set[node]
+        if node not in self._globals_by_node:
+            self._globals_by_node[node] = frozenset(_globals_set(node, frozenset()))
+        return self._globals_by_node[node]
 
     def changed_arguments(self, call: ast.Call, depth: int = MOST_DEEP) -> frozenset[str]:
         """The names among the arguments whose values the called function changes."""
@@ -392,7 +392,7 @@ class Level:
         self._definitions = definitions
         self._given = frozenset(free_names)
         self._steps = steps
-        self._known_files: dict[ast.stmt, Files] = {}
+        self._files_by_node: dict[ast.stmt, Files] = {}
 
     @cached_property
     def trains(self) -> frozenset[int]:
@@ -442,11 +442,11 @@ class Level:
 
     def _files(self, unit: Unit) -> "Files":
         """What a statement saves and loads, directly or through what it calls."""
-        if unit.node not in self._known_files:
+        if unit.node not in self._files_by_node:
             used_names = self._definitions.used(unit.references.names(eager=True))
             called = [self._definitions.unit(name).node for name in used_names if name in self._definitions]
-            self._known_files[unit.node] = files_of([unit.node, *called])
-        return self._known_files[unit.node]
+            self._files_by_node[unit.node] = files_of([unit.node, *called])
+        return self._files_by_node[unit.node]
 
     def _through(self, unit: Unit) -> frozenset[str]:
         """The global names that are used by the functions a statement calls."""

@@ -252,7 +252,7 @@ class Substitution:
             elif isinstance(child, ast.expr):
                 yield from self._expression(child)
             else:
-                yield from self._other(child)
+                yield from self._clause(child)
 
     def _loop(self, node: ast.stmt) -> Iterator[Edit]:
         """Mark a loop over epochs, and the number of epochs that it may have."""
@@ -269,15 +269,15 @@ class Substitution:
             yield Edit(start_of(epoch_count), start_of(epoch_count), f"{name}(")
             yield Edit(end_of(epoch_count), end_of(epoch_count), ")")
 
-    def _other(self, node: ast.AST) -> Iterator[Edit]:
-        """What follows `with`, `except` and `case`."""
+    def _clause(self, node: ast.AST) -> Iterator[Edit]:
+        """The edits of what follows `with`, `except` and `case`."""
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 yield from self._statement(child)
             elif isinstance(child, ast.expr):
                 yield from self._expression(child)
             else:
-                yield from self._other(child)
+                yield from self._clause(child)
 
     def _says_only(self, call: ast.Call) -> bool:
         return bool(self._direct(call) & OUTWARD) or self._only_draws(call)
@@ -338,18 +338,16 @@ class Substitution:
                 elif isinstance(child, ast.keyword):
                     yield from self._expression(child.value, side(child.arg or "") or side_by_name)
                 elif isinstance(child, ast.comprehension):
-                    yield from self._other(child)
+                    yield from self._clause(child)
         self._variables_around.pop()
 
     def _standing_for(self, call: ast.Call, side_by_name: str | None) -> str:
         """What replaces data that a call loads; a parameter or loop variable may show the side (`split`)."""
         role = self._role(call, side_by_name)
         names = {name.id for name in ast.walk(call) if isinstance(name, ast.Name)}
-        telling_names = sorted(names & frozenset().union(*self._variables_around))
+        side_names = sorted(names & frozenset().union(*self._variables_around))
         return (
-            f"{DATA_NAME}.of({role!r}, {', '.join(telling_names)})"
-            if telling_names
-            else f"{DATA_NAME}[{role!r}]"
+            f"{DATA_NAME}.of({role!r}, {', '.join(side_names)})" if side_names else f"{DATA_NAME}[{role!r}]"
         )
 
     def _role(self, call: ast.Call, side_by_name: str | None) -> str:
