@@ -232,7 +232,7 @@ def _amount(bits: float) -> str:
 
 
 def data_held(program: Program) -> tuple[Held, ...]:
-    """How much data each statement and expression holds that a worker gets."""
+    """The amount of data in each statement and expression that a worker gets."""
     counter = _Amount()
     ends: dict[str, int] = {}
     statements = dict.fromkeys((*program.statements, *program.recipe.all_statements))

@@ -38,9 +38,9 @@ def fingerprints(row: Sequence[str], stretch: int = STRETCH, window: int = WINDO
     for start in range(max(len(values) - window + 1, min(len(values), 1))):
         neighbors = range(start, min(start + window, len(values)))
         # the smallest, or the rightmost of equal ones: neighboring windows then agree as often as possible
-        smallest = min(neighbors, key=lambda index: (values[index], -index))
-        if not chosen or chosen[-1][1] != smallest:
-            chosen.append((values[smallest], smallest))
+        chosen_at = min(neighbors, key=lambda index: (values[index], -index))
+        if not chosen or chosen[-1][1] != chosen_at:
+            chosen.append((values[chosen_at], chosen_at))
     return chosen
 
 
