@@ -12,7 +12,7 @@ tests/training/test_replay.py
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.rewriting import Edit, end_of, instead, start_of
@@ -22,6 +22,9 @@ from grader.analysis.units import DEFINITIONS, assigned, changed_names, statemen
 from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME
 
 TEST = re.compile(r"te?st|val|dev|eval", re.IGNORECASE)
+EXTREMES = frozenset("max min sorted sort argmax argmin argsort idxmax idxmin nlargest nsmallest".split())
+OF_MODULES = {"parameters", "named_parameters", "state_dict", "train", "eval"}
+CONTAINERS = frozenset("list dict set defaultdict OrderedDict deque DataFrame zeros empty float".split())
 ADDING = {"append", "extend", "print", "write", "set_postfix", "set_description", "log", "info", "add_scalar"}
 
 
@@ -46,7 +49,9 @@ def decides(
             case ast.If(test=test) if _uses(test, measured, data, evaluators):
                 blocks = (node.body, node.orelse)
                 inner = [leaf for block in blocks for statement in block for leaf in leaves(statement)]
-                if any(_acts(leaf, measured if chooses else None) for leaf in inner):
+                # a model that is passed to what measures it is not a measurement: to note it is to choose it
+                noted = measured - _models(loop, measured, data, evaluators) if chooses else None
+                if any(_acts(leaf, noted) for leaf in inner):
                     return True
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr="step"), args=[deciding_value, *_])):
                 if _uses(deciding_value, measured, data, evaluators):
@@ -59,12 +64,66 @@ def decides(
     return False
 
 
+def picks(
+    statement: ast.stmt, before: Sequence[ast.stmt], data: Mapping[str, str], evaluators: Collection[str]
+) -> bool:
+    """Whether a statement outside of all training picks something by what was measured before it.
+
+    Args:
+        statement: One of those on which the model that counts depends.
+        before: What is executed before it.
+        data: Names of data -> role.
+        evaluators: Functions and methods that measure.
+    """
+    if isinstance(statement, DEFINITIONS):
+        return False
+    earlier = ast.Module([*before], [])
+    measured = _measured(earlier, data, evaluators)
+    measured -= _models(earlier, measured, data, evaluators)
+    for node in ast.walk(statement):
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test):
+                compared: list[ast.AST] = [test]
+            case ast.Call(func=function, args=arguments) if _name_of(function) in EXTREMES:
+                receiver = [function.value] if isinstance(function, ast.Attribute) else []
+                compared = [*arguments, *receiver, *(keyword.value for keyword in node.keywords)]
+            case _:
+                continue
+        if any(_names_within(part) & measured for part in compared):
+            return True
+    return False
+
+
 def measures(body: ast.stmt, data: Mapping[str, str]) -> bool:
     """Whether a function directly uses data of the test split."""
     return _uses(body, (), data, ())
 
 
-def _measured(loop: ast.stmt, data: Mapping[str, str], evaluators: Collection[str]) -> set[str]:
+def _models(
+    node: ast.AST, measured: Collection[str], data: Mapping[str, str], evaluators: Collection[str]
+) -> set[str]:
+    """The names of what is built and trained: used as modules are, or made by calls that measure nothing."""
+    models = {
+        inner.value.id
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Attribute) and inner.attr in OF_MODULES and isinstance(inner.value, ast.Name)
+    }
+    for statement in statements_within(node):
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function, args=arguments)):
+                parts = [function, *arguments]
+                measures_something = any(_uses(part, measured, data, evaluators) for part in parts)
+                if _name_of(function) not in CONTAINERS and not measures_something:
+                    models.add(name)
+    return models
+
+
+def _name_of(function: ast.expr) -> str:
+    """The last name of what is called: `argmax` of `np.argmax`."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _measured(loop: ast.AST, data: Mapping[str, str], evaluators: Collection[str]) -> set[str]:
     """The names that hold what was measured, and what followed from it."""
     measured_names: set[str] = set()
     while True:
@@ -158,8 +217,7 @@ def _acts(leaf: ast.stmt, measured: Collection[str] | None) -> bool:
         case ast.Break() | ast.Return() | ast.Raise() | ast.Continue() | ast.Delete():
             return True
         case ast.Expr(value=ast.Call(func=function)):
-            name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-            return name not in ADDING
+            return _name_of(function) not in ADDING
         case ast.Assign(value=value):
             if _is_setting(leaf) or any(isinstance(n, ast.Call) and _copies(n) for n in ast.walk(leaf)):
                 return True

@@ -18,7 +18,7 @@ from grader.analysis.rewriting import applied
 from grader.analysis.roles import RoleReader, bindings, role_by_name
 from grader.analysis.script.dependence import Definitions, Level, alive
 from grader.analysis.script.model_that_counts import Choice, ModelThatCounts, is_built_once
-from grader.analysis.script.script_data import OUTWARD, Substitution, decides, measures
+from grader.analysis.script.script_data import OUTWARD, Substitution, decides, measures, picks
 from grader.analysis.units import DEFINITIONS, Unit, calls, segment, statements_within, unit
 from grader.domain.analyzed_program import Loop, Omission, Place, Script, Statement
 
@@ -381,6 +381,13 @@ class ScriptReader:
             statement
             for statement, loop in self._training_loops(executed)
             if decides(loop, self._inputs.data, measuring, chooses=not self._is_epoch_loop(loop))
+        ]
+        nodes = [statement.node for statement in executed]
+        deciders += [
+            statement
+            for position, statement in enumerate(executed)
+            if not statement.is_definition
+            and picks(statement.node, nodes[:position], self._inputs.data, measuring)
         ]
         if not deciders:
             return None
