@@ -52,7 +52,7 @@ def begin_course(folder: Path, title: str) -> list[Path]:
         What was written.
 
     Raises:
-        UsageError: There is something in the folder already, or it cannot be written.
+        UsageError: The folder is not empty, or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: there is something already. Name a folder that is new or empty.")
@@ -78,7 +78,7 @@ def begin_assignment(course: Course, assignment_id: str, kind: str, title: str =
         What was written.
 
     Raises:
-        UsageError: The id cannot be one, or there is such an assignment already.
+        UsageError: The id is not allowed, or such an assignment already exists.
     """
     if not assignment_id.isidentifier() or not assignment_id.islower() or not assignment_id.isascii():
         raise UsageError(

@@ -189,10 +189,10 @@ def recipes(assignment: Assignment, values: Mapping[str, Value] | None = None) -
     """The recipes of an assignment, by name.
 
     Args:
-        values: What is drawn, by name; None: each first choice.
+        values: The drawn values by name; None: the first choice of each.
 
     Raises:
-        CourseError: A file is malformed, or is based on what is not there.
+        CourseError: A file is malformed, or is based on a recipe that does not exist.
     """
     files = sorted((assignment.folder / "recipes").glob("*.py"))
     values = first_choices(assignment.variant) if values is None else values

@@ -44,10 +44,10 @@ def provided_files(table: ProvidedTable | None, folder: Path | None) -> tuple[Pr
 
     Args:
         table: `[provided]`, if there is one.
-        folder: Where they lie, to compare them with their digests; None: they are not looked at.
+        folder: Where they lie, to compare them with their digests; None: they are not compared.
 
     Raises:
-        CourseError: A name or a place cannot be used, or a file is missing or another than its digest says.
+        CourseError: A name or a place cannot be used, or a file is missing or does not have its digest.
     """
     if table is None:
         return ()

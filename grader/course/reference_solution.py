@@ -1,12 +1,12 @@
-"""The reference solution: the marks in it, and its signatures.
+"""Reads the marks in the reference solution, and its signatures.
 
 A mark opens with `# >>> ` and a kind, and closes with `# <<<` at the same indentation:
 
     # >>> TODO part: what  the student gets `raise NotImplementedError("TODO part: what")`,
-                            below the lines `# hint: ...` that follow the mark
+                            below the hints, which are the lines `# hint: ...` that follow the mark
     # >>> INSTEAD code      the student gets `code` (several INSTEAD lines in a row: all of them)
     # >>> SOLUTION          left out of the student's file
-    # >>> INSTRUCTORS       a note: left out of everything that is made from the solution
+    # >>> INSTRUCTORS       a note, left out of everything that is made from the solution
 
 The signatures that `assignment.toml` states are compared with those of the solution. Nothing is executed
 here, and no file is written.
@@ -29,7 +29,7 @@ _CLOSING = re.compile(r"\s*# <<<\s*$")
 _HINT = re.compile(r"\s*# hint: (?P<text>.+)$")
 _TODO = re.compile(r"(?P<place>[A-Za-z_][\w.]*): (?P<what>\S.*)$")
 _MARK_KINDS = ("TODO", "INSTEAD", "SOLUTION", "INSTRUCTORS")
-_LINE_LENGTH = 110  # beyond it, a stub's `raise` goes over three lines
+_LINE_LENGTH = 110  # beyond it, a stub's `raise` is split into three lines
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Region:
 
     Attributes:
         kind: `TODO`, `INSTEAD`, `SOLUTION` or `INSTRUCTORS`.
-        line: Where the mark stands, 1-based.
-        end: Where its `# <<<` stands, 1-based.
+        line: The line of the mark, 1-based.
+        end: The line of its `# <<<`, 1-based.
         indent: The spaces in front of the mark.
         texts: TODO: (place, what); INSTEAD: the lines of code; otherwise empty.
         hints: The texts of the hints.
-        body: The marked lines themselves, as they stand.
+        body: The marked lines themselves, unchanged.
     """
 
     kind: str
@@ -63,7 +63,7 @@ def regions(text: str, name: str) -> tuple[Region, ...]:
         name: Its name, for messages: `reference/vit_defects/solution.py`.
 
     Raises:
-        CourseError: A mark is malformed; the message has the line and what to do.
+        CourseError: A mark is malformed; the message names the line and the remedy.
     """
     lines = text.split("\n")
     found: list[Region] = []
@@ -87,7 +87,7 @@ def homework_source(text: str, name: str, values: Mapping[str, Value] | None = N
     Args:
         text: The solution's source.
         name: Its name, for messages.
-        values: What is drawn, which is put into its places.
+        values: The drawn values, which are filled in.
 
     Raises:
         CourseError: A mark is malformed, or what is left is not Python.
@@ -109,7 +109,7 @@ def solved_source(text: str, name: str, values: Mapping[str, Value] | None = Non
     Args:
         text: The solution's source.
         name: Its name, for messages.
-        values: What is drawn, which is put into its places.
+        values: The drawn values, which are filled in.
 
     Raises:
         CourseError: A mark is malformed.

@@ -11,7 +11,7 @@ from grader.domain.errors import UsageError
 from grader.domain.submission import KnownUpload
 from grader.files.file_names import sanitized
 from grader.gradebook import Snapshot
-from grader.intake.ownership import ours
+from grader.intake.ownership import is_provisional
 from grader.results.current_state import noted_uploads
 from grader.results.revision import Revision
 from grader.results.session import ClassSession
@@ -154,7 +154,7 @@ def _meant(uploads: Sequence[KnownUpload], name: str) -> KnownUpload:
 
 def _spelled(uploads: Sequence[KnownUpload], student_id: str) -> str:
     """A student's id as it is written already, or as it is given."""
-    if sanitized(student_id) != student_id or ours(student_id):
+    if sanitized(student_id) != student_id or is_provisional(student_id):
         raise UsageError(
             f"'{student_id}' cannot be a student's id. Give letters, digits, - and _, as results are listed."
         )

@@ -66,7 +66,7 @@ def read_works(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return tuple(submission.result() for submission in reading)
+    return tuple(future.result() for future in reading)
 
 
 def handed_out(assignment: Assignment) -> tuple[frozenset[tuple[str, ...]], frozenset[str]]:
@@ -101,10 +101,10 @@ def _work(opened: ParserOpener, assignment: Assignment, submission: Submission, 
     roles = [Role.CODE, Role.CHECKPOINT, Role.REPORT]
     paths = [accepted.code, accepted.checkpoint, accepted.report]
     asked_roles = {file.role for file in assignment.files}
-    if missing_roles := [
+    if lacking := [
         str(role) for role, path in zip(roles, paths, strict=True) if path is None and role in asked_roles
     ]:
-        left_out.append(f"Nothing was accepted as {' or '.join(missing_roles)}, so it was not compared.")
+        left_out.append(f"Nothing was accepted as {' or '.join(lacking)}, so it was not compared.")
     left_out += [about_file(file.name, file.reason) for file in accepted.refused if code is None]
     return Work(submission.student_id, before, code, weights, tuple(figures), tuple(left_out))
 
