@@ -64,11 +64,11 @@ class UsageError(GraderError):
 
 
 class ReadOnlyBook(UsageError):
-    """Something was to be kept in a gradebook that may only be read. Nothing was."""
+    """Something was to be written to a gradebook that may only be read. Nothing was."""
 
 
 class NoAssignmentFound(UsageError):
-    """No assignment was named, and none is where it is looked for, or several are."""
+    """No assignment was named, and the searched places hold none, or several."""
 
 
 class EngineError(GraderError):
@@ -80,4 +80,4 @@ class SandboxError(EngineError):
 
 
 class Interruption(GraderException):
-    """Work ended early in a way that its caller expects. Where a person is told of it, the caller does."""
+    """Work ended early in a way that its caller expects. If a person must know, the caller says so."""
