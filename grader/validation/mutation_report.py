@@ -53,8 +53,8 @@ class VariantVerdict:
         """How many messages are told, with what is folded under none of them."""
         lost = _lost(self.outcome)
         return sum(
-            len(told_causes([found for found in lost if found.component == component]))
-            for component in {found.component for found in lost}
+            len(told_causes([finding for finding in lost if finding.component == component]))
+            for component in {finding.component for finding in lost}
         )
 
     @property
@@ -87,9 +87,9 @@ def _of_right_work(outcome: TrialOutcome) -> VariantVerdict:
     flags = tuple(dict.fromkeys((*seen, *outcome.flagged)))
     remedy = "Fix the check, or delete the file." if form else "Fix the check or the solution."
     wrong = tuple(
-        f"{variant.file}: {found.check} ({found.component}) {_how(found)}: {said(found)} {remedy}"
-        for found in lost
-        if not is_broken(found)
+        f"{variant.file}: {finding.check} ({finding.component}) {_how(finding)}: {said(finding)} {remedy}"
+        for finding in lost
+        if not is_broken(finding)
     )
     wrong += tuple(
         f"{variant.file}: it uses `{name}`, which assignment.toml forbids. Write it another way."
@@ -102,23 +102,25 @@ def _of_right_work(outcome: TrialOutcome) -> VariantVerdict:
         if form and flag not in variant.policies
     )
     notes += tuple(f"{variant.file}: a person is asked to look. {look}" for look in outcome.looks)
-    if outcome.forbidden or any(found.status in (Status.FAILED, Status.SKIPPED) for found in lost):
+    if outcome.forbidden or any(finding.status in (Status.FAILED, Status.SKIPPED) for finding in lost):
         word = "loses"
     elif lost:
         word = "undecided"
     else:
         word = ("flagged" if flags else "full marks") if form else "full"
     called = flags if form else ()
-    return VariantVerdict(outcome, word, called, tuple(found.check for found in lost), wrong, notes)
+    return VariantVerdict(outcome, word, called, tuple(finding.check for finding in lost), wrong, notes)
 
 
 def _of_template(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdict:
     """The bare template: it earns none of the checks that carry points."""
     wrong = []
     for component in carried(assignment):
-        own = [found for found in outcome.findings if found.component == component]
-        passed = [found.check for found in own if found.status is Status.PASSED]
-        open_ = [found.check for found in own if found.status is Status.ERRORED and not is_broken(found)]
+        own = [finding for finding in outcome.findings if finding.component == component]
+        passed = [finding.check for finding in own if finding.status is Status.PASSED]
+        open_ = [
+            finding.check for finding in own if finding.status is Status.ERRORED and not is_broken(finding)
+        ]
         if passed:
             wrong.append(
                 f"The bare template passes {listed(passed)} of {component}, which carries points. "
@@ -129,7 +131,7 @@ def _of_template(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdic
                 f"The bare template leaves {listed(open_)} of {component} undecided. "
                 "Let the check fail for it."
             )
-    lost = tuple(found.check for found in _lost(outcome))
+    lost = tuple(finding.check for finding in _lost(outcome))
     return VariantVerdict(outcome, "earns points" if wrong else "0", (), lost, tuple(wrong))
 
 
@@ -137,25 +139,29 @@ def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
     """A known mistake: a check of its own component fails and names it, and no other check."""
     variant, lost = outcome.variant, _lost(outcome)
     [component] = variant.parts
-    own = [found for found in lost if found.component == component]
-    others = [found for found in lost if found.component != component]
-    called = tuple(dict.fromkeys(found.label for found in own if failed(found) and found.label))
+    own = [finding for finding in lost if finding.component == component]
+    others = [finding for finding in lost if finding.component != component]
+    called = tuple(dict.fromkeys(finding.label for finding in own if failed(finding) and finding.label))
     wrong, notes = [], []
-    undecided = [found.check for found in own if found.status is Status.ERRORED and not is_broken(found)]
-    detected = any(failed(found) for found in own)
+    undecided = [
+        finding.check for finding in own if finding.status is Status.ERRORED and not is_broken(finding)
+    ]
+    detected = any(failed(finding) for finding in own)
     if not detected and undecided:
         wrong.append(
             f"{variant.file}: no check of {component} fails, and {listed(undecided)} asks a person. "
             "Make a check notice it, or delete the file."
         )
-    elif not detected and not any(is_broken(found) for found in own):
+    elif not detected and not any(is_broken(finding) for finding in own):
         wrong.append(
             f"{variant.file}: {component} passes every check. Make a check notice it, or delete the file."
         )
     elif undecided:
         notes.append(f"{variant.file}: {listed(undecided)} cannot be decided, so a person is asked.")
-    for other in dict.fromkeys(found.component for found in others):
-        checks = [found.check for found in others if found.component == other and not is_broken(found)]
+    for other in dict.fromkeys(finding.component for finding in others):
+        checks = [
+            finding.check for finding in others if finding.component == other and not is_broken(finding)
+        ]
         if checks:
             wrong.append(
                 f"{variant.file}: it is a mistake of {component}, but costs {other} too ({listed(checks)}). "
@@ -169,7 +175,7 @@ def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
         )
     word = "missed" if not detected else "costs others" if others else "detected"
     return VariantVerdict(
-        outcome, word, called, tuple(found.check for found in lost), tuple(wrong), tuple(notes)
+        outcome, word, called, tuple(finding.check for finding in lost), tuple(wrong), tuple(notes)
     )
 
 
@@ -179,30 +185,32 @@ def _of_pair(outcome: TrialOutcome) -> VariantVerdict:
     wrong = [
         f"{variant.file}: {component} passes every check beside the other mistake. Make a check notice it."
         for component in variant.parts
-        if not any(found.component == component for found in lost)
+        if not any(finding.component == component for finding in lost)
     ]
     notes = [
-        f"{variant.file}: {found.check} of {component} asks a person: {said(found)}"
+        f"{variant.file}: {finding.check} of {component} asks a person: {said(finding)}"
         for component in variant.parts
-        for found in lost
-        if found.component == component
-        and found.kind is FindingKind.UNDECIDED
+        for finding in lost
+        if finding.component == component
+        and finding.kind is FindingKind.UNDECIDED
         and not any(failed(other) and other.component == component for other in lost)
     ]
-    blamed = [found for found in lost if found.component not in variant.parts and not is_broken(found)]
-    wrong += [
-        f"{variant.file}: {found.check} of {found.component} {_how(found)}, and has no mistake: {said(found)}"
-        for found in blamed
+    blamed = [
+        finding for finding in lost if finding.component not in variant.parts and not is_broken(finding)
     ]
-    called = tuple(dict.fromkeys(found.label for found in lost if failed(found) and found.label))
     wrong += [
-        f"{variant.file}: {found.check} calls it {found.label}, which it is not: {said(found)}"
-        for found in lost
-        if failed(found) and found.label and found.label not in variant.planted and not found.because
+        f"{variant.file}: {finding.check} of {finding.component} {_how(finding)}, and has no mistake: {said(finding)}"
+        for finding in blamed
+    ]
+    called = tuple(dict.fromkeys(finding.label for finding in lost if failed(finding) and finding.label))
+    wrong += [
+        f"{variant.file}: {finding.check} calls it {finding.label}, which it is not: {said(finding)}"
+        for finding in lost
+        if failed(finding) and finding.label and finding.label not in variant.planted and not finding.because
     ]
     word = "costs others" if blamed else "mistaken" if wrong else "told apart"
     return VariantVerdict(
-        outcome, word, called, tuple(found.check for found in lost), tuple(wrong), tuple(notes)
+        outcome, word, called, tuple(finding.check for finding in lost), tuple(wrong), tuple(notes)
     )
 
 
@@ -213,26 +221,26 @@ def carried(assignment: Assignment) -> dict[str, float]:
 
 
 def _lost(outcome: TrialOutcome) -> list[Finding]:
-    return [found for found in outcome.findings if found.status is not Status.PASSED]
+    return [finding for finding in outcome.findings if finding.status is not Status.PASSED]
 
 
-def failed(found: Finding) -> bool:
+def failed(finding: Finding) -> bool:
     """Whether the check says that the code is wrong."""
-    return found.status is Status.FAILED
+    return finding.status is Status.FAILED
 
 
-def is_broken(found: Finding) -> bool:
+def is_broken(finding: Finding) -> bool:
     """Whether the check itself, or the grader, failed; to leave something to a person is not a failure."""
-    return found.status is Status.ERRORED and found.kind is not FindingKind.UNDECIDED
+    return finding.status is Status.ERRORED and finding.kind is not FindingKind.UNDECIDED
 
 
-def _how(found: Finding) -> str:
-    return "cannot be decided" if found.status is Status.ERRORED else "does not pass"
+def _how(finding: Finding) -> str:
+    return "cannot be decided" if finding.status is Status.ERRORED else "does not pass"
 
 
-def said(found: Finding) -> str:
+def said(finding: Finding) -> str:
     """Its message, on one line and not too long."""
-    return clipped(" ".join(found.message.split()), _MESSAGE)
+    return clipped(" ".join(finding.message.split()), _MESSAGE)
 
 
 # --- mutation report -------------------------------------------------------------------------------------
@@ -313,13 +321,13 @@ def _broken(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterato
         hit = [(o.variant, f) for o in outcomes for f in o.findings if f.check == spec.id and is_broken(f)]
         if not hit:
             continue
-        variant, found = hit[0]
+        variant, finding = hit[0]
         times = f" and {counted(len(hit) - 1, 'other variant')}" if len(hit) > 1 else ""
-        if found.blame is Blame.ENGINE:
+        if finding.blame is Blame.ENGINE:
             how, remedy = "could not be run on", "Run it again, with fewer --jobs."
         else:
             how, remedy = "breaks on", "Fix the check."
-        yield f"checks/{spec.file}: {spec.id} {how} {variant.name}{times}. {said(found)} {remedy}"
+        yield f"checks/{spec.file}: {spec.id} {how} {variant.name}{times}. {said(finding)} {remedy}"
 
 
 def _too_few_named(verdicts: Sequence[VariantVerdict]) -> Iterator[str]:
@@ -364,7 +372,7 @@ def _missing_kinds(assignment: Assignment, kinds: set[Kind]) -> Iterator[str]:
 def _silent_checks(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterator[str]:
     """Checks that no mistake shows to be able to fail."""
     mistakes = [outcome for outcome in outcomes if outcome.variant.kind is Kind.MISTAKE]
-    failing = {found.check for outcome in mistakes for found in outcome.findings if failed(found)}
+    failing = {finding.check for outcome in mistakes for finding in outcome.findings if failed(finding)}
     for component in assignment.components:
         own = [spec.id for spec in assignment.checks if spec.component == component.name]
         silent = [check for check in own if check not in failing]
