@@ -101,7 +101,7 @@ def rule(
     """
     reason = stated(why)
     named = None if students is None else tuple(dict.fromkeys(students))
-    absent, known = _absences(session, named or ())
+    absent, known_ids = _absences(session, named or ())
     about: Sequence[str] = ()
 
     def decide(snapshot: Snapshot, results: Sequence[Result]) -> Sequence[Edit]:
@@ -111,7 +111,7 @@ def rule(
             about = _needing_ruling(scores)
         else:
             held = {result.evidence.origin.carries for result in results if result.score.held}
-            _require_ruling_possible(scores, named, known, held)
+            _require_ruling_possible(scores, named, known_ids, held)
             about = named
         digests = {student: snapshot.evidence[student].submission_digest for student in about}
         return [

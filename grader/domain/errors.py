@@ -6,7 +6,7 @@ GraderException
 │   ├── SubmissionError     the student: a file that cannot be read or graded
 │   ├── UsageError          the operator: a wrong path, a missing option
 │   │   ├── ReadOnlyBook    the gradebook may only be read
-│   │   ├── MarkRefused     marks are wrong, each for a reason that is told
+│   │   ├── MarkRefused     marks are wrong, each with a reason
 │   │   └── NoAssignmentFound   no folder that a course handed out is where one is looked for
 │   └── EngineError         us
 │       ├── OutOfPatienceError  the judge computed for too long on what a submission answered

@@ -200,9 +200,9 @@ class Gradebook:
         with self._database.writing() as connection:
             if state_of(connection, assignment_id) != after:
                 return None
-            for one in absent:
-                number = 1 + last_number(connection, assignment_id, one.student_id)
-                added = {"student_id": one.student_id, "number": number, **_run_values(one, who)}
+            for record in absent:
+                number = 1 + last_number(connection, assignment_id, record.student_id)
+                added = {"student_id": record.student_id, "number": number, **_run_values(record, who)}
                 connection.execute(insert(RUNS), added)
             listed = listing_of(connection, assignment_id)
             self._add(connection, [of_row(edit, listed) for edit in edits])
@@ -211,7 +211,7 @@ class Gradebook:
             add_totals(
                 connection,
                 assignment_id,
-                [listed_as(one, listing_after.row(one.student_id)) for one in totals],
+                [listed_as(total, listing_after.row(total.student_id)) for total in totals],
             )
             return state_of(connection, assignment_id)
 

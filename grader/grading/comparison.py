@@ -226,11 +226,11 @@ def compare_class(
     """
     course = located_course(request.course)
     assignment = read_assignment(course.reference(request.assignment_id))
-    given, given_figures = handed_out(assignment)
+    given_forms, given_figures = handed_out(assignment)
     works, notes = _works(request, course, assignment, watch)
     comparison = compared(
         works,
-        given=given,
+        given=given_forms,
         given_figures=given_figures,
         threshold=request.threshold,
         report=watch.compared,

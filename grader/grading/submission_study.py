@@ -299,11 +299,11 @@ def study_submission(request: StudyRequest, *, watch: StudyWatcher) -> Submissio
 
 def study_rows(planned: Study, runs: Sequence[StudyRun]) -> list[StudyRow]:
     """A study by fields, with the student's own value in each."""
-    own = {value.name: value.value for value in planned.program.tuned}
+    own_values = {value.name: value.value for value in planned.program.tuned}
     base = next(run.training for run in runs if run.choice is None)
     rows: list[StudyRow] = []
     for field in dict.fromkeys(choice.field for choice in planned.choices):
-        rows.append((field, own[field], True, base))
+        rows.append((field, own_values[field], True, base))
         rows += [
             (field, run.choice.value, False, run.training)
             for run in runs

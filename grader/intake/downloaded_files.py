@@ -207,18 +207,18 @@ def settled(
         siblings: One student's items in one place. Names that differ only by the mark of a copy (`(1)`, `-2`,
             `copy`, `v2`, `attempt 2`) or by case are attempts at the same work.
     """
-    kept: list[DownloadedItem] = []
+    counted: list[DownloadedItem] = []
     superseded: list[tuple[DownloadedItem, str]] = []
     for group in _groups_of_attempts(siblings):
         if not _are_attempts(group):
-            kept += group
+            counted += group
             continue
         last, why = latest(group) or _by_mark(group)
-        kept.append(last)
+        counted.append(last)
         superseded += [
             (attempt, superseded_reason(attempt, last, why)) for attempt in group if attempt is not last
         ]
-    return kept, superseded
+    return counted, superseded
 
 
 def last_attempt(

@@ -343,10 +343,14 @@ def carried(heaps: Sequence[StudentFiles], assignment: Assignment) -> list[Carri
     }
     counts = Counter(carried_id.student_id.casefold() for carried_id in carried_ids)
 
-    def is_no_id(one: Carried) -> bool:
-        is_word = not any(letter.isdigit() for letter in one.student_id)
-        is_other = one.closeness is Closeness.ID_ONLY and lengths and len(one.student_id) not in lengths
-        return counts[one.student_id.casefold()] > 1 and bool(is_word or is_other)
+    def is_no_id(carried_id: Carried) -> bool:
+        is_word = not any(letter.isdigit() for letter in carried_id.student_id)
+        is_other = (
+            carried_id.closeness is Closeness.ID_ONLY
+            and lengths
+            and len(carried_id.student_id) not in lengths
+        )
+        return counts[carried_id.student_id.casefold()] > 1 and bool(is_word or is_other)
 
     return [
         replace(carried_id, student_id="", closeness=Closeness.NONE)

@@ -187,8 +187,8 @@ class Sorting:
     ) -> None:
         inside = entries(folder, within.shown, self._ledger, heap.key, within.handed.order)
         counted, earlier = settled(inside)
-        for one, why in earlier:
-            self.supersede(heap, one, why)
+        for item, why in earlier:
+            self.supersede(heap, item, why)
         self._take(heap, counted, budget, depth, nested)
 
     def _take_archive(

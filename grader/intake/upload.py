@@ -117,13 +117,13 @@ def submissions(
 
 def with_extensions(uploads: Uploads, extensions: Mapping[str, datetime]) -> Uploads:
     """The uploads with some students' own deadlines; a student who handed nothing in is noted."""
-    given = tuple(
+    extended = tuple(
         replace(one, delivery=replace(one.delivery, extension=extensions.get(one.student_id)))
         for one in uploads.submissions
     )
     absent = sorted(extensions.keys() - {one.student_id for one in uploads.submissions})
     notes = [f"{one}: has an extension, and nothing under this id is in the download." for one in absent]
-    return replace(uploads, submissions=given, notes=(*uploads.notes, *notes))
+    return replace(uploads, submissions=extended, notes=(*uploads.notes, *notes))
 
 
 def _of_file(path: Path, class_uploads: "_Class") -> Uploads:

@@ -317,13 +317,13 @@ def marked_line(
         )
     if not replayed.marked:
         return replace(line, edits=replayed.edits, comments=replayed.comments)
-    told = MARKED if item.by_person else "Changed by a person."
+    reason = MARKED if item.by_person else "Changed by a person."
     return replace(
         line,
         points=replayed.points,
         state=LineState.DECIDED,
         floor=None,
-        reason=told,
+        reason=reason,
         edits=replayed.edits,
         comments=replayed.comments,
     )
@@ -347,12 +347,12 @@ def _line_of_parts(
 ) -> ScoreLine:
     parts: list[PartScore] = []
     edits: list[ScoreEdit] = []
-    told: list[str] = []
+    sentences: list[str] = []
     for part in item.parts:
         replayed = _replayed(part_target(item, part), part.id, None, part.points, assignment, marks)
         parts.append(PartScore(part.id, part.title, replayed.points, part.points, replayed.comments))
         edits += replayed.edits
-        told += [replayed.fault] if replayed.fault else []
+        sentences += [replayed.fault] if replayed.fault else []
     edits.sort(key=lambda edit: edit.when)
     known = [part.points for part in parts if part.points is not None]
     subtotal = rounded(sum(known))
@@ -360,8 +360,8 @@ def _line_of_parts(
     if len(known) == len(parts):
         return replace(filled, points=subtotal, state=LineState.DECIDED, floor=None, reason=MARKED)
     if known:
-        told.insert(0, f"{len(known)} of {len(parts)} parts are marked.")
-    reason = " ".join(told) or line.reason
+        sentences.insert(0, f"{len(known)} of {len(parts)} parts are marked.")
+    reason = " ".join(sentences) or line.reason
     return replace(
         filled, points=None, state=LineState.AWAITING, floor=subtotal if known else None, reason=reason
     )
@@ -395,8 +395,8 @@ def _replayed(
         return Marks(current, False, fault=fault, edits=tuple(history))
     edit, released = last_mark
     stands = edit.points is not None
-    told = _comments(assignment, edit) if stands or released else ()
-    return Marks(current, stands, told, edits=tuple(history))
+    comments = _comments(assignment, edit) if stands or released else ()
+    return Marks(current, stands, comments, edits=tuple(history))
 
 
 def _marks_with_release(edits: Sequence[Edit]) -> list[MarkWithRelease]:

@@ -121,23 +121,23 @@ def _asking(
 
 def uncertainties(item: RubricItem, training: Training) -> tuple[str, ...]:
     """Why repeated trainings do not show what a submission is worth, in sentences; () if they do."""
-    given = measured_points(item, training)
-    found = []
-    if training.unfinished and _points(item, _mean_at_worst(item, training)) != given:
+    points_now = measured_points(item, training)
+    sentences = []
+    if training.unfinished and _points(item, _mean_at_worst(item, training)) != points_now:
         trainings = len(training.runs) + len(training.unfinished)
-        found += [
+        sentences += [
             _sentence(f"Training {run.number} of {trainings} was not completed", run.reason, run.where)
             for run in training.unfinished
         ]
     if item.scale.are_wide(training.runs):
         low, high = min(training.runs), max(training.runs)
         if _points(item, low) != _points(item, high):
-            found.append(
+            sentences.append(
                 f"Trainings that differ in their seeds alone gave {item.scale.shown(low)} to "
                 f"{item.scale.shown(high)}: "
                 "so far apart, their mean says little."
             )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _mean_at_worst(item: RubricItem, training: Training) -> float:

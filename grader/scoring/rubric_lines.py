@@ -167,8 +167,8 @@ def forbidden(
     costly = [pair for pair in counted_uses if pair not in looked_at]
     costs = _by_target([pair for pair in costly if not pair[1].in_training])
     flags = _by_target([pair for pair in looked_at if not pair[1].in_training])
-    for component, told in _remarks(findings).items():
-        flags[component] = " ".join(filter(None, (flags.get(component, ""), *told)))
+    for component, remarks in _remarks(findings).items():
+        flags[component] = " ".join(filter(None, (flags.get(component, ""), *remarks)))
     training = _sentences([pair for pair in costly if pair[1].in_training])
     if training:
         training = f"The training uses what is not allowed. {training}"
@@ -316,10 +316,10 @@ def _training_beyond_limits(measure: str, assignment: Assignment, evidence: Evid
     """Sentences on a training beyond what the assignment allows; empty if there is none."""
     model_evidence = evidence.of_measure(measure)
     return " ".join(
-        told
+        sentence
         for measured in assignment.measures
         if measured.id == measure
-        for told in beyond_what_is_allowed(
+        for sentence in beyond_what_is_allowed(
             measured, model_evidence.plan.rehearsal, len(model_evidence.training.epochs)
         )
     )
@@ -410,12 +410,12 @@ def _components_line(
 
 def _component_reasons(scores: Sequence[ComponentScore], consequences: Forbidden) -> str:
     """The components that did not get full points or were flagged, each with its reason."""
-    told = []
+    sentences = []
     for score in scores:
         if score.points is None:
-            told.append(f"{score.component} is undecided: {score.reason}")
+            sentences.append(f"{score.component} is undecided: {score.reason}")
         elif score.points < score.maximum or score.component in consequences.flags:
-            told.append(
+            sentences.append(
                 f"{score.component} has {plain(score.points)} of {plain(score.maximum)}: {score.reason}"
             )
-    return " ".join(told) or "All checks passed."
+    return " ".join(sentences) or "All checks passed."

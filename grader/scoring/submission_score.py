@@ -187,10 +187,10 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
         else:
             line = scored_line(item, assignment, evidence, consequences, waived)
         lines.append(marked_line(line, item, assignment, own_edits))
-    known = rounded(sum(line.points for line in lines if line.points is not None))
+    known_points = rounded(sum(line.points for line in lines if line.points is not None))
     decided = rounded(sum(line.maximum for line in lines if line.state == LineState.DECIDED))
     ruled_total = total_of(
-        status, reason, known, ruled, decided=all(line.points is not None for line in lines)
+        status, reason, known_points, ruled, decided=all(line.points is not None for line in lines)
     )
     return Score(
         student_id=evidence.student_id,

@@ -243,7 +243,7 @@ def listed_submission(row: Any) -> ListedSubmission | None:
 
 
 def submission_list(rows: Sequence[Row]) -> SubmissionList:
-    """What the rows of the metadata tell, those that make no sense left out."""
+    """The submissions in the rows of the metadata, without malformed ones."""
     return submissions_sorted_by_time(
         LMS, (submission for submission in map(listed_submission, rows) if submission is not None)
     )
@@ -300,7 +300,7 @@ def _parsed(text: str) -> datetime | None:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader, for which a tag that it does not know is no more than its plain value."""
+    """The safe loader, which ignores unknown tags and keeps the plain values."""
 
 
 def _untagged(loader: Any, _: str, node: yaml.Node) -> Any:
