@@ -31,26 +31,26 @@ from grader.protocol.trees import Plain
 LEAST = 3  # smaller numbers are products of many things by chance
 
 
-def wrong_size_in_words(found: Sequence[int], expected: Sequence[int], sizes: Mapping[str, int]) -> str:
+def wrong_size_in_words(shape: Sequence[int], expected: Sequence[int], sizes: Mapping[str, int]) -> str:
     """The first wrong axis of a shape in terms of the sizes that a part was constructed with.
 
     Args:
-        found, expected: Shapes; where they have different numbers of axes, nothing is said.
+        shape, expected: Shapes; where they have different numbers of axes, nothing is said.
         sizes: By the names of the constructor's parameters.
 
     Returns:
         `Axis 2 has 20 = heads * dim_head values; it should have 22 = dim.`; empty where no size, or
         more than one product, comes to the number.
     """
-    if len(found) != len(expected):
+    if len(shape) != len(expected):
         return ""
-    axis = next(number for number, size in enumerate(found) if size != expected[number])
-    made_of = _product(found[axis], sizes)
+    axis = next(number for number, size in enumerate(shape) if size != expected[number])
+    made_of = _product(shape[axis], sizes)
     if not made_of:
         return ""
     wanted = _product(expected[axis], sizes)
     should = f"{expected[axis]} = {wanted}" if wanted else str(expected[axis])
-    return f"Axis {axis} has {found[axis]} = {made_of} values; it should have {should}."
+    return f"Axis {axis} has {shape[axis]} = {made_of} values; it should have {should}."
 
 
 def _product(number: int, sizes: Mapping[str, int]) -> str:
@@ -177,8 +177,8 @@ class Component(Thing):
         if self.last_call is None:
             return False
         calls = (replace(self.last_call, seed=self._student.next_seed()) for _ in range(2))
-        one, other = (self._checked(self._asked(call), None) for call in calls)
-        return not same(one, other)
+        first, second = (self._checked(self._asked(call), None) for call in calls)
+        return not same(first, second)
 
     def inputs_of(self, stand_in: str) -> tuple[Tensor, ...]:
         """What a stand-in was given during the last call, one tensor for each time that it was called.
@@ -209,9 +209,9 @@ class Component(Thing):
         arrays = {"0": x.numpy(), "cotangent": cotangent.numpy()}
         called = self._asked(Call(self._handle, train, True, self._student.next_seed(), arrays=arrays))
         output = self._checked(called, tuple(cotangent.shape))
-        found = untrusted_replies.gradients(called, self.parameters, tuple(x.shape))
+        by_name = untrusted_replies.gradients(called, self.parameters, tuple(x.shape))
         missing = tuple(p.name for p in self.parameters if p.name in called.no_gradient)
-        return Gradients(output, found.pop("input", None), found, missing)
+        return Gradients(output, by_name.pop("input", None), by_name, missing)
 
     def weights(self) -> dict[str, Tensor]:
         """Parameters and buffers by name.
@@ -220,14 +220,14 @@ class Component(Thing):
             Mismatch: They hold numbers that are not finite.
         """
         values = self._student.ask(Weights(self._handle), WeightValues, self._link, self.name)
-        found = untrusted_replies.weights(values.arrays, self.parameters)
-        for name, value in found.items():
+        by_name = untrusted_replies.weights(values.arrays, self.parameters)
+        for name, value in by_name.items():
             if value.is_floating_point() and not bool(torch.isfinite(value).all()):
                 raise Mismatch(
                     f"The weights of `{self.label}` are not finite: {named(name)} holds NaN or infinity.",
                     hint="Parameters made with torch.empty hold whatever was in memory: initialize them.",
                 )
-        return found
+        return by_name
 
     def set_weights(self, values: Mapping[str, Tensor]) -> None:
         """Overwrite parameters and buffers by name; those that are not named stay as they are.

@@ -224,8 +224,8 @@ def _definitions(path: Path, values: Mapping[str, Value], edition: Edition) -> d
 def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value], edition: Edition) -> ModuleType:
     """A file executed as a module in which some names are there already, with the values in its places."""
     # of its own in this process: other assignments have files of the same names
-    own = sha256(str(path.resolve()).encode()).hexdigest()[:8]
-    name = f"course_{own}_{path.parent.name}_{path.stem}"
+    digest = sha256(str(path.resolve()).encode()).hexdigest()[:8]
+    name = f"course_{digest}_{path.parent.name}_{path.stem}"
     within = [str(path.parent)] if path.stem == "__init__" else None
     spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=within)
     if spec is None or spec.loader is None:
@@ -254,10 +254,10 @@ def _mistake(
     names = {name: value for name, value in solution.items() if not name.startswith("__")}
     module = _executed(path, names, values, assignment.edition)
     graded = [component.name for component in assignment.components]
-    own = [name for name in graded if module.__dict__.get(name) is not names.get(name)]
-    if len(own) != 1:
+    redefined = [name for name in graded if module.__dict__.get(name) is not names.get(name)]
+    if len(redefined) != 1:
         raise CourseError(
-            f"mistakes/{path.name}: it defines {len(own)} of the graded parts. Define exactly one of "
+            f"mistakes/{path.name}: it defines {len(redefined)} of the graded parts. Define exactly one of "
             f"{', '.join(graded)}."
         )
     paragraphs = [" ".join(p.split()) for p in (module.__doc__ or "").strip().split("\n\n") if p.strip()]
@@ -269,4 +269,4 @@ def _mistake(
             f"mistakes/{path.name}: it has no docstring. Its first paragraph is what the student reads."
         )
     hint = paragraphs[1] if len(paragraphs) > 1 else ""
-    return Mistake(path.stem, own[0], paragraphs[0], hint, look_for, module.__dict__)
+    return Mistake(path.stem, redefined[0], paragraphs[0], hint, look_for, module.__dict__)

@@ -63,27 +63,27 @@ class Folding:
 
     def says_nothing_new(self, spec: CheckSpec, error: BaseException | None) -> bool:
         """Whether a check fails for the very cause that was seen in one that it declares."""
-        seen = _shared(spec, error)
-        return seen is not None and seen in [self._shared.get(check) for check in spec.because]
+        shared = _shared(spec, error)
+        return shared is not None and shared in [self._shared.get(check) for check in spec.because]
 
-    def folded(self, spec: CheckSpec, found: Finding, error: BaseException | None) -> Finding:
+    def folded(self, spec: CheckSpec, result: Finding, error: BaseException | None) -> Finding:
         """The finding, folded if its cause is another one's, and noted for those to come.
 
         Args:
             error: With which the check ended.
         """
-        lost = found.status in (Status.FAILED, Status.SKIPPED) and found.blame is Blame.STUDENT
+        lost = result.status in (Status.FAILED, Status.SKIPPED) and result.blame is Blame.STUDENT
         if not lost:
-            return found
-        shared = _shared(spec, error) if found.status is Status.FAILED else None
-        cause = found.because or self.declared(spec)
-        if cause is None and shared in self._first and found.diagnosis is None:
+            return result
+        shared = _shared(spec, error) if result.status is Status.FAILED else None
+        cause = result.because or self.declared(spec)
+        if cause is None and shared in self._first and result.diagnosis is None:
             cause = self._cause_of[self._first[shared]]
         self._cause_of[spec.id] = cause or spec.id
         if shared is not None:
             self._shared[spec.id] = shared
             self._first.setdefault(shared, spec.id)
-        return replace(found, because=cause)
+        return replace(result, because=cause)
 
 
 def _shared(spec: CheckSpec, error: BaseException | None) -> Shared | None:
@@ -236,7 +236,7 @@ class Checks:
         self,
         student: Student,
         *,
-        report: Callable[[Finding], None] = lambda found: None,
+        report: Callable[[Finding], None] = lambda _: None,
         components: Collection[str] | None = None,
     ) -> Examined:
         """Run all checks for one submission.
@@ -251,9 +251,9 @@ class Checks:
         for spec in self.assignment.checks:
             if components is not None and spec.component not in components:
                 continue
-            found = self._found(spec, student, so_far)
-            findings.append(found)
-            report(found)
+            result = self._found(spec, student, so_far)
+            findings.append(result)
+            report(result)
         parameters, layers = _summary(student)
         stand_ins: tuple[str, ...] = ()
         with contextlib.suppress(Mismatch, WorkerFault):
@@ -288,8 +288,8 @@ class Checks:
         except (Mismatch, WorkerFault) as error:
             return (finding(specs[0], error, where=place_of(student.program, specs[0].component)),)
         so_far = _SoFar(RandomPart(self.assignment.limits.call_seconds))
-        found = [self._found(spec, student, so_far) for spec in specs]
-        return tuple(each for each in found if each.status is not Status.PASSED or each.flagged)
+        results = [self._found(spec, student, so_far) for spec in specs]
+        return tuple(result for result in results if result.status is not Status.PASSED or result.flagged)
 
     def _found(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> Finding:
         where = place_of(student.program, spec.component)
@@ -303,8 +303,8 @@ class Checks:
         ends = self._ends(spec, items, student, so_far)
         # what could not be judged at some sizes is shown where the property holds at the others
         elsewhere = [end for end in ends if not folding.says_nothing_new(spec, end.error)]
-        found = worst([end.finding for end in elsewhere or ends])
-        return folding.folded(spec, found, next(end.error for end in ends if end.finding is found))
+        result = worst([end.finding for end in elsewhere or ends])
+        return folding.folded(spec, result, next(end.error for end in ends if end.finding is result))
 
     def _untried(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> tuple[str, str | None]:
         """Why a check is not tried, and because of which other check; empty when it is."""
@@ -331,31 +331,31 @@ class Checks:
             flags = tuple(student.flagged)
             error = so_far.random_part.failure(error, student, spec) or error
             where = place_of(student.program, spec.component, self._names_of(error))
-            found = self._in_own_names(finding(spec, error, where=where, seconds=seconds), student)
-            found = flagged(found, flags, where)
-            ends.append(_End(found, error))
+            result = self._in_own_names(finding(spec, error, where=where, seconds=seconds), student)
+            result = flagged(result, flags, where)
+            ends.append(_End(result, error))
             if isinstance(error, WorkerFault) and error.kind == "time":
                 so_far.hung[spec.component] = spec.id, explained(error)
                 break
-            if found.status is not Status.PASSED and not so_far.folding.says_nothing_new(spec, error):
+            if result.status is not Status.PASSED and not so_far.folding.says_nothing_new(spec, error):
                 break  # the other parameters of the check would say the same again
         return ends
 
-    def _in_own_names(self, found: Finding, student: Student) -> Finding:
+    def _in_own_names(self, result: Finding, student: Student) -> Finding:
         """A finding whose hint, if it is a known mistake's, has the student's own names."""
-        known = self.code.mistakes if self.code is not None else {}
-        mistake = known.get(found.diagnosis or "")
-        if mistake is None or found.hint != mistake.hint:
-            return found
-        return replace(found, hint=with_own_names(found.hint, student.program, found.component))
+        mistakes = self.code.mistakes if self.code is not None else {}
+        mistake = mistakes.get(result.diagnosis or "")
+        if mistake is None or result.hint != mistake.hint:
+            return result
+        return replace(result, hint=with_own_names(result.hint, student.program, result.component))
 
     def _names_of(self, error: BaseException | None) -> tuple[str, ...]:
         """What to look for in the student's source: what the check says, or the mistake that is named."""
         if isinstance(error, Mismatch) and error.look_for:
             return looked_for(error.look_for, str(error))
         diagnosis = getattr(error, "diagnosis", None)
-        known = self.code.mistakes if self.code is not None else {}
-        return known[diagnosis].look_for if diagnosis in known else ()
+        mistakes = self.code.mistakes if self.code is not None else {}
+        return mistakes[diagnosis].look_for if diagnosis in mistakes else ()
 
     def _error_of(self, item: pytest.Item, student: Student, spec: CheckSpec) -> BaseException | None:
         """Run one test function; the exception with which it ended."""
@@ -402,13 +402,13 @@ def run_pytest(
         *("-p", "no:xdist", "-p", "no:hypothesispytest"),
         *map(str, paths),
     ]
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), _own_modules(paths, assignment.folder):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), _own_modules(paths, assignment.folder):
         pytest.main(arguments, plugins=[checks])
     if not checks.collected:
         raise CourseError(
             f"{assignment.id}: its checks could not be collected by pytest. Run pytest on the check files to "
-            f"see all of it; the end of what it said:\n{said.getvalue()[-1500:]}"
+            f"see all of it; the end of what it said:\n{output.getvalue()[-1500:]}"
         )
 
 

@@ -176,8 +176,8 @@ class Thing:
         # of what is not a module, `training` is an argument like any other
         own_keys = [key for key in SETTINGS if key != "training" or self.kind == "module"]
         settings = {key: kwargs.pop(key) for key in own_keys if key in kwargs}
-        own = self.label if not member else f"{self.label}.{member}"
-        label = f"{own}({_arguments(args, kwargs)})" if action == "call" else own
+        target = self.label if not member else f"{self.label}.{member}"
+        label = f"{target}({_arguments(args, kwargs)})" if action == "call" else target
         packing = Packing(self._student.fakes)
         request = packing.invoke(
             args,
@@ -223,7 +223,9 @@ class Fakes:
         shape = {key: tuple(sides) for key, sides in fake.parameters.items()}
         made = "class" if kind == "class" else "function" if kind == "function" else fake.kind
         number = len(self._fakes) - 1
-        methods = {method: self.form(own, method).number for method, own in fake.methods.items()}
+        methods = {
+            method: self.form(method_fake, method).number for method, method_fake in fake.methods.items()
+        }
         like, arguments = fake.like or ("", {})
         settings = (fake.marks, methods, like, dict(arguments), fake.steps)
         return FakeForm(number, name, made, shape, *settings)  # type: ignore[arg-type]
@@ -311,7 +313,7 @@ class Packing:
                 made = {"args": self.node(list(value.args)), "kwargs": self.node(value.kwargs)}
                 return {"library": value.path, **made}
             case FakeObject():
-                return {"object": {name: self.node(each) for name, each in value.members.items()}}
+                return {"object": {name: self.node(member) for name, member in value.members.items()}}
             case torch.device():
                 return {"device": "cpu"}
             case Value():
@@ -353,7 +355,7 @@ def invoked(
     request: Invoke,
     component: str,
     label: str,
-    given: tuple[Sequence[Any], Mapping[str, Any]],
+    arguments: tuple[Sequence[Any], Mapping[str, Any]],
     packing: Packing,
 ) -> Outcome:
     """Ask the worker to use something, and believe nothing of what it answers.
@@ -361,7 +363,7 @@ def invoked(
     Args:
         component: The graded name for whose points it counts.
         label: What is used, in our words.
-        given: The arguments as the check has them.
+        arguments: As the check has them.
 
     Raises:
         Mismatch: The student's code raised.
@@ -370,7 +372,7 @@ def invoked(
     if request.figures and student.pictures_of(component):
         request = replace(request, pictures=True)
     reply: Invoked = student.ask(request, Invoked, student.link, component, label)
-    args, kwargs = given
+    args, kwargs = arguments
     same_names = set(reply.kwargs) == set(kwargs)
     if len(reply.args) != len(args) or not same_names or len(reply.printed) > MAX_PRINTED:
         raise untrusted_replies.nonsense()
@@ -430,11 +432,11 @@ def unpacker(student: Owner, arrays: Mapping[str, Any], component: str, label: s
 KINDS = ("module", "class", "function", "object")
 
 
-def _gradients(told: Sequence[Any], args: Sequence[Any], label: str) -> tuple[Tensor | None, ...]:
+def _gradients(gradients: Sequence[Any], args: Sequence[Any], label: str) -> tuple[Tensor | None, ...]:
     """The gradients, of the arguments' shapes."""
-    if len(told) != len(args):
+    if len(gradients) != len(args):
         raise untrusted_replies.nonsense()
-    for gradient, value in zip(told, args, strict=True):
+    for gradient, value in zip(gradients, args, strict=True):
         if gradient is None:
             continue
         if not isinstance(gradient, Tensor) or not isinstance(value, Tensor) or gradient.shape != value.shape:
@@ -443,7 +445,7 @@ def _gradients(told: Sequence[Any], args: Sequence[Any], label: str) -> tuple[Te
             raise untrusted_replies.nonsense()
         if not bool(torch.isfinite(gradient).all()):
             raise Mismatch(f"The gradient of `{label}` is not finite (NaN or infinity).")
-    return tuple(told)
+    return tuple(gradients)
 
 
 def labelled(
@@ -467,7 +469,7 @@ def _short(value: Any) -> str | None:
     """A small plain value as Python writes it."""
     plain = isinstance(value, bool | int | float | str | None.__class__)
     flat = isinstance(value, list | tuple) and all(
-        isinstance(each, bool | int | float | str) for each in value
+        isinstance(item, bool | int | float | str) for item in value
     )
     text = repr(value) if plain or flat else ""
     return text if text and len(text) <= MAX_ARGUMENT else None

@@ -45,22 +45,24 @@ class RandomPart:
         recognized = isinstance(error, Mismatch) and (error.diagnosis is not None or error.cause is not None)
         if not isinstance(error, AssertionError) or recognized:
             return None
-        own = [part for part in student.built if part.name == spec.component and part.last_call is not None]
-        cost = 2 * own[-1].last_seconds if own else 0.0
-        if not own or cost > self._left:
+        judged = [
+            part for part in student.built if part.name == spec.component and part.last_call is not None
+        ]
+        cost = 2 * judged[-1].last_seconds if judged else 0.0
+        if not judged or cost > self._left:
             return None
         self._left -= cost
         waited = student.waited
         try:
             student.allow(max(self._left, 1.0))
-            random = own[-1].is_random()
+            random = judged[-1].is_random()
         except (Mismatch, WorkerFault):
             random = False
         student.waited = waited
         if not random:
             return None
         return Mismatch(
-            f"`{own[-1].label}` gives another output each time for the same input, in evaluation mode and "
+            f"`{judged[-1].label}` gives another output each time for the same input, in evaluation mode and "
             "with the same weights. Nothing that depends on its output can be told.",
             hint="Look in forward for what is drawn at random, or kept from one call to the next.",
             cause=Cause.RANDOM,

@@ -76,15 +76,15 @@ class CodePattern:
         return bound or {_line(node) for node, _ in mentions}
 
     def _shaped(self, nodes: list[ast.AST]) -> set[int]:
-        found = [node for node in nodes if any(_fits(shape, node) for shape in self.shapes)]
+        matching = [node for node in nodes if any(_fits(shape, node) for shape in self.shapes)]
         made = {
             target.attr
             for node in nodes
-            if isinstance(node, ast.Assign) and any(one in found for one in ast.walk(node.value))
+            if isinstance(node, ast.Assign) and any(part in matching for part in ast.walk(node.value))
             for target in node.targets
             if isinstance(target, ast.Attribute)
         }
-        return {_line(node) for node in found if _own_attribute(node) not in made}
+        return {_line(node) for node in matching if _own_attribute(node) not in made}
 
 
 @functools.cache
@@ -95,7 +95,7 @@ def code_pattern(text: str) -> CodePattern:
         ValueError: It is none; the sentence says what is wrong.
     """
     words, names, shapes = set(), set(), []
-    for part in (each.strip() for each in text.split("|")):
+    for part in (piece.strip() for piece in text.split("|")):
         if part in _STATEMENTS or part in _PLACES:
             words.add(part)
             continue
@@ -236,9 +236,9 @@ def _calls(shape: ast.Call, node: ast.Call) -> bool:
             return False
     if len(node.args) < len(shape.args):
         return False
-    given = {keyword.arg: keyword.value for keyword in node.keywords}
+    keywords = {keyword.arg: keyword.value for keyword in node.keywords}
     return all(map(_fits, shape.args, node.args)) and all(
-        keyword.arg in given and _fits(keyword.value, given[keyword.arg]) for keyword in shape.keywords
+        keyword.arg in keywords and _fits(keyword.value, keywords[keyword.arg]) for keyword in shape.keywords
     )
 
 
@@ -274,7 +274,7 @@ def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> 
     further = functools.cache(lambda: tuple(_used(program, statement, tree)))  # rarely needed
     for text in look_for:
         for scope in (lambda: (statement,), further):
-            places = [place for one in scope() for place in _places(one, code_pattern(text))]
+            places = [place for searched in scope() for place in _places(searched, code_pattern(text))]
             if places:
                 if _are_one(places):
                     return str(places[0])
@@ -328,7 +328,7 @@ def _definition(program: Program, component: str, place: Place) -> Statement | N
         lines = statement.source.count("\n") + 1
         if same_file and 0 <= place.line - statement.place.line < lines:
             return statement
-    return next((found for found in program.statements if component in found.binds), None)
+    return next((binding for binding in program.statements if component in binding.binds), None)
 
 
 @functools.lru_cache(maxsize=64)  # every check of a component asks, and a source may be long
@@ -363,8 +363,10 @@ def with_own_names(text: str, program: Program, component: str) -> str:
 
 def _own_name(what: str, program: Program, component: str) -> str:
     if re.fullmatch(r"\w+(\.\w+)*", what):
-        return _modules(tuple(each.source for each in program.statements if each.kind == "import"), what)
-    sources = [each.source for each in program.statements if component in each.binds]
+        return _modules(
+            tuple(statement.source for statement in program.statements if statement.kind == "import"), what
+        )
+    sources = [statement.source for statement in program.statements if component in statement.binds]
     names = {name for source in sources for name in bound_names(source, code_pattern(what))}
     return names.pop() if len(names) == 1 else ""
 
@@ -372,15 +374,17 @@ def _own_name(what: str, program: Program, component: str) -> str:
 @functools.lru_cache(maxsize=64)
 def _modules(imports: tuple[str, ...], module: str) -> str:
     """The shortest expression by which imports give a module; empty where they do not."""
-    found = [
-        own + module[len(full) :] for full, own in _imported(imports) if f"{module}.".startswith(f"{full}.")
+    expressions = [
+        alias + module[len(full) :]
+        for full, alias in _imported(imports)
+        if f"{module}.".startswith(f"{full}.")
     ]
-    return min(found, key=len, default="")
+    return min(expressions, key=len, default="")
 
 
 def _imported(imports: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """(Module, how it is called) of import statements."""
-    for node in (one for source in imports for one in ast.walk(ast.parse(source))):
+    for node in (child for source in imports for child in ast.walk(ast.parse(source))):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]

@@ -250,17 +250,17 @@ class Student:
         """
         asked = next((file for file in self._assignment.asked_files if file.role == role), None)
         if asked is None or role not in self._assignment.own_roles:
-            own = ", ".join(self._assignment.own_roles) or "none"
+            roles = ", ".join(self._assignment.own_roles) or "none"
             raise CourseError(
                 f"A check asks for the file '{role}'. Name it in [files] of assignment.toml; "
-                f"the roles of its own are: {own}."
+                f"the roles of its own are: {roles}."
             )
         if self._files is None:
             raise CourseError(f"A check of the trained model asks for the file '{role}': ask in checks/.")
         if role not in self._files:
             raise Mismatch(
                 f"No {role} file was handed in: there is nothing to look at.",
-                hint=f"Hand in {' or '.join(asked.name('<StudentID>', each) for each in asked.suffixes)}.",
+                hint=f"Hand in {' or '.join(asked.name('<StudentID>', end) for end in asked.suffixes)}.",
             )
         return self._files[role]
 
@@ -322,8 +322,8 @@ class Student:
         built = self.ask(request, Built, self.link, component, label)
         self._note_forbidden(component, built)
         places = {*stand_ins, *under, *([INNER] if inner is not None else [])}
-        given = {**dict(zip(self.parameter_names(component), args, strict=False)), **kwargs}
-        sizes = {name: value for name, value in given.items() if type(value) is int}
+        arguments = {**dict(zip(self.parameter_names(component), args, strict=False)), **kwargs}
+        sizes = {name: value for name, value in arguments.items() if type(value) is int}
         self.built.append(Component(self, component, label, built, frozenset(places), sizes))
         return self.built[-1]
 
@@ -540,8 +540,8 @@ class Student:
         self.fakes.begin()
         answers = {**(answers or {}), FakeCalled: self.fakes.answer}
         try:
-            left = max(self._until - time.monotonic(), 0.1)
-            answer = self._asked(link, request, reply, min(self._limits.call_seconds, left), answers)
+            remaining = max(self._until - time.monotonic(), 0.1)
+            answer = self._asked(link, request, reply, min(self._limits.call_seconds, remaining), answers)
         except StudentRaised as raised:
             if self.fakes.refusal is not None:
                 raise self.fakes.refusal from None
@@ -555,7 +555,7 @@ class Student:
                 assignment=self._assignment.id,
             ) from None
         except WorkerFault as fault:
-            if fault.kind == "time" and left < self._limits.call_seconds:
+            if fault.kind == "time" and remaining < self._limits.call_seconds:
                 raise WorkerFault("time", f"its calls took over {self._allowed:.0f} s together") from fault
             raise
         if isinstance(request, Build | Call | Invoke | RunFunction):
@@ -567,14 +567,14 @@ class Student:
     def _note_forbidden(self, component: str, built: Built) -> None:
         """Note the forbidden parts that a component consists of, whatever its worker told of them."""
         untrusted_replies.parameters(built)
-        seen: dict[str, str] = {}  # path -> the forbidden part that it is
+        forbidden: dict[str, str] = {}  # path -> the forbidden part that it is
         for module in built.modules:
             name = f"{module.origin}.{module.type}"
             if module.origin.startswith("grader.worker.") or not self._patterns_of(name):
                 continue  # a stand-in of ours, or nothing forbidden
             path = module.path[:MAX_PATH]
-            inside = next((seen[above] for above in _paths_above(path) if above in seen), "")
-            seen[path] = name
+            inside = next((forbidden[above] for above in _paths_above(path) if above in forbidden), "")
+            forbidden[path] = name
             within = self._patterns_of(inside) if inside else ()
             self.link.watch.reach(ReachedPart(name, self._patterns_of(name), inside, within, component))
 
@@ -586,7 +586,7 @@ class Student:
             ):  # no model has so many kinds of modules
                 self._falls_under.clear()
             patterns = self._assignment.forbidden_patterns
-            self._falls_under[name] = tuple(each for each in patterns if matches(name, each))
+            self._falls_under[name] = tuple(pattern for pattern in patterns if matches(name, pattern))
         return self._falls_under[name]
 
     def missing(self, name: str) -> Mismatch:
@@ -594,14 +594,14 @@ class Student:
         return self._cannot_be_had(name, "class or function", None)
 
     def _require(self, name: str, kind: str) -> None:
-        found = self.loaded.kinds.get(name)
-        if found == kind or (found is not None and kind == "function" and found == "class"):
+        actual_kind = self.loaded.kinds.get(name)
+        if actual_kind == kind or (actual_kind is not None and kind == "function" and actual_kind == "class"):
             return
-        raise self._cannot_be_had(name, kind, found)
+        raise self._cannot_be_had(name, kind, actual_kind)
 
-    def _cannot_be_had(self, name: str, kind: str, found: str | None) -> Mismatch:
+    def _cannot_be_had(self, name: str, kind: str, actual_kind: str | None) -> Mismatch:
         return cannot_be_had(
-            name, kind, found, self.program, self.loaded, self._granted, assignment=self._assignment.id
+            name, kind, actual_kind, self.program, self.loaded, self._granted, assignment=self._assignment.id
         )
 
     def pictures_of(self, component: str) -> bool:

@@ -154,31 +154,33 @@ def array(arrays: Mapping[str, Any], name: str, shape: tuple[int, ...] | None = 
     return value
 
 
-def loaded(said: Loaded, program: Program) -> Loaded:
+def loaded(reply: Loaded, program: Program) -> Loaded:
     """What loading yielded, with places and modules that the source really has."""
     words = {word for text in (program.source or {}).values() for word in _WORD.findall(text)}
-    problems = tuple(replace(one, where=raised_at(one, program)) for one in said.problems[:MAX_PROBLEMS])
-    absent = tuple(name for name in said.stand_ins if set(name.split(".")) <= words)
-    return replace(said, problems=problems, stand_ins=absent)
+    problems = tuple(
+        replace(problem, where=raised_at(problem, program)) for problem in reply.problems[:MAX_PROBLEMS]
+    )
+    absent = tuple(name for name in reply.stand_ins if set(name.split(".")) <= words)
+    return replace(reply, problems=problems, stand_ins=absent)
 
 
-def stand_in_calls(called: Called, known: frozenset[str]) -> tuple[tuple[StandInCall, Tensor], ...]:
+def stand_in_calls(called: Called, components: frozenset[str]) -> tuple[tuple[StandInCall, Tensor], ...]:
     """The stand-ins' calls, each with its input.
 
     Args:
-        known: The names of the stand-ins.
+        components: The names of the stand-ins.
 
     Raises:
         Mismatch: What was handed to one is not floating point, or not finite.
         WorkerFault: There is no such stand-in.
     """
-    if any(call.component not in known for call in called.calls):
+    if any(call.component not in components for call in called.calls):
         raise nonsense()
-    found = tuple(
+    calls = tuple(
         (call, torch.from_numpy(array(called.arrays, f"call{number}", call.shape, "fiub").copy()))
         for number, call in enumerate(called.calls)
     )
-    for call, x in found:
+    for call, x in calls:
         if not x.is_floating_point():
             # compared in its type, every number between -1 and 1 would be zero
             raise Mismatch(
@@ -193,7 +195,7 @@ def stand_in_calls(called: Called, known: frozenset[str]) -> tuple[tuple[StandIn
                 cause=Cause.NOT_FINITE,
                 concerns=f"for {call.component}",
             )
-    return found
+    return calls
 
 
 def gradients(called: Called, parameters: Iterable[Parameter], inputs: tuple[int, ...]) -> dict[str, Tensor]:
@@ -221,18 +223,18 @@ def run_arrays(ran: Ran, data: RiggedData) -> dict[str, Any]:
     """
     if len(ran.printed) > MAX_PRINTED or len(ran.events) > MAX_EVENTS:
         raise nonsense()
-    found = dict(ran.arrays)
-    figures(ran.figures, found)
+    arrays = dict(ran.arrays)
+    figures(ran.figures, arrays)
     for name in ("returned", "history"):
-        if array(found, name).ndim != 1:
+        if array(arrays, name).ndim != 1:
             raise nonsense()
     if "features" in data.arrays:
         images, classes = len(data.labels), data.arrays["weights"].shape[1]
-        array(found, "logit_gradients", (images, classes))
+        array(arrays, "logit_gradients", (images, classes))
         if ran.steps:
             shape = (min(ran.steps, MAX_STEPS), *data.arrays["weights"].shape)
-            array(found, "step_gradients", shape)
-    return found
+            array(arrays, "step_gradients", shape)
+    return arrays
 
 
 def figures(drawn: Sequence[DrawnFigure], arrays: dict[str, Any]) -> None:

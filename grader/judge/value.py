@@ -91,9 +91,9 @@ class Value:
         tensor = self.tensor(*shape, whole=whole, finite=finite)
         return tensor.numpy().astype(np.int64 if whole else np.float64)
 
-    def _checked(self, found: tuple[int, ...], shape: Sequence[int | None], expected: str) -> None:
-        fits = len(found) == len(shape) and all(
-            side in (None, given) for side, given in zip(shape, found, strict=False)
+    def _checked(self, actual_shape: tuple[int, ...], shape: Sequence[int | None], expected: str) -> None:
+        fits = len(actual_shape) == len(shape) and all(
+            side in (None, actual) for side, actual in zip(shape, actual_shape, strict=False)
         )
         if shape and not fits:
             raise self.wrong(expected)
@@ -179,7 +179,7 @@ class Value:
             value = list(value)
         if not isinstance(value, list | tuple) or (count is not None and len(value) != count):
             raise self.wrong(expected)
-        return [Value(each, f"the {_ordinal(number)} of {self.label}") for number, each in enumerate(value)]
+        return [Value(item, f"the {_ordinal(number)} of {self.label}") for number, item in enumerate(value)]
 
     def at(self, key: str | int) -> "Value":
         """The value under a key of a dictionary.
@@ -191,7 +191,7 @@ class Value:
         if not isinstance(value, dict):
             raise self.wrong(f"a dictionary with the key {_key(key)}")
         if key not in value:
-            keys = ", ".join(_key(each) for each in list(value)[:MAX_SHOWN]) or "none"
+            keys = ", ".join(_key(present) for present in list(value)[:MAX_SHOWN]) or "none"
             raise Mismatch(f"{_capital(self.label)} has no key {_key(key)}; it has {keys}.")
         return Value(value[key], f"{_key(key)} in {self.label}")
 
@@ -268,6 +268,6 @@ def _capital(label: str) -> str:
 
 def _are_numbers(values: Sequence[Any]) -> bool:
     """Whether a list holds numbers alone, or lists of them of one length."""
-    if values and all(isinstance(each, list | tuple) for each in values):
-        return len({len(each) for each in values}) == 1 and all(map(_are_numbers, values))
-    return bool(values) and all(isinstance(each, int | float) for each in values)
+    if values and all(isinstance(value, list | tuple) for value in values):
+        return len({len(value) for value in values}) == 1 and all(map(_are_numbers, values))
+    return bool(values) and all(isinstance(value, int | float) for value in values)

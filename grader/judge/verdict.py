@@ -121,17 +121,17 @@ def raised(problem: Problem, program: Program, granted: ProcessLimits | None, *,
     """
     place = place_of(problem.where)
     line = line_at(program.source, place) if place is not None else None
-    at = f" at {as_code(line)}" if line else ""
+    at_line = f" at {as_code(line)}" if line else ""
     if problem.wanted:
-        return f"{error_for_want(problem)}{at}: {not_provided(problem.wanted, assignment)}"
+        return f"{error_for_want(problem)}{at_line}: {not_provided(problem.wanted, assignment)}"
     limit = f"; {granted.in_words(problem.resource)}" if granted is not None and problem.resource else ""
-    return f"{problem}{at}{limit}"
+    return f"{problem}{at_line}{limit}"
 
 
 def cannot_be_had(
     name: str,
     kind: str,
-    found: str | None,
+    actual_kind: str | None,
     program: Program,
     loaded: Loaded,
     granted: ProcessLimits | None = None,
@@ -139,7 +139,7 @@ def cannot_be_had(
     assignment: str = "",
 ) -> Mismatch:
     """Why a graded name cannot be used, as a Mismatch."""
-    error = _cannot_be_had(name, kind, found, program, loaded, granted, assignment)
+    error = _cannot_be_had(name, kind, actual_kind, program, loaded, granted, assignment)
     error.cause, error.concerns = Cause.NOT_LOADED, name
     return error
 
@@ -147,7 +147,7 @@ def cannot_be_had(
 def _cannot_be_had(
     name: str,
     kind: str,
-    found: str | None,
+    actual_kind: str | None,
     program: Program,
     loaded: Loaded,
     granted: ProcessLimits | None,
@@ -156,7 +156,7 @@ def _cannot_be_had(
     place = (program.defined or {}).get(name)
     if module := _absent_module(name, program, loaded):
         return Mismatch(_not_handed_in(name, module), hint=HAND_IT_IN, where=str(place) if place else "")
-    if found is not None:
+    if actual_kind is not None:
         return Mismatch(
             f"`{name}` should be a {kind}, but it is something else.", where=str(place) if place else ""
         )
@@ -170,7 +170,7 @@ def _cannot_be_had(
             )
     if place is not None:
         return Mismatch(f"`{name}` is defined, but it could not be loaded.", where=str(place))
-    broken = next((left for left in program.omissions if left.broken), None)
+    broken = next((omission for omission in program.omissions if omission.broken), None)
     if broken is not None:
         return Mismatch(
             f"There is no `{name}`; {broken.place} was left out: {broken.reason}.",
@@ -205,20 +205,20 @@ def _not_handed_in(name: str, module: str) -> str:
 
 def _absent_module(name: str, program: Program, loaded: Loaded) -> str:
     """The module that a graded name is imported from, if it is not there; else empty."""
-    absent = {each.partition(".")[0] for each in loaded.stand_ins}
-    binding = [each.source for each in program.statements if name in each.binds] if absent else []
-    found = re.match(r"from\s+(\w+)", binding[-1].strip()) if binding else None
-    return found[1] if found and found[1] in absent else ""
+    absent = {module.partition(".")[0] for module in loaded.stand_ins}
+    binding = [line.source for line in program.statements if name in line.binds] if absent else []
+    match = re.match(r"from\s+(\w+)", binding[-1].strip()) if binding else None
+    return match[1] if match and match[1] in absent else ""
 
 
 def _absent_within(component: str, program: Program, loaded: Loaded | None) -> Iterator[tuple[str, str]]:
     """(Graded name, module) of what a part uses and is imported from a module that is not there."""
     if loaded is None or not loaded.stand_ins:
         return
-    own = "\n".join(each.source for each in program.statements if component in each.binds)
+    source = "\n".join(statement.source for statement in program.statements if component in statement.binds)
     for name in loaded.kinds:
         module = _absent_module(name, program, loaded)
-        if module and name != component and re.search(rf"\b{name}\b", own):
+        if module and name != component and re.search(rf"\b{name}\b", source):
             yield name, module
 
 
@@ -282,14 +282,14 @@ def _first_cause(problem: Problem, program: Program, loaded: Loaded | None) -> P
 def _bound_at(where: str, program: Program) -> frozenset[str]:
     """The names that the statement at a line would bind."""
     place = place_of(where)
-    found: set[str] = set()
+    names: set[str] = set()
     if place is None:
         return frozenset()
     for statement in program.statements:
         within = place.line - statement.place.line
         if statement.place.file == place.file and 0 <= within <= statement.source.count("\n"):
-            found.update(statement.binds)
-    return frozenset(found)
+            names.update(statement.binds)
+    return frozenset(names)
 
 
 # --- verdict ---------------------------------------------------------------------------------------------
@@ -362,8 +362,8 @@ def finding(
     if isinstance(error, AssertionError):
         return found(Status.FAILED, Blame.STUDENT, _authored(error) or spec.title)
     if isinstance(error, Undecided):
-        told = f"A person must look: {error}"
-        return found(Status.ERRORED, Blame.INSTRUCTOR, told, kind=FindingKind.UNDECIDED)
+        sentence = f"A person must look: {error}"
+        return found(Status.ERRORED, Blame.INSTRUCTOR, sentence, kind=FindingKind.UNDECIDED)
     if is_refused_memory(error):
         message = "The judge's own memory was not enough for what the submission's code answered."
         return found(Status.ERRORED, Blame.ENGINE, f"{message} It costs no points.")
@@ -398,22 +398,22 @@ def skipped(
     )
 
 
-def flagged(found: Finding, flags: Sequence[tuple[str, str]], where: str) -> Finding:
+def flagged(result: Finding, flags: Sequence[tuple[str, str]], where: str) -> Finding:
     """A finding that passed and yet has something for a person to look at.
 
     Args:
         flags: (policy, sentence); the first policy is named, every sentence is told.
         where: The component's place in the student's file.
     """
-    if found.status is not Status.PASSED or not flags:
-        return found
+    if result.status is not Status.PASSED or not flags:
+        return result
     sentences = " ".join(dict.fromkeys(sentence for _, sentence in flags))
-    return replace(found, policy=flags[0][0], message=sentences, where=where)
+    return replace(result, policy=flags[0][0], message=sentences, where=where)
 
 
 def worst(findings: Sequence[Finding]) -> Finding:
     """The worst of a parametrized check's findings; of those that passed, one that a person looks at."""
-    return min(findings, key=lambda found: (SEVERITY.index(found.status), not found.flagged))
+    return min(findings, key=lambda result: (SEVERITY.index(result.status), not result.flagged))
 
 
 def _authored(error: AssertionError) -> str:

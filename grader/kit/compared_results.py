@@ -278,14 +278,14 @@ class _Trial:
         count = len(self._stated)
         for _ in range(DIRECTIONS if count > 1 else 0):
             signs = random.choice((-1.0, 1.0), count) * random.uniform(0.5, 1.5, count)
-            found = self._within(random.permutation(count), signs * self._scales)
-            if found is not None:
-                return found
+            wrong_entry = self._within(random.permutation(count), signs * self._scales)
+            if wrong_entry is not None:
+                return wrong_entry
         for entry in self._single_entries(random):
             if self._calls < MOST_CALLS:
-                found = self._within(np.array([entry]), self._scales)
-                if found is not None:
-                    return found
+                wrong_entry = self._within(np.array([entry]), self._scales)
+                if wrong_entry is not None:
+                    return wrong_entry
         return None
 
     def _single_entries(self, random: np.random.Generator) -> Iterator[int]:
@@ -314,9 +314,9 @@ class _Trial:
         for half in np.array_split(entries, 2):
             if self._calls >= MOST_CALLS:
                 return None
-            found = self._within(half, direction)
-            if found is not None:
-                return found
+            wrong_entry = self._within(half, direction)
+            if wrong_entry is not None:
+                return wrong_entry
         return None
 
     def _at(self, entry: int, slopes: _Slopes | None = None, direction: Array | None = None) -> GradientFault:
@@ -368,7 +368,7 @@ class Settable(Protocol):
 def with_effect(component: Settable, x: Tensor, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights on which the output for x depends; the component holds `weights`, before and afterwards."""
     y = component(x)
-    found = {}
+    effective = {}
     for number, (name, value) in enumerate(weights.items()):
         if number < MOST_TRIED:
             component.set_weights({name: value + 1 + value.abs()})
@@ -376,8 +376,8 @@ def with_effect(component: Settable, x: Tensor, weights: Mapping[str, Tensor]) -
             component.set_weights({name: value})
             if same(moved, y):
                 continue
-        found[name] = value
-    return found
+        effective[name] = value
+    return effective
 
 
 def at_rest(

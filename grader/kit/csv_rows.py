@@ -77,12 +77,12 @@ def _lines(text: str, label: str) -> Iterator[tuple[int, list[str]]]:
     """(line's number, cells) of the lines that are not blank."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), skipinitialspace=True)
-    found = 0
+    count = 0
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
-                found += 1
-                if found > MOST_ROWS or len(cells) > MOST_COLUMNS:
+                count += 1
+                if count > MOST_ROWS or len(cells) > MOST_COLUMNS:
                     raise Mismatch(f"{label} has more than {MOST_ROWS} rows, or {MOST_COLUMNS} columns.")
                 yield reader.line_num, cells
     except csv.Error as error:
@@ -102,7 +102,7 @@ def _places(header: list[str], columns: Mapping[str, type], label: str) -> dict[
     for column in columns:
         count = plain.count(_plain(column))
         if count != 1:
-            have = ", ".join(quoted(each) for each in header[:SHOWN])
+            have = ", ".join(quoted(present) for present in header[:SHOWN])
             raise Mismatch(
                 f"{label} has {'no column' if not count else f'{count} columns'} {quoted(column)}; "
                 f"its columns are {have}."
@@ -130,8 +130,8 @@ def _typed(cell: str, kind: type, where: str) -> Any:
     elif kind not in WORDS:
         raise ValueError(f"columns are str, int, float or bool, not {kind.__name__}")
     if value is None:
-        found = f"is {quoted(cell)}" if cell else "is empty"
-        raise Mismatch(f"{where}: it {found}; it should be {WORDS[kind]}.")
+        content = f"is {quoted(cell)}" if cell else "is empty"
+        raise Mismatch(f"{where}: it {content}; it should be {WORDS[kind]}.")
     return value
 
 

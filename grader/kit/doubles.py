@@ -199,7 +199,7 @@ class Fake:
                     f"`{call.fake}` was called with {kind} that are none of those it was to see.",
                     hint="Hand them on as they come.",
                 )
-            return tuple(each[numbers] for each in (rows, *further)) if further else rows[numbers]
+            return tuple(table[numbers] for table in (rows, *further)) if further else rows[numbers]
 
         return cls(of_examples, **settings)
 
@@ -278,11 +278,11 @@ def _first(call: FakeCall) -> Any:
     return values[0]
 
 
-def _indices(call: FakeCall, given: Any, count: int) -> Any:
+def _indices(call: FakeCall, chosen: Any, count: int) -> Any:
     """Whole numbers that choose rows of a table."""
-    numbers = np.asarray(given)
+    numbers = np.asarray(chosen)
     if numbers.dtype.kind not in "iub":
-        raise Mismatch(f"`{call.fake}` was called with {_told(given)} instead of whole numbers.")
+        raise Mismatch(f"`{call.fake}` was called with {_told(chosen)} instead of whole numbers.")
     if numbers.size and not (int(numbers.min()) >= 0 and int(numbers.max()) < count):
         raise Mismatch(f"`{call.fake}` was called with numbers outside of 0 to {count - 1}.")
     return numbers.astype(np.int64)

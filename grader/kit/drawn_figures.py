@@ -42,12 +42,12 @@ def class_of(text: str, class_names: Sequence[str]) -> int | None:
 
     Only letters and digits count. What would match several classes names none.
     """
-    said = plain(text)
+    plain_text = plain(text)
     names = [plain(name) for name in class_names]
-    letters = said.strip("0123456789") or said
+    letters = plain_text.strip("0123456789") or plain_text
     for fits in (
-        [name == said for name in names],
-        [len(name) > 2 and name in said for name in names],
+        [name == plain_text for name in names],
+        [len(name) > 2 and name in plain_text for name in names],
         [bool(letters) and name.startswith(letters) for name in names],
         [len(letters) > 1 and letters == _initials(name) for name in class_names],
         [len(letters) > 1 and _abbreviates(letters, name) for name in names],
@@ -80,8 +80,8 @@ def numbers_named(text: str, class_names: Sequence[str]) -> list[int]:
 
 def role(text: str) -> str | None:
     """Whether a text speaks of the true or of the predicted classes; None: of neither, or of both."""
-    found = set(_roles(text))
-    return found.pop() if len(found) == 1 else None
+    roles = set(_roles(text))
+    return roles.pop() if len(roles) == 1 else None
 
 
 def speaks_of_both(text: str) -> bool:
@@ -94,15 +94,15 @@ def stated(text: str, class_names: Sequence[str]) -> dict[str, int]:
 
     The words for the two roles and the names of classes are matched in their order.
     """
-    found = list(_names(text, class_names))
+    mentions = list(_names(text, class_names))
     rest = text.casefold()
-    for span, _ in found:
+    for span, _ in mentions:
         rest = rest[: span[0]] + "\0" * (span[1] - span[0]) + rest[span[1] :]
     kinds = _roles(rest)
-    found = found or list(_numbers(text, class_names))
-    if len(kinds) != len(found) or len(set(kinds)) != len(kinds):
+    mentions = mentions or list(_numbers(text, class_names))
+    if len(kinds) != len(mentions) or len(set(kinds)) != len(kinds):
         return {}
-    return {kind: label for kind, (_, label) in zip(kinds, found, strict=True)}
+    return {kind: label for kind, (_, label) in zip(kinds, mentions, strict=True)}
 
 
 def _roles(text: str) -> list[str]:
@@ -113,28 +113,28 @@ def _roles(text: str) -> list[str]:
     low = text.casefold().replace("_", " ")
     matches = list(_ROLES.finditer(low))
     truly = any(match.lastgroup == TRUE for match in matches)
-    found: list[str] = []
+    roles: list[str] = []
     for number, match in enumerate(matches):
         if match.lastgroup == "label":
             after = matches[number + 1].start() if number + 1 < len(matches) else len(low) + 1
             if truly or (after <= len(low) and not low[match.end() : after].strip(" \n\t([")):
                 continue
         kind = PREDICTED if match.lastgroup == PREDICTED else TRUE
-        if found[-1:] != [kind]:
-            found.append(kind)
-    return found
+        if roles[-1:] != [kind]:
+            roles.append(kind)
+    return roles
 
 
 def _names(text: str, class_names: Sequence[str]) -> Iterator[tuple[tuple[int, int], int]]:
     """(span, class) of each name in a text, in order."""
     names = [plain(name) for name in class_names]
-    found = [
+    spans = [
         (match.start(), -match.end(), label)
         for label, name in enumerate(names)
         for match in re.finditer(_pattern(name, names), text.casefold())
     ]
     end = 0
-    for start, negative_end, label in sorted(found):
+    for start, negative_end, label in sorted(spans):
         if start >= end and start < -negative_end:
             end = -negative_end
             yield (start, end), label
@@ -236,21 +236,21 @@ class HeatMap:
     @property
     def is_named(self) -> bool:
         """Whether every row and every column bears a class name of its own."""
-        whole = set(range(len(self.values)))
-        return set(self.row_classes) == whole and set(self.column_classes) == whole
+        all_classes = set(range(len(self.values)))
+        return set(self.row_classes) == all_classes and set(self.column_classes) == all_classes
 
 
 def heat_maps(run: Any, class_names: Sequence[str]) -> list[HeatMap]:
     """The square maps, of up to as many cells per side as there are classes, of a run's figures."""
-    found = []
+    maps = []
     for figure in run.figures:
         for axes in figure.axes:
             for number in (*axes.images, *axes.heat_maps):
                 values = np.nan_to_num(run.arrays[f"image{number}"])
                 side = round(values.size**0.5)
                 if values.size == side**2 and 1 < side <= len(class_names) and values.ndim < 3:
-                    found.append(_heat_map(values.reshape(side, side), figure, axes, class_names))
-    return found[:MANY_MAPS]
+                    maps.append(_heat_map(values.reshape(side, side), figure, axes, class_names))
+    return maps[:MANY_MAPS]
 
 
 def _heat_map(values: Array, figure: Any, axes: Any, class_names: Sequence[str]) -> HeatMap:
@@ -328,19 +328,23 @@ class Picture:
 
 def pictures(run: Any, data: RiggedData) -> tuple[int, list[Picture]]:
     """How many images are shown, and those of them that are the loader's."""
-    shown, found = 0, []
+    shown, recognized = 0, []
     for figure in run.figures:
         channels = [_channels(axes) for axes in figure.axes]
         inherited = _inherited(figure.axes, channels)
         ticks = _beside(figure.axes)
-        for axes, own, more, names in zip(figure.axes, channels, inherited, ticks, strict=True):
-            captions = [text for text in (*own.values(), *more, *axes.headings, figure.title) if text]
+        for axes, own_texts, neighbor_texts, names in zip(
+            figure.axes, channels, inherited, ticks, strict=True
+        ):
+            captions = [
+                text for text in (*own_texts.values(), *neighbor_texts, *axes.headings, figure.title) if text
+            ]
             for number in (*axes.images, *axes.heat_maps):
                 shown += 1
                 image = _shown_image(run.arrays[f"image{number}"], data)
                 if image is not None:
-                    found.append(Picture(image, tuple(captions), names))
-    return shown, found
+                    recognized.append(Picture(image, tuple(captions), names))
+    return shown, recognized
 
 
 def _channels(axes: Any) -> Channels:
@@ -354,14 +358,14 @@ def _channels(axes: Any) -> Channels:
 
 def _beside(all_axes: Sequence[Any]) -> list[tuple[str, ...]]:
     """For each axes the ticks of the only one in its row or column that shows no image."""
-    found: list[tuple[str, ...]] = [() for _ in all_axes]
+    labels: list[tuple[str, ...]] = [() for _ in all_axes]
     for line in (*_lines(all_axes, 1), *_lines(all_axes, 0)):
         bare = [index for index in line if _is_bare(all_axes[index])]
         if len(bare) == 1:
             axes = all_axes[bare[0]]
             for index in line:
-                found[index] += (*axes.x_ticks, *axes.y_ticks)
-    return found
+                labels[index] += (*axes.x_ticks, *axes.y_ticks)
+    return labels
 
 
 def _is_bare(axes: Any) -> bool:
@@ -370,19 +374,19 @@ def _is_bare(axes: Any) -> bool:
 
 def _inherited(all_axes: Sequence[Any], channels: Sequence[Channels]) -> list[list[str]]:
     """For each axes the texts that the first axes of its row or column bears alone, for all of them."""
-    found: list[list[str]] = [[] for _ in all_axes]
+    texts: list[list[str]] = [[] for _ in all_axes]
     for line in (*_lines(all_axes, 1), *_lines(all_axes, 0)):
         for channel in ("title", "x_label", "y_label", "texts"):
             bearers = [index for index in line if channels[index][channel].strip()]
             if len(bearers) == 1 and bearers[0] in (line[0], line[-1]):
                 for index in line:
                     if index != bearers[0]:
-                        found[index].append(channels[bearers[0]][channel])
+                        texts[index].append(channels[bearers[0]][channel])
         plain = [index for index in line if _is_bare(all_axes[index])]
         if len(plain) == 1:  # an axes for the row's name
             for index in line:
-                found[index] += channels[plain[0]].values()
-    return found
+                texts[index] += channels[plain[0]].values()
+    return texts
 
 
 def _lines(all_axes: Sequence[Any], along: int) -> Iterator[list[int]]:

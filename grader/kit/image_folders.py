@@ -130,19 +130,19 @@ def _too_many(path: Path) -> UsageError:
 
 def _folder_source(path: Path) -> _FolderSource:
     stamps: dict[str, str] = {}
-    seen = 0
+    count = 0
     for folder, folders, files in os.walk(path, followlinks=True):
         inner = Path(folder).relative_to(path)
         folders[:] = (
             sorted(folders) if len(inner.parts) < DEEPEST else []
         )  # and so links cannot go in circles
-        seen += len(files)
-        if seen > MOST_FILES:
+        count += len(files)
+        if count > MOST_FILES:
             raise _too_many(path)
         for file in map((inner / "x").with_name, files):
             if _is_image(file.as_posix()) and (path / file).is_file():
-                about = (path / file).stat()
-                stamps[file.as_posix()] = f"{about.st_size} {about.st_mtime_ns}"
+                status = (path / file).stat()
+                stamps[file.as_posix()] = f"{status.st_size} {status.st_mtime_ns}"
     described = "\n".join(f"{file} {stamps[file]}" for file in sorted(stamps))
     return _FolderSource(
         path, tuple(sorted(stamps)), sha256(described.encode("utf-8", "replace")).hexdigest()
@@ -227,12 +227,12 @@ def _kept(path: Path, digest: str) -> LabeledImages | None:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             head = json.loads(file["head"].tobytes())
             data = LabeledImages(tuple(head["names"]), file["labels"], file["images"])
-            known = head["digest"] == digest
+            digest_matches = head["digest"] == digest
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
         return None
     fits = len(data.names) == len(data.labels) == len(data.images)
     typed = data.images.dtype == np.uint8 and data.labels.dtype == np.int64
-    return data if known and fits and typed else None
+    return data if digest_matches and fits and typed else None
 
 
 def _keep(path: Path, digest: str, data: LabeledImages) -> None:
@@ -343,20 +343,20 @@ def _labels(source: ImageSource, classes: Sequence[str], short_forms: Mapping[st
     """File -> class, for the files that show one of the classes; checked to be complete."""
     if not source.files:
         raise UsageError(f"{source.path} holds no images ({', '.join(SUFFIXES)}). {REMEDY}")
-    known = {_spelling(label): label for label in classes}
+    labels_by_name = {_spelling(label): label for label in classes}
     folders = {file: _spelling(PurePosixPath(file).parent.name) for file in source.files}
-    labels = {file: known[folder] for file, folder in folders.items() if folder in known}
+    labels = {file: labels_by_name[folder] for file, folder in folders.items() if folder in labels_by_name}
     if not labels:
-        known |= short_forms
+        labels_by_name |= short_forms
         starts = {
             file: _spelling(re.sub(r"[-_\s]*\d+$", "", PurePosixPath(file).stem)) for file in source.files
         }
-        labels = {file: known[start] for file, start in starts.items() if start in known}
+        labels = {file: labels_by_name[start] for file, start in starts.items() if start in labels_by_name}
     counts = Counter(labels.values())
     missing = [label for label in classes if not counts[label]]
     if missing:
-        found = [label for label in classes if counts[label]]
-        there = f"only the class folders {', '.join(found)}" if found else "no class folders"
+        present = [label for label in classes if counts[label]]
+        there = f"only the class folders {', '.join(present)}" if present else "no class folders"
         raise UsageError(f"{source.path} has {there}; missing: {', '.join(missing)}. {REMEDY}")
     for label in classes:
         if counts[label] < 2:

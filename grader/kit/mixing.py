@@ -56,11 +56,11 @@ def mixup_of(mixed: Array, images: Array) -> Mixup:
     Raises:
         Mismatch: One of the mixed images is not a mix of the image at its place and another one.
     """
-    given, made, scale = _flat(mixed, images)
-    shares, partners = np.ones(len(given)), np.arange(len(given))
-    for number, image in enumerate(made):
-        share, partner, rest = _solved(image, given, number)
-        alone = float(np.abs(image - given[number]).max(initial=0.0))
+    originals, mixtures, scale = _flat(mixed, images)
+    shares, partners = np.ones(len(originals)), np.arange(len(originals))
+    for number, image in enumerate(mixtures):
+        share, partner, rest = _solved(image, originals, number)
+        alone = float(np.abs(image - originals[number]).max(initial=0.0))
         # so little of another image cannot be told from rounding
         if alone <= FAR * scale and (alone <= rest or abs(share - 1) <= OWN):
             continue
@@ -73,12 +73,12 @@ def mixup_of(mixed: Array, images: Array) -> Mixup:
     return Mixup(shares, partners)
 
 
-def _solved(image: Array, given: Array, number: int) -> tuple[float, int, float]:
+def _solved(image: Array, originals: Array, number: int) -> tuple[float, int, float]:
     """The share and the partner by which a mixed image is explained best, and how far it is from that.
 
     Of partner j, image = given_j + share * (given_number - given_j), by least squares over all pixels.
     """
-    apart, toward = given[number] - given, image - given
+    apart, toward = originals[number] - originals, image - originals
     lengths = (apart**2).sum(axis=1)
     lengths[number] = 1.0
     shares = (apart * toward).sum(axis=1) / lengths
@@ -116,12 +116,12 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
         Mismatch: What was changed is not one box, or not filled from one other image at the same place.
     """
     _, _, scale = _flat(mixed, images)
-    given, made = _numbers(images), _numbers(mixed)
-    changed = np.abs(made - given).max(axis=1) > FAR * scale  # (n, height, width)
-    own = np.arange(len(given))
+    originals, mixtures = _numbers(images), _numbers(mixed)
+    changed = np.abs(mixtures - originals).max(axis=1) > FAR * scale  # (n, height, width)
+    indices = np.arange(len(originals))
     touched = np.flatnonzero(changed.any(axis=(1, 2)))
     if not len(touched):
-        return Cutmix(None, 1.0, own)
+        return Cutmix(None, 1.0, indices)
     boxes = [_box(changed[number]) for number in touched]
     top, bottom, left, right = boxes[0]
     for number, box in zip(touched, boxes, strict=True):
@@ -134,14 +134,14 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
                 f"{box[3] - 1} of image {number}."
             )
     inside = (slice(None), slice(None), slice(top, bottom), slice(left, right))
-    known, cut = given[inside].reshape(len(own), -1), made[inside].reshape(len(own), -1)
-    partners = own.copy()
+    patches, cut = originals[inside].reshape(len(indices), -1), mixtures[inside].reshape(len(indices), -1)
+    partners = indices.copy()
     for number in touched:
-        apart = np.abs(known - cut[number]).max(axis=1)
+        apart = np.abs(patches - cut[number]).max(axis=1)
         partners[number] = int(apart.argmin())
         if apart.min() > FAR * scale:
             raise Mismatch(f"The box in image {number} is not that of any one image at the same place.")
-    height, width = given.shape[2:]
+    height, width = originals.shape[2:]
     return Cutmix(
         (top, bottom, left, right), 1 - (bottom - top) * (right - left) / (height * width), partners
     )
@@ -149,10 +149,14 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
 
 def _flat(mixed: Array, images: Array) -> tuple[Array, Array, float]:
     """The images and the mixed ones, float64 (n, numbers), and the size of their numbers."""
-    given, made = _numbers(images), _numbers(mixed)
-    if given.shape != made.shape:
-        raise Mismatch(f"Images of shape {given.shape} became mixed images of shape {made.shape}.")
-    return given.reshape(len(given), -1), made.reshape(len(made), -1), float(np.abs(given).max(initial=0.0))
+    originals, mixtures = _numbers(images), _numbers(mixed)
+    if originals.shape != mixtures.shape:
+        raise Mismatch(f"Images of shape {originals.shape} became mixed images of shape {mixtures.shape}.")
+    return (
+        originals.reshape(len(originals), -1),
+        mixtures.reshape(len(mixtures), -1),
+        float(np.abs(originals).max(initial=0.0)),
+    )
 
 
 def _numbers(images: Array) -> Array:

@@ -162,7 +162,7 @@ def said(
     Places come in order of their weight. One that would raise the chance that anything is right by luck above
     `most_chance` is left out, and so is what is the same for every data set.
     """
-    found: dict[str, list[Place]] = {}
+    by_quantity: dict[str, list[Place]] = {}
     risk = 0.0
     for place in places:
         if place.is_constant:
@@ -173,8 +173,8 @@ def said(
         risk += chance
         for quantity in quantities:
             if quantity.says(place.numbers):
-                found.setdefault(quantity.id, []).append(place)
-    return found
+                by_quantity.setdefault(quantity.id, []).append(place)
+    return by_quantity
 
 
 def beside(places: Iterable[Place], right: Sequence[Place], wrong: Sequence[Quantity]) -> set[str]:
@@ -190,20 +190,20 @@ def beside(places: Iterable[Place], right: Sequence[Place], wrong: Sequence[Quan
 
 def places(reports: Sequence[Report]) -> list[Place]:
     """The places of several reports by the same function: what was returned, appended, then printed last."""
-    found: dict[tuple[Number, ...], Place] = {}
+    by_numbers: dict[tuple[Number, ...], Place] = {}
     for source in ("returned", "history"):
         lists = [_held(getattr(report, source)) for report in reports]
         for numbers, entries in _alike([_ends(entries) for entries in lists]):
             is_progress = source == "history" and entries[0] != len(lists[0]) - 1
             numbers = _rounded_alike(numbers)
-            found.setdefault(numbers, Place(source, numbers, "", is_progress))
+            by_numbers.setdefault(numbers, Place(source, numbers, "", is_progress))
     texts = [_read(report.printed) for report in reports]
     spots = [{**_ends(text.numbers), **text.by_word} for text in texts]
     for numbers, entries in _alike(spots):
         lines = [text.lines[entry] for text, entry in zip(texts, entries, strict=True)]
         is_progress = all(is_progress for _, is_progress in lines)
-        found.setdefault(numbers, Place("printed", numbers, lines[0][0], is_progress))
-    return list(found.values())
+        by_numbers.setdefault(numbers, Place("printed", numbers, lines[0][0], is_progress))
+    return list(by_numbers.values())
 
 
 # --- reading ----------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class _Text:
 def _read(text: str) -> _Text:
     lines = [(line, _letters(line)) for line in re.split(r"[\r\n]+", text)]
     final = {letters: number for number, (_, letters) in enumerate(lines)}  # the last line of each kind
-    found, words = _Text([], [], {}), list[tuple[str, int]]()
+    parsed, words = _Text([], [], {}), list[tuple[str, int]]()
     for place, (line, letters) in enumerate(lines):
         word, behind, end = "", 0, 0
         for match in _NUMBER.finditer(line):
@@ -236,14 +236,14 @@ def _read(text: str) -> _Text:
             word, behind, end = between or word, 0 if between else behind + 1, match.end()
             if (number := _number(*match.groups())) is not None:
                 words.append((word, behind))
-                found.numbers.append(number)
-                found.lines.append((letters, bool(letters) and place < final[letters]))
+                parsed.numbers.append(number)
+                parsed.lines.append((letters, bool(letters) and place < final[letters]))
     # counted from the end: a loop may run longer for one data set than for another
     later = Counter[tuple[str, int]]()
     for index in reversed(range(len(words))):
-        found.by_word["word", *words[index], later[words[index]]] = index, found.numbers[index]
+        parsed.by_word["word", *words[index], later[words[index]]] = index, parsed.numbers[index]
         later[words[index]] += 1
-    return found
+    return parsed
 
 
 def _letters(text: str) -> str:
@@ -258,19 +258,19 @@ def _number(
     value = float(f"{sign or ''}{digits}.{decimals or 0}e{exponent}")
     if not math.isfinite(value):
         return None
-    whole = not decimals and not power
-    precision = 0.0 if whole and not percent else ROUNDED * 10.0 ** (exponent - len(decimals or ""))
-    return Number(value, precision, whole, bool(percent))
+    is_whole = not decimals and not power
+    precision = 0.0 if is_whole and not percent else ROUNDED * 10.0 ** (exponent - len(decimals or ""))
+    return Number(value, precision, is_whole, bool(percent))
 
 
 def _held(values: Iterable[float]) -> list[Number]:
     """Numbers that were handed over as such; one with few decimals was rounded."""
-    found = []
+    numbers_held = []
     for value in map(float, values):
         match = None if value.is_integer() else _NUMBER.fullmatch(repr(value))
         number = _number(*match.groups()) if match else None
-        found.append(number or Number(value, whole=value.is_integer()))
-    return found
+        numbers_held.append(number or Number(value, whole=value.is_integer()))
+    return numbers_held
 
 
 def _rounded_alike(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
@@ -282,12 +282,12 @@ def _rounded_alike(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
 def _ends(numbers: Sequence[Number]) -> dict[Spot, tuple[int, Number]]:
     """Numbers by their places from the end, the last first, and from the start: -> (index, number)."""
     count = len(numbers)
-    found: dict[Spot, tuple[int, Number]] = {}
+    spots: dict[Spot, tuple[int, Number]] = {}
     for back in range(min(count, LAST)):
-        found["end", back] = count - 1 - back, numbers[count - 1 - back]
+        spots["end", back] = count - 1 - back, numbers[count - 1 - back]
     for index in range(min(count, FIRST)):
-        found["start", index] = index, numbers[index]
-    return found
+        spots["start", index] = index, numbers[index]
+    return spots
 
 
 def _alike(
@@ -296,7 +296,7 @@ def _alike(
     """The numbers, and their indices, in the spots that all reports have."""
     for spot in spots[0] if spots else ():
         if all(spot in others for others in spots):
-            entries = [each[spot] for each in spots]
+            entries = [report[spot] for report in spots]
             yield tuple(number for _, number in entries), tuple(index for index, _ in entries)
 
 
@@ -343,10 +343,10 @@ def evaluations(
         except Mismatch as error:
             return error
 
-    found: Evaluations | Mismatch = student.shared(function, make)
-    if isinstance(found, Mismatch):
-        raise found.again()
-    return found
+    outcome: Evaluations | Mismatch = student.shared(function, make)
+    if isinstance(outcome, Mismatch):
+        raise outcome.again()
+    return outcome
 
 
 def evaluation_data(class_names: tuple[str, ...], seed: int, shape: Shape = SHAPE) -> tuple[RiggedData, ...]:
@@ -365,8 +365,8 @@ def evaluation_data(class_names: tuple[str, ...], seed: int, shape: Shape = SHAP
             )
             for _ in range(SETS)
         )
-        shares = [float((each.predictions == each.labels).mean()) for each in data]
-        averages = [float(losses(each.table, each.labels).mean()) for each in data]
+        shares = [float((data_set.predictions == data_set.labels).mean()) for data_set in data]
+        averages = [float(losses(data_set.table, data_set.labels).mean()) for data_set in data]
         if np.ptp(shares) >= SHARES_APART and np.ptp(averages) >= LOSSES_APART:
             return data
 

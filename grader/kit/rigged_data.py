@@ -125,13 +125,13 @@ def token_numbers(tokens: Array, count: int, *, vocabulary: int) -> Array:
         count, vocabulary: As they were made with.
     """
     digits = _digits(count, vocabulary)
-    given = np.asarray(tokens)
-    if given.shape[1] < digits:
-        return np.full(len(given), -1)
-    first = given[:, :digits]
+    sequences = np.asarray(tokens)
+    if sequences.shape[1] < digits:
+        return np.full(len(sequences), -1)
+    first = sequences[:, :digits]
     numbers: Array = first @ vocabulary ** np.arange(digits)
-    known = ((first >= 0) & (first < vocabulary)).all(axis=1) & (numbers < count)
-    return np.where(known, numbers, -1)
+    is_known = ((first >= 0) & (first < vocabulary)).all(axis=1) & (numbers < count)
+    return np.where(is_known, numbers, -1)
 
 
 def _digits(count: int, vocabulary: int) -> int:
@@ -213,15 +213,15 @@ def classified_data(
     count, classes = sum(batch_sizes), len(class_names)
     random = np.random.default_rng(seed)
     labels = random.permutation(np.repeat(np.arange(classes), _uneven_sizes(count, classes)))
-    said = labels.copy()
+    predicted = labels.copy()
     for label in range(classes):
-        own = random.permutation(np.flatnonzero(labels == label))
-        wrong = own[: len(own) - math.ceil(accuracy * len(own))]
-        said[wrong] = (label + random.integers(1, max(classes, 2), len(wrong))) % classes
+        indices = random.permutation(np.flatnonzero(labels == label))
+        wrong = indices[: len(indices) - math.ceil(accuracy * len(indices))]
+        predicted[wrong] = (label + random.integers(1, max(classes, 2), len(wrong))) % classes
     arrays = {
         "images": numbered_images(count, seed, shape),
         "labels": labels.astype(np.int64),
-        "table": _table(said, classes, random),
+        "table": _table(predicted, classes, random),
     }
     return RiggedData(batch_sizes, class_names, arrays)
 
@@ -242,22 +242,22 @@ def scored_data(
     count, classes = sum(batch_sizes), len(class_names)
     random = np.random.default_rng(seed)
     labels = random.permutation(np.repeat(np.arange(classes), _uneven_sizes(count, classes)))
-    said = labels.copy()
+    predicted = labels.copy()
     wrong = random.permutation(count)[hits:]
-    said[wrong] = (labels[wrong] + random.integers(1, max(classes, 2), len(wrong))) % classes
+    predicted[wrong] = (labels[wrong] + random.integers(1, max(classes, 2), len(wrong))) % classes
     arrays = {
         "images": numbered_images(count, seed, shape),
         "labels": labels.astype(np.int64),
-        "table": np.float32(scale) * _table(said, classes, random),
+        "table": np.float32(scale) * _table(predicted, classes, random),
     }
     return RiggedData(batch_sizes, class_names, arrays)
 
 
-def _table(said: Array, classes: int, random: np.random.Generator) -> Array:
+def _table(predicted: Array, classes: int, random: np.random.Generator) -> Array:
     """Logits float32 (n, classes) whose largest is that of the class that is said."""
-    table = random.normal(0.0, 1.0, (len(said), classes)).astype(np.float32)
-    margins = random.uniform(0.3, 2.5, len(said)).astype(np.float32)
-    table[np.arange(len(said)), said] = table.max(axis=1) + margins
+    table = random.normal(0.0, 1.0, (len(predicted), classes)).astype(np.float32)
+    margins = random.uniform(0.3, 2.5, len(predicted)).astype(np.float32)
+    table[np.arange(len(predicted)), predicted] = table.max(axis=1) + margins
     return table
 
 
@@ -317,15 +317,15 @@ def images_within(run: Any, data: RiggedData) -> int:
     It takes up to seconds: for what could not be told apart otherwise.
     """
     ours = data.gray
-    found: set[int] = set()
+    recognized: set[int] = set()
     for figure in run.figures:
         for axes in figure.axes:
             for number in (*axes.images, *axes.heat_maps):
                 channels = _channels(run.arrays[f"image{number}"])
                 if channels is not None:
                     alone = _alone(channels, ours)
-                    found |= {alone} if alone is not None else _among_others(channels.mean(axis=0), ours)
-    return len(found)
+                    recognized |= {alone} if alone is not None else _among_others(channels.mean(axis=0), ours)
+    return len(recognized)
 
 
 def _channels(values: Array) -> Array | None:
@@ -346,8 +346,8 @@ def _alone(channels: Array, ours: Array) -> int | None:
     if cells < FEWEST_CELLS or min(channels.shape[1:]) < cells:
         return None
     shown = np.stack([_means(channel, cells) for channel in channels])
-    known = np.stack([_means(image, cells) for image in ours])
-    best = [_likeness(shown, known, turns, flips) for turns in range(4) for flips in (False, True)]
+    originals = np.stack([_means(image, cells) for image in ours])
+    best = [_likeness(shown, originals, turns, flips) for turns in range(4) for flips in (False, True)]
     number = int(np.argmax(np.max(best, axis=0)))
     return number if np.max(best) > LIKENESS else None
 
@@ -359,11 +359,11 @@ def _means(image: Array, cells: int) -> Array:
     return sums / np.outer(np.diff(rows), np.diff(columns))
 
 
-def _likeness(shown: Array, known: Array, turns: int, flips: bool) -> Array:
+def _likeness(shown: Array, originals: Array, turns: int, flips: bool) -> Array:
     """How well each known image is a sum of the channels shown: the multiple correlation, (images,)."""
     turned = np.rot90(shown[..., ::-1] if flips else shown, turns, axes=(1, 2)).reshape(len(shown), -1)
     columns = np.stack([*turned, np.ones(turned.shape[1])], axis=1)
-    targets = known.reshape(len(known), -1).T
+    targets = originals.reshape(len(originals), -1).T
     rest = targets - columns @ np.linalg.lstsq(columns, targets, rcond=None)[0]
     share: Array = 1 - rest.var(axis=0) / np.maximum(targets.var(axis=0), 1e-12)
     return np.sqrt(np.clip(share, 0, 1))
@@ -373,11 +373,11 @@ def _among_others(picture: Array, ours: Array) -> set[int]:
     """Which images stand somewhere in a picture, in their own size or a whole number of times as large."""
     for times in range(1, MOST_TIMES + 1):
         small = picture[times // 2 :: times, times // 2 :: times]
-        fits = all(side >= own for side, own in zip(small.shape, ours.shape[1:], strict=True))
+        fits = all(side >= own_side for side, own_side in zip(small.shape, ours.shape[1:], strict=True))
         if fits and small.size <= MOST_PIXELS:
-            found = _standing_in(small, ours)
-            if found:
-                return found
+            numbers = _standing_in(small, ours)
+            if numbers:
+                return numbers
     return set()
 
 
@@ -389,12 +389,12 @@ def _standing_in(picture: Array, ours: Array) -> set[int]:
     spread = np.sqrt(np.maximum(squares - means**2, 0))
     flat = spread < 1e-3 * max(float(picture.std()), 1e-12)
     spread[flat] = np.inf
-    found = set()
+    numbers = set()
     for number, image in enumerate(ours):
         pattern = (image - image.mean()) / (image.std() * image.size)
         if bool((np.abs(_windows(transformed, pattern, picture.shape)) > LIKENESS * spread).any()):
-            found.add(number)
-    return found
+            numbers.add(number)
+    return numbers
 
 
 def _windows(transformed: Array, pattern: Array, shape: tuple[int, int]) -> Array:

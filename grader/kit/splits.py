@@ -116,8 +116,8 @@ def stratified_split(
         random.Random(seed if isinstance(seed, int) else seed(label)).shuffle(shuffled)
         count = min(max(round(train_share * len(shuffled)), 1), max(len(shuffled) - 1, 1))
         for index, name in enumerate(shuffled):
-            own = train if index < count else test
-            chosen = side.setdefault(same_as(name), own) if same_as is not None else own
+            part = train if index < count else test
+            chosen = side.setdefault(same_as(name), part) if same_as is not None else part
             chosen.append(name)
     return train, test
 
@@ -193,8 +193,8 @@ def first_of_each(rows: Rows, labels: NDArray[np.int64], most: int | None) -> Ro
     """
     if most is None:
         return rows
-    own = labels[rows]
-    kept = [np.flatnonzero(own == label)[:most] for label in np.unique(own)]
+    row_labels = labels[rows]
+    kept = [np.flatnonzero(row_labels == label)[:most] for label in np.unique(row_labels)]
     return rows[np.sort(np.concatenate(kept))] if kept else rows
 
 

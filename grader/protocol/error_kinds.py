@@ -54,21 +54,21 @@ def usable_name(name: str) -> bool:
     return len(name) <= LONGEST and _USABLE.fullmatch(name) is not None
 
 
-def told(name: str) -> str:
+def exception_in_words(name: str) -> str:
     """An exception's name for a sentence: as it is where Python or a library has it, else as a quotation."""
     if name == UNUSABLE:
         return "an exception without a usable name"
     return name if name in KNOWN else f"an exception of its own, {named(name)}"
 
 
-def told_of(name: str, source: str) -> str:
+def exception_named_in_source(name: str, source: str) -> str:
     """The same where even a name must carry nothing: a student's is told only if the source has such a class.
 
     Args:
         source: All that was handed in as code.
     """
     if name in KNOWN or re.search(rf"\bclass\s+{re.escape(name)}\b", source):
-        return told(name)
+        return exception_in_words(name)
     return "an exception of its own"
 
 

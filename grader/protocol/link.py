@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 from grader.domain.errors import EngineError, Interruption
 from grader.domain.evidence import Attestation
 from grader.domain.program_run import Ending, EndingLimit
-from grader.protocol.error_kinds import Gap, told_of
+from grader.protocol.error_kinds import Gap, exception_named_in_source
 from grader.protocol.frames import ClosedError, Frame, FrameLimit, ProtocolError, read_frame, write_frame
 from grader.protocol.replies import Done, Problem, Raised
 from grader.protocol.requests import Prove
@@ -97,10 +97,10 @@ class _Clock:
             while True:
                 while self._waiting and self._waiting[0][2].is_over:
                     heapq.heappop(self._waiting)
-                left = self._waiting[0][0] - time.monotonic() if self._waiting else None
-                if left is not None and left <= 0:
+                remaining = self._waiting[0][0] - time.monotonic() if self._waiting else None
+                if remaining is not None and remaining <= 0:
                     return heapq.heappop(self._waiting)[2]
-                self._changed.wait(left)
+                self._changed.wait(remaining)
 
 
 _clocks: dict[int, _Clock] = {}  # by process: a thread does not live on in a fork
@@ -203,7 +203,7 @@ def _raised(answer: Raised) -> Exception:
     problem = answer.problem
     if answer.whose == "engine":
         # what it says may be the student's words: only a type that is Python's is told
-        return EngineError(f"The worker failed ({told_of(problem.type, '')}).")
+        return EngineError(f"The worker failed ({exception_named_in_source(problem.type, '')}).")
     return StudentRaised(problem, answer.gap if answer.whose == "recipe" else "")
 
 
@@ -242,11 +242,11 @@ class Link:
             EngineError: The worker's own code failed.
         """
         answers = answers or {}
-        for said in self.conversation(request, (reply, *answers), seconds=seconds, limit=limit):
-            if isinstance(said, reply):
-                return said
+        for message in self.conversation(request, (reply, *answers), seconds=seconds, limit=limit):
+            if isinstance(message, reply):
+                return message
             try:
-                answer = answers[type(said)](said)
+                answer = answers[type(message)](message)
             except BaseException:  # without an answer, it would wait for ever
                 self._give_up()
                 raise

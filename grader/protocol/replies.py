@@ -6,7 +6,7 @@ from typing import Literal
 
 from grader.domain.formatting import Said
 from grader.domain.program_run import Prying
-from grader.protocol.error_kinds import UNUSABLE, Gap, told, usable_name
+from grader.protocol.error_kinds import UNUSABLE, Gap, exception_in_words, usable_name
 from grader.protocol.requests import Arrays
 from grader.protocol.trees import ModelMade, Node, Plain
 
@@ -51,7 +51,7 @@ class Problem:
 
     def __str__(self) -> str:
         words = f": {self.message}" if self.message.text.strip() else " without a message"
-        return f"{told(self.type)}{words}"
+        return f"{exception_in_words(self.type)}{words}"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from grader.domain.analyzed_program import LOADING, Place, Program, line_at, pla
 from grader.domain.assignment import HUB, PROVIDED, TORCH
 from grader.domain.formatting import quoted
 from grader.domain.program_run import Pried, ReachedPart, Watched
-from grader.protocol.error_kinds import told_of
+from grader.protocol.error_kinds import exception_named_in_source
 from grader.protocol.frames import ProtocolError
 from grader.protocol.replies import (
     HANDED_OUT_BATCH_SIZE,
@@ -90,9 +90,11 @@ def raised_in_training(problem: Problem, program: Program, *, own: bool = False,
     source = "\n".join((program.source or {}).values())
     if problem.wanted:
         # of many files one could be asked for that says something: what stands in the source says nothing new
-        known = _stands_in(problem.wanted, source)
-        return f"{error_for_want(problem)}: {not_provided(problem.wanted if known else '', assignment)}"
-    return told_of(problem.type, source)
+        is_in_source = _stands_in(problem.wanted, source)
+        return (
+            f"{error_for_want(problem)}: {not_provided(problem.wanted if is_in_source else '', assignment)}"
+        )
+    return exception_named_in_source(problem.type, source)
 
 
 def error_for_want(problem: Problem) -> str:
@@ -195,9 +197,9 @@ class WatchRecord:
         self._parts = self._parts or []
         if len(self._parts) + len(parts) > MOST_PARTS:
             raise ProtocolError("too many parts are watched")
-        known = set(self._patterns)
+        patterns = set(self._patterns)
         for part in parts:
-            if not part.patterns or not known.issuperset(part.patterns):
+            if not part.patterns or not patterns.issuperset(part.patterns):
                 raise ProtocolError("what is watched falls under no pattern")
             self._parts.append(WatchedPart(part.name[:MAX_NAME], part.patterns))
 

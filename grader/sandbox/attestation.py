@@ -141,10 +141,10 @@ def _memory_file(_: Outside) -> None:
 def _lock_a_file(_: Outside) -> None:
     import fcntl  # Windows has none
 
-    with open(os.__file__, "rb") as one, open(os.__file__, "rb") as other:  # noqa: PTH123
-        fcntl.flock(one, fcntl.LOCK_EX)
+    with open(os.__file__, "rb") as first, open(os.__file__, "rb") as second:  # noqa: PTH123
+        fcntl.flock(first, fcntl.LOCK_EX)
         try:
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return
     raise PermissionError(errno.EPERM, "locks have no effect")
@@ -272,14 +272,14 @@ def attestation(
             + REMEDY
         )
     layers = _observed_layers(pid, report, expected)
-    found = level(layers)
-    if found == REFUSED:
+    achieved = level(layers)
+    if achieved == REFUSED:
         if not unofficial:
             raise SandboxError(
                 f"The isolation is too weak, so nothing was executed: {' '.join(missing) or layers} {REMEDY}"
             )
-        found = UNOFFICIAL
-    return Attestation(UNOFFICIAL if unofficial else found, layers, missing)
+        achieved = UNOFFICIAL
+    return Attestation(UNOFFICIAL if unofficial else achieved, layers, missing)
 
 
 def _observed_layers(pid: int, report: ChildReport, expected: Expectation) -> dict[str, str]:
@@ -305,13 +305,13 @@ def _observed_layers(pid: int, report: ChildReport, expected: Expectation) -> di
     return layers
 
 
-def _required(what: str, found: str, wanted: str) -> str:
-    if found != wanted:
+def _required(what: str, observed: str, wanted: str) -> str:
+    if observed != wanted:
         raise SandboxError(
-            f"{what} does not show from outside (found {found!r}, expected {wanted!r}), so nothing was "
+            f"{what} does not show from outside (found {observed!r}, expected {wanted!r}), so nothing was "
             f"executed. {REMEDY}"
         )
-    return found
+    return observed
 
 
 def _no_capabilities(status: Mapping[str, str], expected: Expectation) -> str:
@@ -324,8 +324,8 @@ def _no_capabilities(status: Mapping[str, str], expected: Expectation) -> str:
 
 
 def _uid(status: Mapping[str, str], expected: Expectation) -> str:
-    found = set(status["Uid"].split())
-    _required("an unprivileged user", ",".join(sorted(found)), str(expected.uid))
+    uids = set(status["Uid"].split())
+    _required("an unprivileged user", ",".join(sorted(uids)), str(expected.uid))
     return str(expected.uid)
 
 

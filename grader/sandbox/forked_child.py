@@ -147,8 +147,8 @@ def _report(limits: ProcessLimits, confinement: Confinement | None, outside: Out
         apply_limits(limits, address_space_bytes=memory, own_user=False)
         return ChildReport()
     try:
-        told = confine(confinement)
-        return ChildReport(told, tuple(failed_canaries(confinement.layers, outside)))
+        details = confine(confinement)
+        return ChildReport(details, tuple(failed_canaries(confinement.layers, outside)))
     except GraderError as error:
         return ChildReport(error=str(error))
     except Exception as error:  # noqa: BLE001 - any surprise must end in a refusal

@@ -63,8 +63,8 @@ def main(child: ChildFunction, prepare: Callable[[], None], lockdown: Lockdown |
         host = _prepared_host(child, prepare, lockdown or Lockdown.FULL, settings)
     except GraderError as error:
         # what bubblewrap takes away the machine may give without it
-        said = {"lost": True} if settings["bubblewrap"] else {"error": str(error)}
-        os.write(ready, json.dumps(said).encode())
+        failure = {"lost": True} if settings["bubblewrap"] else {"error": str(error)}
+        os.write(ready, json.dumps(failure).encode())
         os._exit(1)
     os.write(ready, json.dumps({"ready": pid_in_host_proc()}).encode())
     os.close(ready)
@@ -153,10 +153,10 @@ def _planned(lockdown: Lockdown) -> tuple[Lockdown, tuple[str, ...]]:
     """
     from grader.sandbox.survey import survey_by_forks
 
-    found = survey_by_forks()
-    missing = [state.detail for state in found.states if not state.available]
+    survey = survey_by_forks()
+    missing = [state.detail for state in survey.states if not state.available]
     missing += [f"{layer}: switched off by the operator." for layer in Layer if layer not in lockdown.layers]
-    kept = lockdown.layers & found.layers
+    kept = lockdown.layers & survey.layers
     if not lockdown.unofficial and not kept >= {Layer.NAMESPACES, Layer.LANDLOCK, Layer.SECCOMP}:
         raise SandboxError(
             "This machine gives too little isolation to run other people's code, so nothing was executed. "

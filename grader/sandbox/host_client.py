@@ -252,12 +252,12 @@ class Host:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(settings).encode() + b"\n")
             self._process.stdin.flush()
-        said = _read_until_end(ready, time.monotonic() + timeout)
-        if said is None:
+        packed_answer = _read_until_end(ready, time.monotonic() + timeout)
+        if packed_answer is None:
             raise EngineError(
                 f"The host process was not ready within {timeout:g} s. It said: {self._log_tail()}"
             )
-        answer = json.loads(said or b"{}")
+        answer = json.loads(packed_answer or b"{}")
         if "lost" in answer or (not answer and settings["bubblewrap"]):
             raise _LayersAreLost
         if "error" in answer:
@@ -381,13 +381,13 @@ def _environment(folder: Path, added: Mapping[str, str]) -> dict[str, str]:
 
 def _read_until_end(descriptor: int, deadline: float) -> bytes | None:
     """What is written before the other end closes; None after the deadline (seconds, monotonic)."""
-    said = b""
+    content = b""
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0:
-            if selector.select(left):
+        while (remaining := deadline - time.monotonic()) > 0:
+            if selector.select(remaining):
                 part = os.read(descriptor, 65_536)
                 if not part:
-                    return said
-                said += part
+                    return content
+                content += part
     return None

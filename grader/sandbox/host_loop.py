@@ -215,10 +215,10 @@ class HostLoop:
         job.started = time.monotonic()
         connection.setblocking(False)
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._dropped(job))
-        told = _tell(connection, {"pid": job.pid}, job.for_client)
+        is_sent = _tell(connection, {"pid": job.pid}, job.for_client)
         _close(job.for_client)
         job.for_client = ()
-        if not told:
+        if not is_sent:
             self._kill(job)
         elif job.attested is not None:
             self._let_go(job)

@@ -249,14 +249,14 @@ def _add_rules_by_argument(rules: Any, *, gpu: bool) -> None:
     rule(seccomp.ALLOW, "mknod", masked(1, _FILE_KIND, _NAMED_PIPE))
     rule(seccomp.ALLOW, "mknodat", masked(2, _FILE_KIND, _NAMED_PIPE))
     rule(seccomp.ALLOW, "futex", masked(1, _FUTEX_PRIVATE, _FUTEX_PRIVATE))
-    whole = _FUTEX_PRIVATE | _FUTEX_COMMAND
+    compared_bits = _FUTEX_PRIVATE | _FUTEX_COMMAND
     for command in _FUTEX_WAITS:
         # without a limit of time the caller looks again; with one, the time is over
-        shared = masked(1, whole, command)
+        shared = masked(1, compared_bits, command)
         rule(seccomp.ERRNO(errno.EAGAIN), "futex", shared, equals(3, 0))
         rule(seccomp.ERRNO(errno.ETIMEDOUT), "futex", shared, seccomp.Arg(3, seccomp.NE, 0))
     for command in _FUTEX_WAKES:
-        rule(no_effect, "futex", masked(1, whole, command))
+        rule(no_effect, "futex", masked(1, compared_bits, command))
 
 
 def load_syscall_filter(*, gpu: bool = False) -> None:

@@ -79,11 +79,11 @@ class ProcessLimits:
         Raises:
             EngineError: A name is unknown, or a value is not a positive whole number.
         """
-        known = {field.name for field in fields(cls)}
+        names = {field.name for field in fields(cls)}
         for name, value in document.items():
-            if name not in known or type(value) is not int or value <= 0:
+            if name not in names or type(value) is not int or value <= 0:
                 raise EngineError(
-                    f"limit {name} = {value!r}: a limit is one of {', '.join(sorted(known))} "
+                    f"limit {name} = {value!r}: a limit is one of {', '.join(sorted(names))} "
                     "and a positive whole number."
                 )
         return cls(**document)
@@ -265,7 +265,7 @@ def memory_controller() -> MemoryController | None:
 def _candidates() -> list[tuple[int, Path]]:
     """(version, folder) in which a memory cgroup might be made, nearest to the calling process first."""
     mounts = _mounts()
-    found: list[tuple[int, Path]] = []
+    candidates: list[tuple[int, Path]] = []
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         version = 1 if "memory" in controllers.split(",") else 2 if not controllers else 0
@@ -273,42 +273,42 @@ def _candidates() -> list[tuple[int, Path]]:
             continue
         root, mount = mounts[version]
         try:
-            own = mount / Path(path).relative_to(root)
+            own_folder = mount / Path(path).relative_to(root)
         except ValueError:
-            own = mount
+            own_folder = mount
         if version == 1:
-            found.append((1, own))
+            candidates.append((1, own_folder))
             continue
         # version 2 holds processes in leaves only: the child goes beside the host, not below it
-        for folder in (own, *own.parents):
+        for folder in (own_folder, *own_folder.parents):
             control = folder / "cgroup.subtree_control"
             if control.exists() and "memory" in control.read_text().split():
-                found.append((2, folder))
+                candidates.append((2, folder))
             if folder == mount:
                 break
-    return sorted(found, key=lambda entry: entry[0])
+    return sorted(candidates, key=lambda entry: entry[0])
 
 
 def _shares() -> Path | None:
     """The calling process's folder where version 1 shares out the processors; None if it is not writable."""
     rows = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-    own = next((Path(path) for _, names, path in rows if "cpu" in names.split(",")), None)
+    own_path = next((Path(path) for _, names, path in rows if "cpu" in names.split(",")), None)
     for root, mount, kind, options in _hierarchies():
-        if own is not None and kind == "cgroup" and "cpu" in options:
-            folder = mount / own.relative_to(root) if own.is_relative_to(root) else mount
+        if own_path is not None and kind == "cgroup" and "cpu" in options:
+            folder = mount / own_path.relative_to(root) if own_path.is_relative_to(root) else mount
             return folder if os.access(folder, os.W_OK) else None
     return None
 
 
 def _mounts() -> dict[int, tuple[Path, Path]]:
     """Version -> (root within the hierarchy, mount point) of the hierarchies that may bound memory."""
-    found: dict[int, tuple[Path, Path]] = {}
+    mounts: dict[int, tuple[Path, Path]] = {}
     for root, mount, kind, options in _hierarchies():
         if kind == "cgroup" and "memory" in options:
-            found.setdefault(1, (root, mount))
+            mounts.setdefault(1, (root, mount))
         elif kind == "cgroup2":
-            found.setdefault(2, (root, mount))
-    return found
+            mounts.setdefault(2, (root, mount))
+    return mounts
 
 
 def _hierarchies() -> Iterator[tuple[Path, Path, str, list[str]]]:

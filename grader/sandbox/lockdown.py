@@ -198,17 +198,17 @@ def confine(child: Confinement) -> dict[str, str]:
     with _step("resource limits"):
         bounded = child.cgroup is None and not child.gpu
         apply_limits(child.limits, address_space_bytes=memory if bounded else None)
-    told = {}
+    details = {}
     if ruleset is not None:
         with _step("Landlock"):
             kernel_filters.enter_landlock(ruleset)
-        told["landlock"] = str(kernel_filters.landlock_version())
+        details["landlock"] = str(kernel_filters.landlock_version())
     if Layer.SECCOMP in child.layers:
         with _step("the system-call filter"):
             kernel_filters.load_syscall_filter(gpu=child.gpu)
         if not child.gpu:
             replace_pipes(rootfs.SHARED_MEMORY if own_root else child.scratch)
-    return told
+    return details
 
 
 def _give_up_user(child: Confinement, uid: int, own_files: int) -> None:

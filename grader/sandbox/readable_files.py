@@ -215,7 +215,7 @@ def lay_out(given: GivenFiles, folder: Path) -> Path | None:
     _lay_out_cache(
         root / CACHE, {place: root / FILES / name for place, name in given.cached.items()}, os.link
     )
-    for path in (root, *(each for each in root.rglob("*") if each.is_dir())):
+    for path in (root, *(entry for entry in root.rglob("*") if entry.is_dir())):
         path.chmod(0o755)
     return root
 
@@ -242,7 +242,7 @@ def remove_cache(cache: Path) -> None:
 
 
 def _folders_in(cache: Path) -> list[Path]:
-    return [cache, *(each for each in cache.rglob("*") if each.is_dir() and not each.is_symlink())]
+    return [cache, *(path for path in cache.rglob("*") if path.is_dir() and not path.is_symlink())]
 
 
 def _lay_out_cache(cache: Path, files: Mapping[str, Path], put: Callable[[Path, Path], None]) -> None:

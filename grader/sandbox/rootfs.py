@@ -134,10 +134,10 @@ def _add_proc(plan: Visible, root: Path) -> None:
     if plan.whole_proc:
         return
     shown = _below(root, Path("/proc-shown"))
-    own = shown / "self"
-    own.mkdir(parents=True)
+    shown_self = shown / "self"
+    shown_self.mkdir(parents=True)
     for name in _OWN_FILES:
-        source, target = proc / "self" / name, own / name
+        source, target = proc / "self" / name, shown_self / name
         target.touch()
         _mount(source, target, None, libc.MS_BIND)
     for path, text in plan.facts:
@@ -216,8 +216,8 @@ def bubblewrap_version() -> str:
     program = shutil.which("bwrap")
     if program is None:
         return ""
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.strip().rpartition(" ")[2] if done.returncode == 0 else ""
+    completed = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return completed.stdout.strip().rpartition(" ")[2] if completed.returncode == 0 else ""
 
 
 def in_bubblewrap(
@@ -258,6 +258,6 @@ def in_bubblewrap(
 
 def _engine_folder() -> Path:
     """The folder of this package."""
-    found = importlib.util.find_spec("grader")
-    assert found is not None and found.origin is not None
-    return Path(found.origin).parent
+    spec = importlib.util.find_spec("grader")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent

@@ -101,8 +101,8 @@ def _bend(random: np.random.Generator, height: int, width: int, margin: int) -> 
     places = []
     for axis in (0, 1):
         nodes = BEND * side * _drawn(random, BEND_NODES, BEND_NODES) + _drawn(random)
-        own = np.arange(height)[:, None] if axis == 0 else np.arange(width)[None, :]
-        places.append(margin + own + _spread(nodes, height, width))
+        coordinates = np.arange(height)[:, None] if axis == 0 else np.arange(width)[None, :]
+        places.append(margin + coordinates + _spread(nodes, height, width))
     steps = [np.floor(STEPS * place).astype(np.int64) for place in places]
     (row, down), (column, right) = (np.divmod(step.reshape(-1), STEPS) for step in steps)
     up, left = STEPS - down, STEPS - right
@@ -264,7 +264,7 @@ def neutral_names(count: int) -> tuple[str, ...]:
     while len(letters) ** width < count:
         width += 1
     digits = [[number // 26**place % 26 for place in reversed(range(width))] for number in range(count)]
-    return tuple("class_" + "".join(letters[digit] for digit in each) for each in digits)
+    return tuple("class_" + "".join(letters[digit] for digit in name_digits) for name_digits in digits)
 
 
 def mentions(program: Program, classes: Sequence[str]) -> bool:
@@ -276,8 +276,8 @@ def mentions(program: Program, classes: Sequence[str]) -> bool:
     """
     source = "\n".join(program.executed_texts).lower()
     names = {name.lower() for name in classes}
-    for found in QUOTED.finditer(source):
-        text = (found[1] or found[2] or "").strip()
+    for quotation in QUOTED.finditer(source):
+        text = (quotation[1] or quotation[2] or "").strip()
         if text in names or (len(text) >= LEAST_PART and any(text in name for name in names)):
             return True
     return sum(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source) is not None for name in names) >= 2

@@ -82,16 +82,16 @@ class CalledRecord:
         """The function that trains has returned."""
         self._seconds = time.monotonic() - self._started
 
-    def take(self, outputs: Any, seen: float | None) -> None:
+    def take(self, outputs: Any, seen_accuracy: float | None) -> None:
         """Take what the trained model answers for the hidden inputs, (n, ...).
 
         Args:
-            seen: Its accuracy for some of the images that it was trained on, 0 to 1.
+            seen_accuracy: Its accuracy for some of the images that it was trained on, 0 to 1.
         """
         if outputs.dtype.kind == "f" and not np.isfinite(outputs).all():
             self.end(TrainingOutcome.DIVERGED, "The trained model's outputs are not finite numbers.")
             return
-        self._outputs, self._seen = outputs, seen
+        self._outputs, self._seen = outputs, seen_accuracy
         self.outcome = TrainingOutcome.COMPLETED
 
     def fail(self, raised: StudentRaised, ending: Ending) -> None:
@@ -104,9 +104,11 @@ class CalledRecord:
         where = raised_at(problem, job.program)
         if problem.type == "NotImplementedError":
             part = unwritten(problem, job.program.defined or {})
-            told = f"`{part}`" if part else "a part of it"
+            part_in_words = f"`{part}`" if part else "a part of it"
             self.end(
-                TrainingOutcome.FAILED, f"There is nothing to train yet: {told} is not implemented.", where
+                TrainingOutcome.FAILED,
+                f"There is nothing to train yet: {part_in_words} is not implemented.",
+                where,
             )
         elif problem.resource == "memory" and ran_out(problem, ending, job):
             self._crowded = is_crowded(job)
@@ -195,8 +197,8 @@ class CalledRecord:
     def _unknown(self, error: CourseError) -> None:
         """The measure could not be computed: whether by the model's fault or the measure's, nobody knows."""
         shape, kind = tuple(self._outputs.shape), self._outputs.dtype.name
-        told = f"What the trained model gives ({kind} of shape {shape}) could not be measured: {error}"
-        self.end(TrainingOutcome.UNKNOWN, told)
+        reason = f"What the trained model gives ({kind} of shape {shape}) could not be measured: {error}"
+        self.end(TrainingOutcome.UNKNOWN, reason)
 
 
 def _planned(job: CalledJob) -> int | None:

@@ -67,9 +67,9 @@ class Arguments:
         """The arrays of all that was packed."""
         return self._packer.arrays
 
-    def nodes(self, given: Mapping[str, Any]) -> dict[str, Node]:
+    def nodes(self, values: Mapping[str, Any]) -> dict[str, Node]:
         """The nodes of some arguments, by name; each placeholder has become what it stands for."""
-        return {name: self.node(value) for name, value in given.items()}
+        return {name: self.node(value) for name, value in values.items()}
 
     def node(self, value: Any) -> Node:
         """The node of a value of the assignment's."""
@@ -87,9 +87,9 @@ class Arguments:
             case "{batches}" | "{validation_batches}":
                 return self._batches(self._rows[value], shuffled=value == "{batches}")
             case Mapping():
-                return {"dict": [[name, self.node(each)] for name, each in value.items()]}
+                return {"dict": [[name, self.node(item)] for name, item in value.items()]}
             case list():
-                return {"list": [self.node(each) for each in value]}
+                return {"list": [self.node(item) for item in value]}
         return self._packer.node(value)
 
     def numbers(self, weights: Any) -> Node:
@@ -149,7 +149,7 @@ class NotUsable(Interruption):
     """What the student's code gave is not what is needed; the message says what, as a sentence."""
 
 
-def called_training(workers: Workers, job: CalledJob, report: Report = lambda told: None) -> Measured:
+def called_training(workers: Workers, job: CalledJob, report: Report = lambda _: None) -> Measured:
     """Train the submission by its own function, and measure the model.
 
     Args:
@@ -219,11 +219,11 @@ def trained_by(link: Link, job: CalledJob, take: Callable[[EpochDone], None]) ->
     if model is not None and job.splits is not None:
         request = replace(request, passes_of=model, trainer=job.trainer)
     seconds = job.limits.training_seconds
-    for told in link.conversation(request, (EpochDone, Invoked), seconds=seconds, limit=WEIGHTS_LIMIT):
-        if isinstance(told, Invoked):
-            reply = told
+    for message in link.conversation(request, (EpochDone, Invoked), seconds=seconds, limit=WEIGHTS_LIMIT):
+        if isinstance(message, Invoked):
+            reply = message
             break
-        take(told)
+        take(message)
     if model is None:
         model = _handle(reply, f"`{call.function}` returned", "the trained model")
     return _weights(link, job, model)
@@ -336,12 +336,12 @@ class _Asked:
         return float((outputs.argmax(axis=1) == splits.train_labels[rows]).mean())
 
     def _all(self, inputs: Any) -> Any:
-        found = [
+        parts = [
             self._of(inputs[start : start + ASKED_AT_ONCE]) for start in range(0, len(inputs), ASKED_AT_ONCE)
         ]
-        if len({(part.shape[1:], part.dtype) for part in found}) > 1:
+        if len({(part.shape[1:], part.dtype) for part in parts}) > 1:
             raise NotUsable("The trained model gives outputs of different shapes for different batches.")
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
     def _of(self, inputs: Any) -> Any:
         """The outputs of a batch, (n, ...)."""

@@ -25,8 +25,10 @@ def example_images(splits: Splits) -> tuple[tuple[int, ...], ...]:
     They are the same for all who meet the split: put side by side, the reports of a class show no more
     hidden images than one of them.
     """
-    own = (np.flatnonzero(splits.test_labels == label)[:PER_CLASS] for label in range(len(splits.classes)))
-    return tuple(tuple(map(int, indices)) for indices in own)
+    by_class = (
+        np.flatnonzero(splits.test_labels == label)[:PER_CLASS] for label in range(len(splits.classes))
+    )
+    return tuple(tuple(map(int, indices)) for indices in by_class)
 
 
 def some_of_each(labels: Any, count: int) -> Any:
@@ -48,27 +50,29 @@ def predictions(
         The predictions, and the images as PNG by their names in them.
     """
     certainty = probabilities(logits)
-    found: list[Prediction] = []
+    predicted_images: list[Prediction] = []
     pictures: dict[str, bytes] = {}
-    for label, own in enumerate(chosen):
-        for index in own:
-            name = f"prediction-{len(found):02}.png"
+    for label, indices in enumerate(chosen):
+        for index in indices:
+            name = f"prediction-{len(predicted_images):02}.png"
             predicted = int(logits[index].argmax())
             ranked = (-certainty[index]).argsort(kind="stable")[:LIKELIEST].tolist()
             likeliest = tuple((place, float(certainty[index, place])) for place in ranked)
-            found.append(Prediction(name, label, predicted, float(certainty[index, predicted]), likeliest))
+            predicted_images.append(
+                Prediction(name, label, predicted, float(certainty[index, predicted]), likeliest)
+            )
             pictures[name] = _png(_small(splits.test_images[index]))
-    return tuple(found), pictures
+    return tuple(predicted_images), pictures
 
 
 def first_of_each(chosen: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int], ...]:
     """(number among the predictions, index of the image) of the first image of each class."""
-    found, number = [], 0
-    for own in chosen:
-        if own:
-            found.append((number, own[0]))
-        number += len(own)
-    return tuple(found)
+    firsts, number = [], 0
+    for indices in chosen:
+        if indices:
+            firsts.append((number, indices[0]))
+        number += len(indices)
+    return tuple(firsts)
 
 
 def attention_maps(
@@ -86,17 +90,17 @@ def attention_maps(
     """
     if not _are_weights(weights, len(images)):
         return (), {}
-    found: list[AttentionMap] = []
+    maps: list[AttentionMap] = []
     pictures: dict[str, bytes] = {}
     for (number, index), layers in zip(images, weights, strict=True):
-        made = AttentionMap(
+        attention_map = AttentionMap(
             f"prediction-{number:02}.png", f"attention-{number:02}.png", f"rollout-{number:02}.png"
         )
         image = _small(splits.test_images[index])
-        pictures[made.last_layer] = _png(_overlaid(image, seen_patches(layers[-1])))
-        pictures[made.rollout] = _png(_overlaid(image, seen_patches(rollout(layers))))
-        found.append(made)
-    return tuple(found), pictures
+        pictures[attention_map.last_layer] = _png(_overlaid(image, seen_patches(layers[-1])))
+        pictures[attention_map.rollout] = _png(_overlaid(image, seen_patches(rollout(layers))))
+        maps.append(attention_map)
+    return tuple(maps), pictures
 
 
 def rollout(layers: Any) -> Any:
@@ -105,10 +109,10 @@ def rollout(layers: Any) -> Any:
     Each layer passes half of its input on unchanged, by the residual connection: Abnar and Zuidema (2020),
     "Quantifying Attention Flow in Transformers", attention rollout.
     """
-    whole = np.eye(layers.shape[-1])
+    product = np.eye(layers.shape[-1])
     for layer in layers:
-        whole = (0.5 * layer + 0.5 * np.eye(len(layer))) @ whole
-    return whole
+        product = (0.5 * layer + 0.5 * np.eye(len(layer))) @ product
+    return product
 
 
 def seen_patches(weights: Any) -> Any:

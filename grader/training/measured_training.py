@@ -122,7 +122,7 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
         seconds: How long it may take at most.
     """
     splits = job.splits
-    told: list[EpochDone] = []
+    epochs: list[EpochDone] = []
     few = made_up_images(splits.classes, splits.train_images.shape[1:])
     seconds = min(seconds, job.limits.training_seconds)
     others, complete, fault, where = 0, False, "", ""
@@ -142,7 +142,7 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
             replies = (TrainingPlan, EpochDone, Trained)
             for reply in link.conversation(train, replies, seconds=seconds, limit=STATE_LIMIT):
                 if isinstance(reply, EpochDone):
-                    told.append(replace(reply, arrays={}, modules=()))
+                    epochs.append(replace(reply, arrays={}, modules=()))
                 elif isinstance(reply, Trained):
                     others, complete = max(min(reply.other_models, MOST_MODELS), 0), True
                     sizes = (_possible(reply.parameters), _possible(reply.multiply_adds))
@@ -154,7 +154,7 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
                 fault = f"It cannot be trained: {error}."
         except EngineError as error:
             fault = str(error)
-    return Rehearsal(stages(told, job.program), others, complete, fault, where, *sizes)
+    return Rehearsal(stages(epochs, job.program), others, complete, fault, where, *sizes)
 
 
 def _possible(size: int) -> int | None:
@@ -163,9 +163,9 @@ def _possible(size: int) -> int | None:
 
 
 def _in_words(raised: StudentRaised, job: Job) -> str:
-    told = gap_in_words(raised.gap, job.program.recipe) if raised.gap else "it raised an exception"
-    said = f": {job.raised(raised.problem)}" if raised.gap in ("", *RAISED) else ""
-    return f"It cannot be trained: {told}{said}."
+    reason = gap_in_words(raised.gap, job.program.recipe) if raised.gap else "it raised an exception"
+    detail = f": {job.raised(raised.problem)}" if raised.gap in ("", *RAISED) else ""
+    return f"It cannot be trained: {reason}{detail}."
 
 
 # --- called rehearsal ------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def rehearsed_call(workers: Workers, job: CalledJob) -> Rehearsal | None:
     few = made_up_images(job.splits.classes, job.splits.train_images.shape[1:])
     limits = replace(job.limits, training_seconds=min(SECONDS, job.limits.training_seconds))
     trial = replace(job, splits=few, examples=images_as_examples(few), limits=limits)
-    told: list[EpochDone] = []
+    epochs: list[EpochDone] = []
     complete = False
     with (
         contextlib.closing(trial.linked(workers())) as link,
@@ -190,15 +190,15 @@ def rehearsed_call(workers: Workers, job: CalledJob) -> Rehearsal | None:
         contextlib.suppress(StudentRaised, WorkerFault, NotUsable, EngineError),
     ):
         loaded_for(link, trial)
-        trained_by(link, trial, lambda done: told.append(replace(done, arrays={}, modules=())))
+        trained_by(link, trial, lambda done: epochs.append(replace(done, arrays={}, modules=())))
         complete = True
-    return Rehearsal(stages(told, job.program), complete=complete) if told else None
+    return Rehearsal(stages(epochs, job.program), complete=complete) if epochs else None
 
 
 # --- measured training -----------------------------------------------------------------------------------
 
 
-def measured_training(workers: Workers, job: Job, report: Report = lambda told: None) -> Measured:
+def measured_training(workers: Workers, job: Job, report: Report = lambda _: None) -> Measured:
     """Train the submission and measure it.
 
     Args:
@@ -269,7 +269,7 @@ def repeated_training(
     workers: Workers,
     jobs: Callable[[int], AnyJob],
     threshold: float | None,
-    report: Report = lambda told: None,
+    report: Report = lambda _: None,
     runs: int = 1,
     scale: Scale = SHARE,
 ) -> Measured:
@@ -319,7 +319,7 @@ def repeated_training(
     return replace(first, training=training, crowded=crowded)
 
 
-def trained_once(workers: Workers, job: AnyJob, report: Report = lambda told: None) -> Measured:
+def trained_once(workers: Workers, job: AnyJob, report: Report = lambda _: None) -> Measured:
     """Train the submission once, as the job says."""
     if isinstance(job, CalledJob):
         return called_training(workers, job, report)
@@ -343,4 +343,4 @@ def is_near(training: Training, threshold: float | None, scale: Scale = SHARE) -
 
 
 def _numbered(report: Report, run: int, runs: int) -> Report:
-    return lambda told: report(EpochReport(told.epoch, told.planned, run, runs))
+    return lambda progress: report(EpochReport(progress.epoch, progress.planned, run, runs))

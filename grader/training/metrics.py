@@ -31,8 +31,8 @@ def cross_entropy(logits: NDArray[Any], labels: NDArray[np.int64]) -> float:
 
 def probabilities(logits: NDArray[Any]) -> NDArray[np.float64]:
     """Softmax over the classes of logits (n, classes)."""
-    found: NDArray[np.float64] = np.exp(_log_softmax(logits))
-    return found
+    softmax: NDArray[np.float64] = np.exp(_log_softmax(logits))
+    return softmax
 
 
 def confusion(predicted: NDArray[Any], labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
@@ -81,16 +81,16 @@ def accuracy_interval(accuracies: Sequence[float], images: int) -> tuple[float, 
 
 def _log_softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
     shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
-    found: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return found
+    log_probabilities: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return log_probabilities
 
 
 def mean_reported(reported: Any) -> float | None:
     """The mean of the numbers that a student's train_epoch reported, (n,); None where there are none."""
     if reported is None or reported.ndim != 1:
         return None
-    known = reported[np.abs(reported) < 1e30]  # far below what overflows in a mean; neither infinite nor NaN
-    return float(known.mean()) if len(known) else None
+    usable = reported[np.abs(reported) < 1e30]  # far below what overflows in a mean; neither infinite nor NaN
+    return float(usable.mean()) if len(usable) else None
 
 
 # --- roc -------------------------------------------------------------------------------------------------

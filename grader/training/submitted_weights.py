@@ -35,39 +35,41 @@ _TENSORS = frozenset(
 _WORD = re.compile(r"\w+")
 
 
-def misfit_in_words(found: Misfit | None, program: Program) -> str:
+def misfit_in_words(misfit: Misfit | None, program: Program) -> str:
     """What keeps weights from fitting, as a clause.
 
     The worker may have the hidden images: a tensor's name is told only if it is made of the source's words.
     """
     counts: tuple[int, ...] = ()
-    if found is not None:
-        counts = (found.missing, found.unknown, found.tensors, *chain(*found.shapes), *found.entries)
-    if found is None or any(not 0 <= count <= MOST_COUNTED for count in counts):
+    if misfit is not None:
+        counts = (misfit.missing, misfit.unknown, misfit.tensors, *chain(*misfit.shapes), *misfit.entries)
+    if misfit is None or any(not 0 <= count <= MOST_COUNTED for count in counts):
         return "its tensors are others"
     words = {word for text in (program.source or {}).values() for word in _WORD.findall(text)} | _TENSORS
-    parts = found.example.split(".")
-    known = len(parts) <= MOST_PARTS and all(part.isdecimal() or part in words for part in parts)
-    if found.shapes:
-        stored, expected = (tuple(side for side in shape[:5]) for shape in (*found.shapes, (), ())[:2])
-        tensor = named(found.example) if known else "a tensor"
-        told = f"{tensor} has the shape {stored} in it and {expected} in the model"
-        sides = {mine for other, mine in zip(stored, expected, strict=False) if other != mine}
-        return told + _sizes_in_code(program, sides)
-    if len(found.entries) == 2 and found.entries[0] != found.entries[1]:
-        kept, built = found.entries
+    parts = misfit.example.split(".")
+    is_tellable = len(parts) <= MOST_PARTS and all(part.isdecimal() or part in words for part in parts)
+    if misfit.shapes:
+        stored, expected = (tuple(side for side in shape[:5]) for shape in (*misfit.shapes, (), ())[:2])
+        tensor = named(misfit.example) if is_tellable else "a tensor"
+        sentence = f"{tensor} has the shape {stored} in it and {expected} in the model"
+        sides = {in_model for in_file, in_model in zip(stored, expected, strict=False) if in_file != in_model}
+        return sentence + _sizes_in_code(program, sides)
+    if len(misfit.entries) == 2 and misfit.entries[0] != misfit.entries[1]:
+        stored_entries, built_entries = misfit.entries
         where = (
-            named(".".join(itertools.takewhile(lambda part: not part.isdecimal(), parts))) if known else ""
+            named(".".join(itertools.takewhile(lambda part: not part.isdecimal(), parts)))
+            if is_tellable
+            else ""
         )
-        kept_in_words = counted(kept, "entry", "entries")
-        told = f"{where or 'a list of layers'} has {kept_in_words} in it and {built} in the model"
-        return told + _sizes_in_code(program, {built})
-    told = (
-        f"{found.missing} of the model's {found.tensors} tensors are missing in it and {found.unknown} of "
+        kept_in_words = counted(stored_entries, "entry", "entries")
+        sentence = f"{where or 'a list of layers'} has {kept_in_words} in it and {built_entries} in the model"
+        return sentence + _sizes_in_code(program, {built_entries})
+    sentence = (
+        f"{misfit.missing} of the model's {misfit.tensors} tensors are missing in it and {misfit.unknown} of "
         "its own are not in the model"
     )
-    which = "is missing" if found.missing else "is not in the model"
-    return f"{told} (for example {named(found.example)} {which})" if known else told
+    which = "is missing" if misfit.missing else "is not in the model"
+    return f"{sentence} (for example {named(misfit.example)} {which})" if is_tellable else sentence
 
 
 def _sizes_in_code(program: Program, sides: Set[int]) -> str:
@@ -75,8 +77,8 @@ def _sizes_in_code(program: Program, sides: Set[int]) -> str:
     chosen = {value.name: value.value for value in program.tuned if value.name in SIZES}
     same = [f"{name}={value}" for name, value in chosen.items() if value.isdecimal() and int(value) in sides]
     if not same:
-        whole = {name: int(value) for name, value in chosen.items() if value.isdecimal()}
-        if (side := whole.get("image_size")) and (patch := whole.get("patch_size")):
+        integers = {name: int(value) for name, value in chosen.items() if value.isdecimal()}
+        if (side := integers.get("image_size")) and (patch := integers.get("patch_size")):
             number = (side // patch) ** 2
             same = [f"image_size={side} and patch_size={patch}"] if sides & {number, number + 1} else []
     return f" (in the code: {' or '.join(same)})" if same else ""
@@ -156,8 +158,8 @@ def _measured(link: Link, blinding: Blinding, job: Job, data: bytes, name: str) 
         loaded = _asked(link, job, data, blinding.test_images, 6 * job.limits.call_seconds)
         logits = blinding.answers(loaded.arrays.get("logits"))
     except (StudentRaised, EngineError):
-        told = f"{file_named(name)} fits the model, which then could not answer for the hidden images."
-        return Checkpoint("not_tried", told)
+        reason = f"{file_named(name)} fits the model, which then could not answer for the hidden images."
+        return Checkpoint("not_tried", reason)
     except NoAnswers:
         logits = np.array([np.nan])
     if not np.isfinite(logits).all():

@@ -73,8 +73,8 @@ class Execution:
 
     def raised(self, problem: Problem) -> str:
         """What the student's code raised, for a sentence: nothing is hidden where the work is one's own."""
-        own = self.order_seed is None
-        return raised_in_training(problem, self.program, own=own, assignment=self.assignment)
+        is_own = self.order_seed is None
+        return raised_in_training(problem, self.program, own=is_own, assignment=self.assignment)
 
 
 @dataclass(frozen=True)
@@ -211,19 +211,19 @@ NAME_LENGTH = 40  # characters of a class's name
 
 def stages(epochs: Iterable[EpochDone], program: Program) -> tuple[Stage, ...]:
     """The stages that epochs form; what the worker tells is believed as far as the source has it."""
-    found: list[Stage] = []
+    stages_so_far: list[Stage] = []
     for done in epochs:
         stage = _stage(done, program)
-        if found and _is_same(found[-1], stage):
-            found[-1] = replace(
-                found[-1],
-                epochs=found[-1].epochs + 1,
+        if stages_so_far and _is_same(stages_so_far[-1], stage):
+            stages_so_far[-1] = replace(
+                stages_so_far[-1],
+                epochs=stages_so_far[-1].epochs + 1,
                 last_rate=stage.last_rate,
-                per_batch=found[-1].per_batch or stage.per_batch,
+                per_batch=stages_so_far[-1].per_batch or stage.per_batch,
             )
-        elif len(found) < MOST_STAGES:
-            found.append(stage)
-    return tuple(found)
+        elif len(stages_so_far) < MOST_STAGES:
+            stages_so_far.append(stage)
+    return tuple(stages_so_far)
 
 
 def _stage(done: EpochDone, program: Program) -> Stage:

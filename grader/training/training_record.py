@@ -132,8 +132,8 @@ class Record:
         except OtherModel as other:
             self._object_to(other)
         except NoAnswers:
-            told = "The worker answered with something else than the model's outputs."
-            self.end(TrainingOutcome.FAILED, told)
+            reason = "The worker answered with something else than the model's outputs."
+            self.end(TrainingOutcome.FAILED, reason)
 
     def _object_to(self, other: OtherModel) -> None:
         """The weights are not those of the model that was checked: nothing can be measured."""
@@ -202,8 +202,8 @@ class Record:
             return
         limit = self._job.limits.training_seconds
         # the first epoch also warms up; a neighbor may have slowed down either
-        each = min(epoch.seconds for epoch in self._epochs)
-        projected = time.monotonic() - self._started + each * (planned - PROJECTED_AFTER)
+        epoch_seconds = min(epoch.seconds for epoch in self._epochs)
+        projected = time.monotonic() - self._started + epoch_seconds * (planned - PROJECTED_AFTER)
         if projected > limit:
             self._projected = projected
             self._over_budget(
@@ -277,8 +277,8 @@ class Record:
             self._cannot_be_trained(raised.gap, problem, where)
         elif problem.type == "NotImplementedError":
             part = unwritten(problem, program.defined or {})
-            told = f"`{part}`" if part else "a part of it"
-            reason = f"There is nothing to train yet: {told} is not implemented."
+            part_in_words = f"`{part}`" if part else "a part of it"
+            reason = f"There is nothing to train yet: {part_in_words} is not implemented."
             self.end(TrainingOutcome.FAILED, reason, where)
         elif problem.resource == "memory" and ran_out(problem, ending, self._job):
             self._crowded = is_crowded(self._job)
@@ -286,20 +286,20 @@ class Record:
         else:
             self._claimed = _claimed_memory(problem, ending, self._job)
             epoch = f" in epoch {len(self._epochs) + 1}" if self._plan else " before the first epoch"
-            told = f"Training ended{epoch}: it raised {self._job.raised(problem)}."
+            reason = f"Training ended{epoch}: it raised {self._job.raised(problem)}."
             recipe = program.recipe
             if self._plan is not None or recipe.train_transform or recipe.test_transform:
-                self.end(TrainingOutcome.FAILED, told, where)
+                self.end(TrainingOutcome.FAILED, reason, where)
             else:  # what stood in the place of the student's own is not their fault
-                self.end(TrainingOutcome.UNKNOWN, f"{told} {NO_TRANSFORM}", where)
+                self.end(TrainingOutcome.UNKNOWN, f"{reason} {NO_TRANSFORM}", where)
 
     def _cannot_be_trained(self, gap: Gap, problem: Problem, where: str) -> None:
-        told = gap_in_words(gap, self._job.program.recipe)
+        reason = gap_in_words(gap, self._job.program.recipe)
         if gap == "loop_raised":
-            told = f"after {len(self._epochs)} epochs {told}"
+            reason = f"after {len(self._epochs)} epochs {reason}"
         if gap in RAISED:
-            told = f"{told}: it raised {self._job.raised(problem)}"
-        self.end(TrainingOutcome.UNKNOWN, f"It could not be trained: {told}.", where)
+            reason = f"{reason}: it raised {self._job.raised(problem)}"
+        self.end(TrainingOutcome.UNKNOWN, f"It could not be trained: {reason}.", where)
 
     def give_up(self, fault: WorkerFault) -> None:
         """The worker hung, died or talked nonsense."""
@@ -312,8 +312,8 @@ class Record:
         else:
             limit = self._job.limits.training_seconds
             if self._epochs:
-                each = float(np.median([epoch.seconds for epoch in self._epochs]))
-                self._projected = max(limit, each * (self._planned or 0))
+                epoch_seconds = float(np.median([epoch.seconds for epoch in self._epochs]))
+                self._projected = max(limit, epoch_seconds * (self._planned or 0))
             self._over_budget(f"our time limit of {limit:.0f} s ended it")
 
     def _over_budget(self, what: str) -> None:
@@ -382,8 +382,8 @@ class Record:
                 counted=f"with the weights {whose}",
             )
         except CourseError as error:
-            told = f"It could not be measured: {error}"
-            return replace(training, outcome=TrainingOutcome.UNKNOWN, reason=told)
+            reason = f"It could not be measured: {error}"
+            return replace(training, outcome=TrainingOutcome.UNKNOWN, reason=reason)
 
     def _objections(self) -> tuple[str, ...]:
         return tuple(
@@ -418,8 +418,8 @@ class Record:
         else:
             counted = f"the mean of the last {len(last)} epochs"
             plain = float(np.mean([epoch.test_accuracy for epoch in last]))
-            known = [value for value in augmented if value is not None]
-            chance = float(np.mean(known)) if len(known) == len(last) else None
+            measured = [value for value in augmented if value is not None]
+            chance = float(np.mean(measured)) if len(measured) == len(last) else None
         if chance is None:
             return plain, counted
         if chance > plain:
@@ -432,8 +432,8 @@ def _claimed_memory(problem: Problem, ending: Ending, job: Job) -> Note | None:
 
     It decides nothing, so that the words may be looked at, too.
     """
-    said = f"{problem.type} {problem.message.text}".lower()
-    if problem.resource != "memory" and not re.search(r"memory", said):
+    text = f"{problem.type} {problem.message.text}".lower()
+    if problem.resource != "memory" and not re.search(r"memory", text):
         return None
     if job.device == "cuda":
         measured = f"PyTorch held at most {problem.gpu_share:.0%} of the GPU's memory"

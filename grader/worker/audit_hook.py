@@ -78,8 +78,8 @@ def listen(
         watched_files: Of the modules in which forbidden parts are defined.
     """
     rules = {
-        event: tuple((rule.document, rule.through, rule.condition) for rule in each)
-        for event, each in _rules(lines, patterns, watched_files).items()
+        event: tuple((rule.document, rule.through, rule.condition) for rule in event_rules)
+        for event, event_rules in _rules(lines, patterns, watched_files).items()
     }
     busy: set[int] = set()
     hear = sealed(
@@ -117,18 +117,18 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
             frame: Any = "sealed:frame"
             file_of: Any = "sealed:file_of"
             tell: Any = "sealed:tell"
-            at = frame(1)
+            caller = frame(1)
             if through is None:
                 asked_by: Any = "sealed:asked_by"
-                _, file, line = asked_by(at, "sealed:nobody")
+                _, file, line = asked_by(caller, "sealed:nobody")
                 tell(document % (file, line))
                 continue
-            name = at.f_code.co_filename
-            while name in through and at.f_back is not None:
-                at = at.f_back
-                name = at.f_code.co_filename
+            name = caller.f_code.co_filename
+            while name in through and caller.f_back is not None:
+                caller = caller.f_back
+                name = caller.f_code.co_filename
             if not name.startswith("sealed:libraries"):
-                tell(document % (file_of(name, b'""'), at.f_lineno or 0))
+                tell(document % (file_of(name, b'""'), caller.f_lineno or 0))
     finally:
         busy.discard(me)
     if event == "sys.addaudithook":
@@ -193,7 +193,7 @@ def _files(modules: Sequence[str]) -> frozenset[str]:
 
 def _any(patterns: Sequence[str]) -> Callable[[str], Any]:
     """Whether a dotted name is, or is inside, what one of the patterns says."""
-    inside = [fnmatch.translate(each) for pattern in patterns for each in (pattern, f"{pattern}.*")]
+    inside = [fnmatch.translate(glob) for pattern in patterns for glob in (pattern, f"{pattern}.*")]
     return re.compile("|".join(inside) or r"(?!)").match
 
 

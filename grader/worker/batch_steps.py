@@ -216,7 +216,8 @@ def _sources(matrices: NDArray[np.float64], height: int, width: int) -> NDArray[
     a, b, c, d, e, f = matrices.T
     c, f = c + a * 0.5 + b * 0.5, f + d * 0.5 + e * 0.5  # for the middles of pixels, not their corners
     a, b, c, d, e, f = (
-        np.floor(one * FIXED + 0.5).astype(np.int32)[:, None, None] for one in (a, b, c, d, e, f)
+        np.floor(coefficient * FIXED + 0.5).astype(np.int32)[:, None, None]
+        for coefficient in (a, b, c, d, e, f)
     )
     x, y = np.arange(width, dtype=np.int32), np.arange(height, dtype=np.int32)[:, None]
     columns, rows = (c + b * y + a * x) >> 16, (f + e * y + d * x) >> 16
@@ -224,8 +225,8 @@ def _sources(matrices: NDArray[np.float64], height: int, width: int) -> NDArray[
     # a negative number is a large one without its sign
     outside = (columns.view(np.uint32) >= width) | (rows.view(np.uint32) >= height)
     places[outside] = height * width
-    made: NDArray[np.int32] = places.reshape(len(places), -1)
-    return made
+    sources: NDArray[np.int32] = places.reshape(len(places), -1)
+    return sources
 
 
 def _as_image(pixels: Pixels) -> Image.Image:
@@ -241,7 +242,9 @@ class Jitter:
     def __init__(self, part: transforms.ColorJitter) -> None:
         """Draw factors from its ranges."""
         ranges = (part.brightness, part.contrast, part.saturation)
-        self._factors = [(kind, Uniform(*each)) for kind, each in enumerate(ranges) if each is not None]
+        self._factors = [
+            (kind, Uniform(*interval)) for kind, interval in enumerate(ranges) if interval is not None
+        ]
 
     def draw(self) -> list[tuple[int, float]]:
         """What to do in which order, and how much of it."""
@@ -294,8 +297,8 @@ def _tensors(images: Pixels) -> Tensor:
 def _crop(part: transforms.RandomCrop, example: Batch) -> Step | None:
     if isinstance(example, Tensor) or part.pad_if_needed or not _is_plain(part.fill):
         return None
-    given = 0 if part.padding is None else part.padding
-    sides = [given] if isinstance(given, int) else list(given)
+    padding = 0 if part.padding is None else part.padding
+    sides = [padding] if isinstance(padding, int) else list(padding)
     left, top, right, bottom = sides * (4 // len(sides))
     if min(left, top, right, bottom) < 0:
         return None

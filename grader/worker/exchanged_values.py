@@ -70,9 +70,9 @@ class Objects:
         Args:
             around: What it came from, whose surroundings are its own.
         """
-        known = self._handles.get(id(value))
-        if known is not None:
-            return known
+        handle = self._handles.get(id(value))
+        if handle is not None:
+            return handle
         return self.keep(
             Kept(value) if around is None else Kept(value, around.stand_ins, around.replacements)
         )
@@ -135,11 +135,11 @@ def unpacker(
             case {"fake": dict(form)}:
                 return fake(FakeForm(**{**form, "parameters": _shapes(form["parameters"])}))
             case {"object": dict(members)}:
-                return SimpleNamespace(**{name: unpacking.value(each) for name, each in members.items()})
+                return SimpleNamespace(**{name: unpacking.value(member) for name, member in members.items()})
             case {"batches": described}:
                 return batches(unpacking.value(described))
             case {"scaled": node, "mean": list(mean), "deviation": list(deviation)}:
-                channels = [torch.tensor(each).reshape(-1, 1, 1) for each in (mean, deviation)]
+                channels = [torch.tensor(numbers).reshape(-1, 1, 1) for numbers in (mean, deviation)]
                 return (unpacking.value(node).float() / 255 - channels[0]) / channels[1]
             case {"scaled": node}:
                 return unpacking.value(node).float() / 255
@@ -158,7 +158,7 @@ def _of_library(path: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     module, _, name = path.rpartition(".")
     made = getattr(importlib.import_module(module), name)
     if inspect.isclass(made) and issubclass(made, torch.optim.Optimizer):
-        args = [each.parameters() if isinstance(each, nn.Module) else each for each in args]
+        args = [argument.parameters() if isinstance(argument, nn.Module) else argument for argument in args]
     return made(*args, **kwargs)
 
 
@@ -204,15 +204,15 @@ def fill(target: Any, content: Any) -> None:
     elif isinstance(target, Mapping) and isinstance(content, Mapping):
         if target.keys() != content.keys():
             raise ValueError("weights of other names")
-        for name, each in target.items():
-            fill(each, content[name])
+        for name, part in target.items():
+            fill(part, content[name])
     elif isinstance(target, list | tuple | Iterator) and isinstance(content, list | tuple):
-        for each, given in zip(target, content, strict=True):
-            fill(each, given)
+        for part, part_content in zip(target, content, strict=True):
+            fill(part, part_content)
     elif target is not None or content is not None:
         raise ValueError(f"a {type(target).__name__} cannot be filled: weights are tensors and arrays")
 
 
-def _require_shape(given: tuple[int, ...], wanted: tuple[int, ...]) -> None:
-    if tuple(given) != tuple(wanted):
-        raise ValueError(f"weights of shape {tuple(given)} for {tuple(wanted)}")
+def _require_shape(shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    if tuple(shape) != tuple(wanted):
+        raise ValueError(f"weights of shape {tuple(shape)} for {tuple(wanted)}")

@@ -91,25 +91,34 @@ def _beside(labels: TickLabels, edges: Any) -> list[str]:
     low, high = min(edges[0], edges[-1]), max(edges[0], edges[-1])
     slack = (high - low) * EPSILON
     ticks = [
-        (at, text)
-        for at, text in (*labels.major, *labels.minor)
-        if text.strip() and low - slack <= at <= high + slack
+        (position, text)
+        for position, text in (*labels.major, *labels.minor)
+        if text.strip() and low - slack <= position <= high + slack
     ]
     ticks.sort(key=lambda tick: tick[0], reverse=bool(edges[-1] < edges[0]))
     if len(ticks) == len(edges) - 1:
         return [text for _, text in ticks]
-    found = []
+    names = []
     for start, end in itertools.pairwise(edges):
         center, half = (start + end) / 2, abs(end - start) / 2
-        near = [(abs(at - center), text) for at, text in ticks if abs(at - center) < half - slack]
-        found.append(min(near)[1] if near else "")
-    return found
+        near = [
+            (abs(position - center), text)
+            for position, text in ticks
+            if abs(position - center) < half - slack
+        ]
+        names.append(min(near)[1] if near else "")
+    return names
 
 
 def place(ax: Any) -> tuple[float, float, float, float]:
     """Left, bottom, right and top of an axes, as shares of the figure."""
-    whole, box = _root(ax).bbox, ax.bbox
-    sides = (box.x0 / whole.width, box.y0 / whole.height, box.x1 / whole.width, box.y1 / whole.height)
+    root_box, box = _root(ax).bbox, ax.bbox
+    sides = (
+        box.x0 / root_box.width,
+        box.y0 / root_box.height,
+        box.x1 / root_box.width,
+        box.y1 / root_box.height,
+    )
     left, bottom, right, top = (round(float(side), 4) if math.isfinite(side) else 0.0 for side in sides)
     return left, bottom, right, top
 
@@ -127,12 +136,12 @@ def shared_label(ax: Any, axis: str) -> str:
 
 def headings(ax: Any) -> list[str]:
     """Titles of the subfigures that hold an axes, and texts of the figure beside it or over its column."""
-    found = []
+    heading_texts = []
     holder = ax.figure
     root = _root(ax)
     while holder is not root and holder is not None:
-        found.append(_title(holder))
-        found += [text.get_text() for text in _free_texts(holder)]
+        heading_texts.append(_title(holder))
+        heading_texts += [text.get_text() for text in _free_texts(holder)]
         holder = getattr(holder, "_parent", None)
     left, bottom, right, top = place(ax)
     texts = _free_texts(root)
@@ -142,8 +151,8 @@ def headings(ax: Any) -> list[str]:
         beside = bottom <= y <= top and not left <= x <= right
         above = left <= x <= right and y >= highest
         if beside or above:
-            found.append(text.get_text())
-    return [text for text in found if text]
+            heading_texts.append(text.get_text())
+    return [text for text in heading_texts if text]
 
 
 def _title(figure: Any) -> str:
@@ -153,8 +162,8 @@ def _title(figure: Any) -> str:
 
 def _free_texts(figure: Any) -> list[Any]:
     """The texts of a figure but its title and its axes' labels."""
-    own = [getattr(figure, name, None) for name in ("_suptitle", "_supxlabel", "_supylabel")]
-    return [text for text in figure.texts[:MAX_TEXTS] if all(text is not other for other in own)]
+    labels = [getattr(figure, name, None) for name in ("_suptitle", "_supxlabel", "_supylabel")]
+    return [text for text in figure.texts[:MAX_TEXTS] if all(text is not other for other in labels)]
 
 
 def _root(ax: Any) -> Any:
@@ -200,18 +209,18 @@ class KeptFigures:
     def described(self, arrays: dict[str, Any], *, pictures: bool) -> tuple[DrawnFigure, ...]:
         """Describe the figures, and put their images and, on request, their pixels into `arrays`."""
         self.take()
-        found: list[DrawnFigure] = []
+        drawn: list[DrawnFigure] = []
         for figure in self._figures:
             if not figure.axes:
                 continue
             pixels = -1
-            if pictures and len(found) < MAX_PICTURES:
-                pixels = len(found)
+            if pictures and len(drawn) < MAX_PICTURES:
+                pixels = len(drawn)
                 arrays[f"figure{pixels}"] = _pixels(figure)
             suptitle = getattr(figure, "_suptitle", None)
             axes = tuple(_described(ax, arrays) for ax in figure.axes[:MAX_AXES])
-            found.append(DrawnFigure(pixels, _short(suptitle.get_text() if suptitle else ""), axes))
-        return tuple(found)
+            drawn.append(DrawnFigure(pixels, _short(suptitle.get_text() if suptitle else ""), axes))
+        return tuple(drawn)
 
 
 @contextlib.contextmanager
@@ -230,7 +239,7 @@ def kept_figures(*, pictures: bool) -> Iterator[KeptFigures]:
 
     plt.close("all")
     kept = KeptFigures()
-    show, close, whole = plt.show, plt.close, Figure.tight_layout
+    show, close, original_layout = plt.show, plt.close, Figure.tight_layout
 
     def take(*args: Any, **kwargs: Any) -> None:
         kept.take()
@@ -240,15 +249,15 @@ def kept_figures(*, pictures: bool) -> Iterator[KeptFigures]:
     ) -> None:
         if pictures:
             with _hidden_axes_unmeasured(figure):
-                whole(figure, pad=pad, h_pad=h_pad, w_pad=w_pad, rect=rect)
+                original_layout(figure, pad=pad, h_pad=h_pad, w_pad=w_pad, rect=rect)
 
-    tight_layout.__qualname__ = whole.__qualname__  # its mistakes are told as matplotlib's own
+    tight_layout.__qualname__ = original_layout.__qualname__  # its mistakes are told as matplotlib's own
     plt.show = plt.close = take
     Figure.tight_layout = tight_layout  # type: ignore[assignment,method-assign]
     try:
         yield kept
     finally:
-        plt.show, plt.close, Figure.tight_layout = show, close, whole  # type: ignore[method-assign]
+        plt.show, plt.close, Figure.tight_layout = show, close, original_layout  # type: ignore[method-assign]
         plt.close("all")
 
 
@@ -324,7 +333,10 @@ def _stored(value: Any, arrays: dict[str, Any]) -> int | None:
 
 def _stored_line(line: Any, arrays: dict[str, Any]) -> int | None:
     """Keep a line's points as float64 (2, points); None when they are not numbers, or too many."""
-    points = [np.ma.filled(np.ma.asarray(each, dtype=np.float64), math.nan) for each in line.get_data()]
+    points = [
+        np.ma.filled(np.ma.asarray(coordinates, dtype=np.float64), math.nan)
+        for coordinates in line.get_data()
+    ]
     if points[0].ndim != 1 or points[0].shape != points[1].shape or points[0].size > MAX_POINTS:
         return None
     number = sum(name.startswith("line") for name in arrays)

@@ -56,18 +56,18 @@ def forbidden_parts(patterns: Sequence[str], known: Collection[int]) -> list[Par
     Args:
         known: The `id` of what is left out.
     """
-    found: dict[int, list[tuple[str, ModuleType, str, Any]]] = {}
+    by_thing: dict[int, list[tuple[str, ModuleType, str, Any]]] = {}
     for pattern in patterns:
         for module, name, thing in _named(pattern):
             if id(thing) not in known:
-                found.setdefault(id(thing), []).append((pattern, module, name, thing))
-    parts = [_part(each) for each in found.values()]
+                by_thing.setdefault(id(thing), []).append((pattern, module, name, thing))
+    parts = [_part(occurrences) for occurrences in by_thing.values()]
     return [part for part in parts if part.functions or not isinstance(part.thing, type)]
 
 
-def _part(found: list[tuple[str, ModuleType, str, Any]]) -> Part:
-    _, module, name, thing = found[0]
-    places = dict.fromkeys((module, name) for _, module, name, _ in found)
+def _part(occurrences: list[tuple[str, ModuleType, str, Any]]) -> Part:
+    _, module, name, thing = occurrences[0]
+    places = dict.fromkeys((module, name) for _, module, name, _ in occurrences)
     home = getattr(thing, "__self__", None)  # a builtin function's is its module
     if isinstance(home, ModuleType) and vars(home).get(name) is thing:
         places[home, name] = None
@@ -75,7 +75,7 @@ def _part(found: list[tuple[str, ModuleType, str, Any]]) -> Part:
     return Part(
         thing,
         f"{module.__name__}.{name}",
-        tuple(dict.fromkeys(pattern for pattern, *_ in found)),
+        tuple(dict.fromkeys(pattern for pattern, *_ in occurrences)),
         tuple(places),
         tuple(functions.values()),
         tuple(functions),
@@ -259,12 +259,12 @@ def _prove(token: int, which: int | None) -> None:
     if which is not None:
         entries = entries[which : which + 1]
     for places, codes, function in entries:
-        whole = True
+        is_intact = True
         for namespace, name, standing in places:
-            whole = whole and namespace.get(name) is standing
-        for each, code in codes:
-            whole = whole and each.__code__ is code
-        if whole:
+            is_intact = is_intact and namespace.get(name) is standing
+        for inner, code in codes:
+            is_intact = is_intact and inner.__code__ is code
+        if is_intact:
             function(challenge(token))
 
 
@@ -310,10 +310,10 @@ class ForbiddenWatch:
 
     def imported(self) -> None:
         """Tell of the forbidden modules that were imported since the beginning, and watch them too."""
-        found = sorted({number for name in _imported_since_mark() for number in self._patterns_of(name)})
-        for number in found:
+        numbers = sorted({number for name in _imported_since_mark() for number in self._patterns_of(name)})
+        for number in numbers:
             self._tell(b'{"$kind":"Imported","pattern":%d,"file":"","line":0}' % number)
-        if found:
+        if numbers:
             self._cover()
 
     def prove(self, token: int, which: int | None = None) -> None:
@@ -325,16 +325,16 @@ class ForbiddenWatch:
         """
         first = 0
         place = None if which is None else which % max(self._count, 1)
-        for told in self._told:
+        for teller in self._told:
             if place is None:
-                told.prove(token, None)
-            elif first <= place < first + told.count:
-                told.prove(token, place - first)
-            first += told.count
+                teller.prove(token, None)
+            elif first <= place < first + teller.count:
+                teller.prove(token, place - first)
+            first += teller.count
 
     @property
     def _count(self) -> int:
-        return sum(told.count for told in self._told)
+        return sum(teller.count for teller in self._told)
 
     def _patterns_of(self, module: str) -> list[int]:
         """The numbers of the patterns that a module falls under."""

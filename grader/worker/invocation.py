@@ -69,14 +69,16 @@ class Invocations:
 
     def _genuine(self, name: str) -> MakeGenuine:
         """The student's own objects of a class that fakes stand in the place of."""
-        own: Any = self._student.namespace.get(name)
+        own_class: Any = self._student.namespace.get(name)
 
         def genuine(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Genuine:
             def make() -> Any:
-                with self._student.replaced({name: own}):  # `super(Name, self)` means the student's class
-                    return own(*args, **kwargs)
+                with self._student.replaced(
+                    {name: own_class}
+                ):  # `super(Name, self)` means the student's class
+                    return own_class(*args, **kwargs)
 
-            return Genuine(make) if isinstance(own, type) else NOTHING
+            return Genuine(make) if isinstance(own_class, type) else NOTHING
 
         return genuine
 
@@ -92,9 +94,9 @@ class Invocations:
             args = [_leaf(value) for value in args]
         seed_all(request.seed)
         trained = self._objects[request.passes_of].value if request.passes_of >= 0 else None
-        given, namespace = (*args, *kwargs.values()), self._student.namespace
+        arguments, namespace = (*args, *kwargs.values()), self._student.namespace
         with (
-            watched_passes(trained, given, namespace, request.trainer, self._tell) as watched,
+            watched_passes(trained, arguments, namespace, request.trainer, self._tell) as watched,
             _folder(request) as folder,
             self._student.replaced({**around.replacements, **watched}),
             kept_figures(pictures=request.pictures) if request.figures else nullcontext() as drawn,
@@ -111,13 +113,13 @@ class Invocations:
         if request.action == "keep":
             return Invoked(thing_node(self._objects, value), args=(SAME,))
         with students_code():  # a tensor of a class of the student's own may do anything when it is read
-            told = packing.told(value)
+            packed_value = packing.told(value)
             attached = packing.attached
             gradients = tuple(
                 map(packing.told, _gradients(value, args, cotangent) if request.gradients else ())
             )
             after = tuple(
-                self._after(packing, *each, request.arrays) for each in zip(args, request.args, strict=True)
+                self._after(packing, *pair, request.arrays) for pair in zip(args, request.args, strict=True)
             )
             named = {
                 name: self._after(packing, kwargs[name], node, request.arrays)
@@ -125,8 +127,8 @@ class Invocations:
             }
         arrays = {**packing.arrays, **{FILE + name: content for name, content in files.items()}}
         arrays |= {DRAWN + name: array for name, array in shown.items()}
-        said = printed.getvalue()[-MAX_PRINTED:]
-        return Invoked(told, said, after, named, gradients, attached, tuple(files), figures, arrays)
+        text = printed.getvalue()[-MAX_PRINTED:]
+        return Invoked(packed_value, text, after, named, gradients, attached, tuple(files), figures, arrays)
 
     def _around(self, request: Invoke, kept: Kept) -> Kept:
         """What stands in the places of the student's names meanwhile, and records it."""
@@ -192,14 +194,14 @@ def matched(
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     }
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.values())
-    given = {**dict(zip(parameters, args, strict=False)), **kwargs}
-    if len(args) <= len(parameters) and all(name in named for name in given):
+    by_name = {**dict(zip(parameters, args, strict=False)), **kwargs}
+    if len(args) <= len(parameters) and all(name in named for name in by_name):
         extra = {
             name: torch.device("cpu")
             for name, parameter in named.items()
-            if name in ("device", "dev") and name not in given and parameter.default is parameter.empty
+            if name in ("device", "dev") and name not in by_name and parameter.default is parameter.empty
         }
-        return [], {**given, **extra}
+        return [], {**by_name, **extra}
     if anything:
         return list(args), dict(kwargs)
     # renamed ones: by their places in the stub
@@ -233,7 +235,7 @@ def _gradients(value: Any, args: Sequence[Any], cotangent: Any) -> list[Tensor |
     if weight.shape != value.shape:
         return [None for _ in args]
     (value * weight).sum().backward()  # type: ignore[no-untyped-call]
-    return [each.grad if isinstance(each, Tensor) else None for each in args]
+    return [argument.grad if isinstance(argument, Tensor) else None for argument in args]
 
 
 def _resolved(node: Node, arrays: Mapping[str, Any]) -> Node:
@@ -254,16 +256,16 @@ def _resolved(node: Node, arrays: Mapping[str, Any]) -> Node:
 @contextlib.contextmanager
 def _folder(request: Invoke) -> Iterator[Path | None]:
     """A new working folder, where files are wanted or given; None: the process stays where it is."""
-    given = {
+    contents = {
         name.removeprefix(FILE): value for name, value in request.arrays.items() if name.startswith(FILE)
     }
-    if not given and not request.reads:
+    if not contents and not request.reads:
         yield None
         return
     before = Path.cwd()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        for file, content in given.items():
+        for file, content in contents.items():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_bytes(content.tobytes())
         os.chdir(folder)
@@ -279,6 +281,6 @@ def _files(folder: Path, wanted: Sequence[str]) -> Iterator[tuple[str, Any]]:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for name in wanted:
         with contextlib.suppress(OSError), os.fdopen(os.open(folder / name, flags), "rb") as file:
-            found = os.fstat(file.fileno())
-            if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_FILE:
+            status = os.fstat(file.fileno())
+            if stat.S_ISREG(status.st_mode) and status.st_size <= MOST_FILE:
                 yield name, np.frombuffer(file.read(MOST_FILE), dtype=np.uint8)

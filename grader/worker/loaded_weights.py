@@ -99,20 +99,20 @@ def safetensors_weights(data: bytes, max_bytes: int) -> dict[str, Tensor] | Chec
     if not entries or len(entries) > MOST_ARRAYS:
         return "no_state_dict"
     begin = _LENGTH.size + _LENGTH.unpack_from(data)[0]
-    found: dict[str, Tensor] = {}
-    at = 0  # tensors follow each other: each byte is of one
+    tensors: dict[str, Tensor] = {}
+    position = 0  # tensors follow each other: each byte is of one
     for name, entry in sorted(entries.items(), key=lambda item: _offsets(item[1])):
         dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry.get("dtype"), str) else None
         if dtype is None:
             return "odd_entry"
         shape, (first, last) = _shape(entry.get("shape")), _offsets(entry)
-        if shape is None or first != at or last > len(data) - begin:
+        if shape is None or first != position or last > len(data) - begin:
             return "unreadable"
         if last - first != math.prod(shape) * dtype.itemsize:
             return "unreadable"
-        found[name] = _tensor(data[begin + first : begin + last], dtype, shape)
-        at = last
-    return found if at == len(data) - begin else "unreadable"
+        tensors[name] = _tensor(data[begin + first : begin + last], dtype, shape)
+        position = last
+    return tensors if position == len(data) - begin else "unreadable"
 
 
 def _header(data: bytes) -> dict[str, dict[str, Any]] | None:
@@ -155,11 +155,11 @@ def _offsets(entry: dict[str, Any]) -> tuple[int, int]:
     return -1, -1
 
 
-def _shape(said: object) -> list[int] | None:
+def _shape(sides: object) -> list[int] | None:
     """A shape, if what a file says is one."""
-    if not isinstance(said, list) or len(said) > MOST_DIMENSIONS:
+    if not isinstance(sides, list) or len(sides) > MOST_DIMENSIONS:
         return None
-    return said if all(type(side) is int and 0 <= side < 2**40 for side in said) else None
+    return sides if all(type(side) is int and 0 <= side < 2**40 for side in sides) else None
 
 
 def _tensor(content: bytes, dtype: torch.dtype, shape: list[int]) -> Tensor:
@@ -184,16 +184,16 @@ def npz_weights(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFa
                 return "no_state_dict"
             if sum(entry.file_size for entry in entries) > max_bytes:
                 return "too_large"
-            found: dict[str, Tensor] = {}
+            tensors: dict[str, Tensor] = {}
             for entry in entries:
                 with archive.open(entry) as file:
-                    made = _array(file.read(entry.file_size))
-                if isinstance(made, str):
-                    return made
-                found[entry.filename.removesuffix(".npy")] = made
+                    tensor = _array(file.read(entry.file_size))
+                if isinstance(tensor, str):
+                    return tensor
+                tensors[entry.filename.removesuffix(".npy")] = tensor
     except (zipfile.BadZipFile, ValueError, OSError, EOFError, RuntimeError, NotImplementedError):
         return "unreadable"
-    return found if len(found) == len(entries) else "unreadable"
+    return tensors if len(tensors) == len(entries) else "unreadable"
 
 
 def _array(content: bytes) -> Tensor | CheckpointFault:
@@ -256,39 +256,41 @@ class Measuring:
         Raises:
             StudentFault: The model raised, or returns something else.
         """
-        given = {
+        weights = {
             name.removeprefix(STATE): torch.from_numpy(value.copy())
             for name, value in request.arrays.items()
             if name.startswith(STATE)
         }
         with students_code():
-            why = misfit(self._model, given)
+            why = misfit(self._model, weights)
             if why is not None:
                 return Answered(why)
-            self._model.load_state_dict(given)
+            self._model.load_state_dict(weights)
         return Answered(arrays=self._outputs(request))
 
     def _outputs(self, request: Answer) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        outputs: dict[str, Any] = {}
         with same_random_numbers():
-            found["logits"] = self._logits(self._test)
+            outputs["logits"] = self._logits(self._test)
             if self._augmented is not None:
-                found["augmented"] = self._logits(self._augmented)
+                outputs["augmented"] = self._logits(self._augmented)
             if "probe" in request.arrays:
                 probe = torch.from_numpy(request.arrays["probe"].copy())
-                found["probe_logits"] = answers(self._model, [probe], self._device, len(self._test.classes))
+                outputs["probe_logits"] = answers(self._model, [probe], self._device, len(self._test.classes))
             if "seen" in request.arrays:
                 with students_code():
-                    seen = GradedImages(request.arrays["seen"].copy(), None, self._classes, self._certain)
-                found["seen_logits"] = self._logits(seen)
+                    seen_images = GradedImages(
+                        request.arrays["seen"].copy(), None, self._classes, self._certain
+                    )
+                outputs["seen_logits"] = self._logits(seen_images)
         if request.attention_of:
             weights = attention(self._model, self._test, self._device, request.attention_of)
-            found |= {} if weights is None else {"attention": weights}
+            outputs |= {} if weights is None else {"attention": weights}
         if request.inputs_of:
             with students_code():
                 fed = torch.cat([self._test.batch(index, index + 1) for index in request.inputs_of])
-                found["inputs"] = array(fed.float())
-        return found
+                outputs["inputs"] = array(fed.float())
+        return outputs
 
     def _logits(self, images: GradedImages) -> Any:
         return logits(self._model, images, self._device, HANDED_OUT_BATCH_SIZE)
@@ -296,11 +298,11 @@ class Measuring:
 
 def _entries(example: str, names: Iterable[str]) -> int:
     """How many entries the first numbered list in a tensor's name has among all names; 0: there is none."""
-    found = re.match(r"(.*?)\b\d+\.", example)
-    if found is None:
+    numbered = re.match(r"(.*?)\b\d+\.", example)
+    if numbered is None:
         return 0
-    entry = re.compile(rf"{re.escape(found[1])}(\d+)\.")
-    return len({each[1] for each in map(entry.match, names) if each is not None})
+    entry = re.compile(rf"{re.escape(numbered[1])}(\d+)\.")
+    return len({match[1] for match in map(entry.match, names) if match is not None})
 
 
 def misfit(model: nn.Module, weights: Mapping[str, Tensor]) -> Misfit | None:
@@ -311,8 +313,8 @@ def misfit(model: nn.Module, weights: Mapping[str, Tensor]) -> Misfit | None:
     if missing or unknown:
         example = [*missing, *unknown][0]
         entries = _entries(example, weights), _entries(example, expected)
-        told = entries if all(entries) else ()
-        return Misfit(len(missing), len(unknown), len(expected), example, entries=told)
+        shown_entries = entries if all(entries) else ()
+        return Misfit(len(missing), len(unknown), len(expected), example, entries=shown_entries)
     for name, value in expected.items():
         # a lazy layer takes the shape that it is given
         if not is_lazy(value) and weights[name].shape != value.shape:
@@ -363,8 +365,8 @@ def state_dict(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFau
     """
     if is_safetensors(data) or is_npz(data):
         read = safetensors_weights if is_safetensors(data) else npz_weights
-        found = read(data, max_bytes)
-        return found if isinstance(found, str) else unwrapped_names(found)
+        weights = read(data, max_bytes)
+        return weights if isinstance(weights, str) else unwrapped_names(weights)
     try:
         loaded: Any = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:

@@ -35,13 +35,16 @@ OWN = frozenset({"n_averaged"})  # AveragedModel's
 
 def unwrapped_names(weights: Mapping[str, Value]) -> dict[str, Value]:
     """The weights without what wrappers put before every name, and without what is the wrapper's own."""
-    found = dict(weights)
+    unwrapped = dict(weights)
     while True:
-        names = found.keys() - OWN
-        prefix = next((each for each in PREFIXES if names and all(n.startswith(each) for n in names)), None)
+        names = unwrapped.keys() - OWN
+        prefix = next(
+            (candidate for candidate in PREFIXES if names and all(n.startswith(candidate) for n in names)),
+            None,
+        )
         if prefix is None:
-            return found
-        found = {name.removeprefix(prefix): found[name] for name in found if name in names}
+            return unwrapped
+        unwrapped = {name.removeprefix(prefix): unwrapped[name] for name in unwrapped if name in names}
 
 
 # --- attention -------------------------------------------------------------------------------------------
@@ -100,42 +103,42 @@ class AttentionWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._look(result)
         return result
 
-    def _look(self, found: Tensor) -> None:
-        weights = self._weights(found)
+    def _look(self, result: Tensor) -> None:
+        weights = self._weights(result)
         if weights is None or len(self._found) >= MOST_FOUND:
             return
         call = self._within[-1] if self._within else -len(self._found)
-        if not any(at == call and _same_numbers(weights, other) for at, other in self._found):
+        if not any(other_call == call and _same_numbers(weights, other) for other_call, other in self._found):
             self._found.append((call, weights))
 
-    def _weights(self, found: Tensor) -> Tensor | None:
+    def _weights(self, result: Tensor) -> Tensor | None:
         """The result as weights (images, heads, tokens, tokens), if that is what it is."""
-        if not found.is_floating_point() or found.dim() not in (3, 4):
+        if not result.is_floating_point() or result.dim() not in (3, 4):
             return None
-        if found.dim() == 4 and found.shape[1] == found.shape[2] != found.shape[3]:
-            found = found.permute(0, 3, 1, 2)  # images, tokens, tokens, heads
-        tokens = found.shape[-1]
-        if found.shape[-2] != tokens or tokens < FEWEST_TOKENS:
+        if result.dim() == 4 and result.shape[1] == result.shape[2] != result.shape[3]:
+            result = result.permute(0, 3, 1, 2)  # images, tokens, tokens, heads
+        tokens = result.shape[-1]
+        if result.shape[-2] != tokens or tokens < FEWEST_TOKENS:
             return None
-        if found.dim() == 3:
-            if found.shape[0] % self._images:
+        if result.dim() == 3:
+            if result.shape[0] % self._images:
                 return None
-            found = found.reshape(self._images, -1, tokens, tokens)
-        elif found.shape[0] != self._images:
-            if found.shape[1] != self._images:
+            result = result.reshape(self._images, -1, tokens, tokens)
+        elif result.shape[0] != self._images:
+            if result.shape[1] != self._images:
                 return None
-            found = found.transpose(0, 1)  # heads, images, tokens, tokens
-        weights = found.float()
+            result = result.transpose(0, 1)  # heads, images, tokens, tokens
+        weights = result.float()
         sums = weights.sum(-1)
         fits = bool((weights.min() >= 0) & ((sums - 1).abs().max() <= TOLERANCE))
         return weights if fits else None
 
 
-def _same_numbers(one: Tensor, other: Tensor) -> bool:
+def _same_numbers(first: Tensor, second: Tensor) -> bool:
     """Whether both hold the same numbers in whatever order: other views, or what dropout leaves as it is."""
-    if one.numel() != other.numel():
+    if first.numel() != second.numel():
         return False
-    squares = one.double().square().sum(), other.double().square().sum()
+    squares = first.double().square().sum(), second.double().square().sum()
     return bool(torch.isclose(*squares, rtol=1e-9))
 
 
@@ -184,14 +187,14 @@ def module_tree(model: nn.Module) -> tuple[Module, ...]:
     Raises:
         StudentFault: Reading them raised.
     """
-    found = []
+    tree = []
     with students_code():  # reading a lazy layer's parameters raises
         for path, part in list(model.named_modules())[:MAX_MODULES]:
-            own = sum(p.numel() for p in part.parameters(recurse=False) if p.requires_grad)
+            own_numbers = sum(p.numel() for p in part.parameters(recurse=False) if p.requires_grad)
             rate = float(part.p) if isinstance(part, nn.modules.dropout._DropoutNd) else None
             kind = type(part)
-            found.append(Module(path[:300], kind.__name__[:80], str(kind.__module__)[:120], own, rate))
-    return tuple(found)
+            tree.append(Module(path[:300], kind.__name__[:80], str(kind.__module__)[:120], own_numbers, rate))
+    return tuple(tree)
 
 
 def state(model: nn.Module) -> dict[str, Any]:
@@ -253,8 +256,8 @@ def attention(model: nn.Module, data: GradedImages, device: torch.device, images
     """
     with contextlib.suppress(Exception), quiet(), _evaluating(model), same_random_numbers():
         fed = torch.cat([data.batch(index, index + 1) for index in images]).to(device)
-        found = attention_weights(model, fed)
-        return None if found is None else found.numpy()
+        weights = attention_weights(model, fed)
+        return None if weights is None else weights.numpy()
     return None
 
 

@@ -216,8 +216,8 @@ class GivenDataset(Dataset[Any]):
         return len(self.inputs)
 
     def __getitem__(self, index: int) -> Any:
-        given = self.inputs[index].clone()
-        return given if self._targets is None else (given, self._targets[index])
+        example = self.inputs[index].clone()
+        return example if self._targets is None else (example, self._targets[index])
 
 
 class WatchedLoader(DataLoader[Any]):

@@ -144,8 +144,10 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
     roles = {name: by_role[role] for name, role in (student.program.roles or {}).items() if role in by_role}
     seed_all(request.seed)
     function = student.namespace[request.function]
-    given = request.keyword_arguments
-    positional, named = arguments(function, request.roles, by_role, given=given, device=torch.device("cpu"))
+    keyword_arguments = request.keyword_arguments
+    positional, named = arguments(
+        function, request.roles, by_role, given=keyword_arguments, device=torch.device("cpu")
+    )
     with (
         student.replaced(roles),
         kept_figures(pictures=request.pictures) as drawn,
@@ -155,18 +157,18 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         with students_code():
             returned = function(*positional, **named)
         gradients_after = torch.is_grad_enabled()
-        found: dict[str, Any] = {}
-        figures = drawn.described(found, pictures=request.pictures)
+        outputs: dict[str, Any] = {}
+        figures = drawn.described(outputs, pictures=request.pictures)
     with students_code():  # what it made may be read as no numbers at all
-        found["returned"] = np.array(_numbers(returned), dtype=np.float64)
-        found["history"] = np.array(_numbers(history), dtype=np.float64)
+        outputs["returned"] = np.array(_numbers(returned), dtype=np.float64)
+        outputs["history"] = np.array(_numbers(history), dtype=np.float64)
     steps = 0
     if isinstance(model, FeatureModel) and isinstance(optimizer, RecordingSGD):
         steps = len(optimizer.used)
-        found["weights"] = model.weight.detach().numpy().copy()
-        found["logit_gradients"] = model.logit_gradients.numpy().copy()
+        outputs["weights"] = model.weight.detach().numpy().copy()
+        outputs["logit_gradients"] = model.logit_gradients.numpy().copy()
         if optimizer.used:
-            found["step_gradients"] = torch.stack(optimizer.used[:1000]).numpy()
+            outputs["step_gradients"] = torch.stack(optimizer.used[:1000]).numpy()
     return Ran(
         printed=(printed.getvalue() + "".join(f"\n{text}" for text in _texts(returned)))[-20_000:],
         returned_kind=type(returned).__name__[:80],
@@ -176,7 +178,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         training_after=model.training,
         gradients_after=gradients_after,
         figures=figures,
-        arrays=found,
+        arrays=outputs,
     )
 
 

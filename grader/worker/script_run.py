@@ -50,12 +50,12 @@ class GradersData:
     def __getitem__(self, role: str) -> Any:
         return self._by_role[role]
 
-    def of(self, role: str, *told: object) -> Any:
+    def of(self, role: str, *texts: object) -> Any:
         """The loader or data set of a role, or of the other side, where a text such as `"val"` tells it."""
-        for text in told:
-            found = SIDE.search(str(text)) if isinstance(text, str | os.PathLike) else None
-            if found is not None:
-                return self._by_role[f"{'train' if found['train'] else 'test'}_{role.partition('_')[2]}"]
+        for text in texts:
+            side = SIDE.search(str(text)) if isinstance(text, str | os.PathLike) else None
+            if side is not None:
+                return self._by_role[f"{'train' if side['train'] else 'test'}_{role.partition('_')[2]}"]
         return self._by_role[role]
 
 
@@ -209,11 +209,11 @@ class ScriptWatch:
         if model is None or id(model) in self.models or id(model) in self._begun:
             return
         with same_random_numbers():
-            own = state(model)
+            arrays = state(model)
         earlier = (
-            known
-            for known in reversed(list(self.models.values()))
-            if any(_same_arrays(own, done.arrays) for done in known.told)
+            epochs
+            for epochs in reversed(list(self.models.values()))
+            if any(_same_arrays(arrays, done.arrays) for done in epochs.told)
         )
         self._begun[id(model)] = _Epochs(model, before=next(earlier, None))
 
@@ -222,7 +222,7 @@ class ScriptWatch:
         loop, within = -1, 0
         places = student_places()
         for depth, place in enumerate(places):
-            held = [number for number, each in enumerate(self._script.loops) if each.holds(place)]
+            held = [number for number, candidate in enumerate(self._script.loops) if candidate.holds(place)]
             if held:
                 loop, within = held[-1], depth
                 break
@@ -236,18 +236,18 @@ class ScriptWatch:
         with students_code():
             stepped = {id(p): p for o in optimizers for group in o.param_groups for p in group["params"]}
             model = self._model_of(stepped) if stepped else None
-            own = {id(p) for p in model.parameters()} if model is not None else set()
-        self._others += sum(p.numel() for key, p in stepped.items() if key not in own)
-        if model is None or began is None or not any(key in own for key in stepped):
+            own_ids = {id(p) for p in model.parameters()} if model is not None else set()
+        self._others += sum(p.numel() for key, p in stepped.items() if key not in own_ids)
+        if model is None or began is None or not any(key in own_ids for key in stepped):
             return
         others, self._others = self._others, 0
-        known = self.models.pop(id(model), None) or self._begun.pop(id(model), None) or _Epochs(model)
-        self.models[id(model)] = known
+        epochs = self.models.pop(id(model), None) or self._begun.pop(id(model), None) or _Epochs(model)
+        self.models[id(model)] = epochs
         with same_random_numbers():
             # copies: the model goes on, and what it is now may be told when it is known that it counts
             tree, arrays = module_tree(model), {name: value.copy() for name, value in state(model).items()}
         done = EpochDone(
-            number=len(known.told) + 1,
+            number=len(epochs.told) + 1,
             learning_rate=self._rate,
             loop=began.loop,
             called=began.called,
@@ -260,7 +260,7 @@ class ScriptWatch:
             made=self._made_with(model),
             arrays=arrays,
         )
-        self._pending = known, done
+        self._pending = epochs, done
         if not self.losses.running:
             self.told()
 
@@ -268,14 +268,14 @@ class ScriptWatch:
         """Tell of the epoch that has ended; its losses are known when train_epoch has returned."""
         if self._pending is None:
             return
-        (known, done), self._pending = self._pending, None
+        (epochs, done), self._pending = self._pending, None
         done = replace(done, arrays={**done.arrays, "reported": self.losses.taken()})
         if self._script.single:
             self._tell(done)
             done = replace(done, arrays={})
-        elif len(known.told) >= MOST_KEPT:
+        elif len(epochs.told) >= MOST_KEPT:
             raise RecipeError("too_many_epochs")
-        known.told.append(done)
+        epochs.told.append(done)
 
     def close(self) -> None:
         """The script has ended; steps after the last whole pass over the loader are an epoch, too."""
@@ -304,16 +304,16 @@ class ScriptWatch:
             raise RecipeError("made_once")
         return ModelMade(tuple(args), dict(kwargs))
 
-    def tell_all(self, known: _Epochs) -> None:
+    def tell_all(self, epochs: _Epochs) -> None:
         """Tell of the epochs of the model that counts, where they were kept."""
         if not self._script.single and self._plan is not None:
-            self._tell(replace(self._plan, epochs=max(len(known.whole), 1)))
-            for number, done in enumerate(known.whole, start=1):
+            self._tell(replace(self._plan, epochs=max(len(epochs.whole), 1)))
+            for number, done in enumerate(epochs.whole, start=1):
                 self._tell(replace(done, number=number))
 
-    def others(self, known: _Epochs) -> int:
+    def others(self, epochs: _Epochs) -> int:
         """How many further models were trained."""
-        return sum(id(other) not in known.models for other in self.models.values())
+        return sum(id(other) not in epochs.models for other in self.models.values())
 
     def owner(self, storages: frozenset[int], weights: dict[str, Any]) -> _Epochs | None:
         """The model whose weights these are: those that it has, had after an epoch, or could have.
@@ -321,15 +321,17 @@ class ScriptWatch:
         Args:
             storages: Where the numbers were when they were saved.
         """
-        fitting = [known for known in reversed(list(self.models.values())) if _fits(known.model, weights)]
-        for known in fitting:
-            if storages & {p.data_ptr() for p in known.model.parameters()}:
-                return known
+        fitting = [
+            candidate for candidate in reversed(list(self.models.values())) if _fits(candidate.model, weights)
+        ]
+        for candidate in fitting:
+            if storages & {p.data_ptr() for p in candidate.model.parameters()}:
+                return candidate
         arrays = {STATE + name: array(value) for name, value in weights.items()}
-        for known in fitting:
-            for done in known.told:
+        for candidate in fitting:
+            for done in candidate.told:
                 if _same_arrays(arrays, done.arrays):
-                    return known
+                    return candidate
         return fitting[0] if fitting else None
 
     # --- what is told -------------------------------------------------------------------------------------
@@ -350,18 +352,18 @@ class ScriptWatch:
         """The model that has the most of these parameters: of the graded class, or what is in its place."""
         kind = self._student.namespace.get(self._script.model_class)
         best: tuple[tuple[int, int], nn.Module] | None = None
-        for known in self.models.values():  # nearly always one that was stepped before
-            learning = [id(p) for p in known.model.parameters() if p.requires_grad]
+        for epochs in self.models.values():  # nearly always one that was stepped before
+            learning = [id(p) for p in epochs.model.parameters() if p.requires_grad]
             if learning and stepped.keys() >= set(learning):
-                return known.model
+                return epochs.model
         wanted = kind if isinstance(kind, type) and issubclass(kind, nn.Module) else nn.Module
-        for found in gc.get_objects():
-            if not isinstance(found, wanted):
+        for module in gc.get_objects():
+            if not isinstance(module, wanted):
                 continue
-            count = sum(p.numel() for p in found.parameters() if id(p) in stepped)
-            rank = count, sum(1 for _ in found.modules())
+            count = sum(p.numel() for p in module.parameters() if id(p) in stepped)
+            rank = count, sum(1 for _ in module.modules())
             if count and (best is None or rank > best[0]):
-                best = rank, found
+                best = rank, module
         return _unwrapped(best[1]) if best is not None else None
 
 
@@ -406,9 +408,9 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: Other
             model = _final(student, script, watch, saved)
     finally:
         hook.remove()
-    known = _epochs_of(watch, model)
-    watch.tell_all(known)
-    tell(ended(len(known.whole), watch.others(known), model, ready))
+    epochs = _epochs_of(watch, model)
+    watch.tell_all(epochs)
+    tell(ended(len(epochs.whole), watch.others(epochs), model, ready))
 
 
 def _run(student: StudentModule, script: Script, watch: ScriptWatch, ready: Prepared) -> None:
@@ -466,17 +468,17 @@ def _final(student: StudentModule, script: Script, watch: ScriptWatch, saved: di
     """
     last = list(watch.models.values())[-1].model
     if script.final:
-        found = _unwrapped(student.evaluated(script.final))
-        return found if isinstance(found, nn.Module) else last
+        final = _unwrapped(student.evaluated(script.final))
+        return final if isinstance(final, nn.Module) else last
     others = False  # a script may save further models that are not of the graded class
     for kept in reversed(list(saved.values())):
         for weights in _states(kept.value):
-            known = watch.owner(kept.storages, weights)
-            if known is not None:
+            epochs = watch.owner(kept.storages, weights)
+            if epochs is not None:
                 with students_code():
-                    model = copy.deepcopy(known.model)
+                    model = copy.deepcopy(epochs.model)
                     model.load_state_dict(weights)
-                watch.models[id(model)] = known
+                watch.models[id(model)] = epochs
                 return model
             others = True
     if others:
@@ -486,9 +488,9 @@ def _final(student: StudentModule, script: Script, watch: ScriptWatch, saved: di
 
 def _epochs_of(watch: ScriptWatch, model: nn.Module) -> _Epochs:
     """The epochs of a model, or of the one that it was copied or averaged from."""
-    known = watch.models.get(id(model))
-    if known is not None:
-        return known
+    epochs = watch.models.get(id(model))
+    if epochs is not None:
+        return epochs
     shapes = {name: value.shape for name, value in model.state_dict().items()}
     for other in reversed(list(watch.models.values())):
         if {name: value.shape for name, value in other.model.state_dict().items()} == shapes:
@@ -496,10 +498,10 @@ def _epochs_of(watch: ScriptWatch, model: nn.Module) -> _Epochs:
     return list(watch.models.values())[-1]
 
 
-def _same_arrays(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _same_arrays(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Whether all of the first are in the second, with the same numbers."""
-    return other.keys() >= one.keys() and all(
-        np.array_equal(value, other[name]) for name, value in one.items()
+    return second.keys() >= first.keys() and all(
+        np.array_equal(value, second[name]) for name, value in first.items()
     )
 
 
@@ -528,13 +530,15 @@ def _states(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _storages(value: Any) -> frozenset[int]:
-    found = (part for weights in _states(value) for part in weights.values())
-    return frozenset(part.data_ptr() for part in found if part.numel())
+    tensors = (part for weights in _states(value) for part in weights.values())
+    return frozenset(part.data_ptr() for part in tensors if part.numel())
 
 
 def _fits(model: nn.Module, weights: dict[str, Any]) -> bool:
-    own = model.state_dict()
-    return own.keys() == weights.keys() and all(own[name].shape == weights[name].shape for name in own)
+    expected = model.state_dict()
+    return expected.keys() == weights.keys() and all(
+        expected[name].shape == weights[name].shape for name in expected
+    )
 
 
 @contextlib.contextmanager
@@ -561,20 +565,20 @@ def _weights_in_memory(saved: dict[str, Saved]) -> Iterator[None]:
         torch.save, torch.load = real_save, real_load
 
 
-def _with_other(function: Any, given: Mapping[str, Any], args: Any, kwargs: Any) -> inspect.BoundArguments:
+def _with_other(function: Any, values: Mapping[str, Any], args: Any, kwargs: Any) -> inspect.BoundArguments:
     """The arguments of a call, of which those that the function has are replaced."""
     signature = inspect.signature(function)
     bound = signature.bind(*args, **kwargs)
-    bound.arguments.update({name: value for name, value in given.items() if name in signature.parameters})
+    bound.arguments.update({name: value for name, value in values.items() if name in signature.parameters})
     return bound
 
 
-def _called_with(function: Any, given: Mapping[str, Any]) -> Any:
+def _called_with(function: Any, values: Mapping[str, Any]) -> Any:
     """A function that is called with other values for some of its arguments."""
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        bound = _with_other(function, given, args, kwargs)
+        bound = _with_other(function, values, args, kwargs)
         return function(*bound.args, **bound.kwargs)
 
     return called

@@ -119,7 +119,7 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         Returns:
             Whether there was such a module, so that the statement may be tried again.
         """
-        found = False
+        is_replaced = False
         for name in _imported(statement):
             try:
                 importlib.import_module(name)
@@ -128,18 +128,18 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                     continue  # it is not there at all
                 sys.modules[name] = AbsentModule(name)
                 self.names.append(name)
-                found = True
-        return found
+                is_replaced = True
+        return is_replaced
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """A spec for a module that a student's line imports and that does not exist."""
         top = fullname.partition(".")[0]
-        known = top in self.names
-        if not known and ("." in fullname or not self._asked_by_student()):
+        is_listed = top in self.names
+        if not is_listed and ("." in fullname or not self._asked_by_student()):
             return None
-        if not known:
+        if not is_listed:
             self.names.append(top)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
@@ -186,8 +186,8 @@ def usable_device(name: str, memory_mb: int | None = None) -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise UnusableGpuError("PyTorch cannot use the GPU: is its driver as new as PyTorch's CUDA asks for?")
     if name == "cuda" and memory_mb is not None:
-        whole = torch.cuda.get_device_properties(0).total_memory
-        torch.cuda.set_per_process_memory_fraction(min(memory_mb * 10**6 / whole, 1.0))
+        total = torch.cuda.get_device_properties(0).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(memory_mb * 10**6 / total, 1.0))
     return torch.device(name)
 
 

@@ -75,9 +75,9 @@ class SeenError(Interruption, TypeError):
         seen: In which way.
     """
 
-    def __init__(self, seen: Flaw, words: str) -> None:
+    def __init__(self, flaw: Flaw, words: str) -> None:
         super().__init__(words)
-        self.seen: Flaw = seen
+        self.seen: Flaw = flaw
 
 
 class UnusableGpuError(Interruption):
@@ -124,27 +124,27 @@ def wanted_file(error: BaseException) -> str:
         The place in a cache (`torch/hub/checkpoints/vit.pth`, `huggingface/OWNER/NAME/model.safetensors`), or
         the name of a file for the working folder; empty: it is about something else.
     """
-    for each in _chain(error):
-        if not isinstance(each, OSError):
+    for raised in _chain(error):
+        if not isinstance(raised, OSError):
             continue
         calls: _Calls = [
             (_wanted_text(frame.f_globals, "__name__"), frame.f_code.co_name, frame.f_locals)
-            for frame, _ in traceback.walk_tb(BaseException.__dict__["__traceback__"].__get__(each))
+            for frame, _ in traceback.walk_tb(BaseException.__dict__["__traceback__"].__get__(raised))
         ]
-        if found := _of_torch_hub(calls) or _of_hugging_face(calls) or _of_working_folder(each):
-            return found
+        if place := _of_torch_hub(calls) or _of_hugging_face(calls) or _of_working_folder(raised):
+            return place
     return ""
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """An exception, and those that it was raised for; a class of the student's is asked nothing."""
-    each: BaseException | None = error
+    current: BaseException | None = error
     for _ in range(MOST_ERRORS):
-        if each is None:
+        if current is None:
             return
-        yield each
-        cause = BaseException.__dict__["__cause__"].__get__(each)
-        each = cause if cause is not None else BaseException.__dict__["__context__"].__get__(each)
+        yield current
+        cause = BaseException.__dict__["__cause__"].__get__(current)
+        current = cause if cause is not None else BaseException.__dict__["__context__"].__get__(current)
 
 
 def _of_torch_hub(calls: _Calls) -> str:
@@ -184,10 +184,10 @@ def _of_working_folder(error: OSError) -> str:
     if not isinstance(error, FileNotFoundError):
         return ""
     try:
-        said = _MISSING.search(str(error)[:1000])
+        match = _MISSING.search(str(error)[:1000])
     except Exception:
         return ""
-    name = ntpath.basename(said["path"].strip()) if said is not None else ""
+    name = ntpath.basename(match["path"].strip()) if match is not None else ""
     return name if name.lower().endswith(SUFFIXES) else ""
 
 
@@ -240,12 +240,12 @@ def student_lines(program: Program) -> Lines:
     """How the student's lines are told from those of libraries."""
     statements = (*program.statements, *program.recipe.all_statements, *program.script.statements)
     files = {statement.place.file for statement in statements}
-    known = {PREFIX + file: json.dumps(file).encode() for file in sorted(files)}
+    documents = {PREFIX + file: json.dumps(file).encode() for file in sorted(files)}
     paths = sysconfig.get_paths()
     folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     folders |= {str(Path(package.__path__[0]).parent) for package in (torch, numpy)}
     folders.add(grader.__path__[0])
-    return Lines(PREFIX, known, tuple(f"{folder}{os.sep}" for folder in sorted(folders)))
+    return Lines(PREFIX, documents, tuple(f"{folder}{os.sep}" for folder in sorted(folders)))
 
 
 def remember_source(program: Program) -> None:
@@ -314,8 +314,8 @@ def _resource(error: BaseException, text: str) -> Resource:
 
 def _gpu_share() -> float:
     """The most of the GPU's memory that PyTorch held, by its own counter, of what it may take: 0 to 1."""
-    whole = torch.cuda.get_device_properties(0).total_memory * torch.cuda.get_per_process_memory_fraction()
-    return min(torch.cuda.max_memory_reserved() / whole, 1.0)
+    allowed = torch.cuda.get_device_properties(0).total_memory * torch.cuda.get_per_process_memory_fraction()
+    return min(torch.cuda.max_memory_reserved() / allowed, 1.0)
 
 
 def student_places() -> list[Place]:

@@ -129,16 +129,16 @@ class Fakes:
         """
         packer = self._packed()
         tree: Node = packer.told((args, kwargs))
-        given = (*args, *kwargs.values())
-        learns, rates = _learning(given)
-        told = (tree, packer.arrays, learns, rates)
-        called = FakeCalled(form.number, instance, training, torch.is_grad_enabled(), *told)
+        arguments = (*args, *kwargs.values())
+        learns, rates = _learning(arguments)
+        packed = (tree, packer.arrays, learns, rates)
+        called = FakeCalled(form.number, instance, training, torch.is_grad_enabled(), *packed)
         answer = self._ask(called)
         if answer.refused:
             raise RefusedCallError(f"{form.name} was called with something that it has no answer for")
         if form.marks:
-            _mark(given, answer.number)
-        _take_steps(given, form.steps)
+            _mark(arguments, answer.number)
+        _take_steps(arguments, form.steps)
         return self._unpacked(answer).value(answer.tree)
 
     def _function(self, form: FakeForm) -> Callable[..., Any]:
@@ -349,16 +349,16 @@ class StandInModule(InPlaceOfOwn):
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
         """Apply the known behavior to x of shape (batch, tokens, dim)."""
         self._owner.record(self._component, self._instance, x)
-        known = self._behavior
-        y = x.roll(known.roll, dims=1) if known.roll else x
-        y = y * _of(known.scale, self._instance) + _of(known.shift, self._instance)
+        behavior = self._behavior
+        y = x.roll(behavior.roll, dims=1) if behavior.roll else x
+        y = y * _of(behavior.scale, self._instance) + _of(behavior.shift, self._instance)
         if self.inner is not None:
             return self.inner(y, *args, **kwargs)
         if kwargs.get("extra") is not None:
             # a keyword that must reach the inner function shows in the output
             y = y + torch.as_tensor(kwargs["extra"], dtype=y.dtype)
-        if known.heads and any(value is True for value in (*args, *kwargs.values())):
-            return y, x.new_full((len(x), known.heads, x.shape[1], x.shape[1]), 1 / x.shape[1])
+        if behavior.heads and any(value is True for value in (*args, *kwargs.values())):
+            return y, x.new_full((len(x), behavior.heads, x.shape[1], x.shape[1]), 1 / x.shape[1])
         return y
 
 

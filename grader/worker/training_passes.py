@@ -35,13 +35,14 @@ from grader.worker.training_setup import learning_rate
 
 def schedule_of(optimizer: torch.optim.Optimizer) -> str:
     """The class of the schedule of an optimizer, of several the one that holds the others; empty: none."""
-    found = [
-        one
-        for one in gc.get_objects()
-        if isinstance(one, LRScheduler | ReduceLROnPlateau) and getattr(one, "optimizer", None) is optimizer
+    schedules = [
+        schedule
+        for schedule in gc.get_objects()
+        if isinstance(schedule, LRScheduler | ReduceLROnPlateau)
+        and getattr(schedule, "optimizer", None) is optimizer
     ]
-    held = {id(inner) for one in found for inner in getattr(one, "_schedulers", [])}
-    outer = [one for one in found if id(one) not in held]
+    held = {id(inner) for schedule in schedules for inner in getattr(schedule, "_schedulers", [])}
+    outer = [schedule for schedule in schedules if id(schedule) not in held]
     return type(outer[-1]).__name__ if outer else ""
 
 
@@ -51,11 +52,11 @@ def schedule_of(optimizer: torch.optim.Optimizer) -> str:
 def reported_losses(appended: list[Any], returned: Any, printed: str) -> Any:
     """The losses that train_epoch reported, float64: from the history, else returned, else printed."""
     values = [_number(value) for value in appended[:10_000]] or [_number(returned)]
-    found = [value for value in values if value is not None]
-    if not found:
+    losses = [value for value in values if value is not None]
+    if not losses:
         match = re.findall(r"loss\D{0,12}(\d+\.\d+)", printed[-20_000:], flags=re.IGNORECASE)
-        found = [float(value) for value in match]
-    return np.array(found, dtype=np.float64)
+        losses = [float(value) for value in match]
+    return np.array(losses, dtype=np.float64)
 
 
 def _number(value: Any) -> float | None:
@@ -88,12 +89,12 @@ class LossWatch:
         @functools.wraps(real or reported_losses)
         def watched_function(*args: Any, **kwargs: Any) -> Any:
             lists = [value for value in (*args, *kwargs.values()) if isinstance(value, list)]
-            before = [len(each) for each in lists]
+            before = [len(history) for history in lists]
             self.running = True
             with quiet() as printed:
                 returned = real(*args, **kwargs) if real is not None else None
             self.running = False
-            appended = [v for each, length in zip(lists, before, strict=True) for v in each[length:]]
+            appended = [v for history, length in zip(lists, before, strict=True) for v in history[length:]]
             self._reported += reported_losses(appended, returned, printed.getvalue()).tolist()
             self.returned()
             return returned
@@ -102,8 +103,8 @@ class LossWatch:
 
     def taken(self) -> Any:
         """The losses since they were taken last, float64 (numbers,)."""
-        found, self._reported = np.array(self._reported, dtype=np.float64), []
-        return found
+        losses, self._reported = np.array(self._reported, dtype=np.float64), []
+        return losses
 
 
 # --- passes ----------------------------------------------------------------------------------------------
@@ -134,9 +135,9 @@ class PassWatch:
         if self._first is not None:
             return
         with students_code():
-            own = {id(p) for p in self._model.parameters()}
+            own_ids = {id(p) for p in self._model.parameters()}
             stepped = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-            learned = sum(p.numel() for p in stepped if id(p) in own)
+            learned = sum(p.numel() for p in stepped if id(p) in own_ids)
         if learned:
             kind, schedule = type(optimizer).__name__, schedule_of(optimizer)
             self._first = EpochDone(0, self._rate, optimizer=kind, scheduler=schedule, learned=learned)
@@ -168,7 +169,7 @@ class PassWatch:
 @contextlib.contextmanager
 def watched_passes(
     model: Any,
-    given: Iterable[Any],
+    arguments: Iterable[Any],
     namespace: Mapping[str, Any],
     trainer: str,
     tell: Callable[[EpochDone], None],
@@ -176,14 +177,14 @@ def watched_passes(
     """Watch the training of a model, if it is one of PyTorch's, over the loaders among what is given.
 
     Args:
-        given: What the function that trains is called with.
+        arguments: What the function that trains is called with.
         namespace: The student's names.
         trainer: That of the graded function that trains for an epoch.
 
     Yields:
         What stands in the place of the student's names meanwhile.
     """
-    loaders = list(_loaders(given))
+    loaders = list(_loaders(arguments))
     if not isinstance(model, nn.Module) or not loaders:
         yield {}
         return
@@ -200,8 +201,8 @@ def watched_passes(
         hook.remove()
 
 
-def _loaders(given: Iterable[Any]) -> Iterator[WatchedLoader]:
-    for value in given:
+def _loaders(values: Iterable[Any]) -> Iterator[WatchedLoader]:
+    for value in values:
         if isinstance(value, WatchedLoader):
             yield value
         elif isinstance(value, dict):

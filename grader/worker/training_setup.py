@@ -305,18 +305,18 @@ def _prepared(request: Train, chosen: Settings, device: torch.device, *, validat
     images, labels = arrays["train_images"], arrays["train_labels"]
     kept = np.arange(len(labels))
     # seen by the student's validation
-    seen = _share_of_each_class(VALIDATION_SHARE if validates else GLANCE_SHARE, labels, request.seed)
+    validated = _share_of_each_class(VALIDATION_SHARE if validates else GLANCE_SHARE, labels, request.seed)
     if validates:
-        kept = np.setdiff1d(kept, seen)
+        kept = np.setdiff1d(kept, validated)
     with students_code():  # deterministic transforms, which are the student's, are applied here
         train = GradedImages(images[kept], labels[kept], classes, chosen.train_transform)
-        validation = GradedImages(images[seen], labels[seen], classes, chosen.test_transform)
+        validation = GradedImages(images[validated], labels[validated], classes, chosen.test_transform)
     shuffling = torch.Generator().manual_seed(request.seed)
     train_loader: DataLoader[Any] = DataLoader(
         train, batch_size=size, shuffle=True, generator=shuffling, collate_fn=chosen.collate
     )
     data = Data(train_loader, DataLoader(validation, batch_size=size))
-    apart = (images[seen], labels[seen]) if validates else None
+    apart = (images[validated], labels[validated]) if validates else None
     return Prepared(device, chosen, data, validation, train, apart, request.sized)
 
 
@@ -325,8 +325,8 @@ def _share_of_each_class(share: float, labels: Any, seed: int) -> Any:
     random = np.random.default_rng(seed)
     chosen = []
     for label in np.unique(labels):
-        own = np.flatnonzero(labels == label)
-        chosen.append(random.choice(own, max(round(share * len(own)), 1), replace=False))
+        members = np.flatnonzero(labels == label)
+        chosen.append(random.choice(members, max(round(share * len(members)), 1), replace=False))
     return np.sort(np.concatenate(chosen))
 
 
@@ -341,8 +341,8 @@ def ended(epochs: int, other_models: int, model: nn.Module, ready: Prepared) -> 
     with contextlib.suppress(StudentFault), same_random_numbers():
         with students_code():
             probe = ready.validation.batch(0, min(PROBES, len(ready.validation)))
-        told = answers(model, [probe], ready.device, len(ready.validation.classes))
-        arrays |= {"probe": array(probe.float()), "probe_logits": told}
+        probe_logits = answers(model, [probe], ready.device, len(ready.validation.classes))
+        arrays |= {"probe": array(probe.float()), "probe_logits": probe_logits}
     if not ready.sized:
         return Trained(epochs, other_models, module_tree(model), arrays=arrays)
     parameters = sum(parameter.numel() for parameter in model.parameters())

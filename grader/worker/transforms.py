@@ -71,17 +71,19 @@ def of_pictures(transform: Transform | Sequence[Transform], image: Any) -> Trans
         transform: Of pictures, of uint8 (height, width, 3) arrays, or of float tensors; or its steps.
         image: One of those that it is applied to, uint8 (height, width[, 3]).
     """
-    own: Transform = transforms.Compose(transform) if isinstance(transform, Sequence) else transform
+    own_transform: Transform = transforms.Compose(transform) if isinstance(transform, Sequence) else transform
     picture = picture_of(image)
-    of_arrays, of_tensors = (transforms.Compose([first, own]) for first in (np.array, transforms.ToTensor()))
-    for tried in (own, of_arrays, of_tensors):
+    of_arrays, of_tensors = (
+        transforms.Compose([first, own_transform]) for first in (np.array, transforms.ToTensor())
+    )
+    for tried in (own_transform, of_arrays, of_tensors):
         try:
             with students_code():
                 tried(picture)
         except StudentFault:
             continue
         return tried
-    return own  # what is wrong with it shows where it is applied
+    return own_transform  # what is wrong with it shows where it is applied
 
 
 def is_deterministic(transform: object) -> bool:
@@ -106,11 +108,11 @@ class Divided:
 def divided(transform: Transform) -> Divided:
     """Divide a transform. Work on single pixels that follows flips is done before them: once."""
     once: list[Any] = []
-    each: list[Any] = []
+    each_time: list[Any] = []
     for part in parts_of(transform):
-        behind_flips = all(_is_one_of(other, FLIPS) for other in each) and _is_one_of(part, POINTWISE)
-        (once if is_deterministic(part) and (not each or behind_flips) else each).append(part)
-    return Divided(*(transforms.Compose(parts) if parts else None for parts in (once, each)))
+        behind_flips = all(_is_one_of(other, FLIPS) for other in each_time) and _is_one_of(part, POINTWISE)
+        (once if is_deterministic(part) and (not each_time or behind_flips) else each_time).append(part)
+    return Divided(*(transforms.Compose(parts) if parts else None for parts in (once, each_time)))
 
 
 def parts_of(transform: Any) -> Iterator[Any]:
@@ -153,9 +155,9 @@ def without_chance(transform: Transform, image: Any) -> Transform:
         return transform
     parts = [certain for part in parts_of(transform) if (certain := _certain(part)) is not None]
     made: Transform = transforms.Compose(parts)
-    seen = picture_of(image)
+    picture = picture_of(image)
     try:
-        same = torch.as_tensor(made(seen)).shape == torch.as_tensor(transform(seen)).shape
+        same = torch.as_tensor(made(picture)).shape == torch.as_tensor(transform(picture)).shape
     except Exception:
         same = False
     return made if same else transform

@@ -67,11 +67,11 @@ def serve_later(reader: BinaryIO, writer: BinaryIO) -> None:
     line = reader.readline(MOST_SURROUNDINGS)
     if not line.endswith(b"\n"):
         return
-    told = json.loads(line)
+    surroundings = json.loads(line)
     os.environ.clear()
-    os.environ.update(told["environment"])
+    os.environ.update(surroundings["environment"])
     own_variables()
-    os.chdir(told["folder"])
+    os.chdir(surroundings["folder"])
     del sys.argv[1:]  # a program that reads its arguments finds none
     serve(reader, writer)
 

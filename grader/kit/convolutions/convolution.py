@@ -127,12 +127,12 @@ def strides(layer: Layer, x: Tensor) -> tuple[float, ...]:
     import torch
 
     size = layer(x).shape
-    found = []
+    ratios = []
     for axis in range(2, x.ndim):
         grown = layer(torch.cat([x, x], dim=axis)).shape
-        more = grown[axis] - size[axis] if len(grown) > axis else 0
-        found.append(x.shape[axis] / more if more > 0 else float("inf"))
-    return tuple(found)
+        added = grown[axis] - size[axis] if len(grown) > axis else 0
+        ratios.append(x.shape[axis] / added if added > 0 else float("inf"))
+    return tuple(ratios)
 
 
 def moves_with_input(layer: Layer, x: Tensor, *, stride: int = 1, margin: int = 2) -> bool:

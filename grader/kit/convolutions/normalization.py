@@ -93,7 +93,7 @@ def batch_norms(
     groups: dict[str, list[str]] = {}
     for name in weights:
         groups.setdefault(module_of(name), []).append(name)
-    found = []
+    norms = []
     for module, names in groups.items():
         vectors = [name for name in names if is_vector(weights[name])]
         lengths = {weights[name].numel() for name in vectors}
@@ -103,16 +103,20 @@ def batch_norms(
         if roles:
             read = {role: weights[roles[role]].reshape(-1) if role in roles else None for role in ROLES}
             shapes = {role: tuple(weights[name].shape) for role, name in roles.items()}
-            found.append(BatchNorm(module, **read, names=roles, shapes=shapes))
-    return found
+            norms.append(BatchNorm(module, **read, names=roles, shapes=shapes))
+    return norms
 
 
 def _by_name(names: Sequence[str]) -> dict[str, str]:
     """The roles, where all are called as PyTorch calls them."""
-    own = {name.rpartition(".")[2]: name for name in names}
-    if not set(own) <= set(TORCHS_NAMES) or "running_mean" not in own:
+    last_names = {name.rpartition(".")[2]: name for name in names}
+    if not set(last_names) <= set(TORCHS_NAMES) or "running_mean" not in last_names:
         return {}
-    return {role: own[called] for role, called in zip(ROLES, TORCHS_NAMES, strict=True) if called in own}
+    return {
+        role: last_names[called]
+        for role, called in zip(ROLES, TORCHS_NAMES, strict=True)
+        if called in last_names
+    }
 
 
 def _by_value(
@@ -219,7 +223,7 @@ def _in_training(output: Tensor, norm: BatchNorm, x: Tensor, eps: float) -> Iter
         yield "In training mode it normalizes by the running mean and variance, not by those of the batch."
         return
     axes = [0, *range(2, x.ndim)]
-    mean, gain, bias = x.mean(axes, keepdim=True), *(_shaped(each, x) for each in (norm.gain, norm.bias))
+    mean, gain, bias = x.mean(axes, keepdim=True), *(_shaped(vector, x) for vector in (norm.gain, norm.bias))
     unbiased = (x - mean) / (x.var(axes, keepdim=True) + eps) ** 0.5
     if same(output, unbiased * (1 if gain is None else gain) + (0 if bias is None else bias), tolerance=1e-5):
         yield (
@@ -299,7 +303,7 @@ def shortcut(component: Settable, x: Tensor, norms: list[BatchNorm]) -> Shortcut
         x: An input with numbers of both signs.
         norms: Its normalizations, as `batch_norms` reads them.
     """
-    found = Shortcut("unknown")
+    best = Shortcut("unknown")
     for norm in reversed(norms):
         held = norm.named(gain=norm.gain, bias=norm.bias)
         if not held:
@@ -309,9 +313,9 @@ def shortcut(component: Settable, x: Tensor, norms: list[BatchNorm]) -> Shortcut
         component.set_weights(held)
         if kind in ("identity", "projection"):
             return Shortcut(kind, rectified, norm.name)
-        if kind == "none" and found.kind == "unknown":
-            found = Shortcut(kind, False, norm.name)
-    return found
+        if kind == "none" and best.kind == "unknown":
+            best = Shortcut(kind, False, norm.name)
+    return best
 
 
 def _kind(component: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Kind, bool]:

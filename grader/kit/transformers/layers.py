@@ -112,11 +112,11 @@ def two_layers(weights: Mapping[str, Tensor], dim: int, hidden: int) -> Iterator
     vectors = vectors[: 2 * MAX_VECTORS]
     first_biases = (*(value for value in vectors if len(value) == hidden), None)
     second_biases = (*(value for value in vectors[::-1] if len(value) == dim), None)
-    for one, two in itertools.permutations(matrices, 2):
-        first, second = matrices[one], matrices[two]
+    for first_name, second_name in itertools.permutations(matrices, 2):
+        first, second = matrices[first_name], matrices[second_name]
         yield TwoLayers(
-            one,
-            two,
+            first_name,
+            second_name,
             first if first.shape == (hidden, dim) else first.T,
             second if second.shape == (dim, hidden) else second.T,
             first_biases,
@@ -154,18 +154,18 @@ def _is_vector(initial: Tensor) -> bool:
 
 
 def block_weights(
-    one: Mapping[str, Tensor], two: Mapping[str, Tensor]
+    depth_one: Mapping[str, Tensor], depth_two: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The weights of the first and of the second block of an encoder of depth two.
 
     Args:
-        one: Weights of an encoder of depth one, for their names and shapes.
-        two: Weights of an encoder of depth two; a tensor that grew along its first axis is stacked.
+        depth_one: Weights of an encoder of depth one, for their names and shapes.
+        depth_two: Weights of an encoder of depth two; a tensor that grew along its first axis is stacked.
     """
-    first = {name: value for name, value in two.items() if name in one}
-    second = {name: value for name, value in two.items() if name not in one}
+    first = {name: value for name, value in depth_two.items() if name in depth_one}
+    second = {name: value for name, value in depth_two.items() if name not in depth_one}
     for name, value in first.copy().items():
-        if value.shape != one[name].shape and len(value) == 2 * len(one[name]):
+        if value.shape != depth_one[name].shape and len(value) == 2 * len(depth_one[name]):
             first[name], second[name] = value.chunk(2)
     return first, second
 
@@ -176,10 +176,10 @@ def inline_attentions(
     """Every reading of a block's matrices as an attention; none when they cannot be read so."""
     rest = {name: value for name, value in _matrices(weights).items() if hidden not in value.shape}
     try:
-        found = list(readings(rest, dim=dim, heads=heads, dim_head=dim_head))
+        candidates = list(readings(rest, dim=dim, heads=heads, dim_head=dim_head))
     except UnreadableWeights:
         return []
-    return [parts for parts in found if parts.out is not None]
+    return [parts for parts in candidates if parts.out is not None]
 
 
 def inline_feed_forwards(weights: Mapping[str, Tensor], *, dim: int, hidden: int) -> list[Part]:

@@ -70,19 +70,19 @@ def readings(weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: i
     matrices = {name: value for name, value in weights.items() if value.ndim >= 2 and dim in value.shape}
     if len(weights) > MAX_TENSORS:
         raise UnreadableWeights(f"{len(weights)} tensors, far more than an attention needs")
-    found = False
+    is_readable = False
     for out_names in (*_out_candidates(matrices, sizes), ()):
         ins = {name: value for name, value in matrices.items() if name not in out_names}
         rows = {name: _rows(value, dim) for name, value in ins.items()}
         if sum(len(value) for value in rows.values()) != 3 * sizes.inner:
             continue
-        found = True
+        is_readable = True
         biases = _biases(weights, rows, out_names, sizes)
         outs = [_columns(matrices[name], dim) for name in out_names]
         out = torch.cat(outs, dim=1) if outs else None
         out_bias = _out_bias(weights, out_names, sizes)
         yield from _arranged(rows, biases, out, out_bias, sizes)
-    if not found:
+    if not is_readable:
         shapes = ", ".join(str(tuple(value.shape)) for value in matrices.values()) or "none"
         raise UnreadableWeights(shapes)
 
@@ -224,9 +224,9 @@ def _stackings(table: Tensor, counts: list[int], sizes: _Sizes) -> Iterator[Tens
         double = table[sizes.inner :] if single_first else table[: 2 * sizes.inner]
         pair = {"role": 2, "head": sizes.heads, "feature": sizes.dim_head}
         for order in itertools.permutations(pair):
-            both = double.reshape(*(pair[name] for name in order), -1)
-            both = both.permute(*(order.index(name) for name in pair), 3)
+            pairs = double.reshape(*(pair[name] for name in order), -1)
+            pairs = pairs.permute(*(order.index(name) for name in pair), 3)
             for shape in ((sizes.heads, sizes.dim_head), (sizes.dim_head, sizes.heads)):
-                one = single.reshape(*shape, -1)
-                one = one if shape[0] == sizes.heads else one.transpose(0, 1)
-                yield torch.cat([one[None], both])
+                single_rows = single.reshape(*shape, -1)
+                single_rows = single_rows if shape[0] == sizes.heads else single_rows.transpose(0, 1)
+                yield torch.cat([single_rows[None], pairs])

@@ -34,9 +34,9 @@ def oddities(layer: Layer, made: Made, dim: int, *, mixes_tokens: bool) -> Itera
         if _far(layer(x), before):
             yield f"Two calls with the same {_input(images, tokens)} give different outputs."
             return
-        found = _influence(layer, x, before, mixes_tokens)
-        if found:
-            yield found
+        sentence = _influence(layer, x, before, mixes_tokens)
+        if sentence:
+            yield sentence
             return
         if tokens > 1 and mixes_tokens and _far(layer(x.flip(1)).flip(1), before):
             yield (
@@ -151,9 +151,9 @@ def fields(tokens: Callable[[Tensor], Tensor], image: Tensor) -> Fields:
     for step in STEPS:
         changed = image.repeat(count + 1, 1, 1, 1).flatten(1)
         changed[places, places] += step
-        found = tokens(changed.view(count + 1, *image.shape))
-        moved |= (found[:-1] - found[-1:]).abs().amax(dim=-1) > 1e-5 * scale
-        apart &= bool((found[-1] - alone).abs().max() < 1e-4 * scale)
+        outputs = tokens(changed.view(count + 1, *image.shape))
+        moved |= (outputs[:-1] - outputs[-1:]).abs().amax(dim=-1) > 1e-5 * scale
+        apart &= bool((outputs[-1] - alone).abs().max() < 1e-4 * scale)
     return Fields(moved.T.reshape(-1, *image.shape), apart)
 
 
@@ -246,15 +246,15 @@ def places_rearranged(state: Mapping[str, Tensor], grid: int, order: Tensor) -> 
         The tensors that change, by name; nothing at all first.
     """
     yield {}
-    changes = [found for found in _changes(state, _orders(grid * grid, order)) if found]
+    changes = [variants for variants in _changes(state, _orders(grid * grid, order)) if variants]
     # what is called so is tried first; what it is called decides nothing
-    changes.sort(key=lambda found: not any("pos" in name for name in found[0]))
-    for found in changes[:MOST_TENSORS]:
-        yield from found
+    changes.sort(key=lambda variants: not any("pos" in name for name in variants[0]))
+    for variants in changes[:MOST_TENSORS]:
+        yield from variants
     # positions of several parts, such as rows and columns beside each other, move together
     for several in itertools.combinations(changes[:MOST_TOGETHER], 2):
-        for one, other in itertools.product(*several):
-            yield {**one, **other}
+        for first, second in itertools.product(*several):
+            yield {**first, **second}
 
 
 def _orders(places: int, order: Tensor) -> dict[int, tuple[Tensor, ...]]:
