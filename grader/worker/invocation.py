@@ -113,10 +113,10 @@ class Invocations:
         if request.action == "keep":
             return Invoked(thing_node(self._objects, value), args=(SAME,))
         with students_code():  # a tensor of a class of the student's own may do anything when it is read
-            packed_value = packing.told(value)
+            packed_value = packing.bounded_node(value)
             attached = packing.attached
             gradients = tuple(
-                map(packing.told, _gradients(value, args, cotangent) if request.gradients else ())
+                map(packing.bounded_node, _gradients(value, args, cotangent) if request.gradients else ())
             )
             after = tuple(
                 self._after(packing, *pair, request.arrays) for pair in zip(args, request.args, strict=True)
@@ -167,9 +167,9 @@ class Invocations:
         if isinstance(before, dict) and not set(before) & {"list", "tuple", "set", "dict", "array"}:
             return SAME  # a thing, a fake: it can be asked
         again = packer(self._objects)
-        if _resolved(again.told(value), again.arrays) == _resolved(before, arrays):
+        if _resolved(again.bounded_node(value), again.arrays) == _resolved(before, arrays):
             return SAME
-        return packing.told(value)
+        return packing.bounded_node(value)
 
 
 def matched(
