@@ -2,8 +2,8 @@
 
 It asks, waits a limited time for the answer, and ends a process that does not give one. Whatever goes wrong
 becomes a fault of one kind. One thread of a process keeps all deadlines: a worker is asked hundreds of times
-for one submission, and a thread for each question would cost more than many of the answers. The caller decides
-what a fault means.
+for one submission, and a thread for each question would cost more than many of the answers. The caller
+decides what a fault means.
 """
 
 import contextlib
@@ -272,7 +272,7 @@ class Link:
     def conversation(
         self, request: Any, replies: tuple[type[Any], ...], *, seconds: float, limit: FrameLimit
     ) -> Iterator[Any]:
-        """The replies to a request as they come, without end; the caller stops at the one that it takes as the last.
+        """The replies to a request as they come, without end; the caller stops at the one it takes as the last.
 
         Args:
             seconds: For sending the request and all replies together.

@@ -477,7 +477,7 @@ class WatchedPart:
 
 @dataclass(frozen=True)
 class Watching:
-    """Further parts are watched. The first notice, perhaps without parts, comes before the student's code runs.
+    """Further parts are watched. The first notice, perhaps with no parts, comes before the student's code.
 
     Attributes:
         parts: They are numbered in the order in which they come, from 0.

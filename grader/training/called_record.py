@@ -1,4 +1,4 @@
-"""What is known of a training by a call, and of its end."""
+"""The record of a training by a call: what is known of it, and how it ended."""
 
 import time
 from dataclasses import replace
@@ -39,7 +39,7 @@ class CalledRecord:
         """Nothing is known yet.
 
         Args:
-            report: Told each pass over the training loader.
+            report: Called with each pass over the training loader.
         """
         self.outcome: TrainingOutcome | None = None
         self.loaded = False
@@ -95,10 +95,10 @@ class CalledRecord:
         self.outcome = TrainingOutcome.COMPLETED
 
     def fail(self, raised: StudentRaised, ending: Ending) -> None:
-        """The student's code raised; it is told by type and line alone, as it may have seen what is hidden.
+        """The student's code raised. Only type and line are reported, as it may have seen what is hidden.
 
         Args:
-            ending: How its worker ended after that: what the kernel says of its memory.
+            ending: How its worker ended after that, with what the kernel says about its memory.
         """
         job, problem = self._job, raised.problem
         where = raised_at(problem, job.program)
@@ -131,7 +131,7 @@ class CalledRecord:
             self.end(TrainingOutcome.FAILED, f"The trained model could not be asked: {fault}.")
 
     def _over_budget(self, what: str) -> None:
-        """A limit of ours stopped it: unknown, never zero."""
+        """One of our limits stopped it: the result is unknown, never zero."""
         self.end(
             TrainingOutcome.BUDGET,
             f"{what}. What it is worth is unknown, not zero: a person decides, or grants more.",
@@ -162,7 +162,7 @@ class CalledRecord:
         return Measured(training, images, crowded=self._crowded)
 
     def _values(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """What the outputs are worth, as fields of a training, and pictures of some of them."""
+        """What was measured of the outputs, as fields of a training, and pictures of some of them."""
         job, outputs, targets = self._job, self._outputs, self._job.examples.test_targets
         values: dict[str, Any] = {}
         images: dict[str, bytes] = {}
@@ -195,14 +195,14 @@ class CalledRecord:
         return values, images
 
     def _unknown(self, error: CourseError) -> None:
-        """The measure could not be computed: whether by the model's fault or the measure's, nobody knows."""
+        """The measure could not be computed; whether the model or the measure is at fault is not known."""
         shape, kind = tuple(self._outputs.shape), self._outputs.dtype.name
         reason = f"What the trained model gives ({kind} of shape {shape}) could not be measured: {error}"
         self.end(TrainingOutcome.UNKNOWN, reason)
 
 
 def _planned(job: CalledJob) -> int | None:
-    """How many epochs the call asks for, where it says so: one number, or one for each stage."""
+    """How many epochs the call asks for, if it says so: one number, or one for each stage."""
     stated = job.call.given.get("epochs")
     counts = stated if isinstance(stated, list) else [stated]
     return sum(counts) if counts and all(type(count) is int for count in counts) else None

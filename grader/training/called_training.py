@@ -1,10 +1,9 @@
-"""Training a submission by calling what it wrote; a worker of its own has the trained model.
+"""Trains a submission by calling its function; a second worker measures the trained model.
 
-The worker that trains is given the training data alone, as arguments that are made of the assignment's
-values and data. What the model has become is data: its numbers, which go into a model made anew where
-nothing was trained and nothing but hidden inputs is ever seen. Where a module of PyTorch's is trained on
-images, this is done after every pass over the training loader, too. What is kept of it, `called_record`
-decides.
+The worker that trains is given the training data alone, as arguments made from the assignment's values and
+data. The trained model leaves it as data: its numbers. They go into a new model in a worker where nothing was
+trained and which sees only hidden inputs. If a PyTorch module is trained on images, this is also done after
+every pass over the training loader. `called_record` decides what is kept.
 """
 
 import contextlib
@@ -28,7 +27,7 @@ from grader.training.called_record import CalledRecord
 from grader.training.examples import SEEN, some_of_each
 from grader.training.training_job import REPLY_LIMIT, CalledJob, Measured, Report, Workers
 
-VALIDATION_SHARE = 0.1  # of the training data, where the function is given data for validation
+VALIDATION_SHARE = 0.1  # of the training data, if the function is given data for validation
 MOST_BYTES = 3_000_000_000  # of a data set
 
 
@@ -36,15 +35,15 @@ class Arguments:
     """The arguments of the calls of one training.
 
     Attributes:
-        arrays: Those of all nodes that were made so far.
-        training_rows: Of the training data, those that it is trained on, int64 (n,).
+        arrays: Those of all nodes made so far.
+        training_rows: The rows of the training data that it is trained on, int64 (n,).
     """
 
     def __init__(self, job: CalledJob, model: int | None = None) -> None:
         """Nothing is packed yet.
 
         Args:
-            model: The model's handle, where there is one.
+            model: The model's handle, if there is one.
         """
         self._job, self._model = job, model
         self._packer = Packer(_nothing_else, most_bytes=MOST_BYTES)
@@ -68,11 +67,11 @@ class Arguments:
         return self._packer.arrays
 
     def nodes(self, values: Mapping[str, Any]) -> dict[str, Node]:
-        """The nodes of some arguments, by name; each placeholder has become what it stands for."""
+        """The nodes of some arguments, by name, with the values of their placeholders."""
         return {name: self.node(value) for name, value in values.items()}
 
     def node(self, value: Any) -> Node:
-        """The node of a value of the assignment's."""
+        """The node of a value from the assignment."""
         match value:
             case "{model}":
                 return {"thing": self._model}
@@ -153,7 +152,7 @@ def called_training(workers: Workers, job: CalledJob, report: Report = lambda _:
     """Train the submission by its own function, and measure the model.
 
     Args:
-        report: Told each pass over the training loader, where the passes can be seen.
+        report: Called with each pass over the training loader, if the passes can be seen.
     """
     record = CalledRecord(job, report)
     with contextlib.ExitStack() as stack:
@@ -173,7 +172,7 @@ def called_training(workers: Workers, job: CalledJob, report: Report = lambda _:
             record.take(asked.outputs(weights), asked.seen_accuracy())
             _prove_watch(measurer, job)
         except StudentRaised as raised:
-            answering.close()  # what the kernel says of its memory is known when it has ended
+            answering.close()  # what the kernel says about its memory is known once it has ended
             record.fail(raised, answering.process.ending())
         except NotUsable as error:
             record.end(TrainingOutcome.FAILED, str(error))
@@ -188,7 +187,7 @@ def called_training(workers: Workers, job: CalledJob, report: Report = lambda _:
 
 
 def loaded_for(link: Link, job: CalledJob) -> None:
-    """Load the program, which must have what is called."""
+    """Load the program, which must define what is called."""
     loaded = link.ask(job.load(job.classes), Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
     for name in (job.call.model, job.call.function):
         if name not in loaded.kinds:
@@ -197,7 +196,7 @@ def loaded_for(link: Link, job: CalledJob) -> None:
 
 
 def _prove_watch(link: Link, job: CalledJob) -> None:
-    """Try whether all that is watched still tells that it is used."""
+    """Test whether every watched part still reports its use."""
     link.prove_watch(secrets.randbelow(2**31), seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
 
 
@@ -205,10 +204,10 @@ def trained_by(link: Link, job: CalledJob, take: Callable[[EpochDone], None]) ->
     """The numbers of the trained model, a tree of arrays.
 
     Args:
-        take: Told each pass over the training loader, where the passes can be seen.
+        take: Called with each pass over the training loader, if the passes can be seen.
 
     Raises:
-        NotUsable, StudentRaised, WorkerFault, EngineError: There are none.
+        NotUsable, StudentRaised, WorkerFault, EngineError: There are no such numbers.
     """
     call, model = job.call, None
     if "'{model}'" in str(call.given):
@@ -230,7 +229,7 @@ def trained_by(link: Link, job: CalledJob, take: Callable[[EpochDone], None]) ->
 
 
 def _made(link: Link, job: CalledJob) -> int:
-    """The handle of a model that is new."""
+    """The handle of a new model."""
     arguments = Arguments(job)
     nodes = arguments.nodes(job.call.arguments)
     request = Invoke(job.call.model, kwargs=nodes, seed=job.seed, arrays=arguments.arrays)
@@ -249,7 +248,7 @@ def _weights(link: Link, job: CalledJob, model: int) -> Any:
     member = job.call.weights or STATE_DICT
     request = Invoke(handle=model, action="get", member=member, seed=job.seed)
     reply = _invoked(link, request, job, job.limits.load_seconds)
-    if "thing" in (reply.value if isinstance(reply.value, Mapping) else ()):  # a method: it is called
+    if "thing" in (reply.value if isinstance(reply.value, Mapping) else ()):  # a method: call it
         request = Invoke(handle=model, member=member, seed=job.seed)
         reply = _invoked(link, request, job, job.limits.load_seconds)
     try:
@@ -266,7 +265,7 @@ def _weights(link: Link, job: CalledJob, model: int) -> Any:
 class _Passes:
     """Measures the model after each pass, in a worker that does nothing else.
 
-    What cannot be measured on the way is not told: what counts is the model in the end.
+    What cannot be measured on the way is not reported: the model at the end counts.
     """
 
     def __init__(
@@ -277,7 +276,7 @@ class _Passes:
         self._given_up = False
 
     def take(self, done: EpochDone) -> None:
-        """Measure what a pass has come to."""
+        """Measure the model after a pass."""
         if self._given_up:
             return
         try:
@@ -297,7 +296,7 @@ class _Passes:
 
 
 class _Asked:
-    """A model in a worker where nothing was trained, which is asked for the hidden inputs."""
+    """A model in a worker where nothing was trained, which answers for the hidden inputs."""
 
     def __init__(self, link: Link, job: CalledJob) -> None:
         self._link, self._job = link, job
@@ -324,7 +323,7 @@ class _Asked:
         return ours
 
     def seen_accuracy(self) -> float | None:
-        """For some of the images that it was trained on, as they are, 0 to 1; None: there are none."""
+        """The accuracy for some unchanged training images, 0 to 1; None if there are none."""
         splits = self._job.splits
         if splits is None:
             return None

@@ -1,4 +1,4 @@
-"""Some of the hidden test images, with what the model said of them and where it looked."""
+"""Some of the hidden test images, with the model's predictions and where it looked."""
 
 import io
 import math
@@ -12,8 +12,8 @@ from grader.kit.splits import Splits
 from grader.training.metrics import probabilities
 
 PER_CLASS = 4
-SEEN = 50  # training images of a class that the model is asked about, for what it has by heart
-LIKELIEST = 3  # classes that are told with a prediction
+SEEN = 50  # training images of a class that the model is asked about, to see what it memorized
+LIKELIEST = 3  # classes that are shown with a prediction
 WIDTH = 100  # pixels, at most
 COLD, WARM, HOT = "#0b1026", "#b8325e", "#ffe08a"  # of an attention map, from nothing to most
 SUM_TOLERANCE = 1e-2
@@ -22,8 +22,8 @@ SUM_TOLERANCE = 1e-2
 def example_images(splits: Splits) -> tuple[tuple[int, ...], ...]:
     """Four test images of each class, as indices in order: the first, as a split is in no order.
 
-    They are the same for all who meet the split: put side by side, the reports of a class show no more
-    hidden images than one of them.
+    They are the same for all who get this split: side by side, the reports of a class show no more hidden
+    images than one of them.
     """
     by_class = (
         np.flatnonzero(splits.test_labels == label)[:PER_CLASS] for label in range(len(splits.classes))
@@ -39,7 +39,7 @@ def some_of_each(labels: Any, count: int) -> Any:
 def predictions(
     logits: Any, splits: Splits, chosen: tuple[tuple[int, ...], ...]
 ) -> tuple[tuple[Prediction, ...], dict[str, bytes]]:
-    """What a model said of the chosen images.
+    """A model's predictions for the chosen images.
 
     Args:
         logits: For all test images, float32 (images, classes).
@@ -78,7 +78,7 @@ def first_of_each(chosen: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int],
 def attention_maps(
     weights: Any, splits: Splits, images: tuple[tuple[int, int], ...]
 ) -> tuple[tuple[AttentionMap, ...], dict[str, bytes]]:
-    """Where a model looks in some images; nothing where that cannot be drawn.
+    """Where a model looks in some images; empty if that cannot be drawn.
 
     Args:
         weights: What a worker sent: float32 (images, layers, tokens, tokens), or anything else.

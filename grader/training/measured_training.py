@@ -1,9 +1,9 @@
-"""Training for a measure: its job, a trial before it, then once, or several times with other seeds.
+"""Training for a measure: its job, a rehearsal, then one training, or several with other seeds.
 
-It makes the job of a measure, tries the training on a few made-up images, so that people read beforehand
-what will be trained, and trains in one worker while another measures epoch by epoch. The worker that
-trains has seen the training images and executed the student's loop. What it has become is data: weights,
-which the student's class, as it was checked, answers with in a worker that knows nothing else. Near the
+It makes the job of a measure and rehearses the training on a few made-up images, so that people can read
+beforehand what will be trained. It then trains in one worker while another measures each epoch. The worker
+that trains has seen the training images and executed the student's loop. It returns weights, which are data:
+the student's class, as it was checked, answers with them in a worker that knows nothing else. Near the
 threshold, where chance would decide, three seeds are trained, and the mean counts. It never decides about
 points.
 """
@@ -53,10 +53,10 @@ def job_of(
 
     Args:
         data: What it is trained and measured on.
-        execution: The fields of `Execution`, but for the assignment's id.
+        execution: The fields of `Execution`, except the assignment's id.
 
     Raises:
-        CourseError: The measure's function cannot be had.
+        CourseError: The measure's function cannot be loaded.
     """
     execution["assignment"] = assignment.id
     score = score_of(measure_function(assignment, measure), measure.id) if measure.function else None
@@ -96,7 +96,7 @@ def _channels_first(images: Any) -> Any:
 
 IMAGES_PER_CLASS = 4
 SECONDS = 30.0
-MOST_MODELS = 1000  # that are told
+MOST_MODELS = 1000  # that are reported
 MOST_TOLD = 10**15  # of a model's size
 NOISE = 5  # the seed of what the images show
 
@@ -116,7 +116,7 @@ def made_up_images(classes: tuple[str, ...], shape: tuple[int, ...]) -> Splits:
 def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal:
     """Train on made-up images, of the same size as those of the job, and tell what was seen.
 
-    Nothing of it depends on real images, so that everybody may read it.
+    Nothing in the report depends on real images, so anybody may read it.
 
     Args:
         seconds: How long it may take at most.
@@ -158,7 +158,7 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
 
 
 def _possible(size: int) -> int | None:
-    """A size that a worker tells; None where there is no such size."""
+    """A size that a worker reports; None if it cannot be one."""
     return size if 0 <= size <= MOST_TOLD else None
 
 
@@ -186,7 +186,7 @@ def rehearsed_call(workers: Workers, job: CalledJob) -> Rehearsal | None:
     complete = False
     with (
         contextlib.closing(trial.linked(workers())) as link,
-        # what is wrong with it is told by the training itself
+        # the training itself will report what is wrong
         contextlib.suppress(StudentRaised, WorkerFault, NotUsable, EngineError),
     ):
         loaded_for(link, trial)
@@ -241,7 +241,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda _: Non
                 prove_watch(trainer, job)
                 prove_watch(measurer.link, job)
         except StudentRaised as raised:
-            answering.close()  # what the kernel says of its memory is known when it has ended
+            answering.close()  # what the kernel says about its memory is known once it has ended
             record.fail(raised, answering.process.ending())
         except BuiltOnceOnly as error:
             record.end(TrainingOutcome.UNKNOWN, f"The model cannot be measured: {error}.")
@@ -254,7 +254,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda _: Non
 
 
 def prove_watch(link: Link, job: Job) -> None:
-    """Try whether all that is watched still tells that it is used."""
+    """Test whether every watched part still reports its use."""
     token, seconds = secrets.randbelow(2**31), job.limits.load_seconds
     link.prove_watch(token, seconds=seconds, limit=REPLY_LIMIT)
 
@@ -277,9 +277,9 @@ def repeated_training(
 
     Args:
         jobs: The job of each training by its number, 1-based, with the seeds of that number.
-        threshold: What the assignment asks for; None if there is nothing.
+        threshold: What the assignment asks for; None if it asks for nothing.
         report: Told each epoch.
-        runs: Train at least so many times, whatever is measured.
+        runs: Train at least this many times, whatever is measured.
         scale: How the threshold and what is measured are read.
 
     Returns:

@@ -1,8 +1,8 @@
 """Submitted weights in the submitted model: whether they fit, why not, and how well they do.
 
-What a worker says about the file is told to the student, so it is asked before it has seen a hidden
-image; what it says afterwards is numbers. Why weights are not those of a model, here or after a training,
-is put into words here. It never decides about points.
+The student reads what a worker says about the file, so it is asked before it has seen a hidden image;
+afterwards only numbers are taken from it. Here is also put into words why weights are not those of a model.
+It never decides about points.
 """
 
 import itertools
@@ -38,7 +38,7 @@ _WORD = re.compile(r"\w+")
 def misfit_in_words(misfit: Misfit | None, program: Program) -> str:
     """What keeps weights from fitting, as a clause.
 
-    The worker may have the hidden images: a tensor's name is told only if it is made of the source's words.
+    The worker may have the hidden images: a tensor's name is shown only if it consists of the source's words.
     """
     counts: tuple[int, ...] = ()
     if misfit is not None:
@@ -73,7 +73,7 @@ def misfit_in_words(misfit: Misfit | None, program: Program) -> str:
 
 
 def _sizes_in_code(program: Program, sides: Set[int]) -> str:
-    """Which of the sizes that the student chose are these numbers: what was probably changed since."""
+    """Which of the student's settings have these values: they were probably changed since."""
     chosen = {value.name: value.value for value in program.tuned if value.name in SIZES}
     same = [f"{name}={value}" for name, value in chosen.items() if value.isdecimal() and int(value) in sides]
     if not same:
@@ -101,7 +101,7 @@ FAULTS = {
 
 
 def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> Checkpoint:
-    """Load a submitted checkpoint into the submitted model, and its accuracy on the hidden images.
+    """Load a submitted checkpoint into the submitted model, and measure it on the hidden images.
 
     Args:
         data: The file, already bounded in size.
@@ -129,14 +129,14 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
 
 
 def _asked(link: Link, job: Job, data: bytes, images: Any, seconds: float) -> CheckpointLoaded:
-    """What a worker says of a file and of images, uint8 (n, height, width[, 3]).
+    """A worker's reply about a file and images, uint8 (n, height, width[, 3]).
 
     Args:
-        seconds: For the images, beside the time of loading.
+        seconds: For the images, in addition to the time for loading.
     """
     request = LoadCheckpoint(
         job.device,
-        4_000_000 * job.limits.checkpoint_mb,  # what a file holds may be spread out a little in memory
+        4_000_000 * job.limits.checkpoint_mb,  # a file's content may take a little more room in memory
         arrays={"file": np.frombuffer(data, dtype=np.uint8), "test_images": images},
     )
     seconds += job.limits.load_seconds
@@ -149,7 +149,7 @@ def _noise(images: Any) -> Any:
 
 
 def _measured(link: Link, blinding: Blinding, job: Job, data: bytes, name: str) -> Checkpoint:
-    """The accuracy of weights that fit; of what is said otherwise, not a word is repeated.
+    """The accuracy of weights that fit; the worker's words are never repeated.
 
     Raises:
         WorkerFault: The worker hung or died.
@@ -188,7 +188,7 @@ def _wrong(loaded: CheckpointLoaded, job: Job, name: str) -> Checkpoint:
 
 
 def _why_not(raised: StudentRaised, job: Job) -> str:
-    """Why a checkpoint could not be tried: by type and line, because its worker has the hidden images."""
+    """Why a checkpoint could not be tried: only type and line, because its worker has the hidden images."""
     if raised.gap:
         return gap_in_words(raised.gap, job.program.recipe)
     where = raised_at(raised.problem, job.program)

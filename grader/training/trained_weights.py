@@ -1,8 +1,8 @@
-"""Trained weights, measured in a worker where nothing was trained, in the model of the source.
+"""Trained weights, measured in the model of the source, in a worker where nothing was trained.
 
-It asks that worker what a model with the trained weights answers. It decides whether the model that a
-training tells of is the one that the source configures: by its tree, its weights and its answers. It
-never decides what the answers are worth.
+It asks that worker what a model with the trained weights answers. By the tree, the weights and the answers it
+decides whether a training reported the model that the source configures. It never decides what the answers
+are worth.
 """
 
 import time
@@ -35,12 +35,12 @@ class Measurer:
     """A worker that holds the student's model as its source configures it."""
 
     def __init__(self, process: WorkerProcess, job: Job, load: Load, arrays: Mapping[str, Any]) -> None:
-        """Nothing is asked yet: it is loaded with the first question, while training goes on.
+        """Ask nothing yet: the model is built at the first question, while training goes on.
 
         Args:
             process: The worker.
             job: What is trained.
-            load: What is executed there: the same as where it is trained.
+            load: What is executed there: the same as in the worker that trains.
             arrays: `train_labels` and `test_images` of MeasureModel.
         """
         self.link = job.linked(process)
@@ -63,8 +63,8 @@ class Measurer:
         """The tree of the model that the source builds.
 
         Args:
-            made: What it was made with, as the worker tells it with the first epoch, where the source alone
-                does not.
+            made: What it was made with, as the worker reports with the first epoch, if the source alone does
+                not say.
 
         Raises:
             BuiltOnceOnly: It cannot be built here.
@@ -151,12 +151,12 @@ class OtherModel(Interruption):
 
 @dataclass(frozen=True)
 class ModelThen:
-    """A model at some time of its training.
+    """A model at one point of its training.
 
     Attributes:
         state: Its parameters and buffers by name.
         other_tree: How its tree differs from the one that the source builds, as a clause.
-        answered: What the class that was checked answers with its weights.
+        answered: What the checked class answers with its weights.
     """
 
     state: State
@@ -218,10 +218,10 @@ def same_state(first: State, second: State) -> bool:
 
 
 def other_tree(trained: Sequence[Module], built: Sequence[Module]) -> str:
-    """How the tree of a trained model differs from the one that the source builds; empty where it does not.
+    """How the tree of a trained model differs from the one that the source builds; empty if it does not.
 
     Args:
-        trained: The trained model's, perhaps within wrappers of PyTorch's.
+        trained: The trained model's tree, perhaps within PyTorch's wrappers.
         built: What the source builds.
     """
     wrapped = _is_wrapped(trained)
@@ -243,7 +243,7 @@ def other_tree(trained: Sequence[Module], built: Sequence[Module]) -> str:
 
 
 def same_answers(first: Any, second: Any) -> bool:
-    """Whether two sets of logits, (images, classes), are one function's: other kernels round otherwise."""
+    """Whether two sets of logits, (images, classes), are one function's, apart from rounding by other kernels."""
     if first is None or second is None or first.shape != second.shape:
         return False
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
@@ -253,12 +253,12 @@ def same_answers(first: Any, second: Any) -> bool:
 
 
 def _is_wrapped(modules: Sequence[Module]) -> bool:
-    """Whether the outermost of the modules is a wrapper of PyTorch's."""
+    """Whether the outermost of the modules is one of PyTorch's wrappers."""
     return bool(modules) and modules[0].type in WRAPPERS
 
 
 def _unwrapped(name: str) -> str:
-    """A name without what wrappers put before it."""
+    """A name without the prefixes of wrappers."""
     while name.startswith((WRAPPED, COMPILED)):
         name = name.removeprefix(WRAPPED).removeprefix(COMPILED)
     return name
