@@ -272,7 +272,7 @@ class Link:
     def conversation(
         self, request: Any, replies: tuple[type[Any], ...], *, seconds: float, limit: FrameLimit
     ) -> Iterator[Any]:
-        """The replies to a request as they come, without end; the caller stops at the one it takes as the last.
+        """The replies to a request as they come, without end: the caller stops after the last one.
 
         Args:
             seconds: For sending the request and all replies together.

@@ -114,7 +114,7 @@ def made_up_images(classes: tuple[str, ...], shape: tuple[int, ...]) -> Splits:
 
 
 def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal:
-    """Train on made-up images, of the same size as those of the job, and tell what was seen.
+    """Train on made-up images, of the same size as those of the job, and report what was seen.
 
     Nothing in the report depends on real images, so anybody may read it.
 
@@ -172,7 +172,7 @@ def _in_words(raised: StudentRaised, job: Job) -> str:
 
 
 def rehearsed_call(workers: Workers, job: CalledJob) -> Rehearsal | None:
-    """Train on made-up images, of the same size as those of the job, and tell what stages were seen.
+    """Train on made-up images, of the same size as those of the job, and report what stages were seen.
 
     Returns:
         None where there are no images, or no pass over them could be seen.
@@ -202,7 +202,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda _: Non
     """Train the submission and measure it.
 
     Args:
-        report: Told each epoch.
+        report: Called with each epoch.
     """
     record = Record(job, report)
     blinding = record.blinding
@@ -278,7 +278,7 @@ def repeated_training(
     Args:
         jobs: The job of each training by its number, 1-based, with the seeds of that number.
         threshold: What the assignment asks for; None if it asks for nothing.
-        report: Told each epoch.
+        report: Called with each epoch.
         runs: Train at least this many times, whatever is measured.
         scale: How the threshold and what is measured are read.
 

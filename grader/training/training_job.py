@@ -134,7 +134,7 @@ class CalledJob(Execution):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes; () where there are none."""
+        """The names of the classes; () if there are none."""
         return self.splits.classes if self.splits is not None else ()
 
 
