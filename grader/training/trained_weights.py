@@ -243,7 +243,7 @@ def other_tree(trained: Sequence[Module], built: Sequence[Module]) -> str:
 
 
 def same_answers(first: Any, second: Any) -> bool:
-    """Whether two sets of logits, (images, classes), are the same, up to the rounding of different kernels."""
+    """Whether two sets of logits, (images, classes), are the same, up to the rounding of other kernels."""
     if first is None or second is None or first.shape != second.shape:
         return False
     if not (np.isfinite(first).all() and np.isfinite(second).all()):

@@ -1,7 +1,7 @@
-"""Audit hook: hears introspection, and execution of code that the source does not show.
+"""Audit hook: reports introspection, and the execution of code that is not in the source.
 
 Python raises audit events before such things happen, and a hook for them cannot be removed. What the hook
-needs is sealed in its code. It goes by who asked: events that libraries raise for themselves are not
+needs is sealed in its code. It goes by who caused an event: those that libraries cause for themselves are not
 reported. It forbids nothing except another hook; people look at the notes.
 
 Tests: tests/worker/test_watch.py
@@ -19,7 +19,7 @@ from typing import Any
 from grader.domain.program_run import Prying
 from grader.worker.sealed_functions import Lines, sealed
 
-# attributes by which functions, frames and classes are taken apart or put together anew
+# attributes by which functions, frames and classes are taken apart or reassembled
 READ = frozenset(
     {
         *("__code__", "f_code", "tb_frame", "gi_frame", "gi_code", "cr_frame", "cr_code", "ag_frame"),
@@ -27,7 +27,7 @@ READ = frozenset(
     }
 )
 WRITTEN = frozenset({"__code__", "__defaults__", "__kwdefaults__", "__bases__"})
-# modules of Python's that do what they are asked: who asks them counts
+# Python's own modules that do what they are asked: their caller counts
 EXECUTING = (
     *("timeit", "code", "codeop", "runpy", "bdb", "pdb", "profile", "cProfile", "trace", "doctest"),
     "typing",
@@ -47,12 +47,12 @@ Condition = Callable[[tuple[Any, ...]], Any]
 
 @dataclass(frozen=True)
 class _Rule:
-    """What is told of an event.
+    """What is reported of an event.
 
     Attributes:
-        document: What is told, with places for the file and the line.
-        through: Files of code that may stand between the event and who asked for it; None: it is told
-            whoever asked.
+        document: The report, with places for the file and the line.
+        through: Files of code that may lie between the event and its cause; None: it is reported whoever
+            caused it.
         condition: On the event's arguments.
     """
 
@@ -68,12 +68,12 @@ def listen(
     patterns: Sequence[str],
     watched_files: Collection[str],
 ) -> None:
-    """Begin to tell the judge of all that pries; it goes on until the process ends.
+    """Report all prying to the judge from now on, until the process ends.
 
     Args:
         tell: Writes a document to the judge, sealed.
         asked_by: Finds for whom a frame works, sealed.
-        lines: How lines are told apart.
+        lines: How lines are distinguished.
         patterns: What is forbidden.
         watched_files: Of the modules in which forbidden parts are defined.
     """
@@ -108,7 +108,7 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
     busy: Any = "sealed:busy"
     me = thread()
     if me in busy:
-        return  # what is done here is no news
+        return  # what happens in here is not news
     busy.add(me)
     try:
         for document, through, condition in rules:
@@ -139,7 +139,7 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
 def _rules(
     lines: Lines, patterns: Sequence[str], watched_files: Collection[str]
 ) -> Mapping[str, tuple[_Rule, ...]]:
-    """Event -> what is told of it."""
+    """Event -> what is reported of it."""
     text = _Rule(_seen(Prying.DYNAMIC_CODE), _files(EXECUTING))
     again = sealed(_executes, "again", files=frozenset(watched_files), kind=type, code=CodeType)
     code = (_Rule(_seen(Prying.CODE_OBJECTS)),)
@@ -186,19 +186,19 @@ def _seen(kind: Prying) -> bytes:
 
 
 def _files(modules: Sequence[str]) -> frozenset[str]:
-    """The files of some of Python's own modules."""
+    """The files of some modules of the standard library."""
     folder = threading.__file__.removesuffix("threading.py")
     return frozenset(f"{folder}{name}.py" for name in modules)
 
 
 def _any(patterns: Sequence[str]) -> Callable[[str], Any]:
-    """Whether a dotted name is, or is inside, what one of the patterns says."""
+    """A function: whether a dotted name matches one of the patterns, or is inside what matches."""
     inside = [fnmatch.translate(glob) for pattern in patterns for glob in (pattern, f"{pattern}.*")]
     return re.compile("|".join(inside) or r"(?!)").match
 
 
 def _beginning(starts: tuple[str, ...]) -> Condition:
-    """Whether the path that is opened begins so."""
+    """A condition: whether the path that is opened begins like this."""
     encoded = tuple(start.encode() for start in starts)
     return sealed(_begins, "begins", kind=type, text=str, data=bytes, starts=starts, encoded=encoded)
 

@@ -1,8 +1,8 @@
 """Figures: drawn without a screen, kept open, read as structure and as pixels.
 
-It computes titles, labels, images, heat maps and lines, within bounds. Which label is beside which cell
-and which heading is over which axes is a heuristic by geometry: labels within a cell, texts beside or
-above axes. As many labels as cells are matched in order. Where nothing fits the name is empty. The
+It computes titles, labels, images, heat maps and lines, within bounds. A geometric heuristic decides which
+label belongs to which cell (it lies within), and which heading to which axes (it is beside or above). If
+there are as many labels as cells, they are matched in order. If nothing fits, the name is empty. The
 assignment's checks decide whether a figure shows what it should.
 
 Tests: tests/worker/test_figures.py, tests/worker/test_rigged_runs.py
@@ -20,7 +20,7 @@ import numpy as np
 from grader.protocol.replies import Axes, DrawnFigure
 from grader.worker.student_faults import students_code
 
-MAX_CELLS = 40  # beside each of so many rows there may be a name; a photograph has more
+MAX_CELLS = 40  # rows or columns that may have names; a photograph has more
 MAX_TEXTS = 100  # of a figure
 EPSILON = 1e-6
 
@@ -34,7 +34,7 @@ class TickLabels:
 
 
 def tick_labels(ax: Any, side: str) -> TickLabels:
-    """The labels at the ticks of an axes' x or y axis; none of axes that are not drawn.
+    """The labels at the ticks of an axes' x or y axis; none if it is not drawn.
 
     Asking matplotlib for them costs as much as drawing them, so this is asked once.
     """
@@ -49,7 +49,7 @@ def tick_labels(ax: Any, side: str) -> TickLabels:
 
 
 def _placed(places: Any, labels: Sequence[Any]) -> tuple[tuple[float, str], ...]:
-    """Each label with its place; what no place is known of is at no place (NaN)."""
+    """Each label with its position, NaN if that is not known."""
     texts = [label.get_text() for label in labels]
     return tuple(zip([*map(float, places), *[math.nan] * len(texts)], texts, strict=False))
 
@@ -62,8 +62,8 @@ def cell_names(maps: Sequence[Any], x_ticks: TickLabels, y_ticks: TickLabels) ->
         x_ticks, y_ticks: Of the axes.
 
     Returns:
-        One per row and one per column, in the order of the array; empty texts where there is none. Nothing
-        at all when no map is small enough.
+        One per row and one per column, in the order of the array; empty texts if there is none. Nothing at
+        all if no map is small enough.
     """
     for drawn in maps:
         edges = _edges(drawn)
@@ -87,7 +87,7 @@ def _edges(drawn: Any) -> tuple[Any, Any] | None:
 
 
 def _beside(labels: TickLabels, edges: Any) -> list[str]:
-    """The label of each cell: the nearest within it; as many labels as cells are theirs in order."""
+    """The label of each cell: the nearest within it, or in order if there are as many labels as cells."""
     low, high = min(edges[0], edges[-1]), max(edges[0], edges[-1])
     slack = (high - low) * EPSILON
     ticks = [
@@ -124,7 +124,7 @@ def place(ax: Any) -> tuple[float, float, float, float]:
 
 
 def shared_label(ax: Any, axis: str) -> str:
-    """What a figure or subfigure says once of the axis (`x`, `y`) of all that it holds."""
+    """The label that a figure or subfigure gives once to an axis (`x`, `y`) of everything in it."""
     holder = ax.figure
     while holder is not None:
         label = getattr(holder, f"_sup{axis}label", None)
@@ -161,7 +161,7 @@ def _title(figure: Any) -> str:
 
 
 def _free_texts(figure: Any) -> list[Any]:
-    """The texts of a figure but its title and its axes' labels."""
+    """The texts of a figure except its title and its axes' labels."""
     labels = [getattr(figure, name, None) for name in ("_suptitle", "_supxlabel", "_supylabel")]
     return [text for text in figure.texts[:MAX_TEXTS] if all(text is not other for other in labels)]
 
@@ -180,8 +180,8 @@ def _root(ax: Any) -> Any:
 MAX_FIGURES = 40
 MAX_PICTURES = 3
 MAX_AXES = 80
-MAX_WIDTH, MAX_HEIGHT = 900, 1400  # pixels; what a report shows, so that nobody needs to make it smaller
-MAX_INCHES = 100  # of a figure that is drawn as large as it wants to be
+MAX_WIDTH, MAX_HEIGHT = 900, 1400  # pixels: as large as a report shows it
+MAX_INCHES = 100  # of a figure that is drawn at its own size
 MAX_TEXT = 300
 MAX_LINES, MAX_POINTS = 60, 100_000
 
@@ -225,11 +225,11 @@ class KeptFigures:
 
 @contextlib.contextmanager
 def kept_figures(*, pictures: bool) -> Iterator[KeptFigures]:
-    """Matplotlib on Agg; what `show` and `close` would make go away is kept.
+    """Matplotlib on Agg; figures that `show` and `close` would discard are kept.
 
     Args:
-        pictures: Figures are to be seen, too: `tight_layout`, which takes as long as all other drawing
-            together, moves nothing that is read of them.
+        pictures: The figures are also shown. Otherwise `tight_layout` does nothing: it takes as long as all
+            other drawing together, and moves nothing that is read.
     """
     import matplotlib
 
@@ -251,7 +251,7 @@ def kept_figures(*, pictures: bool) -> Iterator[KeptFigures]:
             with _hidden_axes_unmeasured(figure):
                 original_layout(figure, pad=pad, h_pad=h_pad, w_pad=w_pad, rect=rect)
 
-    tight_layout.__qualname__ = original_layout.__qualname__  # its mistakes are told as matplotlib's own
+    tight_layout.__qualname__ = original_layout.__qualname__  # its errors name it as matplotlib's
     plt.show = plt.close = take
     Figure.tight_layout = tight_layout  # type: ignore[assignment,method-assign]
     try:
@@ -263,7 +263,7 @@ def kept_figures(*, pictures: bool) -> Iterator[KeptFigures]:
 
 @contextlib.contextmanager
 def _hidden_axes_unmeasured(figure: Any) -> Iterator[None]:
-    """Matplotlib measures the ticks of axes that it does not draw, to place the title above them."""
+    """Keep matplotlib from measuring the ticks of hidden axes to place the title above them."""
     hidden = [
         axis for ax in figure.axes if not ax.axison for axis in (ax.xaxis, ax.yaxis) if axis.get_visible()
     ]
@@ -284,8 +284,8 @@ def _pixels(figure: Any) -> Any:
         figure.set_size_inches(8, 6)
     width, height = (max(float(side), 0.1) for side in figure.get_size_inches())
     figure.set_dpi(min(100.0, MAX_WIDTH / width, MAX_HEIGHT / height))
-    canvas = FigureCanvasAgg(figure)  # pyplot took the figure's own away when it let go of it
-    # what cannot be drawn is found out here, as `show` finds it out elsewhere
+    canvas = FigureCanvasAgg(figure)  # pyplot took the figure's canvas away when it released it
+    # what cannot be drawn raises here, as it would in `show` elsewhere
     with _hidden_axes_unmeasured(figure), students_code():
         canvas.draw()  # type: ignore[no-untyped-call]
     return np.asarray(canvas.buffer_rgba()).copy()  # type: ignore[no-untyped-call]
@@ -322,7 +322,7 @@ def _described(ax: Any, arrays: dict[str, Any]) -> Axes:
 
 
 def _stored(value: Any, arrays: dict[str, Any]) -> int | None:
-    """Keep an image's values as float64 of up to three dimensions; None when they are too many."""
+    """Keep an image's values as float64 of up to three dimensions; None if there are too many."""
     value = np.ma.filled(np.ma.asarray(value, dtype=np.float64), math.nan)
     if value.size > 1_000_000 or value.ndim not in (1, 2, 3):
         return None
@@ -345,7 +345,7 @@ def _stored_line(line: Any, arrays: dict[str, Any]) -> int | None:
 
 
 def _line_name(line: Any) -> str:
-    """The name that it was given; matplotlib's own begin with an underscore."""
+    """The name that a line was given; matplotlib's own begin with an underscore."""
     name = _short(line.get_label())
     return "" if name.startswith("_") else name
 

@@ -1,8 +1,8 @@
-"""General calls: parts that students wrote, and what they made, with arguments of any kind.
+"""General calls of students' parts, and of objects that these made, with arguments of any kind.
 
-Arguments go by the stub's names; renamed parameters by their places in the stub. It computes the result,
-changed arguments, gradients, printed text, files and figures. `grader.judge.value` and the checks decide
-what of that is right.
+Arguments are passed by the stub's names; renamed parameters by their positions in the stub. It computes the
+result, changed arguments, gradients, printed text, files and figures. `grader.judge.value` and the checks
+decide what of that is right.
 
 Tests: tests/judge/test_calls.py
 """
@@ -39,7 +39,7 @@ SAME: Node = {"same": True}
 
 
 class Invocations:
-    """Uses the student's parts and what they made."""
+    """Uses the student's parts and the objects that these made."""
 
     def __init__(
         self, student: StudentModule, objects: Objects, ask: AskJudge, tell: Callable[[EpochDone], None]
@@ -48,19 +48,19 @@ class Invocations:
 
         Args:
             ask: Asks the judge what a fake answers.
-            tell: Tells the judge of a pass of a training.
+            tell: Reports a pass of a training to the judge.
         """
         self._student, self._objects, self._tell = student, objects, tell
         self.fakes = Fakes(ask, lambda: packer(objects), self.unpacker, self._genuine)
 
     def unpacker(self, message: Any) -> Unpacker:
-        """Unpacks the trees of a message of the judge's."""
+        """An unpacker for the trees of one of the judge's messages."""
         return unpacker(message.arrays, self._objects, self._part, self.fakes.made)
 
     def replacements(
         self, fakes: Mapping[str, FakeForm], stand_ins: StandIns, behaviors: Mapping[str, StandIn]
     ) -> dict[str, Any]:
-        """What stands in the places of the student's names: fakes, and stand-ins of known behavior."""
+        """What replaces the student's names: fakes that the judge answers for, and fakes of known behavior."""
         placed: dict[str, Any] = {
             name: stand_ins.replacement(name, behavior, self._genuine(name))
             for name, behavior in behaviors.items()
@@ -68,7 +68,7 @@ class Invocations:
         return placed | {name: self.fakes.made(form, stand_ins.note) for name, form in fakes.items()}
 
     def _genuine(self, name: str) -> MakeGenuine:
-        """The student's own objects of a class that fakes stand in the place of."""
+        """Makes the student's own objects of a class that fakes replace."""
         own_class: Any = self._student.namespace.get(name)
 
         def genuine(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Genuine:
@@ -83,7 +83,7 @@ class Invocations:
         return genuine
 
     def invoked(self, request: Invoke) -> Invoked:
-        """The reply to a request; whatever the student's code raises goes through."""
+        """The reply to a request; whatever the student's code raises passes through."""
         unpacking = self.unpacker(request)
         args = [unpacking.value(node) for node in request.args]
         kwargs = {name: unpacking.value(node) for name, node in request.kwargs.items()}
@@ -112,7 +112,7 @@ class Invocations:
         packing = packer(self._objects, around)
         if request.action == "keep":
             return Invoked(thing_node(self._objects, value), args=(SAME,))
-        with students_code():  # a tensor of a class of the student's own may do anything when it is read
+        with students_code():  # a tensor of a student's own class may do anything when it is read
             packed_value = packing.bounded_node(value)
             attached = packing.attached
             gradients = tuple(
@@ -131,7 +131,7 @@ class Invocations:
         return Invoked(packed_value, text, after, named, gradients, attached, tuple(files), figures, arrays)
 
     def _around(self, request: Invoke, kept: Kept) -> Kept:
-        """What stands in the places of the student's names meanwhile, and records it."""
+        """What replaces the student's names meanwhile, and records it."""
         if not request.fakes and not request.replace:
             return kept
         stand_ins = StandIns()
@@ -165,7 +165,7 @@ class Invocations:
         if before is None or isinstance(before, bool | int | float | str):
             return SAME
         if isinstance(before, dict) and not set(before) & {"list", "tuple", "set", "dict", "array"}:
-            return SAME  # a thing, a fake: it can be asked
+            return SAME  # an object that stays here, or a fake: the judge can ask about it
         again = packer(self._objects)
         if _resolved(again.bounded_node(value), again.arrays) == _resolved(before, arrays):
             return SAME
@@ -204,7 +204,7 @@ def matched(
         return [], {**by_name, **extra}
     if anything:
         return list(args), dict(kwargs)
-    # renamed ones: by their places in the stub
+    # renamed ones: by their positions in the stub
     places = list(named)
     renamed = {
         places[parameters.index(name)]
@@ -255,7 +255,7 @@ def _resolved(node: Node, arrays: Mapping[str, Any]) -> Node:
 
 @contextlib.contextmanager
 def _folder(request: Invoke) -> Iterator[Path | None]:
-    """A new working folder, where files are wanted or given; None: the process stays where it is."""
+    """A new working folder, if files are wanted or given; None: the process stays where it is."""
     contents = {
         name.removeprefix(FILE): value for name, value in request.arrays.items() if name.startswith(FILE)
     }
@@ -276,8 +276,8 @@ def _folder(request: Invoke) -> Iterator[Path | None]:
 
 
 def _files(folder: Path, wanted: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """The content of those of the wanted files that are regular ones, by name."""
-    # neither a link nor a pipe: one would be read from elsewhere, the other never end
+    """The content of the wanted files that are regular files, by name."""
+    # not a link, which would be read from elsewhere, nor a pipe, which would never end
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for name in wanted:
         with contextlib.suppress(OSError), os.fdopen(os.open(folder / name, flags), "rb") as file:

@@ -1,9 +1,9 @@
 """Weights as data in a student's model: those of a training, or of a submitted file.
 
-Nothing is unpickled but tensors and plain containers; `.safetensors` (8 bytes with the header's length,
-little endian, the header in JSON, the tensors' bytes without a gap) and `.npz` not at all, and every
-length is compared with what is there before it is used. It decides whether a file is readable and whether
-weights fit the class; everything else is refused with a reason. `grader.training` measures what the
+Only tensors and plain containers are unpickled, and nothing of `.safetensors` (8 bytes with the header's
+length, little endian, the header in JSON, the tensors' bytes without a gap) and of `.npz`. Every length is
+compared with the file before it is used. It decides whether a file is readable and whether weights fit the
+class; anything else is refused with a reason. `grader.training` measures what the
 weights reach, and `grader.scoring` decides what that is worth.
 
 Tests: tests/training/test_augmented_evaluation.py, tests/worker/test_checkpoint.py,
@@ -70,12 +70,12 @@ _NUMPY = ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u1", "b1")
 
 
 def is_safetensors(data: bytes) -> bool:
-    """Whether a file begins as one of safetensors does."""
+    """Whether a file begins like a safetensors file."""
     return data[_LENGTH.size : _LENGTH.size + 1] == b"{"
 
 
 def is_npz(data: bytes) -> bool:
-    """Whether a file is a zip of NumPy's arrays."""
+    """Whether a file is a zip archive of NumPy arrays."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
@@ -85,11 +85,11 @@ def is_npz(data: bytes) -> bool:
 
 
 def safetensors_weights(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFault:
-    """The tensors of a safetensors file by name, or why there are none to be had.
+    """The tensors of a safetensors file by name, or why it cannot be read.
 
     Args:
         data: The file.
-        max_bytes: That all tensors may take.
+        max_bytes: How much all tensors may take.
     """
     if len(data) > max_bytes:
         return "too_large"
@@ -100,7 +100,7 @@ def safetensors_weights(data: bytes, max_bytes: int) -> dict[str, Tensor] | Chec
         return "no_state_dict"
     begin = _LENGTH.size + _LENGTH.unpack_from(data)[0]
     tensors: dict[str, Tensor] = {}
-    position = 0  # tensors follow each other: each byte is of one
+    position = 0  # tensors follow each other: each byte belongs to one
     for name, entry in sorted(entries.items(), key=lambda item: _offsets(item[1])):
         dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry.get("dtype"), str) else None
         if dtype is None:
@@ -116,7 +116,7 @@ def safetensors_weights(data: bytes, max_bytes: int) -> dict[str, Tensor] | Chec
 
 
 def _header(data: bytes) -> dict[str, dict[str, Any]] | None:
-    """The entries of the header, each a table; None where there is no such header."""
+    """The entries of the header, each a table; None if there is no such header."""
     if len(data) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack_from(data)
@@ -136,10 +136,10 @@ def _header(data: bytes) -> dict[str, dict[str, Any]] | None:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A table of JSON in which no key is there twice.
+    """A JSON object in which no key occurs twice.
 
     Raises:
-        ValueError: One is.
+        ValueError: A key does.
     """
     made = dict(pairs)
     if len(made) != len(pairs):
@@ -148,7 +148,7 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _offsets(entry: dict[str, Any]) -> tuple[int, int]:
-    """Where an entry's bytes begin and end; (-1, -1) where it does not say so."""
+    """Where an entry's bytes begin and end; (-1, -1) if it does not say."""
     match entry.get("data_offsets"):
         case [int(first), int(last)] if 0 <= first <= last and bool not in (type(first), type(last)):
             return first, last
@@ -156,7 +156,7 @@ def _offsets(entry: dict[str, Any]) -> tuple[int, int]:
 
 
 def _shape(sides: object) -> list[int] | None:
-    """A shape, if what a file says is one."""
+    """The shape that a file states; None if it cannot be one."""
     if not isinstance(sides, list) or len(sides) > MOST_DIMENSIONS:
         return None
     return sides if all(type(side) is int and 0 <= side < 2**40 for side in sides) else None
@@ -171,11 +171,11 @@ def _tensor(content: bytes, dtype: torch.dtype, shape: list[int]) -> Tensor:
 
 
 def npz_weights(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFault:
-    """The arrays of an `.npz` file by name, or why there are none to be had.
+    """The arrays of an `.npz` file by name, or why it cannot be read.
 
     Args:
         data: The file.
-        max_bytes: That all arrays may take, unpacked.
+        max_bytes: How much all arrays may take, unpacked.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -197,10 +197,10 @@ def npz_weights(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFa
 
 
 def _array(content: bytes) -> Tensor | CheckpointFault:
-    """One array, whose header must say just what is there.
+    """One array, whose header must match its bytes exactly.
 
     Raises:
-        ValueError: It is not an array of NumPy's.
+        ValueError: It is not a NumPy array.
     """
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
@@ -297,7 +297,7 @@ class Measuring:
 
 
 def _entries(example: str, names: Iterable[str]) -> int:
-    """How many entries the first numbered list in a tensor's name has among all names; 0: there is none."""
+    """How many entries the first numbered list in a tensor's name has among all names; 0 if it has no list."""
     numbered = re.match(r"(.*?)\b\d+\.", example)
     if numbered is None:
         return 0
@@ -316,7 +316,7 @@ def misfit(model: nn.Module, weights: Mapping[str, Tensor]) -> Misfit | None:
         shown_entries = entries if all(entries) else ()
         return Misfit(len(missing), len(unknown), len(expected), example, entries=shown_entries)
     for name, value in expected.items():
-        # a lazy layer takes the shape that it is given
+        # a lazy layer accepts any shape
         if not is_lazy(value) and weights[name].shape != value.shape:
             return Misfit(0, 0, len(expected), name, (tuple(weights[name].shape), tuple(value.shape)))
     return None
@@ -358,9 +358,9 @@ def checkpoint_loaded(student: StudentModule, request: LoadCheckpoint) -> Checkp
 
 
 def state_dict(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFault | Literal["whole_model"]:
-    """The weights in a checkpoint file, or why there are none to be had.
+    """The weights in a checkpoint file, or why it cannot be read.
 
-    Nothing is unpickled but tensors and plain containers (`weights_only`). The sizes that tensors claim are
+    Only tensors and plain containers are unpickled (`weights_only`). The sizes that tensors claim are
     checked, because a stride of 0 makes a small file claim terabytes.
     """
     if is_safetensors(data) or is_npz(data):
@@ -370,7 +370,7 @@ def state_dict(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFau
     try:
         loaded: Any = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:
-        # PyTorch's words for a class or function that a file names; the rest of its message is always there
+        # PyTorch's word if a file names a class or function; the rest of its message never varies
         if "GLOBAL" in str(error):
             return WHOLE_MODEL
         return "unreadable"

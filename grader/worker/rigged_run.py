@@ -1,10 +1,9 @@
 """A run of train_epoch, evaluate or a plotting function on rigged models and loaders.
 
-It computes what the function returned, printed, appended, drew and did to the model. Arguments go by a
-heuristic: by the names of parameters (`loader`, `hist`, `opt`), else by the handed-out position;
-parameters with defaults of the student's own keep them. A misleading name gets the wrong argument, and
-the call that then raises counts as the student's. The checks decide in the judge whether what comes back
-is right.
+It computes what the function returned, printed, appended, drew and did to the model. A heuristic assigns the
+arguments: by the names of parameters (`loader`, `hist`, `opt`), else by the position in the stub. The
+student's own parameters keep their defaults. A misleading name gets the wrong argument, and if the call then
+raises, that counts as the student's fault. The checks decide in the judge whether what comes back is right.
 
 Tests: tests/worker/test_arguments.py, tests/worker/test_rigged_runs.py
 """
@@ -45,7 +44,7 @@ def arguments(
     passed: Sequence[str] = (),
     device: torch.device,
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Positional and keyword arguments of a call: by the parameters' names, else by the handed-out positions.
+    """Positional and keyword arguments of a call: by the parameters' names, else by positions in the stub.
 
     A student may reorder the parameters, and may add some with defaults (`criterion=...`), which keep
     theirs, or a `device`. A function that takes anything (`*args`: a decorator's) gets what was handed out.
@@ -69,7 +68,7 @@ def arguments(
         if given and name in given:
             chosen[name] = given[name]
         elif not required and name not in (*handed_out, *passed):
-            continue  # a parameter of the student's own, with a default of its own
+            continue  # the student's own parameter, which has a default
         elif role is not None and role in by_role:
             chosen[name] = by_role[role]
         elif name.lower() in ("device", "dev"):
@@ -80,7 +79,7 @@ def arguments(
 
 
 def role_of(name: str) -> str | None:
-    """What a parameter of that name is handed."""
+    """The role of what a parameter of that name should get."""
     lowered = name.lower()
     if "loader" in lowered or lowered in ("data", "dl", "iterator", "batches"):
         return "data_loader"
@@ -108,7 +107,7 @@ DECOYS = 5  # images in the loader that a function is not given
 
 
 def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -> Ran:
-    """Run one function; whatever the student's code raises goes through."""
+    """Run one function; whatever the student's code raises passes through."""
     events = Events()
     arrays = {name: torch.from_numpy(value.copy()) for name, value in request.arrays.items()}
     dataset = RiggedDataset(arrays["images"], arrays["labels"], request.class_names)
@@ -122,7 +121,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         optimizer = RecordingSGD(model, request.learning_rate, events)
     model.train(request.initial_mode == "train")
     history: list[Any] = []
-    # a function that takes the other loader than the one that it is given works on too few images
+    # a function that uses a global loader instead of its argument sees too few images
     few = RiggedDataset(arrays["images"][:DECOYS], arrays["labels"][:DECOYS], request.class_names)
     decoy = rigged_loader(few, (DECOYS - 1, 1))
     trains = "optimizer" in request.roles
@@ -159,7 +158,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         gradients_after = torch.is_grad_enabled()
         outputs: dict[str, Any] = {}
         figures = drawn.described(outputs, pictures=request.pictures)
-    with students_code():  # what it made may be read as no numbers at all
+    with students_code():  # what it made may raise when it is read as numbers
         outputs["returned"] = np.array(_numbers(returned), dtype=np.float64)
         outputs["history"] = np.array(_numbers(history), dtype=np.float64)
     steps = 0
@@ -199,7 +198,7 @@ def _numbers(value: Any, depth: int = 0) -> list[float]:
 
 
 def _texts(value: Any) -> list[str]:
-    """The texts in a returned value, which report as what is printed does."""
+    """The texts in a returned value, which count like printed ones."""
     if isinstance(value, dict):
         value = list(value.values())
     parts = value if isinstance(value, list | tuple) else [value]
