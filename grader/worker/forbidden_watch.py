@@ -125,14 +125,14 @@ def _is_own(function: FunctionType, kind: type) -> bool:
     )
 
 
-# --- telling ---------------------------------------------------------------------------------------------
+# --- reporting -------------------------------------------------------------------------------------------
 
 
 NOTHING = -1  # in place of a part's number
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportingParts:
     """Parts that report their use.
 
     Attributes:
@@ -144,9 +144,9 @@ class Told:
     prove: Callable[[int, int | None], None]
 
 
-def telling(
+def made_reporting(
     parts: Sequence[Part], first: int, tell: Callable[[bytes], None], asked_by: Callable[..., Any]
-) -> Told:
+) -> ReportingParts:
     """Make parts report their use.
 
     Args:
@@ -173,7 +173,7 @@ def telling(
             tell=tell,
         )
         entries.append(_entry(part, number, used))
-    return Told(len(parts), sealed(_prove, "prove", entries=tuple(entries), challenge=challenge))
+    return ReportingParts(len(parts), sealed(_prove, "prove", entries=tuple(entries), challenge=challenge))
 
 
 _Entry = tuple[
@@ -296,7 +296,7 @@ class ForbiddenWatch:
         self._say = say
         self._tell = voice(descriptor)
         self._asked_by = asker(lines)
-        self._told: list[Told] = []
+        self._reporting: list[ReportingParts] = []
         self._watched: set[int] = set()  # the `id` of what is watched, which is never collected
         parts = self._cover()
         listen(self._tell, self._asked_by, lines, self._patterns, {part.file for part in parts} - {""})
@@ -325,16 +325,16 @@ class ForbiddenWatch:
         """
         first = 0
         place = None if which is None else which % max(self._count, 1)
-        for teller in self._told:
+        for reporters in self._reporting:
             if place is None:
-                teller.prove(token, None)
-            elif first <= place < first + teller.count:
-                teller.prove(token, place - first)
-            first += teller.count
+                reporters.prove(token, None)
+            elif first <= place < first + reporters.count:
+                reporters.prove(token, place - first)
+            first += reporters.count
 
     @property
     def _count(self) -> int:
-        return sum(teller.count for teller in self._told)
+        return sum(reporters.count for reporters in self._reporting)
 
     def _patterns_of(self, module: str) -> list[int]:
         """The numbers of the patterns that a module falls under."""
@@ -348,8 +348,8 @@ class ForbiddenWatch:
     def _cover(self) -> list[Part]:
         """Watch what is imported and not watched yet, and return it."""
         parts = forbidden_parts(self._patterns, self._watched)
-        if parts or not self._told:
-            self._told.append(telling(parts, self._count, self._tell, self._asked_by))
+        if parts or not self._reporting:
+            self._reporting.append(made_reporting(parts, self._count, self._tell, self._asked_by))
             self._watched |= {id(thing) for part in parts for thing in part.things}
             self._say(Watching(tuple(WatchedPart(part.name, part.patterns) for part in parts)))
         return parts

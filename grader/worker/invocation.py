@@ -60,7 +60,7 @@ class Invocations:
     def replacements(
         self, fakes: Mapping[str, FakeForm], stand_ins: StandIns, behaviors: Mapping[str, StandIn]
     ) -> dict[str, Any]:
-        """What replaces the student's names: fakes that the judge answers for, and fakes of known behavior."""
+        """What replaces the student's names: the judge's fakes, and fakes of known behavior."""
         placed: dict[str, Any] = {
             name: stand_ins.replacement(name, behavior, self._genuine(name))
             for name, behavior in behaviors.items()

@@ -297,7 +297,7 @@ class Measuring:
 
 
 def _entries(example: str, names: Iterable[str]) -> int:
-    """How many entries the first numbered list in a tensor's name has among all names; 0 if it has no list."""
+    """How many entries the first numbered list in a tensor's name has among all names; 0 without a list."""
     numbered = re.match(r"(.*?)\b\d+\.", example)
     if numbered is None:
         return 0

@@ -121,7 +121,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         optimizer = RecordingSGD(model, request.learning_rate, events)
     model.train(request.initial_mode == "train")
     history: list[Any] = []
-    # a function that uses a global loader instead of its argument sees too few images
+    # a function that uses the loader of the other side sees too few images
     few = RiggedDataset(arrays["images"][:DECOYS], arrays["labels"][:DECOYS], request.class_names)
     decoy = rigged_loader(few, (DECOYS - 1, 1))
     trains = "optimizer" in request.roles

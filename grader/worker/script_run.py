@@ -1,9 +1,9 @@
 """The training script, executed on the grader's images and watched from outside.
 
-An epoch is a pass over the training loader in which an optimizer stepped a model, or such a turn of an
-epoch loop that goes by no loader. After each the model's weights go to the judge; the student's random
-numbers are untouched. Saved weights belong to the model with these numbers, else to the last one that
-they fit; where they fit none a person decides. `grader.training` measures what the model is worth.
+An epoch is a pass over the training loader in which an optimizer stepped a model. In a loop over epochs that
+uses no loader, it is one iteration. After each epoch the model's weights go to the judge; the student's
+random numbers are untouched. Saved weights belong to the model with these numbers, else to the last one that
+they fit; if they fit none, a person decides. `grader.training` measures what the model is worth.
 
 Tests: tests/training/test_replay.py, tests/training/test_cheats.py
 """
@@ -38,11 +38,11 @@ from grader.worker.training_setup import Data, Prepared, ended, learning_rate
 
 Tell = Callable[[TrainingPlan | EpochDone | Trained], None]
 SIDE = re.compile(r"(?P<train>train|trn)|test|val|eval|dev", re.IGNORECASE)
-MOST_KEPT = 200  # epochs of models of which it is not known yet whether they count
+MOST_KEPT = 200  # epochs of models that may turn out not to count
 
 
 class GradersData:
-    """The loaders and data sets that stand in the place of the student's: `data["train_loader"]`."""
+    """The loaders and data sets that replace the student's: `data["train_loader"]`."""
 
     def __init__(self, by_role: dict[str, Any]) -> None:
         self._by_role = by_role
@@ -51,7 +51,7 @@ class GradersData:
         return self._by_role[role]
 
     def of(self, role: str, *texts: object) -> Any:
-        """The loader or data set of a role, or of the other side, where a text such as `"val"` tells it."""
+        """The loader or data set of a role, or of the side that a text such as `"val"` names."""
         for text in texts:
             side = SIDE.search(str(text)) if isinstance(text, str | os.PathLike) else None
             if side is not None:
@@ -71,8 +71,8 @@ class _Epochs:
     """The epochs of one model.
 
     Attributes:
-        told: What was told, or is to be told, of each.
-        before: Of the model whose weights it began with, where that is another one.
+        told: What was reported, or will be, of each.
+        before: The epochs of the model whose weights it began with, if that is another one.
     """
 
     model: nn.Module
@@ -81,18 +81,18 @@ class _Epochs:
 
     @property
     def whole(self) -> list[EpochDone]:
-        """Those of the models before, and its own."""
+        """The epochs of the models before, and its own."""
         return [*(self.before.whole if self.before is not None else ()), *self.told]
 
     @property
     def models(self) -> set[int]:
-        """`id` of it, and of the models before."""
+        """`id` of the model, and of the models before."""
         return {id(self)} | (self.before.models if self.before is not None else set())
 
 
 @dataclass(frozen=True)
 class _FirstStep:
-    """Of an epoch: as in EpochDone."""
+    """What the first step of an epoch showed: see EpochDone."""
 
     loop: int
     called: str
@@ -107,7 +107,7 @@ class Saved:
     """What the script saved.
 
     Attributes:
-        storages: Where its numbers were at that time.
+        storages: The addresses of its numbers at that time.
     """
 
     value: Any
@@ -115,7 +115,7 @@ class Saved:
 
 
 class ScriptWatch:
-    """Sees what a script trains that it did not write.
+    """Watches what a script trains.
 
     Attributes:
         models: Each model that was stepped, with its epochs, in the order of the last step.
@@ -128,7 +128,7 @@ class ScriptWatch:
         """Nothing is trained yet.
 
         Args:
-            as_told: What a model is made with is told even where the source says it.
+            as_told: Report what a model is made with even if the source says it.
         """
         self._as_told = as_told
         self.models: dict[int, _Epochs] = {}
@@ -141,7 +141,7 @@ class ScriptWatch:
         self._loops: list[_Loop] = []
         self._rate = 0.0
         self._began: _FirstStep | None = None
-        self._schedules: dict[tuple[int, int, str], str] = {}  # looking for one takes some 30 ms
+        self._schedules: dict[tuple[int, int, str], str] = {}  # looking one up takes some 30 ms
         self._optimizers: dict[int, torch.optim.Optimizer] = {}
         self._begun: dict[int, _Epochs] = {}  # models that were stepped, and have no epoch yet
         self._limit: int | None = None
@@ -154,7 +154,7 @@ class ScriptWatch:
     # --- told by the script -------------------------------------------------------------------------------
 
     def __call__(self, iterated: Iterable[Any]) -> Iterator[Any]:
-        """What a loop over epochs iterates over, counted."""
+        """What a loop over epochs iterates over, with its iterations counted."""
         try:
             planned = len(iterated)  # type: ignore[arg-type]
         except TypeError:
@@ -164,7 +164,7 @@ class ScriptWatch:
         try:
             for item in iterated:
                 yield item
-                # of one that does not go by the loader, the loop is all that tells the end
+                # without a pass over the loader, only the loop shows the end of an epoch
                 if self._optimizers and not self.loader.passing:
                     self.ended()
         finally:
@@ -172,7 +172,7 @@ class ScriptWatch:
                 del self._loops[self._loops.index(loop) :]
 
     def limit(self, planned: Any) -> Any:
-        """What the number of an epoch stays below in a `while`."""
+        """The bound that a `while` loop compares the number of an epoch with."""
         if isinstance(planned, int):
             self._limit = planned
         return planned
@@ -200,7 +200,7 @@ class ScriptWatch:
         return _FirstStep(loop, called, type(optimizer).__name__, self._schedules[key], learned, rate)
 
     def _note_beginning(self, optimizer: torch.optim.Optimizer) -> None:
-        """Remember whose weights a model begins with that is stepped for the first time."""
+        """When a model is stepped for the first time, remember whose weights it begins with."""
         if self._script.single:
             return
         with students_code():
@@ -244,7 +244,7 @@ class ScriptWatch:
         epochs = self.models.pop(id(model), None) or self._begun.pop(id(model), None) or _Epochs(model)
         self.models[id(model)] = epochs
         with same_random_numbers():
-            # copies: the model goes on, and what it is now may be told when it is known that it counts
+            # copies: the model goes on, and its present state may be reported later, once it counts
             tree, arrays = module_tree(model), {name: value.copy() for name, value in state(model).items()}
         done = EpochDone(
             number=len(epochs.told) + 1,
@@ -265,7 +265,7 @@ class ScriptWatch:
             self.told()
 
     def told(self) -> None:
-        """Tell of the epoch that has ended; its losses are known when train_epoch has returned."""
+        """Report the epoch that has ended; its losses are known when train_epoch has returned."""
         if self._pending is None:
             return
         (epochs, done), self._pending = self._pending, None
@@ -278,7 +278,7 @@ class ScriptWatch:
         epochs.told.append(done)
 
     def close(self) -> None:
-        """The script has ended; steps after the last whole pass over the loader are an epoch, too."""
+        """The script has ended; steps after the last complete pass over the loader are also an epoch."""
         if self._optimizers:
             self.ended()
         self.told()
@@ -288,10 +288,10 @@ class ScriptWatch:
         self._made.setdefault(id(model), (args, kwargs))
 
     def _made_with(self, model: nn.Module) -> ModelMade | None:
-        """What a model was made with; None where the source tells it.
+        """What a model was made with; None if the source says it.
 
         Raises:
-            RecipeError: It was made with something else than plain values.
+            RecipeError: It was made with something other than plain values.
         """
         from_source = self._script.single and self._student.program.recipe.model is not None
         if from_source and not self._as_told:
@@ -305,7 +305,7 @@ class ScriptWatch:
         return ModelMade(tuple(args), dict(kwargs))
 
     def tell_all(self, epochs: _Epochs) -> None:
-        """Tell of the epochs of the model that counts, where they were kept."""
+        """Report the epochs of the model that counts, if they were kept back."""
         if not self._script.single and self._plan is not None:
             self._tell(replace(self._plan, epochs=max(len(epochs.whole), 1)))
             for number, done in enumerate(epochs.whole, start=1):
@@ -316,10 +316,10 @@ class ScriptWatch:
         return sum(id(other) not in epochs.models for other in self.models.values())
 
     def owner(self, storages: frozenset[int], weights: dict[str, Any]) -> _Epochs | None:
-        """The model whose weights these are: those that it has, had after an epoch, or could have.
+        """The model whose weights these are: it has them, had them after an epoch, or they fit it.
 
         Args:
-            storages: Where the numbers were when they were saved.
+            storages: The addresses of the numbers when they were saved.
         """
         fitting = [
             candidate for candidate in reversed(list(self.models.values())) if _fits(candidate.model, weights)
@@ -349,7 +349,7 @@ class ScriptWatch:
         )
 
     def _model_of(self, stepped: dict[int, Any]) -> nn.Module | None:
-        """The model that has the most of these parameters: of the graded class, or what is in its place."""
+        """The model with most of these parameters: of the graded class, or of what replaces it."""
         kind = self._student.namespace.get(self._script.model_class)
         best: tuple[tuple[int, int], nn.Module] | None = None
         for epochs in self.models.values():  # nearly always one that was stepped before
@@ -371,11 +371,11 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: Other
     """Execute the script.
 
     Args:
-        tell: Told the plan, each epoch, and the end.
-        other: Values in the place of the script's own; None: it is executed as it is.
+        tell: Called with the plan, each epoch, and the end.
+        other: Values in place of the script's own; None: it is executed as it is.
 
     Raises:
-        RecipeError: It could not be carried on, and not because of a graded part; or it trained nothing.
+        RecipeError: It could not go on, and not because of a graded part; or it trained nothing.
         StudentFault: A graded part raised.
     """
     script = student.program.script
@@ -430,7 +430,7 @@ def _run(student: StudentModule, script: Script, watch: ScriptWatch, ready: Prep
 
 
 def _is_in_graded_part(error: BaseException, student: StudentModule) -> bool:
-    """Whether a graded part was at work when it was raised."""
+    """Whether a graded part was running when it was raised."""
     codes = set()
     for name in student.program.defined or {}:
         part = student.namespace.get(name)
@@ -464,7 +464,7 @@ def _final(student: StudentModule, script: Script, watch: ScriptWatch, saved: di
 
     Raises:
         StudentFault: The student's code raised.
-        RecipeError: What is saved are the weights of something else.
+        RecipeError: The saved weights are those of something else.
     """
     last = list(watch.models.values())[-1].model
     if script.final:
@@ -499,14 +499,14 @@ def _epochs_of(watch: ScriptWatch, model: nn.Module) -> _Epochs:
 
 
 def _same_arrays(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Whether all of the first are in the second, with the same numbers."""
+    """Whether the second has all arrays of the first, with the same numbers."""
     return second.keys() >= first.keys() and all(
         np.array_equal(value, second[name]) for name, value in first.items()
     )
 
 
 def _unwrapped(model: Any) -> Any:
-    """What `torch.compile`, `DataParallel` and `AveragedModel` were given."""
+    """The model that was given to `torch.compile`, `DataParallel` or `AveragedModel`."""
     while isinstance(model, nn.Module):
         children = dict(model.named_children())
         inner = children.get("_orig_mod") or (children.get("module") if len(children) == 1 else None)
@@ -543,7 +543,7 @@ def _fits(model: nn.Module, weights: dict[str, Any]) -> bool:
 
 @contextlib.contextmanager
 def _weights_in_memory(saved: dict[str, Saved]) -> Iterator[None]:
-    """`torch.save(..., path)` and `torch.load(path)` keep what they are given, wherever the path leads."""
+    """Make `torch.save(..., path)` and `torch.load(path)` work in memory, whatever the path."""
     real_save, real_load = torch.save, torch.load
 
     def save(value: Any, place: Any, *args: Any, **kwargs: Any) -> None:
@@ -566,7 +566,7 @@ def _weights_in_memory(saved: dict[str, Saved]) -> Iterator[None]:
 
 
 def _with_other(function: Any, values: Mapping[str, Any], args: Any, kwargs: Any) -> inspect.BoundArguments:
-    """The arguments of a call, of which those that the function has are replaced."""
+    """The arguments of a call, with other values for those that the function has."""
     signature = inspect.signature(function)
     bound = signature.bind(*args, **kwargs)
     bound.arguments.update({name: value for name, value in values.items() if name in signature.parameters})
@@ -586,7 +586,7 @@ def _called_with(function: Any, values: Mapping[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def _constructions_told(kind: Any, watch: ScriptWatch, other: OtherValues | None) -> Iterator[None]:
-    """Each model of the graded class is told with what it is made with."""
+    """Report each model of the graded class with what it is made with."""
     if not isinstance(kind, type):
         yield
         return
