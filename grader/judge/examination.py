@@ -1,10 +1,9 @@
 """The checks of an assignment, collected once by pytest and run for one submission after another.
 
-pytest is driven through its public hooks: `pytest_runtestloop` hands control to whoever has submissions.
-It decides which checks are tried, in which order and for how long, and which findings are folded under
-one with the same cause: by what checks declare, and by facts that the judge saw itself. Folding changes
-what is shown, not the points. `verdict` decides what an outcome means, and `grader.scoring` what it is
-worth.
+pytest is driven through its public hooks: `pytest_runtestloop` hands control to the caller with submissions.
+It decides which checks are tried, in which order and for how long. It folds findings under another with the
+same cause, by what checks declare and by facts that the judge itself saw. Folding changes what is shown, not
+the points. `verdict` decides what an outcome means, and `grader.scoring` how many points it costs.
 
 Tests: tests/judge/test_examination.py, tests/judge/test_folding.py, tests/judge/test_policies.py
 """
@@ -37,15 +36,15 @@ from grader.kit import Cause, Mismatch
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import Module
 
-Shared = tuple[str, Cause, str]  # a component, what kind of cause, and what it is of
+Shared = tuple[str, Cause, str]  # the component, the kind of cause, and what it concerns
 
 
 class Folding:
-    """What failed so far by the student's doing, so that what fails later for the same cause is folded.
+    """The student's failures so far, so that later ones with the same cause are folded.
 
-    A check may declare which checks have the cause of its failure. Beyond that only facts count: the judge
-    itself saw the same kind of cause, of the same thing, in the same component. A mistake that was recognized
-    is a cause of its own, unless its check declares another.
+    A check may declare which checks have the cause of its failure. Otherwise only facts count: the judge
+    itself saw the same kind of cause, about the same thing, in the same component. A recognized mistake is a
+    separate cause, unless its check declares another.
     """
 
     def __init__(self) -> None:
@@ -58,19 +57,19 @@ class Folding:
         return next((self._cause_of[check] for check in spec.because if check in self._cause_of), None)
 
     def cause_of(self, check: str) -> str:
-        """The check that has the cause of one that did not pass; itself where it is folded under none."""
+        """The check that has the cause of one that did not pass; the check itself if it is not folded."""
         return self._cause_of.get(check, check)
 
     def says_nothing_new(self, spec: CheckSpec, error: BaseException | None) -> bool:
-        """Whether a check fails for the very cause that was seen in one that it declares."""
+        """Whether a check fails for the same cause that was seen in one that it declares."""
         shared = _shared(spec, error)
         return shared is not None and shared in [self._shared.get(check) for check in spec.because]
 
     def folded(self, spec: CheckSpec, result: Finding, error: BaseException | None) -> Finding:
-        """The finding, folded if its cause is another one's, and noted for those to come.
+        """The finding, folded if another check has its cause, and noted for later ones.
 
         Args:
-            error: With which the check ended.
+            error: What the check raised.
         """
         lost = result.status in (Status.FAILED, Status.SKIPPED) and result.blame is Blame.STUDENT
         if not lost:
@@ -87,7 +86,7 @@ class Folding:
 
 
 def _shared(spec: CheckSpec, error: BaseException | None) -> Shared | None:
-    """By what another failure of the same cause would be known; None where nothing is known of the cause."""
+    """The key by which failures with the same cause are recognized; None if the cause is not known."""
     if not isinstance(error, Mismatch) or error.cause is None:
         return None
     return spec.component, error.cause, error.concerns or spec.component
@@ -96,8 +95,8 @@ def _shared(spec: CheckSpec, error: BaseException | None) -> Shared | None:
 # --- examination -----------------------------------------------------------------------------------------
 
 
-MAX_STAND_INS, MAX_NAME = 50, 100  # that are told, and characters of each
-CHECK_CALLS = 2  # a check may take as long as this many calls that just did not hang
+MAX_STAND_INS, MAX_NAME = 50, 100  # that are reported, and characters of each
+CHECK_CALLS = 2  # a check may take as long as this many of the slowest calls that do not count as hanging
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class _End:
     """How a check ended with one of its parameters.
 
     Attributes:
-        error: With what; None: it passed.
+        error: What it raised; None if it passed.
     """
 
     finding: Finding
@@ -139,7 +138,7 @@ class _SoFar:
     """What the checks that were run have shown of a submission.
 
     Attributes:
-        hung: Component -> the check that hung in it, and how, as a clause: its other checks are not tried.
+        hung: Component -> the check that hung in it, and how, as a clause; its other checks are not tried.
     """
 
     random_part: RandomPart
@@ -151,8 +150,8 @@ class Checks:
     """The pytest plugin that holds the collected checks; its fixtures are what a check may ask for.
 
     Attributes:
-        values: What is drawn for the submission's student, by name.
-        code: What the instructors wrote out, with these values in it; None on a student's own machine.
+        values: The values drawn for the submission's student, by name.
+        code: The instructors' code with these values in it; None on a student's own machine.
     """
 
     def __init__(
@@ -168,7 +167,7 @@ class Checks:
         self._trained: TrainedModel | None = None
         self._error: BaseException | None = None
         self.collected = False
-        # told how each check ended, with what it printed; for the instructor's own machine
+        # called with how each check ended and what it printed; for the instructor's own machine
         self.traced: Callable[[CheckSpec, BaseException | None, str], None] = lambda spec, error, text: None
 
     # --- fixtures ----------------------------------------------------------------------------------------
@@ -200,7 +199,7 @@ class Checks:
 
     @pytest.fixture
     def edition(self) -> tuple[str, ...]:
-        """The edition of the assignment that the class got: one choice of each list in `editions`."""
+        """The edition of the assignment that the class got: one choice from each list in `editions`."""
         return self.assignment.edition.chosen
 
     @pytest.fixture
@@ -242,7 +241,7 @@ class Checks:
         """Run all checks for one submission.
 
         Args:
-            report: Told each finding as it is made.
+            report: Called with each finding as it is made.
             components: Run only the checks of these.
         """
         self._student = student
@@ -274,12 +273,12 @@ class Checks:
         """Run the checks of trained models for one submission.
 
         Args:
-            student: Whose it is.
+            student: The submission.
             state, inputs, scores: See `trained_model`.
-            component: The graded class of the model, whose checks are run; None: all are.
+            component: Run only the checks of this graded class; None: run all.
 
         Returns:
-            What did not pass, or is for a person to look at.
+            The findings that did not pass or that a person should look at.
         """
         self._student = student
         specs = [spec for spec in self.assignment.trained_checks if component in (None, spec.component)]
@@ -307,7 +306,7 @@ class Checks:
         return folding.folded(spec, result, next(end.error for end in ends if end.finding is result))
 
     def _untried(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> tuple[str, str | None]:
-        """Why a check is not tried, and because of which other check; empty when it is."""
+        """Why a check is not tried, and because of which other check; empty if it is tried."""
         if spec.component in so_far.hung:
             check, clause = so_far.hung[spec.component]
             return f"It could not be tried: {clause}.", so_far.folding.cause_of(check)
@@ -358,7 +357,7 @@ class Checks:
         return mistakes[diagnosis].look_for if diagnosis in mistakes else ()
 
     def _error_of(self, item: pytest.Item, student: Student, spec: CheckSpec) -> BaseException | None:
-        """Run one test function; the exception with which it ended."""
+        """Run one test function and return the exception that it raised."""
         printed = io.StringIO()
         error = self._ended(item, student, printed)
         self.traced(spec, error, printed.getvalue())
@@ -374,7 +373,7 @@ class Checks:
         try:
             with contextlib.redirect_stdout(printed), patience(seconds):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-        except OutOfPatienceError as error:  # it struck between the check and what pytest does around it
+        except OutOfPatienceError as error:  # it was raised between the check and pytest's own code
             return error
         return self._error
 
@@ -390,7 +389,7 @@ def run_pytest(
     outside = sys.stdout
 
     def used(checks: Checks) -> None:
-        with contextlib.redirect_stdout(outside):  # only what pytest says is kept from it
+        with contextlib.redirect_stdout(outside):  # only pytest's own output is kept away from it
             use(checks)
 
     checks = Checks(assignment, used, code)
@@ -414,7 +413,7 @@ def run_pytest(
 
 @contextlib.contextmanager
 def _own_modules(paths: Sequence[Path], root: Path) -> Iterator[None]:
-    """Import check files anew: pytest takes a module of another assignment's for one of the same name.
+    """Import check files anew: pytest mistakes another assignment's module of the same name for them.
 
     Args:
         root: What their modules' names are relative to.

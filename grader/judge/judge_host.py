@@ -58,7 +58,7 @@ def main() -> None:
         first = code.of(first_choices(assignment.variant))
         run_pytest(paths, assignment, first, lambda checks: _serve(checks, code))
     except GraderError as error:
-        sys.exit(str(error))  # who started the host passes the sentence on
+        sys.exit(str(error))  # the process that started the host passes the sentence on
 
 
 def _serve(checks: Checks, code: CodeByValues) -> None:
@@ -86,7 +86,7 @@ class Judge:
         """Examine the submission that the job names."""
         frame = read_frame(self._reader, _job_limit(self._checks.assignment))
         job = frame.document
-        # this process judges one submission: nobody else sees what is set here
+        # this process judges one submission only: what is set here affects no other
         assignment = replace(self._checks.assignment, limits=Limits(**job["limits"]))
         self._checks.assignment = assignment
         program = validator(Program).validate_json(json.dumps(job["program"]))

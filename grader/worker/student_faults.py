@@ -115,7 +115,7 @@ def wanted_file(error: BaseException) -> str:
     """Where an assignment would provide the file that was asked for and is not there.
 
     The libraries' own exceptions are recognized by the functions that raised them: some messages name no
-    file, and the classes differ between versions.
+    file, and their classes depend on the machine.
 
     Args:
         error: What the student's code raised, or a library that it called.

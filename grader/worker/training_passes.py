@@ -1,10 +1,9 @@
 """Passes of a training, watched from outside: the model after each, its losses and its schedule.
 
-It goes by use: a pass counts if an optimizer stepped the model's parameters in it. A loader of the
-student's own is not seen, nor is a schedule of a class that is not PyTorch's. Losses are numbers that are
-appended to a list argument, else returned, else printed after `loss`; other numbers there are taken for
-losses too. Losses and schedules are shown to people and decide no points: `grader.training` measures what
-the model is worth.
+A pass counts if an optimizer stepped the model's parameters in it. It sees neither a student's own loader nor
+a schedule whose class is not PyTorch's. Losses are numbers that are appended to a list argument, else
+returned, else printed after `loss`; other numbers in these places are mistaken for losses. Losses and
+schedules are shown to people and decide no points: `grader.training` measures what the model is worth.
 
 Tests: tests/training/test_called_training.py, tests/training/test_replay.py,
 tests/worker/test_worker_training.py
@@ -34,7 +33,7 @@ from grader.worker.training_setup import learning_rate
 
 
 def schedule_of(optimizer: torch.optim.Optimizer) -> str:
-    """The class of the schedule of an optimizer, of several the one that holds the others; empty: none."""
+    """The class of an optimizer's schedule, or of the one that holds the others; empty if there is none."""
     schedules = [
         schedule
         for schedule in gc.get_objects()
@@ -68,10 +67,10 @@ def _number(value: Any) -> float | None:
 
 
 class LossWatch:
-    """A train_epoch that tells what it reported.
+    """Watches what train_epoch reports.
 
     Attributes:
-        running: It is at work.
+        running: train_epoch is running.
         returned: Called when it has returned.
     """
 
@@ -82,7 +81,7 @@ class LossWatch:
         self._reported: list[float] = []
 
     def watched(self) -> Callable[..., Any]:
-        """The function; it is called, and answers, as before."""
+        """The function, watched; its arguments and results are unchanged."""
 
         real = self._function
 
@@ -102,7 +101,7 @@ class LossWatch:
         return watched_function
 
     def taken(self) -> Any:
-        """The losses since they were taken last, float64 (numbers,)."""
+        """The losses since the last call, float64 (numbers,)."""
         losses, self._reported = np.array(self._reported, dtype=np.float64), []
         return losses
 
@@ -114,18 +113,18 @@ MOST_PASSES = 10_000
 
 
 class PassWatch:
-    """Sees the passes in which a model is trained."""
+    """Watches the passes in which a model is trained."""
 
     def __init__(self, model: nn.Module, losses: LossWatch, tell: Callable[[EpochDone], None]) -> None:
         """Nothing is trained yet.
 
         Args:
             losses: What the function that trains for an epoch reports.
-            tell: Told each pass.
+            tell: Called with each pass.
         """
         self._model, self._losses, self._tell = model, losses, tell
         self._count = 0
-        self._first: EpochDone | None = None  # of the pass that goes on: what was seen in its first step
+        self._first: EpochDone | None = None  # what the first step of the current pass showed
         self._rate = 0.0
         self._pending: EpochDone | None = None
 
@@ -159,7 +158,7 @@ class PassWatch:
             self.told()
 
     def told(self) -> None:
-        """Tell of the pass that has ended; what is reported of it is known when the function has returned."""
+        """Report the pass that has ended; its losses are known when the function has returned."""
         if self._pending is None:
             return
         done, self._pending = self._pending, None
@@ -174,15 +173,15 @@ def watched_passes(
     trainer: str,
     tell: Callable[[EpochDone], None],
 ) -> Iterator[dict[str, Any]]:
-    """Watch the training of a model, if it is one of PyTorch's, over the loaders among what is given.
+    """Watch the training of a model, if it is a PyTorch module, over the loaders among the arguments.
 
     Args:
         arguments: What the function that trains is called with.
         namespace: The student's names.
-        trainer: That of the graded function that trains for an epoch.
+        trainer: The name of the graded function that trains for an epoch.
 
     Yields:
-        What stands in the place of the student's names meanwhile.
+        What replaces the student's names meanwhile.
     """
     loaders = list(_loaders(arguments))
     if not isinstance(model, nn.Module) or not loaders:

@@ -1,8 +1,8 @@
-"""A student's transform: what of it is deterministic, and what is left to chance.
+"""A student's transform: which parts are deterministic, and which are random.
 
 It goes by the names of torchvision's classes; unknown ones count as random. For measuring, random parts are
-taken out or centered, if the shape stays. `grader.training` decides which measurement counts, the plain or
-the augmented one: the better of the two.
+removed or centered, if the shape stays the same. `grader.training` decides which measurement counts, the
+plain or the augmented one: the better of the two.
 
 Tests: tests/worker/test_transforms.py, tests/training/test_augmented_evaluation.py
 """
@@ -34,7 +34,7 @@ DETERMINISTIC = {
     "ToTensor",
 }
 
-# Of these, those that do to each pixel what they do to every other: a flip may come before or after them.
+# Those of them that treat every pixel alike: a flip may come before or after them.
 POINTWISE = {"ConvertImageDtype", "Grayscale", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToTensor"}
 FLIPS = {"RandomHorizontalFlip", "RandomVerticalFlip"}
 
@@ -60,12 +60,12 @@ def handed_out_transform(image_size: int, channels: int) -> Transform:
 
 
 def picture_of(image: Any) -> Image.Image:
-    """An image, uint8 (height, width[, 3]), as ImageFolder opens one: in RGB, whatever it is."""
+    """An image, uint8 (height, width[, 3]), as ImageFolder opens one: in RGB, even if it is gray."""
     return Image.fromarray(image).convert("RGB")
 
 
 def of_pictures(transform: Transform | Sequence[Transform], image: Any) -> Transform:
-    """A transform as it is applied to pictures: a data set of the student's own may hand it other things.
+    """A transform in a form for PIL images, as a student's own data set may hand it something else.
 
     Args:
         transform: Of pictures, of uint8 (height, width, 3) arrays, or of float tensors; or its steps.
@@ -83,7 +83,7 @@ def of_pictures(transform: Transform | Sequence[Transform], image: Any) -> Trans
         except StudentFault:
             continue
         return tried
-    return own_transform  # what is wrong with it shows where it is applied
+    return own_transform  # its mistake will show when it is applied
 
 
 def is_deterministic(transform: object) -> bool:
@@ -97,8 +97,8 @@ class Divided:
     """A transform as two steps that together do what it does, with the same random numbers.
 
     Attributes:
-        once: What always does the same to the same image; None when there is nothing.
-        each: What is left, each time anew; None when nothing is.
+        once: What always does the same to the same image; None if nothing does.
+        each: What remains for each time; None if nothing does.
     """
 
     once: Transform | None
@@ -106,7 +106,7 @@ class Divided:
 
 
 def divided(transform: Transform) -> Divided:
-    """Divide a transform. Work on single pixels that follows flips is done before them: once."""
+    """Divide a transform. Work on single pixels after flips is moved before them, so it is done once."""
     once: list[Any] = []
     each_time: list[Any] = []
     for part in parts_of(transform):
@@ -116,7 +116,7 @@ def divided(transform: Transform) -> Divided:
 
 
 def parts_of(transform: Any) -> Iterator[Any]:
-    """What a transform is composed of, also in compositions of compositions, in order."""
+    """The parts of a transform in order, even within nested compositions."""
     if _is_one_of(transform, {"Compose"}):
         for part in transform.transforms:
             yield from parts_of(part)
@@ -127,7 +127,8 @@ def parts_of(transform: Any) -> Iterator[Any]:
 def parameters(transform: Transform) -> tuple[tuple[int, str], ...]:
     """The parts of a transform and their parameters: what differs once a student changes them.
 
-    Parts that are not torchvision's are only told apart: they are applied as they are then.
+    For other parts than torchvision's, only a replacement is noticed: they are applied in their current
+    state.
     """
     return tuple(
         (id(part), repr([item for item in vars(part).items() if not item[0].startswith("_")]))
@@ -164,7 +165,7 @@ def without_chance(transform: Transform, image: Any) -> Transform:
 
 
 def _certain(part: Any) -> Any | None:
-    """What a part of a transform does on average; None where that is nothing."""
+    """What a part of a transform does on average; None if that is nothing."""
     name = type(part).__name__
     if not _is_one_of(part, {name}):
         return part
