@@ -96,7 +96,7 @@ def _shared(spec: CheckSpec, error: BaseException | None) -> Shared | None:
 
 
 MAX_STAND_INS, MAX_NAME = 50, 100  # that are reported, and characters of each
-CHECK_CALLS = 2  # a check may take as long as this many of the slowest calls that do not count as hanging
+CHECK_CALLS = 2  # a check may take this many times the limit on a call
 
 
 @dataclass(frozen=True)

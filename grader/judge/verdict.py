@@ -1,9 +1,9 @@
-"""Verdicts: from the way in which a check ended to a finding, with status, blame and words.
+"""Verdicts: turns the way in which a check ended into a finding, with status, blame and words.
 
 `AssertionError`, `Mismatch` and a worker's end, time-out or nonsense are the student's; engine errors are
-ours; `Undecided` and all else the instructor's. It words why a part cannot be had, what was raised and
-how a worker ended; hints for common exceptions go by a message's words and may be wrong. What an
-exception says is the student's: it never proves that a limit was hit. `grader.scoring` decides what a
+ours; `Undecided` and anything else are the instructor's. It words why a part cannot be used, what was raised
+and how a worker ended. Hints for common exceptions go by the words of a message and may be wrong. The student
+may have written an exception's message: it never proves that a limit was hit. `grader.scoring` decides what a
 finding costs.
 
 Tests: tests/courses/test_provided_files.py, tests/judge/test_examination.py, tests/judge/test_folding.py,
@@ -83,7 +83,7 @@ _HINTS = (
 
 
 def hint_of(kind: str, message: str) -> str:
-    """What to look for when the student's code raised an exception; empty when it is no usual one.
+    """What to look for when the student's code raised an exception; empty if it is not a common one.
 
     Args:
         kind: The exception's class name.
@@ -111,12 +111,12 @@ def explained(fault: WorkerFault) -> str:
 def raised(problem: Problem, program: Program, granted: ProcessLimits | None, *, assignment: str = "") -> str:
     """What was raised, as a clause: `RuntimeError: “shapes differ” at `x = self.proj(x)``.
 
-    What the exception says is the student's, whatever it says: that a limit was hit is known only of a
-    process that it ended. Where something was refused that is limited, the limit is told beside it.
+    The student may have written the exception's message: a limit is known to have been hit only if it ended
+    the process. If a limited resource was refused, the limit is mentioned too.
 
     Args:
-        program: Whose line is shown.
-        granted: What holds the worker; None where nothing does.
+        program: Its line is shown.
+        granted: The worker's limits; None if it has none.
         assignment: Its id.
     """
     place = place_of(problem.where)
@@ -186,7 +186,7 @@ def _cannot_be_had(
 
 
 def _abbreviates(short: str, name: str) -> bool:
-    """Whether a name is another one written out: `ViT` and `VisionTransformer` have the same capitals."""
+    """Whether one name abbreviates another: `ViT` and `VisionTransformer` have the same capitals."""
     capitals = [letter for letter in short if letter.isupper()]
     return (
         len(capitals) > 1
@@ -204,7 +204,7 @@ def _not_handed_in(name: str, module: str) -> str:
 
 
 def _absent_module(name: str, program: Program, loaded: Loaded) -> str:
-    """The module that a graded name is imported from, if it is not there; else empty."""
+    """The module that a graded name is imported from, if it is missing; else empty."""
     absent = {module.partition(".")[0] for module in loaded.stand_ins}
     binding = [line.source for line in program.statements if name in line.binds] if absent else []
     match = re.match(r"from\s+(\w+)", binding[-1].strip()) if binding else None
@@ -212,7 +212,7 @@ def _absent_module(name: str, program: Program, loaded: Loaded) -> str:
 
 
 def _absent_within(component: str, program: Program, loaded: Loaded | None) -> Iterator[tuple[str, str]]:
-    """(Graded name, module) of what a part uses and is imported from a module that is not there."""
+    """(Graded name, module) of what a part uses and imports from a missing module."""
     if loaded is None or not loaded.stand_ins:
         return
     source = "\n".join(statement.source for statement in program.statements if component in statement.binds)
@@ -236,7 +236,7 @@ def explained_mismatch(
 
     Args:
         label: What was called, in our words.
-        loaded: What is there of the program; None: it is not loaded.
+        loaded: What was loaded of the program; None: it is not loaded.
         assignment: Its id.
     """
     problem = _first_cause(fault.problem, program, loaded)
@@ -263,13 +263,13 @@ def explained_mismatch(
         f"`{label}` raised {raised(problem, program, granted, assignment=assignment)}.",
         hint="" if problem.wanted else hint_of(problem.type, problem.message.text),
         where=where,
-        cause=Cause.RAISED if where else None,  # without a line nobody knows whether it is the same
+        cause=Cause.RAISED if where else None,  # without a line it is not known whether it is the same
         concerns=f"{problem.type} at {where}",
     )
 
 
 def _first_cause(problem: Problem, program: Program, loaded: Loaded | None) -> Problem:
-    """What was raised on loading for want of weights, where a name that is not there came of it."""
+    """What was raised on loading for want of weights, if that is why a name is missing."""
     missing = re.search(r"name '(\w+)' is not defined", problem.message.text)
     if problem.type != "NameError" or missing is None or loaded is None:
         return problem
@@ -295,18 +295,18 @@ def _bound_at(where: str, program: Program) -> frozenset[str]:
 # --- verdict ---------------------------------------------------------------------------------------------
 
 
-MAX_MESSAGE = 3000  # characters: a worker's words may be in it
+MAX_MESSAGE = 3000  # characters: it may contain a worker's words
 SEVERITY = [Status.ERRORED, Status.FAILED, Status.SKIPPED, Status.PASSED]
 
 
 def finding(
     spec: CheckSpec, error: BaseException | None, *, where: str = "", seconds: float = 0.0
 ) -> Finding:
-    """What a check found.
+    """The finding of a check.
 
     Args:
-        error: What it raised; None when it passed.
-        where: The component's place in the student's file, when the error does not know better.
+        error: What it raised; None if it passed.
+        where: The component's place in the student's file, unless the error knows a better one.
 
     Returns:
         `AssertionError` and `Mismatch` are the student's, and so are a worker's death, time-out or
@@ -369,7 +369,7 @@ def finding(
         return found(Status.ERRORED, Blame.ENGINE, f"{message} It costs no points.")
     if isinstance(error, EngineError):
         return found(Status.ERRORED, Blame.ENGINE, f"{error} It costs no points.")
-    if isinstance(error, CourseError):  # its words are ours; those of other exceptions may be the student's
+    if isinstance(error, CourseError):  # its message is ours; other exceptions' may be the student's
         message = f"The check itself failed ({spec.file}): {error} It costs no points."
         return found(Status.ERRORED, Blame.INSTRUCTOR, message)
     return found(
@@ -390,7 +390,7 @@ def skipped(
     """A check that was not tried, with the reason.
 
     Args:
-        because: The check that has the cause, where one has it.
+        because: The check that has the cause, if one has it.
     """
     status = Status.SKIPPED if blame is Blame.STUDENT else Status.ERRORED
     return Finding(
@@ -402,7 +402,7 @@ def flagged(result: Finding, flags: Sequence[tuple[str, str]], where: str) -> Fi
     """A finding that passed and yet has something for a person to look at.
 
     Args:
-        flags: (policy, sentence); the first policy is named, every sentence is told.
+        flags: (policy, sentence); the first policy is named, every sentence is shown.
         where: The component's place in the student's file.
     """
     if result.status is not Status.PASSED or not flags:
@@ -412,7 +412,7 @@ def flagged(result: Finding, flags: Sequence[tuple[str, str]], where: str) -> Fi
 
 
 def worst(findings: Sequence[Finding]) -> Finding:
-    """The worst of a parametrized check's findings; of those that passed, one that a person looks at."""
+    """The worst of a parametrized check's findings; if all passed, one that a person looks at."""
     return min(findings, key=lambda result: (SEVERITY.index(result.status), not result.flagged))
 
 

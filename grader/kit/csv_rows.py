@@ -22,14 +22,14 @@ Row = dict[str, Any]
 
 
 def csv_rows(content: bytes, columns: Mapping[str, type], *, name: str = "the file") -> list[Row]:
-    """The rows of a CSV file, of the columns that are asked for, each of its type.
+    """The rows of a CSV file: the requested columns, each converted to its type.
 
     The delimiter may be a comma, a semicolon (then decimals may have a comma), a tab or a bar. Columns may
     come in any order, with others between them; case, spaces, `-` and `_` of their names do not matter, nor
     do spaces around values, blank lines, and how lines end. Text is UTF-8, UTF-16 with its mark, or Latin-1.
 
     Args:
-        content: Of the file.
+        content: The file's content.
         columns: Name -> `str`, `int` (also written `3.0`), `float` (finite) or `bool` (true, yes, 1, ...).
         name: What messages call the file.
 
@@ -37,7 +37,7 @@ def csv_rows(content: bytes, columns: Mapping[str, type], *, name: str = "the fi
         A dictionary for each row, by the names asked for.
 
     Raises:
-        Mismatch: It is no such file: a sentence that says in which line and column, and what is there.
+        Mismatch: It is not such a file: a sentence that says in which line and column, and what is there.
     """
     label = name[:1].upper() + name[1:]
     if len(content) > MOST_BYTES:
@@ -90,14 +90,14 @@ def _lines(text: str, label: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(text: str) -> str:
-    """What stands most often between the names of the columns, outside of quotes."""
+    """The delimiter that occurs most often between the names of the columns, outside quotes."""
     first = next((line for line in text.split("\n") if line.strip()), "")
     outside = "".join(first.split('"')[::2])
     return max(DELIMITERS, key=outside.count)
 
 
 def _places(header: list[str], columns: Mapping[str, type], label: str) -> dict[str, int]:
-    """Where the columns stand."""
+    """The positions of the columns."""
     plain = [_plain(name) for name in header]
     for column in columns:
         count = plain.count(_plain(column))
@@ -136,7 +136,7 @@ def _typed(cell: str, kind: type, where: str) -> Any:
 
 
 def _number(cell: str, kind: type) -> int | float | None:
-    """A finite number; a decimal comma is one where it can be no delimiter."""
+    """A finite number; a comma is a decimal comma if it cannot be the delimiter."""
     for text in (cell, cell.replace(",", ".") if cell.count(",") == 1 else cell):
         try:
             if kind is int and text.lstrip("+-").isdecimal():
