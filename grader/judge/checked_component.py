@@ -164,7 +164,7 @@ class Component(Thing):
         seed = self._student.next_seed()
         call = Call(self._handle, train, False, seed, without_dropout, arrays)
         started = time.monotonic()
-        output = self._checked(self._asked(call), shape)
+        output = self._checked(self._reply_to(call), shape)
         if not train:
             self.last_call, self.last_seconds = call, time.monotonic() - started
         return output
@@ -178,7 +178,7 @@ class Component(Thing):
         if self.last_call is None:
             return False
         calls = (replace(self.last_call, seed=self._student.next_seed()) for _ in range(2))
-        first, second = (self._checked(self._asked(call), None) for call in calls)
+        first, second = (self._checked(self._reply_to(call), None) for call in calls)
         return not same(first, second)
 
     def inputs_of(self, stand_in: str) -> tuple[Tensor, ...]:
@@ -208,7 +208,7 @@ class Component(Thing):
             Mismatch: As for a call.
         """
         arrays = {"0": x.numpy(), "cotangent": cotangent.numpy()}
-        called = self._asked(Call(self._handle, train, True, self._student.next_seed(), arrays=arrays))
+        called = self._reply_to(Call(self._handle, train, True, self._student.next_seed(), arrays=arrays))
         output = self._checked(called, tuple(cotangent.shape))
         by_name = untrusted_replies.gradients(called, self.parameters, tuple(x.shape))
         missing = tuple(p.name for p in self.parameters if p.name in called.no_gradient)
@@ -284,7 +284,7 @@ class Component(Thing):
             raise untrusted_replies.nonsense()
         return {name: held[name] for name in moved}
 
-    def _asked(self, call: Call) -> Called:
+    def _reply_to(self, call: Call) -> Called:
         called: Called = self._student.ask(call, Called, self._link, self.name, self.label)
         return called
 

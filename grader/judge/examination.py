@@ -250,7 +250,7 @@ class Checks:
         for spec in self.assignment.checks:
             if components is not None and spec.component not in components:
                 continue
-            result = self._found(spec, student, so_far)
+            result = self._finding_of(spec, student, so_far)
             findings.append(result)
             report(result)
         parameters, layers = _summary(student)
@@ -287,10 +287,10 @@ class Checks:
         except (Mismatch, WorkerFault) as error:
             return (finding(specs[0], error, where=place_of(student.program, specs[0].component)),)
         so_far = _SoFar(RandomPart(self.assignment.limits.call_seconds))
-        results = [self._found(spec, student, so_far) for spec in specs]
+        results = [self._finding_of(spec, student, so_far) for spec in specs]
         return tuple(result for result in results if result.status is not Status.PASSED or result.flagged)
 
-    def _found(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> Finding:
+    def _finding_of(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> Finding:
         where = place_of(student.program, spec.component)
         items = [item for item in self._items if _id(item) == spec.id]
         if not items:

@@ -141,7 +141,7 @@ class Thing:
         Raises:
             Mismatch: The student's code raised, or has no such method.
         """
-        return self._used("call", member, args, kwargs)
+        return self._use("call", member, args, kwargs)
 
     def get(self, member: str) -> Value:
         """An attribute; `layers.0` goes on from one to the next, and "" is the thing itself.
@@ -149,7 +149,7 @@ class Thing:
         Raises:
             Mismatch: There is no such attribute, or it raised.
         """
-        return self._used("get", member, (), {}).returned
+        return self._use("get", member, (), {}).returned
 
     def set(self, member: str, value: Any) -> None:
         """Set an attribute.
@@ -157,7 +157,7 @@ class Thing:
         Raises:
             Mismatch: It raised.
         """
-        self._used("set", member, (value,), {})
+        self._use("set", member, (value,), {})
 
     def fill(self, member: str, values: Any) -> None:
         """Put numbers into the tensors and arrays that an attribute, or a method without arguments, gives.
@@ -170,9 +170,9 @@ class Thing:
         Raises:
             Mismatch: There is no such member, or what it gives has another form.
         """
-        self._used("fill", member, (values,), {})
+        self._use("fill", member, (values,), {})
 
-    def _used(self, action: str, member: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    def _use(self, action: str, member: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         # `training` is an ordinary argument of anything that is not a module
         own_keys = [key for key in SETTINGS if key != "training" or self.kind == "module"]
         settings = {key: kwargs.pop(key) for key in own_keys if key in kwargs}

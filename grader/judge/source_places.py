@@ -212,16 +212,18 @@ def _fits(shape: ast.AST, node: ast.AST) -> bool:
     if isinstance(shape, ast.Call):
         return isinstance(node, ast.Call) and _calls(shape, node)
     return type(shape) is type(node) and all(
-        _alike(value, getattr(node, field)) for field, value in ast.iter_fields(shape) if field != "ctx"
+        _fields_match(value, getattr(node, field))
+        for field, value in ast.iter_fields(shape)
+        if field != "ctx"
     )
 
 
-def _alike(shape: object, value: object) -> bool:
+def _fields_match(shape: object, value: object) -> bool:
     """Whether a field of a node matches that of a pattern."""
     if isinstance(shape, ast.AST):
         return isinstance(value, ast.AST) and _fits(shape, value)
     if isinstance(shape, list):
-        return isinstance(value, list) and len(shape) == len(value) and all(map(_alike, shape, value))
+        return isinstance(value, list) and len(shape) == len(value) and all(map(_fields_match, shape, value))
     return type(shape) is type(value) and shape == value
 
 
@@ -270,7 +272,7 @@ def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> 
     tree = _tree(statement.source)
     if tree is None:
         return str(place)
-    further = functools.cache(lambda: tuple(_used(program, statement, tree)))  # rarely needed
+    further = functools.cache(lambda: tuple(_used_statements(program, statement, tree)))  # rarely needed
     for text in look_for:
         for scope in (lambda: (statement,), further):
             places = [place for searched in scope() for place in _places(searched, code_pattern(text))]
@@ -282,7 +284,7 @@ def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> 
 
 
 def _begin(statement: Statement, tree: ast.stmt, place: Place) -> str:
-    entry = _entry(tree)
+    entry = _executed_part(tree)
     return str(_place(statement, entry.lineno)) if entry is not None and entry is not tree else str(place)
 
 
@@ -291,7 +293,7 @@ def _places(statement: Statement, pattern: CodePattern) -> list[Place]:
     tree = _tree(statement.source)
     if tree is None:
         return []
-    return [_place(statement, line) for line in sorted(pattern.lines(tree, _entry(tree)))]
+    return [_place(statement, line) for line in sorted(pattern.lines(tree, _executed_part(tree)))]
 
 
 def _are_one(places: Sequence[Place]) -> bool:
@@ -299,7 +301,7 @@ def _are_one(places: Sequence[Place]) -> bool:
     return len({place.file for place in places}) == 1 and places[-1].line - places[0].line < _NEAR
 
 
-def _entry(tree: ast.stmt) -> ast.FunctionDef | None:
+def _executed_part(tree: ast.stmt) -> ast.FunctionDef | None:
     """The part of a definition that is executed when it is used: `forward`, or the function itself."""
     if isinstance(tree, ast.FunctionDef):
         return tree
@@ -307,7 +309,7 @@ def _entry(tree: ast.stmt) -> ast.FunctionDef | None:
     return next((node for node in body if isinstance(node, ast.FunctionDef) and node.name == FORWARD), None)
 
 
-def _used(program: Program, statement: Statement, tree: ast.stmt) -> Iterator[Statement]:
+def _used_statements(program: Program, statement: Statement, tree: ast.stmt) -> Iterator[Statement]:
     """The student's other statements that a definition uses, without graded ones."""
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - set(program.defined or {})
     for other in program.statements:

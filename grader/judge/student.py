@@ -151,7 +151,7 @@ class Student:
                 zlib.crc32(repr(self.program.source).encode()),
             )
             try:
-                loaded = self._asked(self._link, request, Loaded, self._limits.load_seconds)
+                loaded = self._timed_reply(self._link, request, Loaded, self._limits.load_seconds)
                 self._loaded = untrusted_replies.loaded(loaded, self.program)
             except WorkerFault as fault:
                 self._load_fault = fault
@@ -175,7 +175,7 @@ class Student:
             self._link.prove_watch(token, seconds=seconds, limit=REPLY_LIMIT)
             self.waited += time.monotonic() - started
 
-    def _asked(
+    def _timed_reply(
         self, link: Link, request: Any, reply: type[Any], seconds: float, answers: Answers | None = None
     ) -> Any:
         """Ask the worker and note how long it took."""
@@ -540,7 +540,9 @@ class Student:
         answers = {**(answers or {}), FakeCalled: self.fakes.answer}
         try:
             remaining = max(self._until - time.monotonic(), 0.1)
-            answer = self._asked(link, request, reply, min(self._limits.call_seconds, remaining), answers)
+            answer = self._timed_reply(
+                link, request, reply, min(self._limits.call_seconds, remaining), answers
+            )
         except StudentRaised as raised:
             if self.fakes.refusal is not None:
                 raise self.fakes.refusal from None

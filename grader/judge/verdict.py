@@ -360,7 +360,7 @@ def finding(
         kinds = {"time": FindingKind.HANGS, "death": FindingKind.DIES, "nonsense": FindingKind.NONSENSE}
         return found(Status.FAILED, Blame.STUDENT, message, hints.get(error.kind, ""), kind=kinds[error.kind])
     if isinstance(error, AssertionError):
-        return found(Status.FAILED, Blame.STUDENT, _authored(error) or spec.title)
+        return found(Status.FAILED, Blame.STUDENT, _authors_message(error) or spec.title)
     if isinstance(error, Undecided):
         sentence = f"A person must look: {error}"
         return found(Status.ERRORED, Blame.INSTRUCTOR, sentence, kind=FindingKind.UNDECIDED)
@@ -416,7 +416,7 @@ def worst(findings: Sequence[Finding]) -> Finding:
     return min(findings, key=lambda result: (SEVERITY.index(result.status), not result.flagged))
 
 
-def _authored(error: AssertionError) -> str:
+def _authors_message(error: AssertionError) -> str:
     """The message that the check's author wrote, without what pytest's rewriting adds."""
     text = str(error).split("\nassert ")[0]
     return "" if text.startswith("assert ") else text

@@ -274,7 +274,7 @@ class _Trial:
         """An entry that is wrong, if there is one."""
         unknown = np.flatnonzero(~np.isfinite(self._stated))
         if len(unknown):
-            return self._at(int(unknown[0]))
+            return self._fault_at(int(unknown[0]))
         count = len(self._stated)
         for _ in range(DIRECTIONS if count > 1 else 0):
             signs = random.choice((-1.0, 1.0), count) * random.uniform(0.5, 1.5, count)
@@ -307,7 +307,7 @@ class _Trial:
         )
         if len(entries) == 1:
             is_wrong = slopes.off(float(stated[0])) > bound + slopes.noise
-            return self._at(int(entries[0]), slopes, direction) if is_wrong else None
+            return self._fault_at(int(entries[0]), slopes, direction) if is_wrong else None
         if not slopes.is_kink and slopes.off(float(stated.sum())) <= bound + slopes.noise:
             return None
         # a direction that meets kinks proves nothing: its halves are tried separately
@@ -319,7 +319,9 @@ class _Trial:
                 return wrong_entry
         return None
 
-    def _at(self, entry: int, slopes: _Slopes | None = None, direction: Array | None = None) -> GradientFault:
+    def _fault_at(
+        self, entry: int, slopes: _Slopes | None = None, direction: Array | None = None
+    ) -> GradientFault:
         if slopes is None or direction is None:
             direction = self._scales
             slopes = self._slopes(np.array([entry]), direction)

@@ -51,7 +51,7 @@ def csv_rows(content: bytes, columns: Mapping[str, type], *, name: str = "the fi
         raise Mismatch(f"{label} has no rows below the names of its columns.")
     return [
         {
-            column: _typed(
+            column: _typed_value(
                 _cell(cells, places[column]), kind, f"{label}, line {number}, column {quoted(column)}"
             )
             for column, kind in columns.items()
@@ -118,7 +118,7 @@ def _cell(cells: list[str], place: int) -> str:
     return cells[place].strip() if place < len(cells) else ""
 
 
-def _typed(cell: str, kind: type, where: str) -> Any:
+def _typed_value(cell: str, kind: type, where: str) -> Any:
     """What a cell says, as a value of a type."""
     if kind is str:
         return cell

@@ -22,7 +22,7 @@ def answer(behavior: StandIn, instance: int, x: Tensor) -> Tensor:
     """The output of an instance of a fake for x, (batch, ...); it rolls the second axis."""
     y = x.roll(behavior.roll, dims=1) if behavior.roll else x
     index = max(instance, 0)
-    return y * _of(behavior.scale, index) + _of(behavior.shift, index)
+    return y * _value_for(behavior.scale, index) + _value_for(behavior.shift, index)
 
 
 def stand_in_class(behavior: StandIn) -> type[Any]:
@@ -48,7 +48,7 @@ def stand_in_class(behavior: StandIn) -> type[Any]:
     return Replacement
 
 
-def _of(values: tuple[float, ...], index: int) -> float:
+def _value_for(values: tuple[float, ...], index: int) -> float:
     return values[min(index, len(values) - 1)]
 
 
@@ -158,7 +158,7 @@ class Fake:
             key = _first(call)
             if isinstance(table, Mapping):
                 if _key(key) not in table:
-                    raise Mismatch(f"`{call.fake}` was called with {_told(key)}, which it should not be.")
+                    raise Mismatch(f"`{call.fake}` was called with {_in_words(key)}, which it should not be.")
                 return table[_key(key)]
             return table[_indices(call, key, len(table))]
 
@@ -188,7 +188,7 @@ class Fake:
             kind, axes = ("images", 4) if vocabulary is None else ("sequences of tokens", 2)
             if getattr(examples, "ndim", 0) != axes:
                 raise Mismatch(
-                    f"`{call.fake}` was called with {_told(examples)} instead of a batch of {kind}."
+                    f"`{call.fake}` was called with {_in_words(examples)} instead of a batch of {kind}."
                 )
             if vocabulary is None:
                 numbers = image_numbers(examples, bits)
@@ -282,7 +282,7 @@ def _indices(call: FakeCall, chosen: Any, count: int) -> Any:
     """Whole numbers that choose rows of a table."""
     numbers = np.asarray(chosen)
     if numbers.dtype.kind not in "iub":
-        raise Mismatch(f"`{call.fake}` was called with {_told(chosen)} instead of whole numbers.")
+        raise Mismatch(f"`{call.fake}` was called with {_in_words(chosen)} instead of whole numbers.")
     if numbers.size and not (int(numbers.min()) >= 0 and int(numbers.max()) < count):
         raise Mismatch(f"`{call.fake}` was called with numbers outside of 0 to {count - 1}.")
     return numbers.astype(np.int64)
@@ -295,7 +295,7 @@ def _key(value: Any) -> Any:
     return tuple(map(_key, value)) if isinstance(value, list | tuple) else value
 
 
-def _told(value: Any) -> str:
+def _in_words(value: Any) -> str:
     """A value in a few words."""
     if hasattr(value, "shape"):
         return f"a tensor of shape {tuple(value.shape)}"

@@ -10,19 +10,19 @@ import numpy as np
 
 from grader.kit.compared_results import Mismatch
 
-FAR = 1e-3  # of the images' size: mixed images that are farther from every mix are none
-OWN = 1e-4  # of a share: of another image so small a part cannot be told from rounding
+FAR = 1e-3  # of the images' size: a mixed image that is farther from every mix is not a mix
+OWN = 1e-4  # of a share: a smaller part of another image cannot be distinguished from rounding
 
 Array = Any
 
 
 @dataclass(frozen=True)
 class Mixup:
-    """Of which images mixed images consist: `shares[i] * images[i] + (1 - shares[i]) * images[partners[i]]`.
+    """Which images mixed images consist of: `shares[i] * images[i] + (1 - shares[i]) * images[partners[i]]`.
 
     Attributes:
-        shares: float64 (n,), each image's own; 1 where nothing of another image is in it.
-        partners: int64 (n,), the numbers of the others; its own number where there is none.
+        shares: float64 (n,), each image's own; 1 if it contains nothing of another image.
+        partners: int64 (n,), the numbers of the others; its own number if there is none.
     """
 
     shares: Array
@@ -33,7 +33,7 @@ class Mixup:
         """The share of all images.
 
         Raises:
-            Mismatch: They have different ones.
+            Mismatch: The images have different shares.
         """
         mixed = self.shares[self.partners != np.arange(len(self.partners))]
         if not len(mixed):
@@ -47,7 +47,7 @@ class Mixup:
 
 
 def mixup_of(mixed: Array, images: Array) -> Mixup:
-    """How each of the mixed images is made of the image at its own place and one other, by least squares.
+    """How each mixed image is made from the image at its own place and one other, by least squares.
 
     Args:
         mixed: What mixup made, (n, ...), a tensor or an array.
@@ -61,7 +61,7 @@ def mixup_of(mixed: Array, images: Array) -> Mixup:
     for number, image in enumerate(mixtures):
         share, partner, rest = _solved(image, originals, number)
         alone = float(np.abs(image - originals[number]).max(initial=0.0))
-        # so little of another image cannot be told from rounding
+        # so little of another image cannot be distinguished from rounding
         if alone <= FAR * scale and (alone <= rest or abs(share - 1) <= OWN):
             continue
         if rest > FAR * scale:
@@ -74,9 +74,10 @@ def mixup_of(mixed: Array, images: Array) -> Mixup:
 
 
 def _solved(image: Array, originals: Array, number: int) -> tuple[float, int, float]:
-    """The share and the partner by which a mixed image is explained best, and how far it is from that.
+    """The share and the partner that explain a mixed image best, and how far it is from that mix.
 
-    Of partner j, image = given_j + share * (given_number - given_j), by least squares over all pixels.
+    For partner j, image = originals_j + share * (originals_number - originals_j), by least squares over all
+    pixels.
     """
     apart, toward = originals[number] - originals, image - originals
     lengths = (apart**2).sum(axis=1)
@@ -93,11 +94,11 @@ class Cutmix:
     """Which box of the images comes from others.
 
     Attributes:
-        box: (top, bottom, left, right) in pixels, without the bottom and the right; None where nothing was
+        box: (top, bottom, left, right) in pixels, without the bottom and the right; None if nothing was
             changed.
-        share: What is left of an image's own, as a share of its area.
-        partners: int64 (n,), the numbers of the images that the boxes come from; its own where that cannot be
-            told from the image itself.
+        share: The share of an image's area that is still its own.
+        partners: int64 (n,), the numbers of the images that the boxes come from; its own if the box cannot be
+            distinguished from the image itself.
     """
 
     box: tuple[int, int, int, int] | None
@@ -134,10 +135,11 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
                 f"{box[3] - 1} of image {number}."
             )
     inside = (slice(None), slice(None), slice(top, bottom), slice(left, right))
-    patches, cut = originals[inside].reshape(len(indices), -1), mixtures[inside].reshape(len(indices), -1)
+    original_boxes = originals[inside].reshape(len(indices), -1)
+    cut = mixtures[inside].reshape(len(indices), -1)
     partners = indices.copy()
     for number in touched:
-        apart = np.abs(patches - cut[number]).max(axis=1)
+        apart = np.abs(original_boxes - cut[number]).max(axis=1)
         partners[number] = int(apart.argmin())
         if apart.min() > FAR * scale:
             raise Mismatch(f"The box in image {number} is not that of any one image at the same place.")
@@ -165,6 +167,6 @@ def _numbers(images: Array) -> Array:
 
 
 def _box(changed: Array) -> tuple[int, int, int, int]:
-    """The rectangle around what is changed."""
+    """The bounding rectangle of the changed pixels."""
     rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
     return int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1

@@ -134,7 +134,8 @@ def gap_in_words(gap: Gap, recipe: Recipe) -> str:
         case "no_model":
             return "no model was found in the source: no statement makes one of the graded class"
         case "unusable_batch_size":
-            return f"{_of(recipe.batch_size)} is not a usable batch size: expected a whole number above zero"
+            expression = _quoted_expression(recipe.batch_size)
+            return f"{expression} is not a usable batch size: expected a whole number above zero"
         case "made_once":
             return "the model was made with something else than numbers and texts, so it cannot be made again"
         case "nothing_trains":
@@ -154,5 +155,5 @@ def gap_in_words(gap: Gap, recipe: Recipe) -> str:
             return "the loop could not be carried on"
 
 
-def _of(expression: str | None) -> str:
+def _quoted_expression(expression: str | None) -> str:
     return as_code(expression) if expression else "what was found"

@@ -199,7 +199,7 @@ class StudentRaised(Interruption):
         self.gap = gap
 
 
-def _raised(answer: Raised) -> Exception:
+def _exception_of(answer: Raised) -> Exception:
     problem = answer.problem
     if answer.whose == "engine":
         # its message may be the student's words: only a type of Python's or a library's is shown
@@ -285,7 +285,7 @@ class Link:
                 while True:
                     answer: Any = receive(self.process.reader, (*replies, Raised, *NOTICES), limit)
                     if isinstance(answer, Raised):
-                        raise _raised(answer)
+                        raise _exception_of(answer)
                     if isinstance(answer, NOTICES):
                         self.watch.take(answer)
                     else:

@@ -118,7 +118,7 @@ MAX_MADE = 256  # constructions that are reported of one component
 
 @dataclass(frozen=True)
 class StandInMade:
-    """One construction of a stand-in, with the arguments that it was given.
+    """One construction of a fake of known behavior, with its arguments.
 
     Attributes:
         component: Which one.
@@ -143,7 +143,7 @@ class Built:
 
 @dataclass(frozen=True)
 class StandInCall:
-    """One call of a stand-in.
+    """One call of a fake of known behavior.
 
     Attributes:
         component: Which one.
@@ -162,7 +162,8 @@ class Called:
 
     Attributes:
         result: `tensor`, or what came instead, in words (`tuple`, `None`).
-        calls: The stand-ins' calls in order; their inputs are the arrays `call0`, `call1`, ...
+        calls: The calls of fakes of known behavior, in order; their inputs are the arrays `call0`, `call1`,
+            ...
         arrays: `output`; with gradients also `gradient:input` and `gradient:<parameter>`.
     """
 

@@ -92,13 +92,13 @@ class Build:
     Attributes:
         component: A graded class or function that makes a module; or `$model`: the model as the student
             configured it.
-        args, kwargs: Packed, each by itself. With `inner`, a stand-in is the last positional argument
+        args, kwargs: Packed, each by itself. With `inner`, a fake is the last positional argument
             (PreNorm's fn).
-        replace: Component -> its stand-in, while this object is constructed and used.
-        fakes: The same with a fake.
-        inner: The stand-in to hand over.
-        substitute: Path of a submodule (`blocks.0`) -> the stand-in that takes its place once the object is
-            constructed; its calls are recorded under the path.
+        replace: Component -> the behavior of its fake, while this object is constructed and used.
+        fakes: The same for fakes that the judge answers for.
+        inner: The behavior of the fake to hand over.
+        substitute: Path of a submodule (`blocks.0`) -> the behavior of its fake, which replaces it once the
+            object is constructed; its calls are recorded under the path.
         double: Convert to float64.
         seed: Of the initialization.
     """
@@ -135,8 +135,8 @@ class Invoke:
         member: A method or an attribute of the object; if empty, the object itself.
         args, kwargs: Packed, each by itself.
         parameters: The stub's, in order: a student may have reordered them.
-        fakes: Component -> the fake that replaces it meanwhile.
-        replace: The same with a stand-in.
+        fakes: Component -> the fake, answered by the judge, that replaces it meanwhile.
+        replace: The same for fakes of known behavior.
         reads: The names of files that are wanted when it is done.
         training: The mode of a module that is called.
         figures: What is drawn is wanted.

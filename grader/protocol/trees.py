@@ -166,7 +166,7 @@ class Packer:
             case str():
                 return _text(str(value))
             case bytes() | bytearray():
-                return {"bytes": self._kept(np.frombuffer(bytes(value), dtype=np.uint8))}
+                return {"bytes": self._stored_name(np.frombuffer(bytes(value), dtype=np.uint8))}
             case list():
                 return {"list": self._each(value, depth)}
             case tuple():
@@ -190,7 +190,7 @@ class Packer:
         Raises:
             TooMuchError: It is more than a tree may hold.
         """
-        name = self._kept(value)
+        name = self._stored_name(value)
         return {"array": name, "torch": True} if tensor else {"array": name}
 
     def _each(self, values: Any, depth: int) -> list[Node]:
@@ -204,11 +204,11 @@ class Packer:
             return {"texts": [_text(str(text)) for text in value.reshape(-1)], "shape": list(value.shape)}
         name = value.dtype.name
         if name in _CARRIED:
-            return {"array": self._kept(value)}
+            return {"array": self._stored_name(value)}
         if name not in _WIDER:
             return self._other(value)
         wide = np.stack([value.real, value.imag], axis=-1) if value.dtype.kind == "c" else value
-        return {"array": self._kept(wide.astype(_WIDER[name])), "dtype": name}
+        return {"array": self._stored_name(wide.astype(_WIDER[name])), "dtype": name}
 
     def _tensor(self, value: Any) -> Node:
         import torch
@@ -222,10 +222,10 @@ class Packer:
             return self._other(value)
         if name in _WIDER:
             flat = flat.to(getattr(torch, _WIDER[name]))
-        node = {"array": self._kept(flat.contiguous().resolve_neg().numpy()), "torch": True}
+        node = {"array": self._stored_name(flat.contiguous().resolve_neg().numpy()), "torch": True}
         return node if name in _CARRIED else {**node, "dtype": name}
 
-    def _kept(self, value: Any) -> str:
+    def _stored_name(self, value: Any) -> str:
         self._bytes += value.nbytes
         if self._bytes > self._most_bytes or len(self.arrays) >= MAX_TREE_ARRAYS:
             raise TooMuchError("bytes")
@@ -285,7 +285,7 @@ class Unpacker:
             case {"bytes": str(name)} if len(node) == 1:
                 return self._array(name, "uint8").tobytes()
             case {"array": str(name)} if set(node) <= {"array", "dtype", "torch"}:
-                return self._typed(name, node)
+                return self._typed_array(name, node)
             case {"texts": list(texts), "shape": list(shape)} if len(node) == 2:
                 return _texts(texts, shape)
             case {"beyond": str(why)} if len(node) == 1 and why in BEYOND:
@@ -309,7 +309,7 @@ class Unpacker:
             raise ProtocolError("a tree misses an array")
         return array
 
-    def _typed(self, name: str, node: dict[str, Any]) -> Any:
+    def _typed_array(self, name: str, node: dict[str, Any]) -> Any:
         dtype, torch_wanted = node.get("dtype", ""), node.get("torch", False)
         if dtype and dtype not in _WIDER:
             raise ProtocolError("a tree has an array of an unknown type")

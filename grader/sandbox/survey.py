@@ -1,4 +1,4 @@
-"""What isolation this machine gives, found by trying each layer on a throwaway process."""
+"""Which isolation this machine offers, found by trying each layer on a throwaway process."""
 
 import json
 import os
@@ -42,7 +42,7 @@ class LayerState:
     """Whether the machine gives a layer.
 
     Attributes:
-        detail: When it does, in which form; else why not and how to get it.
+        detail: If it does, in which form; else why not and how to get it.
     """
 
     layer: Layer
@@ -74,12 +74,12 @@ class Survey:
 
 
 def survey(*, wrapped: bool = False) -> Survey:
-    """What isolation this machine gives to the calling user; found in a process of its own.
+    """Which isolation this machine offers the calling user; found in a separate process.
 
-    Nothing of it remains, and the calling process is not changed.
+    It leaves nothing behind, and does not change the calling process.
 
     Args:
-        wrapped: Within bubblewrap, which must be installed.
+        wrapped: Try it within bubblewrap, which must be installed.
     """
     if sys.platform != "linux":
         reason = "Only Linux has this layer; a student's own checks work here, grading others does not."
@@ -138,7 +138,7 @@ def _verdict(missing: Mapping[Layer, str], forms: Mapping[Layer, str] | None = N
 
 
 def _outcome(attempt: Callable[[Path], str], folder: Path) -> tuple[str, str]:
-    """What the attempt says in a fork, and why it fails; one of them is empty, or both."""
+    """What an attempt in a fork returns, and why it fails; one of them is empty, or both."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -202,7 +202,7 @@ def _try_cgroup(_: Path) -> str:
 
 
 def main() -> None:
-    """Print what is missing and in which form the rest is there, by layer, as JSON."""
+    """Print as JSON, by layer, what is missing and in which form the rest is available."""
     states = survey_by_forks().states
     document = {
         "missing": {state.layer: state.detail for state in states if not state.available},

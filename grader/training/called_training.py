@@ -168,7 +168,7 @@ def called_training(workers: Workers, job: CalledJob, report: Report = lambda _:
             answering = measurer = job.linked(workers())
             stack.callback(measurer.close)
             loaded_for(measurer, job)
-            asked = _Asked(measurer, job)
+            asked = _AskedModel(measurer, job)
             record.take(asked.outputs(weights), asked.seen_accuracy())
             _prove_watch(measurer, job)
         except StudentRaised as raised:
@@ -211,7 +211,7 @@ def trained_by(link: Link, job: CalledJob, take: Callable[[EpochDone], None]) ->
     """
     call, model = job.call, None
     if "'{model}'" in str(call.given):
-        model = _made(link, job)
+        model = _new_model(link, job)
     arguments = Arguments(job, model)
     nodes = arguments.nodes(call.given)
     request = Invoke(call.function, kwargs=nodes, seed=job.seed, arrays=arguments.arrays)
@@ -228,7 +228,7 @@ def trained_by(link: Link, job: CalledJob, take: Callable[[EpochDone], None]) ->
     return _weights(link, job, model)
 
 
-def _made(link: Link, job: CalledJob) -> int:
+def _new_model(link: Link, job: CalledJob) -> int:
     """The handle of a new model."""
     arguments = Arguments(job)
     nodes = arguments.nodes(job.call.arguments)
@@ -272,7 +272,7 @@ class _Passes:
         self, workers: Workers, job: CalledJob, record: CalledRecord, stack: contextlib.ExitStack
     ) -> None:
         self._workers, self._job, self._record, self._stack = workers, job, record, stack
-        self._asked: _Asked | None = None
+        self._asked: _AskedModel | None = None
         self._given_up = False
 
     def take(self, done: EpochDone) -> None:
@@ -284,7 +284,7 @@ class _Passes:
                 link = self._job.linked(self._workers())
                 self._stack.callback(link.close)
                 loaded_for(link, self._job)
-                self._asked = _Asked(link, self._job)
+                self._asked = _AskedModel(link, self._job)
             weights = {
                 name.removeprefix(STATE): value
                 for name, value in done.arrays.items()
@@ -295,12 +295,12 @@ class _Passes:
             self._given_up = True
 
 
-class _Asked:
+class _AskedModel:
     """A model in a worker where nothing was trained, which answers for the hidden inputs."""
 
     def __init__(self, link: Link, job: CalledJob) -> None:
         self._link, self._job = link, job
-        self._model = _made(link, job)
+        self._model = _new_model(link, job)
         self._order = np.arange(len(job.examples.test_inputs))
         if job.order_seed is not None:
             self._order = np.random.default_rng(job.order_seed).permutation(self._order)
@@ -317,7 +317,7 @@ class _Asked:
             arrays=arguments.arrays,
         )
         _invoked(self._link, fill, job, limits.load_seconds)
-        outputs = self._all(job.examples.test_inputs[self._order])
+        outputs = self._outputs_in_batches(job.examples.test_inputs[self._order])
         ours = np.empty_like(outputs)
         ours[self._order] = outputs
         return ours
@@ -329,20 +329,21 @@ class _Asked:
             return None
         rows = Arguments(self._job).training_rows
         rows = rows[some_of_each(splits.train_labels[rows], SEEN)]
-        outputs = self._all(self._job.examples.train_inputs[rows])
+        outputs = self._outputs_in_batches(self._job.examples.train_inputs[rows])
         if outputs.shape != (len(rows), len(splits.classes)):
             return None
         return float((outputs.argmax(axis=1) == splits.train_labels[rows]).mean())
 
-    def _all(self, inputs: Any) -> Any:
+    def _outputs_in_batches(self, inputs: Any) -> Any:
         parts = [
-            self._of(inputs[start : start + ASKED_AT_ONCE]) for start in range(0, len(inputs), ASKED_AT_ONCE)
+            self._outputs_of(inputs[start : start + ASKED_AT_ONCE])
+            for start in range(0, len(inputs), ASKED_AT_ONCE)
         ]
         if len({(part.shape[1:], part.dtype) for part in parts}) > 1:
             raise NotUsable("The trained model gives outputs of different shapes for different batches.")
         return np.concatenate(parts)
 
-    def _of(self, inputs: Any) -> Any:
+    def _outputs_of(self, inputs: Any) -> Any:
         """The outputs of a batch, (n, ...)."""
         job, asked = self._job, Arguments(self._job, self._model)
         node, further = asked.asked(inputs), asked.nodes(job.call.answers_with)

@@ -145,7 +145,7 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
                     epochs.append(replace(reply, arrays={}, modules=()))
                 elif isinstance(reply, Trained):
                     others, complete = max(min(reply.other_models, MOST_MODELS), 0), True
-                    sizes = (_possible(reply.parameters), _possible(reply.multiply_adds))
+                    sizes = (_possible_size(reply.parameters), _possible_size(reply.multiply_adds))
                     break
         except StudentRaised as raised:
             fault, where = _in_words(raised, job), raised_at(raised.problem, job.program)
@@ -157,7 +157,7 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
     return Rehearsal(stages(epochs, job.program), others, complete, fault, where, *sizes)
 
 
-def _possible(size: int) -> int | None:
+def _possible_size(size: int) -> int | None:
     """A size that a worker reports; None if it cannot be one."""
     return size if 0 <= size <= MOST_TOLD else None
 

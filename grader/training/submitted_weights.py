@@ -111,7 +111,7 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
     link = job.linked(workers())
     try:
         link.ask(job.load(blinding.classes), Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
-        loaded = _asked(link, job, data, _noise(job.splits.test_images), job.limits.call_seconds)
+        loaded = _loaded_checkpoint(link, job, data, _noise(job.splits.test_images), job.limits.call_seconds)
         if loaded.status == "fits":
             return _measured(link, blinding, job, data, name)
     except StudentRaised as raised:
@@ -128,7 +128,7 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
     return _wrong(loaded, job, name)
 
 
-def _asked(link: Link, job: Job, data: bytes, images: Any, seconds: float) -> CheckpointLoaded:
+def _loaded_checkpoint(link: Link, job: Job, data: bytes, images: Any, seconds: float) -> CheckpointLoaded:
     """A worker's reply about a file and images, uint8 (n, height, width[, 3]).
 
     Args:
@@ -155,7 +155,7 @@ def _measured(link: Link, blinding: Blinding, job: Job, data: bytes, name: str) 
         WorkerFault: The worker hung or died.
     """
     try:
-        loaded = _asked(link, job, data, blinding.test_images, 6 * job.limits.call_seconds)
+        loaded = _loaded_checkpoint(link, job, data, blinding.test_images, 6 * job.limits.call_seconds)
         logits = blinding.answers(loaded.arrays.get("logits"))
     except (StudentRaised, EngineError):
         reason = f"{file_named(name)} fits the model, which then could not answer for the hidden images."

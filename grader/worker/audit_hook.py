@@ -140,48 +140,54 @@ def _rules(
     lines: Lines, patterns: Sequence[str], watched_files: Collection[str]
 ) -> Mapping[str, tuple[_Rule, ...]]:
     """Event -> what is reported of it."""
-    text = _Rule(_seen(Prying.DYNAMIC_CODE), _files(EXECUTING))
+    text = _Rule(_seen_document(Prying.DYNAMIC_CODE), _files(EXECUTING))
     again = sealed(_executes, "again", files=frozenset(watched_files), kind=type, code=CodeType)
-    code = (_Rule(_seen(Prying.CODE_OBJECTS)),)
-    frames = (_Rule(_seen(Prying.FRAMES), _files(LOOKING)),)
-    objects = (_Rule(_seen(Prying.OBJECTS)),)
-    native = (_Rule(_seen(Prying.MEMORY), _files(NATIVE)),)
-    written = (_Rule(_seen(Prying.CODE_OBJECTS), condition=sealed(_named, "written", names=WRITTEN)),)
+    code = (_Rule(_seen_document(Prying.CODE_OBJECTS)),)
+    frames = (_Rule(_seen_document(Prying.FRAMES), _files(LOOKING)),)
+    objects = (_Rule(_seen_document(Prying.OBJECTS)),)
+    native = (_Rule(_seen_document(Prying.MEMORY), _files(NATIVE)),)
+    written = (
+        _Rule(_seen_document(Prying.CODE_OBJECTS), condition=sealed(_named, "written", names=WRITTEN)),
+    )
     return {
-        "exec": (text, _Rule(_seen(Prying.SECOND_COPY), None, again)),
+        "exec": (text, _Rule(_seen_document(Prying.SECOND_COPY), None, again)),
         "compile": (text,),
         **dict.fromkeys(("code.__new__", "function.__new__", "marshal.loads", "marshal.load"), code),
         "object.__getattr__": (
-            _Rule(_seen(Prying.CODE_OBJECTS), condition=sealed(_named, "read", names=READ)),
+            _Rule(_seen_document(Prying.CODE_OBJECTS), condition=sealed(_named, "read", names=READ)),
         ),
         **dict.fromkeys(("object.__setattr__", "object.__delattr__"), written),
         **dict.fromkeys(("sys._getframe", "sys._current_frames", "sys._current_exceptions"), frames),
         **dict.fromkeys(("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback"), frames),
-        "sys.addaudithook": (_Rule(_seen(Prying.FRAMES), None),),
+        "sys.addaudithook": (_Rule(_seen_document(Prying.FRAMES), None),),
         **dict.fromkeys(("gc.get_objects", "gc.get_referrers", "gc.get_referents"), objects),
         "pickle.find_class": (
-            _Rule(_seen(Prying.UNPICKLING), _files(PICKLES)),
-            _Rule(_seen(Prying.UNPICKLING), None, sealed(_unpickles, "unpickled", matches=_any(patterns))),
+            _Rule(_seen_document(Prying.UNPICKLING), _files(PICKLES)),
+            _Rule(
+                _seen_document(Prying.UNPICKLING),
+                None,
+                sealed(_unpickles, "unpickled", matches=_matching(patterns)),
+            ),
         ),
         **dict.fromkeys(("ctypes.dlopen", "ctypes.dlsym", "ctypes.call_function"), native),
         **dict.fromkeys(("ctypes.addressof", "ctypes.cdata", "ctypes.cdata/buffer"), native),
         **dict.fromkeys(("ctypes.string_at", "ctypes.PyObj_FromPtr"), native),
         "open": (
-            _Rule(_seen(Prying.LIBRARY_SOURCE), _files(OPENING), _beginning(lines.folders)),
-            _Rule(_seen(Prying.MEMORY), _files(OPENING), _beginning(PROCESS)),
+            _Rule(_seen_document(Prying.LIBRARY_SOURCE), _files(OPENING), _path_begins(lines.folders)),
+            _Rule(_seen_document(Prying.MEMORY), _files(OPENING), _path_begins(PROCESS)),
         ),
         "import": tuple(
             _Rule(
                 b'{"$kind":"Imported","pattern":%d,"file":%%b,"line":%%d}' % number,
                 _files(IMPORTING),
-                sealed(_imports, "imports", matches=_any([pattern])),
+                sealed(_imports, "imports", matches=_matching([pattern])),
             )
             for number, pattern in enumerate(patterns)
         ),
     }
 
 
-def _seen(kind: Prying) -> bytes:
+def _seen_document(kind: Prying) -> bytes:
     return b'{"$kind":"Seen","prying":"%b","file":%%b,"line":%%d}' % kind.value.encode()
 
 
@@ -191,13 +197,13 @@ def _files(modules: Sequence[str]) -> frozenset[str]:
     return frozenset(f"{folder}{name}.py" for name in modules)
 
 
-def _any(patterns: Sequence[str]) -> Callable[[str], Any]:
+def _matching(patterns: Sequence[str]) -> Callable[[str], Any]:
     """A function: whether a dotted name matches one of the patterns, or is inside what matches."""
     inside = [fnmatch.translate(glob) for pattern in patterns for glob in (pattern, f"{pattern}.*")]
     return re.compile("|".join(inside) or r"(?!)").match
 
 
-def _beginning(starts: tuple[str, ...]) -> Condition:
+def _path_begins(starts: tuple[str, ...]) -> Condition:
     """A condition: whether the path that is opened begins like this."""
     encoded = tuple(start.encode() for start in starts)
     return sealed(_begins, "begins", kind=type, text=str, data=bytes, starts=starts, encoded=encoded)

@@ -44,11 +44,11 @@ def tick_labels(ax: Any, side: str) -> TickLabels:
     minor_places = axis.get_minorticklocs()
     minor = axis.get_minorticklabels() if len(minor_places) else []
     return TickLabels(
-        _placed(axis.get_majorticklocs(), axis.get_majorticklabels()), _placed(minor_places, minor)
+        _labels_at(axis.get_majorticklocs(), axis.get_majorticklabels()), _labels_at(minor_places, minor)
     )
 
 
-def _placed(places: Any, labels: Sequence[Any]) -> tuple[tuple[float, str], ...]:
+def _labels_at(places: Any, labels: Sequence[Any]) -> tuple[tuple[float, str], ...]:
     """Each label with its position, NaN if that is not known."""
     texts = [label.get_text() for label in labels]
     return tuple(zip([*map(float, places), *[math.nan] * len(texts)], texts, strict=False))
@@ -218,7 +218,7 @@ class KeptFigures:
                 pixels = len(drawn)
                 arrays[f"figure{pixels}"] = _pixels(figure)
             suptitle = getattr(figure, "_suptitle", None)
-            axes = tuple(_described(ax, arrays) for ax in figure.axes[:MAX_AXES])
+            axes = tuple(_described_axes(ax, arrays) for ax in figure.axes[:MAX_AXES])
             drawn.append(DrawnFigure(pixels, _short(suptitle.get_text() if suptitle else ""), axes))
         return tuple(drawn)
 
@@ -291,7 +291,7 @@ def _pixels(figure: Any) -> Any:
     return np.asarray(canvas.buffer_rgba()).copy()  # type: ignore[no-untyped-call]
 
 
-def _described(ax: Any, arrays: dict[str, Any]) -> Axes:
+def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:
     meshes = [
         mesh
         for mesh in ax.collections[:4]

@@ -50,16 +50,16 @@ class Part:
         return (self.thing, *(vars(module).get(name) for module, name in self.places))
 
 
-def forbidden_parts(patterns: Sequence[str], known: Collection[int]) -> list[Part]:
+def forbidden_parts(patterns: Sequence[str], excluded: Collection[int]) -> list[Part]:
     """What the patterns name.
 
     Args:
-        known: The `id` of what is left out.
+        excluded: The `id` of what is left out.
     """
     by_thing: dict[int, list[tuple[str, ModuleType, str, Any]]] = {}
     for pattern in patterns:
         for module, name, thing in _named(pattern):
-            if id(thing) not in known:
+            if id(thing) not in excluded:
                 by_thing.setdefault(id(thing), []).append((pattern, module, name, thing))
     parts = [_part(occurrences) for occurrences in by_thing.values()]
     return [part for part in parts if part.functions or not isinstance(part.thing, type)]
@@ -161,7 +161,7 @@ def made_reporting(
     for place, part in enumerate(parts):
         number = first + place
         used = sealed(
-            _used,
+            _report_use,
             "used",
             part=number,
             kind=type,
@@ -188,7 +188,7 @@ def _entry(part: Part, number: int, used: FunctionType) -> _Entry:
     for function in functions:
         _tell_first(function, number, used)
     if not functions:
-        standing = _stand_in(part, number, used)
+        standing = _fake(part, number, used)
         functions = (standing,)
     places: list[tuple[Mapping[str, Any], str, Any]] = [
         (vars(module), name, standing) for module, name in part.places
@@ -212,7 +212,7 @@ def _tell_first(function: FunctionType, number: int, used: FunctionType) -> None
     )
 
 
-def _stand_in(part: Part, number: int, used: FunctionType) -> FunctionType:
+def _fake(part: Part, number: int, used: FunctionType) -> FunctionType:
     """A function that replaces a part without Python code."""
     name = part.name.rpartition(".")[2]
     function = sealed(_trampoline, str(number), used=used, original=part.thing)
@@ -234,7 +234,7 @@ def _trampoline(*args: Any, **kwargs: Any) -> Any:
     return original(*args, **kwargs)
 
 
-def _used(args: tuple[Any, ...]) -> bool:
+def _report_use(args: tuple[Any, ...]) -> bool:
     """Report a use; true if it was only a trial."""
     kind: Any = "sealed:kind"
     challenge: Any = "sealed:challenge"

@@ -105,7 +105,7 @@ class Invocations:
             torch.set_grad_enabled(True),
         ):
             with students_code():
-                value = self._used(request, kept.value, args, kwargs)
+                value = self._result_of(request, kept.value, args, kwargs)
             shown: dict[str, Any] = {}
             figures = drawn.described(shown, pictures=request.pictures) if drawn is not None else ()
             files = dict(_files(folder, request.reads)) if folder is not None else {}
@@ -119,10 +119,11 @@ class Invocations:
                 map(packing.bounded_node, _gradients(value, args, cotangent) if request.gradients else ())
             )
             after = tuple(
-                self._after(packing, *pair, request.arrays) for pair in zip(args, request.args, strict=True)
+                self._argument_after(packing, *pair, request.arrays)
+                for pair in zip(args, request.args, strict=True)
             )
             named = {
-                name: self._after(packing, kwargs[name], node, request.arrays)
+                name: self._argument_after(packing, kwargs[name], node, request.arrays)
                 for name, node in request.kwargs.items()
             }
         arrays = {**packing.arrays, **{FILE + name: content for name, content in files.items()}}
@@ -138,7 +139,7 @@ class Invocations:
         replaced = self.replacements(request.fakes, stand_ins, request.replace)
         return Kept(kept.value, stand_ins, {**kept.replacements, **replaced})
 
-    def _used(self, request: Invoke, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def _result_of(self, request: Invoke, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if request.action == "keep":
             return args[0]
         if request.action == "get":
@@ -160,7 +161,7 @@ class Invocations:
     def _part(self, name: str) -> Any:
         return self._student.namespace[name]
 
-    def _after(self, packing: Packer, value: Any, before: Node, arrays: Mapping[str, Any]) -> Node:
+    def _argument_after(self, packing: Packer, value: Any, before: Node, arrays: Mapping[str, Any]) -> Node:
         """An argument as it is after the call."""
         if before is None or isinstance(before, bool | int | float | str):
             return SAME

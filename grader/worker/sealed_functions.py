@@ -89,8 +89,8 @@ def _tell(document: bytes) -> None:
     leave: Any = "sealed:leave"
     pack: Any = "sealed:pack"
     size: Any = "sealed:size"
-    found = status(descriptor)
-    if found.st_ino != "sealed:node" or found.st_dev != "sealed:device":
+    pipe_status = status(descriptor)
+    if pipe_status.st_ino != "sealed:node" or pipe_status.st_dev != "sealed:device":
         leave("sealed:code")
     write(descriptor, pack("sealed:magic", size(document), 0) + document)
 

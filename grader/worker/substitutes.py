@@ -280,7 +280,9 @@ class StandIns:
     def note(self, component: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Remember what a fake was constructed with; the first 256."""
         if len(self.made) < MAX_MADE:
-            named = {_told(name): _plain(value) for name, value in list(kwargs.items())[:MAX_ARGUMENTS]}
+            named = {
+                _sendable_text(name): _plain(value) for name, value in list(kwargs.items())[:MAX_ARGUMENTS]
+            }
             self.made.append(StandInMade(component, tuple(map(_plain, args[:MAX_ARGUMENTS])), named))
 
     def replacement(
@@ -351,7 +353,7 @@ class StandInModule(InPlaceOfOwn):
         self._owner.record(self._component, self._instance, x)
         behavior = self._behavior
         y = x.roll(behavior.roll, dims=1) if behavior.roll else x
-        y = y * _of(behavior.scale, self._instance) + _of(behavior.shift, self._instance)
+        y = y * _value_for(behavior.scale, self._instance) + _value_for(behavior.shift, self._instance)
         if self.inner is not None:
             return self.inner(y, *args, **kwargs)
         if kwargs.get("extra") is not None:
@@ -362,7 +364,7 @@ class StandInModule(InPlaceOfOwn):
         return y
 
 
-def _of(values: Sequence[float], instance: int) -> float:
+def _value_for(values: Sequence[float], instance: int) -> float:
     return values[min(max(instance, 0), len(values) - 1)]
 
 
@@ -373,11 +375,11 @@ def _plain(value: Any) -> Plain:
     if type(value) is float:
         return value if math.isfinite(value) else None
     if type(value) is str:
-        return _told(value)
+        return _sendable_text(value)
     return value if type(value) is bool else None
 
 
-def _told(text: str) -> str:
+def _sendable_text(text: str) -> str:
     """A text in a form that can be sent: not too long, and without halves of surrogate pairs."""
     return str(text)[:MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
 
