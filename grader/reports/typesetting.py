@@ -184,13 +184,13 @@ def prose(text: str, length: int = 600) -> Markup:
     can change the order in which the words around it read.
     """
     shown, made, end = printable(clipped(text, length)), Markup(""), 0
-    for found in _MARKED.finditer(shown):
-        made += escape(shown[end : found.start()])
-        if found[1] is not None:
-            made += Markup('<code dir="ltr">{}</code>').format(found[1])
+    for marked in _MARKED.finditer(shown):
+        made += escape(shown[end : marked.start()])
+        if marked[1] is not None:
+            made += Markup('<code dir="ltr">{}</code>').format(marked[1])
         else:
-            made += Markup('{}<q dir="auto">{}</q>{}').format(OPEN, found[2], found[3])
-        end = found.end()
+            made += Markup('{}<q dir="auto">{}</q>{}').format(OPEN, marked[2], marked[3])
+        end = marked.end()
     return made + escape(shown[end:])
 
 
@@ -216,7 +216,7 @@ def language_of(assignment: Assignment) -> Language:
 
 def isolated(text: Markup) -> Markup:
     """A translation in which what it takes over as it was cannot change the order of the words around it."""
-    return Markup(_TAKEN_OVER.sub(lambda found: _isolate(found[1]), str(text)))  # within what is escaped
+    return Markup(_TAKEN_OVER.sub(lambda match: _isolate(match[1]), str(text)))  # within what is escaped
 
 
 def _isolate(html: str) -> str:
@@ -245,7 +245,7 @@ def translated_prose(spoken: Language, text: str, length: int = 600) -> Markup:
     return Markup(" ").join(made)
 
 
-def _said(spoken: Language) -> dict[str, Callable[..., Markup]]:
+def _gettext_functions(spoken: Language) -> dict[str, Callable[..., Markup]]:
     """`gettext` and `ngettext` of the pages: escaped, and what comes in is made printable and isolated."""
 
     def shown(value: object) -> Markup:
@@ -281,9 +281,9 @@ def _language_filters(spoken: Language) -> dict[str, Callable[..., object]]:
         return spoken.translated(text)
 
     def counted_in(number: int, noun: str, plural: str = "") -> str | Markup:
-        told = counted(number, noun, plural)
+        english = counted(number, noun, plural)
         if spoken.is_english:
-            return told
+            return english
         form = spoken.ngettext(*of_number(noun, plural), number)
         return Markup("{}").format(form.replace("{number}", str(number)))
 
@@ -308,7 +308,7 @@ def environment(spoken: Language = ENGLISH) -> Environment:
     )
     made.newstyle_gettext = True  # type: ignore[attr-defined]  # of the extension: values are handed over
     made.policies["ext.i18n.trimmed"] = True
-    made.globals.update(_said(spoken))
+    made.globals.update(_gettext_functions(spoken))
     made.globals["language"] = spoken
     # within a listing of code, which is written from the left
     made.globals["onward"] = Markup(' dir="rtl"') if spoken.direction == "rtl" else ""
@@ -330,7 +330,7 @@ def environment(spoken: Language = ENGLISH) -> Environment:
         listed,
         flat,
     )
-    made.filters.update({one.__name__: one for one in filters})
+    made.filters.update({function.__name__: function for function in filters})
     made.filters.update(_language_filters(spoken))
     styles = {
         "style": "style.css",

@@ -97,10 +97,10 @@ def answers_page(
 
 def undrawn_remarks(answers: Answers) -> tuple[str, ...]:
     """What of a PDF could not be drawn although it should have been, a sentence each."""
-    found = [] if answers.undrawn is None else [_WHY[answers.undrawn]]
+    remarks = [] if answers.undrawn is None else [_WHY[answers.undrawn]]
     if missing := [str(number) for number in answers.missing]:
-        found.append(f"{'Page' if len(missing) == 1 else 'Pages'} {listed(missing)} could not be drawn.")
-    return tuple(found)
+        remarks.append(f"{'Page' if len(missing) == 1 else 'Pages'} {listed(missing)} could not be drawn.")
+    return tuple(remarks)
 
 
 def marked_items(assignment: Assignment, score: Score) -> tuple[MarkedItem, ...]:

@@ -85,7 +85,7 @@ def _definitions(text: str) -> dict[int, tuple[range, int]]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    found = {}
+    definitions = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             first, end = node.body[0], node.end_lineno or node.lineno
@@ -93,8 +93,8 @@ def _definitions(text: str) -> dict[int, tuple[range, int]]:
             if ast.get_docstring(node, clean=False) is not None and len(node.body) > 1:
                 docstring = range(first.lineno, (first.end_lineno or first.lineno) + 1)
             if node.lineno not in docstring:
-                found[node.lineno] = docstring, end
-    return found
+                definitions[node.lineno] = docstring, end
+    return definitions
 
 
 def _of_definition(text: str, line: int, count: int) -> list[int]:

@@ -38,13 +38,13 @@ class ClassFigures:
 def class_figures(training: Training) -> tuple[ClassFigures, ...]:
     """The figures of each class, in the order of the classes."""
     counts = training.confusion
-    found = []
+    figures = []
     for index, row in enumerate(counts):
         hits, images = row[index], sum(row)
-        taken = sum(other[index] for other in counts)
+        taken = sum(other_row[index] for other_row in counts)
         name = training.classes[index] if index < len(training.classes) else f"class {index}"
         # F1 = 2 hits / (taken + images), which is defined where precision alone is not
-        found.append(
+        figures.append(
             ClassFigures(
                 name,
                 images,
@@ -54,18 +54,18 @@ def class_figures(training: Training) -> tuple[ClassFigures, ...]:
                 training.roc[index].area if index < len(training.roc) else None,
             )
         )
-    return tuple(found)
+    return tuple(figures)
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _share(part: int, total: int) -> float | None:
+    return part / total if total else None
 
 
 # --- model comparison ------------------------------------------------------------------------------------
 
 
 UNKNOWN = "–"
-Told = TypeVar("Told", Training, Rehearsal)
+Described = TypeVar("Described", Training, Rehearsal)
 
 
 @dataclass(frozen=True)
@@ -95,22 +95,22 @@ def side_by_side(
             "Test accuracy" if all(words.is_accuracy for _, _, words in models) else "Measured",
             tuple(_measured(training, words) for training, _, words in models),
         ),
-        ComparedRow("Accuracy on training images", _told(trainings, _by_heart)),
-        ComparedRow("Gap", _told(trainings, _gap), gap),
-        ComparedRow("Parameters", _told(rehearsals, lambda each: _count(each.parameters))),
+        ComparedRow("Accuracy on training images", _cells(trainings, _seen_accuracy)),
+        ComparedRow("Gap", _cells(trainings, _gap), gap),
+        ComparedRow("Parameters", _cells(rehearsals, lambda model: _count(model.parameters))),
         ComparedRow(
             "Multiply-adds for an image",
-            _told(rehearsals, lambda each: _millions(each.multiply_adds)),
+            _cells(rehearsals, lambda model: _millions(model.multiply_adds)),
             "half of the operations that PyTorch’s counter finds.",
         ),
-        ComparedRow("Epochs", _told(trainings, lambda each: str(len(each.epochs) or UNKNOWN))),
-        ComparedRow("Seconds for an epoch", _told(trainings, _seconds)),
+        ComparedRow("Epochs", _cells(trainings, lambda model: str(len(model.epochs) or UNKNOWN))),
+        ComparedRow("Seconds for an epoch", _cells(trainings, _seconds)),
     ]
     return tuple(row for row in rows if any(cell != UNKNOWN for cell in row.cells))
 
 
-def _told(models: Sequence[Told], told: Callable[[Told], str]) -> tuple[str, ...]:
-    return tuple(told(each) or UNKNOWN for each in models)
+def _cells(models: Sequence[Described], cell_of: Callable[[Described], str]) -> tuple[str, ...]:
+    return tuple(cell_of(model) or UNKNOWN for model in models)
 
 
 def _measured(training: Training, words: MeasuredWords) -> str:
@@ -120,7 +120,7 @@ def _measured(training: Training, words: MeasuredWords) -> str:
     return f"{value} ({words.interval(training)})" if training.interval else value
 
 
-def _by_heart(training: Training) -> str:
+def _seen_accuracy(training: Training) -> str:
     return "" if training.seen_accuracy is None else percent(training.seen_accuracy)
 
 
@@ -177,8 +177,8 @@ def layer_rows(layers: Sequence[LayerSummary]) -> tuple[LayerRow, ...]:
     for layer in reversed(layers):
         deeper = sum(count for depth, count in below.items() if depth > layer.depth)
         below = {depth: count for depth, count in below.items() if depth <= layer.depth}
-        whole = layer.parameters + deeper
-        below[layer.depth] = below.get(layer.depth, 0) + whole
+        with_modules_below = layer.parameters + deeper
+        below[layer.depth] = below.get(layer.depth, 0) + with_modules_below
         name = layer.path.rpartition(".")[2] or layer.type
-        rows.append(LayerRow(name, layer.type, layer.depth, layer.parameters, whole))
+        rows.append(LayerRow(name, layer.type, layer.depth, layer.parameters, with_modules_below))
     return tuple(reversed(rows))

@@ -74,24 +74,24 @@ def attention_page(
         .render(
             assignment=assignment,
             evidence=evidence,
-            attention=_rows(evidence.training, images),
+            attention=_attention_rows(evidence.training, images),
             generated_at=generated_at,
         )
     )
 
 
-def _rows(training: Training, images: Mapping[str, bytes]) -> tuple[AttentionRow, ...]:
-    predictions = {one.image: one for one in training.predictions}
+def _attention_rows(training: Training, images: Mapping[str, bytes]) -> tuple[AttentionRow, ...]:
+    predictions = {prediction.image: prediction for prediction in training.predictions}
     return tuple(
         AttentionRow(
-            training.class_name(predictions[each.prediction].true_class),
-            training.class_name(predictions[each.prediction].predicted_class),
-            data_uri(images, each.prediction),
-            data_uri(images, each.last_layer),
-            data_uri(images, each.rollout),
+            training.class_name(predictions[attention.prediction].true_class),
+            training.class_name(predictions[attention.prediction].predicted_class),
+            data_uri(images, attention.prediction),
+            data_uri(images, attention.last_layer),
+            data_uri(images, attention.rollout),
         )
-        for each in training.attention
-        if each.prediction in predictions
+        for attention in training.attention
+        if attention.prediction in predictions
     )
 
 
@@ -178,13 +178,13 @@ def student_page(
 
 def _shown_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[ShownFix, ...]:
     """The fixes of the first screen: most points first; for a bare template the parts in their order."""
-    found: Sequence[Fix] = fixes(assignment, evidence, score)
+    candidates: Sequence[Fix] = fixes(assignment, evidence, score)
     if nothing_implemented(evidence):
         order = [component.name for component in assignment.components]
-        found = sorted(
-            (fix for fix in found if fix.component in order), key=lambda fix: order.index(fix.component)
+        candidates = sorted(
+            (fix for fix in candidates if fix.component in order), key=lambda fix: order.index(fix.component)
         )
-    worth = [fix for fix in found if fix.points >= 0.005] or found
+    worth = [fix for fix in candidates if fix.points >= 0.005] or candidates
     return tuple(ShownFix(fix, excerpt(evidence.source, fix.where)) for fix in worth[:_FIXES_SHOWN])
 
 

@@ -61,12 +61,12 @@ def cleaned(html: str) -> Markup:
     Args:
         html: As it came; nothing in it is trusted.
     """
-    kept = nh3.clean(
+    safe = nh3.clean(
         html,
         tags=_TAGS,
         clean_content_tags=_WITH_CONTENT,
         attributes=_ATTRIBUTES,
-        attribute_filter=_attribute,
+        attribute_filter=_safe_attribute,
         # what scrolls must be reached by keys
         set_tag_attribute_values={"img": {"alt": "A picture among the outputs"}, "pre": {"tabindex": "0"}},
         url_schemes={"data"},
@@ -74,14 +74,14 @@ def cleaned(html: str) -> Markup:
         strip_comments=True,
         generic_attribute_prefixes=set(),
     )
-    kept = _HEADING.sub(lambda found: f'<div class="title-{found[1]}">' if found[1] else "</div>", kept)
-    kept = _NO_SOURCE.sub(PICTURE_LEFT_OUT, kept)
-    return Markup(printable(kept))  # nh3 escaped its text
+    safe = _HEADING.sub(lambda heading: f'<div class="title-{heading[1]}">' if heading[1] else "</div>", safe)
+    safe = _NO_SOURCE.sub(PICTURE_LEFT_OUT, safe)
+    return Markup(printable(safe))  # nh3 escaped its text
 
 
-def _attribute(tag: str, name: str, value: str) -> str | None:
+def _safe_attribute(tag: str, name: str, value: str) -> str | None:
     if name == "class":
-        return " ".join(one for one in value.split() if _CLASSES.fullmatch(one)) or None
+        return " ".join(css_class for css_class in value.split() if _CLASSES.fullmatch(css_class)) or None
     if name == "src":
         return value if _OWN_PICTURE.fullmatch(value) else None
     if name in ("colspan", "rowspan"):
@@ -137,7 +137,7 @@ class ShownCell:
 
 def code_links(evidence: Evidence, view: View | None) -> CodeLinks:
     """The links to the lines of the page that `submission_page` makes of the same, if it makes one."""
-    return _links(_cells(evidence, view)[0])
+    return _links(_cells_and_cuts(evidence, view)[0])
 
 
 def submission_page(
@@ -157,13 +157,13 @@ def submission_page(
     Returns:
         HTML text, the same for the same arguments; None where no code was handed in that could be read.
     """
-    cells, cuts = _cells(evidence, view)
+    cells, cuts = _cells_and_cuts(evidence, view)
     if not cells:
         return None
     evidence = with_waived(assignment, evidence, dict(score.waived))
     notes = line_notes(assignment, evidence, score)
     by_line = notes_by_line(notes)
-    shown = [_shown(cell, by_line) for cell in cells]
+    shown = [_shown_cell(cell, by_line) for cell in cells]
     links = _links(cells)
     return (
         environment(language_of(assignment))
@@ -175,7 +175,7 @@ def submission_page(
             cells=shown,
             cuts=cuts,
             notebook=any(cell_anchor(cell.file) != SCRIPT for cell in cells),
-            findings=[(note, _target(note, links, shown)) for note in notes if note.asks],
+            findings=[(note, _anchor_of(note, links, shown)) for note in notes if note.asks],
             elsewhere=_without_a_line(assignment, evidence, score),
             generated_at=generated_at,
         )
@@ -192,7 +192,7 @@ def _links(cells: Sequence[ViewCell]) -> CodeLinks:
     return CodeLinks({cell.file: len(cell.lines) for cell in cells if cell.lines})
 
 
-def _cells(evidence: Evidence, view: View | None) -> tuple[tuple[ViewCell, ...], tuple[str, ...]]:
+def _cells_and_cuts(evidence: Evidence, view: View | None) -> tuple[tuple[ViewCell, ...], tuple[str, ...]]:
     """The cells to show, and what of the file is not shown.
 
     The lines that findings name are those of the evidence: where a view has others, they are not taken.
@@ -213,16 +213,16 @@ def _cells(evidence: Evidence, view: View | None) -> tuple[tuple[ViewCell, ...],
 def _within_limit(
     cells: Sequence[ViewCell], cuts: Sequence[str]
 ) -> tuple[tuple[ViewCell, ...], tuple[str, ...]]:
-    left, kept = MOST_LINES, []
+    lines_left, shown = MOST_LINES, []
     for cell in cells:
-        kept.append(ViewCell(cell.file, cell.kind, cell.lines[:left], cell.html))
-        left -= len(kept[-1].lines)
+        shown.append(ViewCell(cell.file, cell.kind, cell.lines[:lines_left], cell.html))
+        lines_left -= len(shown[-1].lines)
     if sum(len(cell.lines) for cell in cells) > MOST_LINES:
         cuts = (*cuts, f"Only the first {MOST_LINES} lines of code are shown.")
-    return tuple(kept), tuple(cuts)
+    return tuple(shown), tuple(cuts)
 
 
-def _shown(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]]) -> ShownCell:
+def _shown_cell(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]]) -> ShownCell:
     return ShownCell(
         id=cell_anchor(cell.file),
         name=cell.file if cell_number(cell.file) is None else cell.file[:1].upper() + cell.file[1:],
@@ -231,7 +231,7 @@ def _shown(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]]
             ShownLine(
                 number,
                 anchor(Place(cell.file, number)),
-                _clipped(line),
+                _clipped_line(line),
                 tuple(by_line.get((cell.file, number), ())),
                 sum(len(text) for _, text in line) > LONGEST,
             )
@@ -242,18 +242,18 @@ def _shown(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]]
     )
 
 
-def _clipped(line: CodeLine) -> CodeLine:
-    left, kept = LONGEST, []
+def _clipped_line(line: CodeLine) -> CodeLine:
+    characters_left, pieces = LONGEST, []
     for kind, text in line:
-        if left > 0:
-            kept.append((kind if _KIND.fullmatch(kind) else "", revealed(text[:left])))
-        left -= len(text)
-    return tuple(kept)
+        if characters_left > 0:
+            pieces.append((kind if _KIND.fullmatch(kind) else "", revealed(text[:characters_left])))
+        characters_left -= len(text)
+    return tuple(pieces)
 
 
-def _target(note: LineNote, links: CodeLinks, cells: Sequence[ShownCell]) -> str:
+def _anchor_of(note: LineNote, links: CodeLinks, cells: Sequence[ShownCell]) -> str:
     """The anchor of a finding on the page, empty where its line is not shown."""
     if links.shows(note.place):
         return anchor(note.place)
-    whole = cell_anchor(note.place.file)
-    return whole if note.place.line == 0 and any(cell.id == whole for cell in cells) else ""
+    cell_id = cell_anchor(note.place.file)
+    return cell_id if note.place.line == 0 and any(cell.id == cell_id for cell in cells) else ""

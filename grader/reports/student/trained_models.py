@@ -65,39 +65,43 @@ def mistakes(training: Training, images: Mapping[str, bytes]) -> tuple[ShownMist
     Args:
         images: PNG bytes by the names that predictions and maps use.
     """
-    overlays = {each.prediction: each.last_layer for each in training.attention}
-    wrong = [one for one in training.predictions if one.predicted_class != one.true_class]
-    wrong.sort(key=lambda one: (one.image not in overlays, -one.confidence))
+    overlays = {attention.prediction: attention.last_layer for attention in training.attention}
+    wrong = [
+        prediction
+        for prediction in training.predictions
+        if prediction.predicted_class != prediction.true_class
+    ]
+    wrong.sort(key=lambda prediction: (prediction.image not in overlays, -prediction.confidence))
     return tuple(
         ShownMistake(
-            data_uri(images, one.image),
-            data_uri(images, overlays[one.image]) if one.image in overlays else "",
-            training.class_name(one.true_class),
-            tuple((training.class_name(index), share) for index, share in one.likeliest),
+            data_uri(images, prediction.image),
+            data_uri(images, overlays[prediction.image]) if prediction.image in overlays else "",
+            training.class_name(prediction.true_class),
+            tuple((training.class_name(index), share) for index, share in prediction.likeliest),
         )
-        for one in wrong[:MISCLASSIFIED]
+        for prediction in wrong[:MISCLASSIFIED]
     )
 
 
 def study_rows(study: StudyAgain) -> tuple[ShownStudyRow, ...]:
     """The rows that were trained again, the base first."""
     base = study.rows[0] if study.rows else None
-    found = []
+    rows = []
     for row in study.rows:
         if row is base or base is None:
-            found.append(ShownStudyRow("base", True, row.claimed, row.measured, row.why_not))
+            rows.append(ShownStudyRow("base", True, row.claimed, row.measured, row.why_not))
             continue
-        known = row.measured is not None and base.measured is not None
-        found.append(
+        both_measured = row.measured is not None and base.measured is not None
+        rows.append(
             ShownStudyRow(
                 difference(row.values, study.base),
                 False,
                 row.claimed - base.claimed,
-                row.measured - base.measured if known else None,  # type: ignore[operator]  # both are known
+                row.measured - base.measured if both_measured else None,  # type: ignore[operator]  # both are known
                 row.why_not,
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def difference(values: Mapping[str, str], base: Mapping[str, str]) -> str:
@@ -188,7 +192,7 @@ def trained_models(
     if assignment.data is None:
         return ()
     return tuple(
-        _shown(assignment, measure, evidence.of_measure(measure.id), images, prefix, spoken)
+        _shown_model(assignment, measure, evidence.of_measure(measure.id), images, prefix, spoken)
         for measure, prefix in zip(
             assignment.measures,
             ["", *(f"{measure.id}-" for measure in assignment.measures[1:])],
@@ -197,7 +201,7 @@ def trained_models(
     )
 
 
-def _shown(
+def _shown_model(
     assignment: Assignment,
     measure: Measure,
     evidence: Evidence,
@@ -206,7 +210,7 @@ def _shown(
     spoken: Language,
 ) -> ShownModel:
     training, item = evidence.training, assignment.item_measured(measure.id)
-    told = measure.call is not None or evidence.plan.why
+    has_plan = measure.call is not None or evidence.plan.why
     threshold, words = item.threshold if item else None, measured_words(assignment, measure)
     return ShownModel(
         title=measure.title if len(assignment.measures) > 1 else "",
@@ -218,7 +222,7 @@ def _shown(
         threshold=threshold,
         outcome=outcome_sentence(training, measure.call),
         called=call_in_words(measure.call) if measure.call is not None else "",
-        plan=plan_rows(evidence.plan, evidence.code_file, measure) if told else [],
+        plan=plan_rows(evidence.plan, evidence.code_file, measure) if has_plan else [],
         note=measure.note,
         rehearsal=evidence.plan.rehearsal,
         lines=excerpt(evidence.source, training.where),
@@ -249,8 +253,8 @@ def confusion_rows(training: Training) -> tuple[ConfusionRow, ...]:
     """The confusion matrix by rows, each count with its share of the row."""
     rows = []
     for index, counts in enumerate(training.confusion):
-        whole = sum(counts)
-        shares = tuple((count, count / whole if whole else 0.0) for count in counts)
+        images = sum(counts)
+        shares = tuple((count, count / images if images else 0.0) for count in counts)
         recall = shares[index][1] if index < len(shares) else 0.0
         rows.append(ConfusionRow(training.class_name(index), shares, recall))
     return tuple(rows)
@@ -258,10 +262,15 @@ def confusion_rows(training: Training) -> tuple[ConfusionRow, ...]:
 
 def _prediction_groups(training: Training, images: Mapping[str, bytes]) -> tuple[PredictionGroup, ...]:
     groups: dict[int, list[Any]] = {}
-    for one in training.predictions:
-        likeliest = tuple((training.class_name(index), share) for index, share in one.likeliest)
-        shown = (one, training.class_name(one.predicted_class), data_uri(images, one.image), likeliest)
-        groups.setdefault(one.true_class, []).append(shown)
+    for prediction in training.predictions:
+        likeliest = tuple((training.class_name(index), share) for index, share in prediction.likeliest)
+        shown = (
+            prediction,
+            training.class_name(prediction.predicted_class),
+            data_uri(images, prediction.image),
+            likeliest,
+        )
+        groups.setdefault(prediction.true_class, []).append(shown)
     return tuple(
         PredictionGroup(training.class_name(index), tuple(groups[index])) for index in sorted(groups)
     )
