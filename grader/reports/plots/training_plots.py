@@ -1,8 +1,7 @@
 """Plots of a student's trainings as image files, drawn by matplotlib, and the study as a table.
 
-It holds the learning curves and the confusion matrix of one training, as PNG, and the study of a
-student's choices as a picture and as CSV. It never trains or measures anything: it draws the numbers that
-it is given.
+It draws the learning curves and the confusion matrix of one training, as PNG, and the study of a student's
+choices as a picture and as CSV. It never trains or measures anything: it draws the numbers that it is given.
 """
 
 import csv
@@ -28,8 +27,8 @@ def write_training_plots(training: Training, folder: Path, *, threshold: float |
     """Write the pictures that the training has numbers for.
 
     Args:
-        training: With at least one epoch for the curves, and an accuracy for the confusion matrix.
-        folder: It is made when it is absent; files of the same names are replaced.
+        training: It needs at least one epoch for the curves, and an accuracy for the confusion matrix.
+        folder: It is made when it is missing; files of the same names are replaced.
         threshold: The accuracy that the assignment asks for, 0 to 1.
 
     Returns:
@@ -128,7 +127,7 @@ def _confusion(training: Training) -> Figure:
 COLUMNS = ("value", "setting", "own", "accuracy", "low", "high", "epochs", "seconds", "outcome", "reason")
 
 Rows = Sequence[tuple[str, str, bool, Training]]
-"""(field, value, whether it is the student's own, what came of it)."""
+"""(field, value, whether it is the student's own, the training with it)."""
 
 
 def study_table(rows: Rows) -> str:

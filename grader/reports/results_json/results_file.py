@@ -45,8 +45,8 @@ def results_text(
     Args:
         results: Sorted by student.
         download: The account of the files of all downloads together, by `summed`.
-        downloads: Each one's own, by `download_record`.
-        text_of: What `submission_text` gives for a result, however it is come by.
+        downloads: The account of each download, by `download_record`.
+        text_of: Returns what `submission_text` would return for a result.
     """
     frame = _json_text(
         ResultsDocument(
@@ -74,7 +74,7 @@ def told_submissions(path: Path) -> Generator[tuple[str, str], None, None]:
     """(student's id, lines) of each submission in a file that `results_text` made.
 
     Raises:
-        OSError, ValueError: It cannot be read, or is something else; what came before is right.
+        OSError, ValueError: It cannot be read, or is something else; what was yielded before is right.
     """
     lines: list[str] = []
     for line, within in _lines(path):
@@ -87,7 +87,7 @@ def told_submissions(path: Path) -> Generator[tuple[str, str], None, None]:
 
 
 def told_frame(path: Path) -> str:
-    """The text of a file that `results_text` made, as it is without any submission.
+    """The text of a file that `results_text` made, without its submissions.
 
     Raises:
         OSError, UnicodeDecodeError: It cannot be read.
@@ -96,7 +96,7 @@ def told_frame(path: Path) -> str:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, bool]]:
-    """Each line with its end, and whether it is one of a submission's."""
+    """Each line with its end, and whether it belongs to a submission."""
     within = False
     with path.open(encoding="utf-8", newline="\n") as file:
         for line in file:
@@ -116,7 +116,7 @@ def _student_id(text: str) -> str:
 
 
 def download_record(download: Download) -> DownloadRecord:
-    """The account of a download as the document holds it."""
+    """The account of a download, as the document holds it."""
     counts = Counter[Fate]()
     for file in download.files:
         counts[file.fate] += file.count
@@ -161,7 +161,7 @@ def _json_text(document: dict[str, Any]) -> str:
 
 
 def _printable_data(document: Any) -> Any:
-    """The same plain data with 35.0 written as 35, and texts in which nothing hides."""
+    """The same data with 35.0 written as 35, and with texts made printable."""
     if isinstance(document, dict):
         return {key: _printable_data(item) for key, item in document.items()}
     if isinstance(document, list):

@@ -1,9 +1,9 @@
 """What `results.json` and `scores.csv` hold: each submission, the class's list, and a row per student.
 
-It holds how evidence and a score become the record of one submission, who is on the list of the class and
-handed in nothing, who is not on it, and the rows of the table for a spreadsheet. It never decides which
-keys there are (`results_contract` does), and it neither reads nor writes the files (`results_file` does).
-It never scores.
+It makes the record of one submission from evidence and a score, and the rows of the table for a
+spreadsheet. It finds out who is on the list of the class and handed in nothing, and who handed in and is
+not on it. It never decides which keys there are (`results_contract` does), and it neither reads nor writes
+the files (`results_file` does). It never scores.
 """
 
 import csv
@@ -55,15 +55,15 @@ from grader.scoring.decided_by_people import with_acceptance
 
 
 def roster_record(roster: Roster, results: Collection[Candidate]) -> RosterRecord:
-    """Who is on the list, under the ids that results have where there are results.
+    """Who is on the list of the class, under the ids of their results where they have any.
 
     Args:
-        results: Of the class.
+        results: The results of the class.
     """
     match = matching(roster.table, list(roster.rows), roster.who, roster.number, results)
     listed = {result.student_id for result in results if not result.held} - set(match.absent)
     listed |= {roster.rows[row] for row in (*match.unknown, *match.held)}
-    # a number that is no student's is a team's, and of its members the LMS has no upload
+    # a number that is not a student's is a team's, and the LMS has no upload of its members
     numbers = roster.directory().students
     teams = roster.number is not None and any(
         result.number_in(roster.number.lms) not in ("", *numbers) for result in results
@@ -83,10 +83,10 @@ def attended(
     candidates: Iterable[Candidate],
     all_downloads: DownloadRecord | None = None,
 ) -> DownloadRecord | None:
-    """The account with who of the list handed in nothing, and who handed in and is not on it.
+    """The account, completed by who on the list handed in nothing, and who handed in and is not on it.
 
-    Whoever has a file in the download handed something in, also without a result; and so may have everybody
-    whose id is on a submission of which nobody knows whose it is.
+    Whoever has a file in the download handed something in, even without a result. So may everybody whose id
+    is on a submission with an unknown owner.
 
     Args:
         candidates: The results of the class.
@@ -351,7 +351,7 @@ def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
 
 
 def _finite(value: float | None) -> float | None:
-    """The value, or None where JSON has no word for it."""
+    """The value, or None where JSON cannot express it."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -418,10 +418,10 @@ def _plan(plan: Plan) -> PlanRecord | None:
 def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]) -> str:
     """The table as CSV text, ordered by student id.
 
-    Columns: `student_id, status, total, decided, awaiting`, then one per rubric item; where the assignment
-    takes points off for lateness, then `days_late`, `penalty` and `total_after`. `decided` is the
-    maximum of the decided items, `awaiting` the ids of those that a person still marks, with `;` between. A
-    cell is empty when nobody knows the points yet or the total is withheld: never 0 for that.
+    Columns: `student_id, status, total, decided, awaiting`, then one per rubric item. Where the assignment
+    takes points off for lateness, `days_late`, `penalty` and `total_after` follow. `decided` is the maximum
+    of the decided items, and `awaiting` the ids of those that a person still marks, with `;` between them. A
+    cell is empty, never 0, when the points are not known yet or the total is withheld.
 
     Args:
         assignment: For the items and their order.

@@ -1,7 +1,7 @@
 """Findings as the student reads them: per component, and beside the lines that they are about.
 
-It holds the report of each component, with equal sentences said once, and the notes at single lines:
-failed checks, forbidden parts, claims and what was seen while the code ran. It never finds anything
+It makes the report of each component, with equal sentences said once, and the notes at single lines:
+failed checks, forbidden parts, claims and what was observed while the code ran. It never finds anything
 itself, and it never decides how many points a finding costs.
 """
 
@@ -25,8 +25,8 @@ class CheckRemark:
     Attributes:
         titles: What those checks ask for.
         checks: Their ids.
-        others: How many of them, beside the first, say the same or are folded under it: see `ToldCause`.
-        verdict: Why it cost nothing, for checks that went wrong without the student's fault, or passed.
+        others: How many of them, besides the first, say the same or are folded under it: see `ToldCause`.
+        verdict: Why it cost nothing, for checks that passed, or went wrong through no fault of the student.
         lines: The source around `where`.
     """
 
@@ -47,7 +47,7 @@ class ComponentReport:
     Attributes:
         share: Its points, when they belong to a rubric item.
         passed: Titles of the checks that passed, without those in `noted`.
-        noted: Checks that passed, with something that a person has a look at.
+        noted: Checks that passed, with something that a person should look at.
         count: All of its checks.
     """
 
@@ -67,7 +67,7 @@ class ComponentReport:
 
     @property
     def remarks(self) -> tuple[CheckRemark, ...]:
-        """All that is said about it, the gravest first."""
+        """All that is said about it, the most serious first."""
         return (*self.failed, *self.skipped, *self.errored, *self.noted)
 
     @property
@@ -79,7 +79,7 @@ class ComponentReport:
 def component_reports(
     assignment: Assignment, evidence: Evidence, score: Score
 ) -> tuple[ComponentReport, ...]:
-    """One report per component that has findings, in the assignment's order, the submission itself last."""
+    """One report per component that has findings, in the assignment's order; the submission itself last."""
     shares = {share.component: share for line in score.lines for share in line.components}
     names = dict.fromkeys(component.name for component in assignment.components)
     names |= dict.fromkeys(finding.component for finding in evidence.findings)
@@ -93,7 +93,7 @@ def component_reports(
 
 
 def verdict(finding: Finding) -> str:
-    """Why a check costs nothing about which something is said all the same; empty otherwise."""
+    """Why a check with a remark costs nothing; empty where that needs no explanation."""
     if finding.flagged:
         return "The check passed, and this costs no points."
     if finding.status is not Status.ERRORED:
@@ -150,12 +150,12 @@ def _remark(cause: ToldCause, source: Mapping[str, str] | None) -> CheckRemark:
 
 @dataclass(frozen=True)
 class LineNote:
-    """One thing about one line.
+    """One remark about one line.
 
     Attributes:
         where: As the report names the place.
-        place: The line; of a cell as a whole (an output) its line is 0.
-        kind: `failed`, `skipped`, `errored`, `noted`; `aside` for what costs nothing and asks nobody.
+        place: The line; line 0 is a cell as a whole (an output).
+        kind: `failed`, `skipped`, `errored`, `noted`; `aside` for what costs nothing and needs nobody.
         word: What it is, in a word or two.
         title: What the check asks for, or what was seen.
     """
@@ -170,12 +170,12 @@ class LineNote:
 
     @property
     def asks(self) -> bool:
-        """Whether it stands in the list of findings."""
+        """Whether it is in the list of findings."""
         return self.kind != "aside"
 
 
 def line_notes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[LineNote, ...]:
-    """All that names a line: what the report says about it, in the report's order, then asides."""
+    """All remarks that name a line: those of the report, in its order, then asides."""
     notes = [
         *_finding_notes(assignment, evidence, score),
         *_forbidden_notes(assignment, evidence),
@@ -251,7 +251,7 @@ def _training_notes(evidence: Evidence) -> Iterator[LineNote]:
 
 
 def _claim_notes(score: Score) -> Iterator[LineNote]:
-    """The accuracy that the student reports stands in a cell's output, which has no lines of code."""
+    """The accuracy that the student reports in a cell's output, which has no lines of code."""
     claim = score.claim
     if claim is not None and claim.cell:
         reading = f"{percent(claim.accuracy)} is read here as the reported accuracy"

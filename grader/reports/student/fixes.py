@@ -1,8 +1,8 @@
 """What lost points and what to fix: forbidden parts with their costs, and the fixes worth most points.
 
-It holds what the forbidden parts in a submission cost, which of them cost nothing, and the fixes in the
-order of their worth, computed from the lost points of each component and its findings. It never takes
-points away: the score that it reads has done so.
+It says what the forbidden parts in a submission cost, and which of them cost nothing. It orders the fixes
+by their worth, computed from the lost points of each component and its findings. It never takes points
+away: the score that it reads has done so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ class ForbiddenCost:
     Attributes:
         target: The rubric item's id or the component's name.
         components: The components whose points it takes.
-        lost: All the points that the target has lost, whatever the cause.
+        lost: All points that the target has lost, whatever the cause.
     """
 
     target: str
@@ -52,7 +52,7 @@ class ForbiddenRow:
 
 
 def forbidden_costs(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[ForbiddenCost, ...]:
-    """One entry per rubric item or component that a reachable forbidden part takes the points of."""
+    """One entry per rubric item or component that loses its points to a reachable forbidden part."""
     rules = {rule.pattern: rule for rule in assignment.forbidden}
     uses: dict[str, list[tuple[ForbiddenRule, ForbiddenUse]]] = {}
     for use in evidence.forbidden:
@@ -106,7 +106,7 @@ def forbidden_rows(assignment: Assignment, evidence: Evidence) -> tuple[Forbidde
 
 
 def _user_as_subject(name: str) -> str:
-    """A graded name as it is; `The training`, `The model` as a sentence begins."""
+    """A graded name as it is; `The training` and `The model` with a capital, to begin a sentence."""
     return name.capitalize() if " " in name else name
 
 
@@ -166,8 +166,9 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
 
     A component's lost points are shared among its failed checks by weight:
     `lost * weight / sum(weights of the component's failed and blocked checks)`. While nothing of it is
-    decided, or a forbidden part zeroed it, a failed check counts `maximum * weight / sum(weights)`. Checks
-    that could not be tried count for the fix that blocks them, and folded ones for that of their cause.
+    decided, or a forbidden part has zeroed it, a failed check counts `maximum * weight / sum(weights)`.
+    Checks that could not be tried count towards the fix that unblocks them, and folded ones towards the fix
+    of their cause.
 
     Args:
         assignment: For weights and maxima.
@@ -220,18 +221,18 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
 
 
 def unimplemented(finding: Finding) -> bool:
-    """Whether the finding says that the stub was not written yet, rather than written wrongly."""
+    """Whether the finding says that the stub has not been written yet, rather than written wrongly."""
     return finding.status is Status.FAILED and finding.kind is FindingKind.NOT_IMPLEMENTED
 
 
 def _components(assignment: Assignment, findings: Iterable[Finding]) -> tuple[str, ...]:
-    """Component names in the assignment's order, then what else findings name."""
+    """Component names in the assignment's order, then others that findings name."""
     declared = [component.name for component in assignment.components]
     return tuple(dict.fromkeys([*declared, *(finding.component for finding in findings)]))
 
 
 def _is_students(finding: Finding, status: Status) -> bool:
-    """Whether the finding has this status by the student's doing (a failure is, unless it says otherwise)."""
+    """Whether the finding has this status by the student's fault; failures are, unless they say otherwise."""
     blames = (Blame.STUDENT, None) if status is Status.FAILED else (Blame.STUDENT,)
     return finding.status is status and finding.blame in blames
 
@@ -270,9 +271,9 @@ def _share_and_maximum(
 
 
 def _groups(failed: Sequence[Finding]) -> list[list[Finding]]:
-    """Failed findings of one component that one change fixes: the same diagnosis, or the same place.
+    """Failed findings of one component, grouped by what one change fixes: one diagnosis, or one place.
 
-    Two different recognized mistakes at the same place stay two.
+    Two different recognised mistakes at the same place stay apart.
     """
     groups: list[list[Finding]] = []
     for finding in sorted(failed, key=lambda finding: finding.label is None):
@@ -290,7 +291,7 @@ def _groups(failed: Sequence[Finding]) -> list[list[Finding]]:
 
 
 def _folded_findings(findings: Sequence[Finding], failed: Sequence[Finding]) -> list[Finding]:
-    """The findings that fail for the same cause as one of the failed checks: one change fixes both."""
+    """The findings with the same cause as one of the failed checks: one change fixes both."""
     failed_ids = {finding.check for finding in failed}
     causes = {finding.check for finding in failed if finding.because not in failed_ids}
     lost = [
@@ -324,10 +325,10 @@ def _with_more_points(fix: Fix, points: float) -> Fix:
 
 
 def _with_orphans(made: list[Fix], orphans: Sequence[tuple[Finding, float]]) -> list[Fix]:
-    """Adds blocked checks whose component has no failure of its own.
+    """The fixes with blocked checks whose component has no failure of its own.
 
-    They count for the first failure of the submission as a whole (a syntax error, say); without one, each
-    message that says why they were blocked becomes a fix.
+    They count towards the first failure of the submission as a whole (a syntax error, say). Without one,
+    each message that says why they were blocked becomes a fix.
     """
     for index, fix in enumerate(made):
         if fix.component == SUBMISSION:

@@ -1,8 +1,8 @@
 """Figures of trained models as tables: per class, side by side, and per layer.
 
-It holds precision, recall, F1 and ROC area of each class, the models beside each other as numbers, and a
-model's modules as an indented table with the parameters of each and of all below it. It never measures
-anything and draws no charts: it computes from what the evidence holds.
+It computes precision, recall, F1 and ROC area of each class, and the figures of several models side by
+side. It lists a model's modules as an indented table, with the parameters of each and of all below it. It
+never measures anything and draws no charts: it computes from what the evidence holds.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,10 +21,10 @@ class ClassFigures:
 
     Attributes:
         images: Test images of this class.
-        precision: Of those that were taken for it, the share that is.
-        recall: Of those that are, the share that was found.
+        precision: The share of images predicted as this class that belong to it.
+        recall: The share of this class's images that were predicted as it.
         f1: The harmonic mean of both.
-        area: Under its receiver operating characteristic.
+        area: The area under its receiver operating characteristic.
     """
 
     name: str
@@ -74,8 +74,8 @@ class ComparedRow:
 
     Attributes:
         label: What is compared.
-        cells: Of each model.
-        told: What the label means, where it does not say it itself.
+        cells: One per model.
+        told: What the label means, where it needs explaining.
     """
 
     label: str
@@ -86,7 +86,7 @@ class ComparedRow:
 def side_by_side(
     models: Sequence[tuple[Training, Rehearsal | None, MeasuredWords]],
 ) -> tuple[ComparedRow, ...]:
-    """What is known of the models; a row that is known of none of them is left out."""
+    """What is known about the models; a row that is known for none of them is left out."""
     trainings = [training for training, _, _ in models]
     rehearsals = [rehearsal or Rehearsal() for _, rehearsal, _ in models]
     gap = "how much better it is on images that it was trained on, in percentage points."
@@ -142,7 +142,7 @@ def _millions(number: int | None) -> str:
 
 
 def _seconds(training: Training) -> str:
-    """Of the whole training, by its epochs; two digits: how long it takes is what code can choose."""
+    """Seconds per epoch, of the whole training; two digits, because code can choose how long it takes."""
     epochs = len(training.epochs)
     return f"{float(f'{training.seconds / epochs:.2g}'):g}" if epochs else ""
 
@@ -158,8 +158,8 @@ class LayerRow:
         name: The last part of its path; the type for the model itself.
         type: The class's name.
         depth: 0 for the model itself.
-        own: Trainable numbers that it holds itself.
-        whole: The same with all modules below it.
+        own: Trainable parameters that it holds itself.
+        whole: Those and the parameters of all modules below it.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Where a submission stands: its points in a sentence, what to know before them, and what changed.
 
-It holds the headline, the banners, the segments of the bar of points, and what changed since a grade was
-released, as its student is told: then and now, and nothing in between. It never scores and never decides
-whether a grade is final: it says what the score holds.
+It words the headline, the banners, the segments of the bar of points, and what changed since a grade was
+released: then and now, and nothing in between. It never scores and never decides whether a grade is final:
+it says what the score holds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ from grader.reports.student.training_charts import Segment
 
 
 def changed_lines(score: Score) -> Mapping[str, str]:
-    """Rubric item, or part of one -> a sentence, for those whose points are others since they were released.
+    """Rubric item, or part of one -> a sentence, for those whose points have changed since their release.
 
-    Of each, the first release in which it had points; what nobody knew before is not a change.
+    Each is compared with the first release in which it had points; newly known points are not a change.
     """
     if score.released is None:
         return {}
@@ -34,9 +34,9 @@ def changed_lines(score: Score) -> Mapping[str, str]:
 
 
 def changed_grade(score: Score) -> str:
-    """The same for the grade, after what lateness costs; empty where it is what it was.
+    """The same for the grade, after what lateness costs; empty where it has not changed.
 
-    While something was open the grade was to grow: that it did is not a change.
+    A grade that was released while something was open was expected to grow, so growth is not a change.
     """
     if score.released is None or score.released.whole is None:
         return ""
@@ -72,12 +72,12 @@ class Standing:
     """The points of the first screen.
 
     Attributes:
-        earned: What is known: the total, or what it would be if it were not withheld.
+        earned: The points known so far: the total, or what it would be if it were not withheld.
         decided: The maximum of the decided lines.
         awaiting: The maximum of the lines that a person still marks.
         not_run: The maximum of the lines that were not run.
-        withheld: There is no total for now.
-        segments: The bar.
+        withheld: Whether there is no total for now.
+        segments: The parts of the bar.
     """
 
     earned: float
@@ -159,13 +159,13 @@ def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
 
 
 def _flagged_sentence(parts: Mapping[str, Sequence[Finding]]) -> list[str]:
-    """Where a person has a look although the check passed; at most one sentence."""
+    """What a person looks at although its checks passed; at most one sentence."""
     names = [name for name, findings in parts.items() if any(finding.flagged for finding in findings)]
     return [f"A person has a look at {listed(names, 9)}, which costs no points."] if names else []
 
 
 def nothing_implemented(evidence: Evidence) -> bool:
-    """Whether no check of any part passed and every failed one says that its stub is not written yet."""
+    """Whether no check of any part passed, and every failed one says that its stub is not written yet."""
     of_parts = [finding for finding in evidence.findings if finding.component != SUBMISSION]
     failed = [finding for finding in of_parts if finding.status is Status.FAILED]
     return (
@@ -176,7 +176,7 @@ def nothing_implemented(evidence: Evidence) -> bool:
 
 
 def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Banner, ...]:
-    """What changes how the points are to be read, the gravest first."""
+    """What changes how the points are to be read, the most serious first."""
     made: list[Banner] = []
     reason = score.reason or evidence.reason
     if score.status is GradeStatus.REFUSED:

@@ -1,8 +1,8 @@
 """What the student's page shows of each model that was trained, and of its results.
 
-It holds the plan, the charts, the confusion matrix and the predictions of each model, and the results
-that the report is to explain: where the model is surest and wrong, and the rows of the study. It never
-says how a training went in words (`training_texts` does), and it measures nothing itself.
+It collects the plan, the charts, the confusion matrix and the predictions of each model. It also collects
+the results that the student's report has to explain: the model's surest mistakes, and the rows of the
+study. It never words how a training went (`training_texts` does), and it measures nothing itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ MISCLASSIFIED = 2
 
 @dataclass(frozen=True)
 class ShownMistake:
-    """A test image that the model takes for another class.
+    """A test image that the model assigns to a wrong class.
 
     Attributes:
         picture, overlay: Data URIs: the image, and where the model looked; empty where there is none.
@@ -45,11 +45,11 @@ class ShownMistake:
 
 @dataclass(frozen=True)
 class ShownStudyRow:
-    """A row of the study in the table of those that were trained again.
+    """A row of the study that was trained again, as the table shows it.
 
     Attributes:
         name: How it differs from the base: `depth 4`.
-        claimed, measured: Differences from the base, 0 to 1; of the base itself, what it reached.
+        claimed, measured: Differences from the base, 0 to 1; for the base itself, what it reached.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ShownStudyRow:
 
 
 def mistakes(training: Training, images: Mapping[str, bytes]) -> tuple[ShownMistake, ...]:
-    """The shown test images of which the model is surest and wrong, those with an overlay first.
+    """Of the shown test images, the mistakes of which the model is surest, those with an overlay first.
 
     Args:
         images: PNG bytes by the names that predictions and maps use.
@@ -142,20 +142,20 @@ class ConfusionRow:
 
 @dataclass(frozen=True)
 class ShownModel:
-    """A model that was trained, as the page has it.
+    """A model that was trained, as the page shows it.
 
     Attributes:
         title: What people call it; empty where it is the only one.
         prefix: What the anchors of its section begin with; empty for the first.
-        words: How what was measured of it is called and written.
-        threshold: What is asked for.
-        asks_weights: Weights are to be handed in.
+        words: How its measure is called and written.
+        threshold: The value that the assignment asks for.
+        asks_weights: Whether weights are to be handed in.
         outcome: How its training ended, in a sentence.
         called: What was called to train it; empty: its own program trained it.
         plan: What of the program was trained, as names and texts.
-        note: What the assignment says of the curves.
-        rehearsal: The trial in which the stages in it were seen; None: there was none.
-        lines: Of the student's file, where the training ended.
+        note: What the assignment says about the curves.
+        rehearsal: The trial that showed the stages of the training; None: there was none.
+        lines: The lines of the student's file where the training ended.
     """
 
     title: str
@@ -187,7 +187,7 @@ def trained_models(
 
     Args:
         images: PNG bytes by the names that the predictions use.
-        spoken: The language of what is written in charts.
+        spoken: The language of the words in the charts.
     """
     if assignment.data is None:
         return ()
@@ -244,7 +244,7 @@ def _shown_model(
 
 
 def stage_beginnings(rehearsal: Rehearsal | None, epochs: int) -> tuple[int, ...]:
-    """The first epoch of each stage but the first, as a trial showed them; none where it saw but one."""
+    """The first epoch of each stage but the first, as a trial showed them; empty where there was only one."""
     counts = [stage.epochs for stage in rehearsal.stages[:-1]] if rehearsal is not None else []
     return tuple(1 + before for before in accumulate(counts) if before < epochs)
 

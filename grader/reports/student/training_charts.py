@@ -1,4 +1,4 @@
-"""The charts of one student, as inline SVG: pure functions of numbers, told apart without color."""
+"""The charts of one student, as inline SVG: pure functions of numbers, readable without colour."""
 
 import math
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ def loss_curve(epochs: Sequence[Epoch], spoken: Language = ENGLISH) -> Markup:
 
 
 def roc_chart(roc: Sequence[RocCurve], classes: Sequence[str], spoken: Language = ENGLISH) -> Markup:
-    """The receiver operating characteristics of all classes, the one with the least area named."""
+    """The receiver operating characteristics of all classes; the one with the smallest area is named."""
     curves = [(curve, name) for curve, name in zip(roc, classes, strict=False) if curve.area is not None]
     if not curves:
         return Markup("")
@@ -125,10 +125,10 @@ def measured_band(
     """What was measured, with its 95 % interval, on the scale that turns it into points.
 
     Args:
-        measured: None while it is unknown: then the scale alone is drawn.
+        measured: None while it is unknown; then only the scale is drawn.
         interval: Low and high end.
         breakpoints: (value, points), ascending.
-        words: How it is called and written.
+        words: How the measure is called and written.
         spoken: The language of its words.
 
     Returns:
@@ -173,7 +173,7 @@ def _band_ends(
     breakpoints: Sequence[tuple[float, float]],
     words: MeasuredWords,
 ) -> tuple[float, float]:
-    """The ends of a scale: of shares 0 and 1, else around its breakpoints and what was measured near them."""
+    """The ends of a scale: 0 and 1 for shares, else around the breakpoints and values measured near them."""
     if words.scale.is_share:
         return 0.0, 1.0
     shown_values = [value for value, _ in breakpoints]
@@ -183,7 +183,7 @@ def _band_ends(
     low, high = min(shown_values, default=0.0), max(shown_values, default=1.0)
     ends = [value for value, _ in breakpoints] or [low, high]
     width = (max(ends) - min(ends)) or abs(ends[0]) or 1.0
-    # what lies far beyond the last breakpoint is drawn at the end: the scale must be readable
+    # a value far beyond the last breakpoint is drawn at the end, to keep the scale readable
     return max(low, min(ends) - width) - 0.1 * width, min(high, max(ends) + width) + 0.1 * width
 
 
@@ -211,12 +211,12 @@ def points_bar(segments: Sequence[Segment], spoken: Language = ENGLISH) -> Marku
 
 
 def _epoch_range(epochs: Sequence[Epoch]) -> tuple[float, float]:
-    """First and last epoch; a single one stands in the middle."""
+    """First and last epoch; a single one is drawn in the middle."""
     return float(epochs[0].number), float(epochs[-1].number)
 
 
 def _epoch_axes(frame: PlotArea, spoken: Language, ticks: Sequence[tuple[float, str]]) -> Markup:
-    """Axes whose horizontal one counts epochs, the first and the last among them."""
+    """Axes, of which the horizontal one counts epochs and always labels the first and the last."""
     inner = [tick for tick in round_values(frame.x1, 5) if frame.x0 < tick < frame.x1 and tick.is_integer()]
     chosen = [tick for tick in inner if frame.x(frame.x1) - frame.x(tick) > 18]
     x_ticks = dict.fromkeys([frame.x0, *chosen, frame.x1])
@@ -240,7 +240,7 @@ def _end_label(frame: PlotArea, last: tuple[int, float], label: str) -> Markup:
 
 
 def _key(frame: PlotArea, entries: Sequence[tuple[str, str]]) -> Markup:
-    """The chart's key: a piece of each line with its name, above the plotting area."""
+    """The chart's key above the plotting area: a piece of each line with its name."""
     parts: list[Markup] = []
     x = frame.left
     for kind, label in entries:

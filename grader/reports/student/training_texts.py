@@ -1,8 +1,8 @@
 """A training in words: what is planned, how it ended, and one thing to try.
 
-It holds the plan as names and texts, the same on a terminal and on a page, the sentence on how a training
-ended, and the one piece of advice that fits its numbers and its code. It never decides what a training is
-worth, nor which fixes are shown first.
+It words the plan as names and texts, the same on a terminal and on a page, and the sentence on how a
+training ended. It also chooses the one piece of advice that fits the training's numbers and code. It never
+decides what a training is worth, or which fixes are shown first.
 """
 
 import math
@@ -19,7 +19,7 @@ from grader.domain.program_run import Plan, Rehearsal, Stage
 from grader.domain.submission_result import beyond_what_is_allowed
 from grader.reports.measured_words import MeasuredWords
 
-MOST_ROWS = 12  # stages that are told one by one
+MOST_ROWS = 12  # stages that are listed one by one
 KEPT = "a tenth of the training images is kept for what your code measures, because it decides by that"
 WIDENED = f"{KEPT}; once all is decided, they are trained on, too"
 NEEDED = "what comes of them decides how the one that counts is made or trained"
@@ -27,11 +27,11 @@ SEEDED = "your own seeds are set too, after the grader's"
 
 
 def plan_rows(plan: Plan, file: str, measure: Measure | None = None) -> list[tuple[str, str]]:
-    """The rows, in their order.
+    """The plan of a training, as rows of a name and a text.
 
     Args:
-        file: The submitted file: its name is left out where a line of it is told.
-        measure: Of the model, which may say how much is allowed; None: nothing is said of that.
+        file: The submitted file, whose name is left out where one of its lines is named.
+        measure: The model's measure, which may limit the training; None: limits are not mentioned.
     """
     if measure is not None and measure.call is not None:
         return list(_stage_rows(plan.rehearsal, file)) if plan.rehearsal is not None else []
@@ -128,7 +128,7 @@ def training_fix_text(
     """What could bring back training points, or None when the run says nothing about the student's code.
 
     Args:
-        most_epochs: That are allowed; None: as many as the time allows.
+        most_epochs: How many are allowed; None: as many as the time allows.
     """
     training = evidence.training
     if training.outcome in (TrainingOutcome.FAILED, TrainingOutcome.DIVERGED):
@@ -168,7 +168,7 @@ def _words_of(item: RubricItem, training: Training) -> MeasuredWords:
 
 @dataclass(frozen=True)
 class _AlreadyUsed:
-    """What a homework does already, so that nobody is told to try it."""
+    """What a homework already does, and need not be advised to try."""
 
     schedule: bool
     warmup: bool
@@ -195,7 +195,7 @@ def _already_used(evidence: Evidence) -> _AlreadyUsed:
 
 
 def _varies_batches(evidence: Evidence) -> bool:
-    """Whether the source changes images outside of a transform: a batch that is flipped, or mixed."""
+    """Whether the source changes images outside a transform, such as by flipping or mixing a batch."""
     return any(_OF_BATCHES.search(text) for text in (evidence.source or {}).values())
 
 
@@ -205,7 +205,7 @@ def _is_positive(values: str) -> bool:
 
 
 def _advice(epochs: tuple[Epoch, ...], most_epochs: int | None, has: _AlreadyUsed) -> tuple[str, str]:
-    """One thing to try, seen from the curves, that is not there yet, and the tuned value that it concerns."""
+    """One thing to try that the curves suggest and the code lacks, and the tuned value that it concerns."""
     losses = [epoch.test_loss for epoch in epochs if math.isfinite(epoch.test_loss)]
     if len(losses) >= 4 and losses[-1] > _OVERFIT * min(losses):
         best = 1 + losses.index(min(losses))
@@ -244,7 +244,7 @@ def outcome_sentence(training: Training, call: TrainingCall | None = None) -> st
     """How training ended, in a sentence for the student.
 
     Args:
-        call: How it was trained, where it was by a call.
+        call: How it was trained, where that was by a call.
     """
     if call is not None:
         return _outcome_of_call(training, call)
