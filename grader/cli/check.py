@@ -67,8 +67,8 @@ def warm_options(command: Command) -> Command:
     return command
 
 
-def _stop(context: click.Context, parameter: click.Parameter, given: bool) -> None:
-    if not given or context.resilient_parsing:
+def _stop(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
         return
     from grader.students.warm.asking import stop
 
@@ -136,21 +136,21 @@ def command(
 
     if watch and as_json:
         raise UsageError("--watch is for people and --json for programs. Give one of them.")
-    own = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
-    path, local = own.path, own.local.of_part(part) if part else own.local
+    work = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
+    path, local = work.path, work.local.of_part(part) if part else work.local
     if watch:
         from grader.cli.check_watch import watch_file
 
         watch_file(path, local, details=details)
         return
     if as_json:
-        found = quick_check(path, local, tried=not no_try, warm=warm, question=question)
-        document = check_document(path, local.assignment, found, local.part)
+        check = quick_check(path, local, tried=not no_try, warm=warm, question=question)
+        document = check_document(path, local.assignment, check, local.part)
         outcome = document["exit_code"]
         click.echo(json.dumps(document, ensure_ascii=False, indent=1))
     else:
         with CheckView(path, local.assignment, values=local.values, part=local.part) as view:
-            found = quick_check(
+            check = quick_check(
                 path,
                 local,
                 read=view.read,
@@ -159,5 +159,5 @@ def command(
                 warm=warm,
                 question=question,
             )
-        outcome = view.rest(found, details=details)
+        outcome = view.show_rest(check, details=details)
     sys.exit(outcome)

@@ -130,9 +130,9 @@ def session_options(command: Callable[..., None]) -> Callable[..., None]:
         course: Path | None,
         gradebook: str | None,
         by: str | None,
-        **given: Any,
+        **options: Any,
     ) -> None:
-        command(request=session_request(out, assignment_id, course, gradebook, by), **given)
+        command(request=session_request(out, assignment_id, course, gradebook, by), **options)
 
     return book_options(requested)
 
@@ -192,18 +192,18 @@ def session(request: "SessionRequest") -> Iterator["ClassSession"]:
     """
     from grader.results.session import class_session
 
-    with class_session(request, clock=now, on_catch_up=told_catch_up) as opened:
+    with class_session(request, clock=now, on_catch_up=print_catch_up) as opened:
         yield opened
 
 
-def told_catch_up(catch_up: "CatchUp") -> None:
+def print_catch_up(catch_up: "CatchUp") -> None:
     """Print that files told of an earlier state of the gradebook."""
     from grader.domain.formatting import printable
 
     click.echo(printable(f"note: {catch_up}"), err=True)
 
 
-def told_revision(revision: "Revision", done: str) -> None:
+def print_revision(revision: "Revision", done: str) -> None:
     """Print whose total changed, from what to what, and what was done."""
     from grader.domain.formatting import printable
 

@@ -20,7 +20,7 @@ from grader.cli.command_options import (
     lower_option,
     now,
     operator,
-    told_catch_up,
+    print_catch_up,
 )
 from grader.domain.errors import UsageError
 from grader.domain.formatting import about_file
@@ -139,7 +139,7 @@ class _GradingDisplay:
 
     def caught_up(self, catch_up: "CatchUp") -> None:
         """Files told of an earlier state of the gradebook."""
-        told_catch_up(catch_up)
+        print_catch_up(catch_up)
 
     def secret_is_public(self) -> None:
         """The course's secret is the one that it was handed out with."""
@@ -200,8 +200,8 @@ def _tell_graded(graded: "ClassResult", out: Path) -> None:
             err=True,
         )
     if overview.absent is not None and overview.list_source:
-        count, whole = overview.absent
-        of_all = f"{count} of {whole}" if whole is not None else str(count)
+        count, students = overview.absent
+        of_all = f"{count} of {students}" if students is not None else str(count)
         click.echo(f"{overview.list_source}: {of_all} students handed in nothing.", err=True)
     print_results(shown, overview, out, graded.seconds, graded.submissions)
     for result in shown:
@@ -352,23 +352,23 @@ class _ComparisonDisplay:
             click.echo(printable(f"note: {note}"), err=True)
         click.echo(f"Reading {counted(submissions, 'submission')} ...", err=True)
 
-    def read(self, done: int, whole: int) -> None:
+    def read(self, done: int, total: int) -> None:
         """So many submissions were read."""
-        _say_now_and_then(done, whole, "submissions read", EVERY_SUBMISSION)
+        _say_now_and_then(done, total, "submissions read", EVERY_SUBMISSION)
 
-    def compared(self, done: int, whole: int) -> None:
+    def compared(self, done: int, total: int) -> None:
         """So many pairs were compared."""
-        _say_now_and_then(done, whole, "pairs compared", EVERY_PAIR)
+        _say_now_and_then(done, total, "pairs compared", EVERY_PAIR)
 
     def caught_up(self, catch_up: "CatchUp") -> None:
         """Files of the class told of an earlier state of the gradebook."""
-        told_catch_up(catch_up)
+        print_catch_up(catch_up)
 
     def rubric_changed(self) -> None:
         """The class page is not written again."""
         click.echo("note: the rubric changed since. `grader regrade` writes the class page anew.", err=True)
 
 
-def _say_now_and_then(done: int, whole: int, what: str, every: int) -> None:
-    if done % every == 0 or done == whole:
-        click.echo(f"{done} of {whole} {what}", err=True)
+def _say_now_and_then(done: int, total: int, what: str, every: int) -> None:
+    if done % every == 0 or done == total:
+        click.echo(f"{done} of {total} {what}", err=True)

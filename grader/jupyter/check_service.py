@@ -128,7 +128,7 @@ class CheckService:
             check = found_by(
                 checks, path, program, assignment, workers, report, tried=True, part=local.part, code=code
             )
-        right = view.rest(check, details=False) is Outcome.RIGHT
+        right = view.show_rest(check, details=False) is Outcome.RIGHT
         self._tell(_answer(page.bundle(), passed=right, findings=check.findings))
 
     def _show(self, page: "NotebookPage", progress: str) -> None:
