@@ -32,7 +32,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceSentence:
     """A sentence that a source composes.
 
     Attributes:
@@ -53,7 +53,7 @@ def of_number(noun: str, plural: str = "") -> tuple[str, str]:
     return f"{{number}}{_SPACE}{noun}", f"{{number}}{_SPACE}{plural or noun + 's'}"
 
 
-def sentences_in(source: str, *, words: bool = False, errors: bool = False) -> Iterator[Found]:
+def sentences_in(source: str, *, words: bool = False, errors: bool = False) -> Iterator[SourceSentence]:
     """The sentences that a source composes, in its order.
 
     Args:
@@ -71,25 +71,25 @@ def sentences_in(source: str, *, words: bool = False, errors: bool = False) -> I
             continue
         for message, is_pattern in _messages(node):
             if _is_sentence(message, words):
-                yield Found(message, node.lineno, is_pattern=is_pattern)
+                yield SourceSentence(message, node.lineno, is_pattern=is_pattern)
 
 
-def first_paragraphs(source: str) -> Iterator[Found]:
+def first_paragraphs(source: str) -> Iterator[SourceSentence]:
     """The paragraphs of a module's docstring, each on one line: a mistake's sentence and its hint."""
     tree = ast.parse(source)
     text = ast.get_docstring(tree) or ""
     for paragraph in text.split("\n\n"):
         if paragraph.strip() and not paragraph.startswith("Look for:"):
-            yield Found(" ".join(paragraph.split()), 1)
+            yield SourceSentence(" ".join(paragraph.split()), 1)
 
 
-def check_titles(source: str) -> Iterator[Found]:
+def check_titles(source: str) -> Iterator[SourceSentence]:
     """The first line of each check's docstring."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             text = (ast.get_docstring(node) or "").strip()
             if text:
-                yield Found(" ".join(text.split("\n\n")[0].split()), node.lineno)
+                yield SourceSentence(" ".join(text.split("\n\n")[0].split()), node.lineno)
 
 
 def _walked(node: ast.AST, left_out: set[int]) -> Iterator[ast.AST]:
@@ -97,7 +97,7 @@ def _walked(node: ast.AST, left_out: set[int]) -> Iterator[ast.AST]:
         return
     yield node
     if isinstance(node, ast.JoinedStr):  # its pieces are no sentences of their own, what it computes may be
-        inner: list[ast.AST] = [each.value for each in node.values if isinstance(each, ast.FormattedValue)]
+        inner: list[ast.AST] = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
     else:
         inner = list(ast.iter_child_nodes(node))
     for child in inner:
@@ -125,11 +125,11 @@ def _left_out(tree: ast.AST, errors: bool) -> Iterator[int]:
             yield id(node)
 
 
-def _counted(node: ast.Call) -> Iterator[Found]:
-    words = [each.value for each in node.args[1:] if isinstance(each, ast.Constant)]
+def _counted(node: ast.Call) -> Iterator[SourceSentence]:
+    words = [argument.value for argument in node.args[1:] if isinstance(argument, ast.Constant)]
     if words and all(isinstance(word, str) for word in words):
         singular, plural = of_number(*(str(word) for word in words))
-        yield Found(singular, node.lineno, plural, is_pattern=True)
+        yield SourceSentence(singular, node.lineno, plural, is_pattern=True)
 
 
 def _messages(node: ast.Constant | ast.JoinedStr) -> Iterator[tuple[str, bool]]:
@@ -140,11 +140,11 @@ def _messages(node: ast.Constant | ast.JoinedStr) -> Iterator[tuple[str, bool]]:
         return
     names: dict[str, int] = {}
     choices: list[list[str]] = []
-    for each in node.values:
-        if isinstance(each, ast.Constant):
-            choices.append([str(each.value).replace("{", "{{").replace("}", "}}")])
-        elif isinstance(each, ast.FormattedValue):
-            choices.append(_forms(each.value, names))
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            choices.append([str(part.value).replace("{", "{{").replace("}", "}}")])
+        elif isinstance(part, ast.FormattedValue):
+            choices.append(_forms(part.value, names))
     if len(list(product(*choices))) > _MOST_FORMS:
         return
     for pieces in product(*choices):
@@ -186,16 +186,18 @@ def _name(node: ast.expr) -> str:
 
 def _is_sentence(message: str, words: bool) -> bool:
     """Whether a literal is words of ours that people read, rather than a name or a format."""
-    own = re.sub(r"`[^`]*`|\{[a-z_0-9]+\}", " ", message)
-    if not _WORD.search(own) or "<" in own or "\\" in own or "://" in own:
+    plain_words = re.sub(r"`[^`]*`|\{[a-z_0-9]+\}", " ", message)
+    if not _WORD.search(plain_words) or "<" in plain_words or "\\" in plain_words or "://" in plain_words:
         return False
     if words and "{" in message:
         return True
-    if " " not in own.strip():
-        return words and own.strip()[:1].isupper() and "_" not in own and "{" not in message
-    if message[-1] in ".?!:" or (message[-1] == "}" and len(_WORD.findall(own)) > 1):
+    if " " not in plain_words.strip():
+        return words and plain_words.strip()[:1].isupper() and "_" not in plain_words and "{" not in message
+    if message[-1] in ".?!:" or (message[-1] == "}" and len(_WORD.findall(plain_words)) > 1):
         return True
-    return words and (own.strip()[:1].isupper() or len(_WORD.findall(own)) > 1 or "{" in message)
+    return words and (
+        plain_words.strip()[:1].isupper() or len(_WORD.findall(plain_words)) > 1 or "{" in message
+    )
 
 
 # --- patterns --------------------------------------------------------------------------------------------
@@ -217,23 +219,23 @@ class QuotedSpans:
 
     spans: tuple[tuple[int, int], ...]
 
-    def may_divide(self, at: int) -> bool:
+    def may_divide(self, position: int) -> bool:
         """Whether a placeholder may begin or end at an index: not deep within a quotation or code."""
-        index = bisect_left(self.spans, (at, -1)) - 1
+        index = bisect_left(self.spans, (position, -1)) - 1
         if index < 0:
             return True
         begin, end = self.spans[index]
-        return at >= end or at in (begin + 1, end - 1)
+        return position >= end or position in (begin + 1, end - 1)
 
-    def within(self, at: int) -> bool:
+    def within(self, position: int) -> bool:
         """Whether an index lies within a quotation or code."""
-        index = bisect_left(self.spans, (at, -1)) - 1
-        return index >= 0 and at < self.spans[index][1]
+        index = bisect_left(self.spans, (position, -1)) - 1
+        return index >= 0 and position < self.spans[index][1]
 
 
 def marks(text: str) -> QuotedSpans:
     """The quotations and pieces of code in a sentence."""
-    return QuotedSpans(tuple(found.span() for found in _MARKED.finditer(text)))
+    return QuotedSpans(tuple(marked.span() for marked in _MARKED.finditer(text)))
 
 
 def unmarked(text: str) -> str:
@@ -243,11 +245,11 @@ def unmarked(text: str) -> str:
 
 def sentences(text: str) -> tuple[str, ...]:
     """A text, sentence by sentence; what is quoted is not divided. Joined by spaces they are the text."""
-    known, made, begin = marks(text), [], 0
-    for found in _BREAK.finditer(text):
-        if not known.within(found.start()):
-            made.append(text[begin : found.start()])
-            begin = found.end()
+    quoted, made, begin = marks(text), [], 0
+    for gap in _BREAK.finditer(text):
+        if not quoted.within(gap.start()):
+            made.append(text[begin : gap.start()])
+            begin = gap.end()
     return (*made, text[begin:])
 
 
@@ -273,7 +275,7 @@ class Pattern:
         """Whether it says next to nothing by itself, as `{first} and {last}`."""
         return sum(map(str.isalpha, "".join(self.literals))) <= STRUCTURE
 
-    def match(self, text: str, known: QuotedSpans) -> Mapping[str, str] | None:
+    def match(self, text: str, quoted: QuotedSpans) -> Mapping[str, str] | None:
         """Placeholder -> the text in its place; None where the sentence is another one.
 
         Args:
@@ -287,16 +289,18 @@ class Pattern:
         ends, begin = [], len(first)
         begins = [begin]
         for literal in middle:
-            at = text.find(literal, begin + 1, end)
-            while at >= 0 and not (known.may_divide(at) and known.may_divide(at + len(literal))):
-                at = text.find(literal, at + 1, end)
-            if at < 0:
+            position = text.find(literal, begin + 1, end)
+            while position >= 0 and not (
+                quoted.may_divide(position) and quoted.may_divide(position + len(literal))
+            ):
+                position = text.find(literal, position + 1, end)
+            if position < 0:
                 return None
-            ends.append(at)
-            begin = at + len(literal)
+            ends.append(position)
+            begin = position + len(literal)
             begins.append(begin)
         ends.append(end)
-        if end <= begin or not known.may_divide(begins[0]) or not known.may_divide(end):
+        if end <= begin or not quoted.may_divide(begins[0]) or not quoted.may_divide(end):
             return None
         values: dict[str, str] = {}
         for name, start, stop in zip(self.names, begins, ends, strict=True):

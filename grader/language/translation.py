@@ -105,15 +105,15 @@ class Language:
 
     def gettext(self, message: str) -> str:
         """The translation of a fixed text; the text itself where there is none."""
-        found = self._exact.get(message)
-        return found.translations[0] if found is not None else message
+        entry = self._exact.get(message)
+        return entry.translations[0] if entry is not None else message
 
     def ngettext(self, singular: str, plural: str, number: int) -> str:
         """The translation of a fixed text with a number."""
-        found = self._exact.get(singular)
-        if found is None or found.forms[-1] != plural:
+        entry = self._exact.get(singular)
+        if entry is None or entry.forms[-1] != plural:
             return singular if number == 1 else plural
-        return self._of_number(found, number)
+        return self._of_number(entry, number)
 
     def pieces(self, text: str) -> tuple[Piece, ...]:
         """A composed text in the language, piece by piece; what has no translation stays as it is.
@@ -133,29 +133,29 @@ class Language:
         return joined.replace(BEGIN, "").replace(END, "") if not self.is_english else text
 
     def _pieces(self, text: str, depth: int) -> tuple[Piece, ...]:
-        each = sentences(text)
-        if len(each) > _MOST:
+        parts = sentences(text)
+        if len(parts) > _MOST:
             return (Piece(text, False),)
         made: list[Piece] = []
         begin = 0
-        while begin < len(each):
-            for end in range(len(each), begin, -1):
-                run = " ".join(each[begin:end])
-                found = self._looked_up(run, depth, alone=end == begin + 1)
-                if found is not None:
-                    made.append(Piece(found, True))
+        while begin < len(parts):
+            for end in range(len(parts), begin, -1):
+                run = " ".join(parts[begin:end])
+                translation = self._looked_up(run, depth, alone=end == begin + 1)
+                if translation is not None:
+                    made.append(Piece(translation, True))
                     begin = end
                     break
             else:
                 if made and not made[-1].translated:
-                    made[-1] = Piece(f"{made[-1].text} {each[begin]}", False)
+                    made[-1] = Piece(f"{made[-1].text} {parts[begin]}", False)
                 else:
-                    made.append(Piece(each[begin], False))
+                    made.append(Piece(parts[begin], False))
                 begin += 1
-        if len(each) > 1 and not any(piece.translated for piece in made):
-            whole = self._looked_up(text, depth, alone=True)
-            if whole is not None:
-                return (Piece(whole, True),)
+        if len(parts) > 1 and not any(piece.translated for piece in made):
+            translation_of_all = self._looked_up(text, depth, alone=True)
+            if translation_of_all is not None:
+                return (Piece(translation_of_all, True),)
         return tuple(made)
 
     def _looked_up(self, text: str, depth: int, *, alone: bool) -> str | None:
@@ -167,18 +167,18 @@ class Language:
         exact = self._exact.get(text)
         if exact is not None and not (exact.is_pattern and pattern(text)):
             return exact.translations[0]
-        known, best, best_rank = marks(text), None, (True, _LONGEST, 0)
+        quoted, best, best_rank = marks(text), None, (True, _LONGEST, 0)
         for shape, message in self._patterns:  # the most specific first
-            values = shape.match(text, known)
+            values = shape.match(text, quoted)
             if values is None or not (alone or all(len(sentences(value)) == 1 for value in values.values())):
                 continue
-            shown = {name: self._value(value, depth) for name, value in values.items()}
-            left = [each for value in shown.values() for each in _LEFT.findall(value)]
-            if shape.orders and any(map(_is_prose, left)):
+            shown = {name: self._shown_value(value, depth) for name, value in values.items()}
+            untranslated = [words for value in shown.values() for words in _LEFT.findall(value)]
+            if shape.orders and any(map(_is_prose, untranslated)):
                 continue
             # a pattern that begins with words of its own is preferred
             first = 0 if shape.literals[0] else len(values[shape.names[0]])
-            rank = (shape.orders, sum(len(each.split()) for each in left), first)
+            rank = (shape.orders, sum(len(words.split()) for words in untranslated), first)
             if rank < best_rank:
                 number = next((int(at[0]) for value in values.values() if (at := _NUMBER.match(value))), 1)
                 best, best_rank = filled(self._of_number(message, number), shown), rank
@@ -186,11 +186,15 @@ class Language:
 
     def _with_tail(self, text: str, depth: int) -> str | None:
         """The translation of a sentence to which clauses were added (`..., 35 not run`), if there is one."""
-        known = marks(text)
-        places = [at.start() for at in _CLAUSE.finditer(text) if at.start() and not known.within(at.start())]
-        for at in reversed(places[-_MOST:]):
-            tail = self._clause(text[at:].removesuffix("."), depth)
-            head = self._looked_up(text[:at], depth, alone=True) if tail is not None else None
+        quoted = marks(text)
+        places = [
+            clause.start()
+            for clause in _CLAUSE.finditer(text)
+            if clause.start() and not quoted.within(clause.start())
+        ]
+        for position in reversed(places[-_MOST:]):
+            tail = self._clause(text[position:].removesuffix("."), depth)
+            head = self._looked_up(text[:position], depth, alone=True) if tail is not None else None
             if tail is not None and head is not None:
                 return f"{head}{tail}{'.' if text.endswith('.') else ''}"
         return None
@@ -198,15 +202,15 @@ class Language:
     def _clause(self, text: str, depth: int) -> str | None:
         """The translation of a clause that begins with a comma, a semicolon or a bracket."""
         space, text = (" ", text.strip()) if text.startswith(" ") else ("", text)
-        known = marks(text)
+        quoted = marks(text)
         for shape, message in self._clauses:
-            values = shape.match(text, known)
+            values = shape.match(text, quoted)
             if values is not None:
-                shown = {name: self._value(value, depth) for name, value in values.items()}
+                shown = {name: self._shown_value(value, depth) for name, value in values.items()}
                 return space + filled(message.translations[0], shown)
         return None
 
-    def _value(self, value: str, depth: int) -> str:
+    def _shown_value(self, value: str, depth: int) -> str:
         """What a placeholder stands for: in the language where it is a text of ours, else marked as it is."""
         if depth < _DEEPEST and not value.isnumeric():
             words = value.lstrip(" ")  # a clause that is added brings its space
@@ -239,8 +243,8 @@ def available(*folders: Path) -> tuple[str, ...]:
     Args:
         folders: With catalogues beside the engine's: a course's own.
     """
-    found = {path.stem for folder in (CATALOGUES, *folders) for path in folder.glob("*.po")}
-    return ("en", *sorted(found - {"en"}))
+    codes = {path.stem for folder in (CATALOGUES, *folders) for path in folder.glob("*.po")}
+    return ("en", *sorted(codes - {"en"}))
 
 
 def require_language(code: str, source: str, *folders: Path) -> None:
@@ -255,9 +259,9 @@ def require_language(code: str, source: str, *folders: Path) -> None:
         CourseError: There is no such catalogue.
         UsageError: Babel, which reads catalogues, is not installed.
     """
-    known = available(*folders)
-    if code not in known:
-        choices = ", ".join(f"'{each}'" for each in known)
+    codes = available(*folders)
+    if code not in codes:
+        choices = ", ".join(f"'{choice}'" for choice in codes)
         raise CourseError(
             f"{source} is '{code}', and there is no catalogue {code}.po. Choose one of {choices}, or put a "
             f"catalogue into {folders[0] if folders else CATALOGUES}."
@@ -283,8 +287,8 @@ def language(code: str, folders: Sequence[Path] = ()) -> Language:
     if code == ENGLISH.code:
         return ENGLISH
     paths = [folder / f"{code}.po" for folder in (CATALOGUES, *folders)]
-    known = tuple((path, path.stat().st_mtime_ns) for path in paths if path.is_file())
-    return _read(code, known)
+    dated_paths = tuple((path, path.stat().st_mtime_ns) for path in paths if path.is_file())
+    return _read(code, dated_paths)
 
 
 @cache

@@ -65,26 +65,26 @@ def export_grades(
         UsageError: The reports say something else, grades await a person or a submission is not there and
             that is not allowed, the LMS's file does not fit, or the disk does not take the export.
     """
-    seen = book.snapshot()
-    results = told_results(assignment, seen)
-    downloads = standing_downloads(book, out, seen)
+    snapshot = book.snapshot()
+    results = told_results(assignment, snapshot)
+    downloads = standing_downloads(book, out, snapshot)
     if not request.partial:
         require_nothing_lacking(results, downloads)
-    file = None if request.template is None else _given(request.template)
+    file = None if request.template is None else _template_file(request.template)
     order = Order(
         assignment,
-        [(one.evidence, one.score) for one in results],
+        [(result.evidence, result.score) for result in results],
         grades={},
         candidates=(),
         file=file,
         choices=request.choices,
         reports=lambda student_ids: _reports(out, student_ids),
-        account=tuple((file.name, file.student_id) for one in downloads for file in one.files),
+        account=tuple((file.name, file.student_id) for download in downloads for file in download.files),
     )
     export = exported(request.format, order, partial=request.partial)
     place, export = _written(request, export, out)
     way = request.format.name
-    unnoted = unnoted_releases(book, seen, results, export.grades, way=way, who=who, when=now, out=out)
+    unnoted = unnoted_releases(book, snapshot, results, export.grades, way=way, who=who, when=now, out=out)
     return Exported(place, export, unnoted)
 
 
@@ -103,7 +103,7 @@ def exported(what: ExportFormat, order: Order, *, partial: bool) -> Export:
     return replace(export, remarks=(*export.remarks, *warnings(order.results)))
 
 
-def _given(path: Path) -> tuple[str, bytes]:
+def _template_file(path: Path) -> tuple[str, bytes]:
     try:
         return path.name, path.read_bytes()
     except OSError as error:

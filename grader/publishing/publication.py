@@ -54,15 +54,15 @@ def open_reasons(
     Args:
         download: The account of the files of all downloads.
     """
-    found = [
+    titles = [
         case.cause.title
         for result in results
         for case in cases(assignment, result.evidence, result.score)
         if case.cause.holds and not result.score.held
     ]
     if still_lacking(download, candidates((result.evidence, result.score) for result in results)):
-        found.append(LACKING.title)
-    return tuple(dict.fromkeys(found))
+        titles.append(LACKING.title)
+    return tuple(dict.fromkeys(titles))
 
 
 def pages(
@@ -99,8 +99,8 @@ def pages(
         return only is None or not only.isdisjoint(paths)
 
     pairs = [(result.evidence, result.score) for result in results]
-    told = owned(pairs)
-    links = {score.student_id: f"../students/{score.student_id}/{REPORT}" for _, score in told}
+    published = owned(pairs)
+    links = {score.student_id: f"../students/{score.student_id}/{REPORT}" for _, score in published}
     if wanted(CLASS_PAGE):
         made = class_page(
             assignment,
@@ -109,7 +109,7 @@ def pages(
             generated_at=made_at(CLASS_PAGE),
             attention={
                 score.student_id: f"{ATTENTION}/{score.student_id}.html"
-                for evidence, score in told
+                for evidence, score in published
                 if shows_attention(evidence)
             },
             download=attended(download, candidates(pairs)),
@@ -122,26 +122,26 @@ def pages(
     if assignment.leaderboard and wanted(LEADERBOARD):
         made = leaderboard_page(assignment, pairs, generated_at=made_at(LEADERBOARD))
         yield LEADERBOARD, made.encode("utf-8")
-    for evidence, score in told:
+    for evidence, score in published:
         places = {name: f"{STUDENTS}/{score.student_id}/{name}" for name in STUDENT_FILES}
         aside = f"{INSTRUCTORS}/{ATTENTION}/{score.student_id}.html"
         if not wanted(*places.values(), aside):
             continue
         own_images = images(score.student_id)
         # all pages of a student are made at once; an update may have made one of them later
-        own = {
+        made_by_stamp = {
             stamp: student_pages(assignment, evidence, score, own_images, stamp)
             for stamp in dict.fromkeys(map(made_at, places.values()))
         }
         for name, place in places.items():
-            if name in own[made_at(place)] and wanted(place):
-                yield place, own[made_at(place)][name]
+            if name in made_by_stamp[made_at(place)] and wanted(place):
+                yield place, made_by_stamp[made_at(place)][name]
         attention = attention_page(assignment, evidence, images=own_images, generated_at=made_at(aside))
         if attention is not None and wanted(aside):
             yield aside, attention.encode("utf-8")
 
 
-def publish(found: Iterable[Page], target: Path, now: datetime) -> None:
+def publish(pages: Iterable[Page], target: Path, now: datetime) -> None:
     """Write pages as a zip, where the target's name ends so, else as a folder: whole, or not at all.
 
     Raises:
@@ -153,16 +153,16 @@ def publish(found: Iterable[Page], target: Path, now: datetime) -> None:
         raise UsageError(f"{target}: there is no folder {target.parent}. Make it, or give another --to.")
     if target.suffix.lower() == ".zip":
         moment = now.year, now.month, now.day, now.hour, now.minute, now.second
-        atomic.write(target, zipped(found, moment))
+        atomic.write(target, zipped(pages, moment))
     else:
-        _write_folder(found, target)
+        _write_folder(pages, target)
 
 
-def _write_folder(found: Iterable[Page], target: Path) -> None:
+def _write_folder(pages: Iterable[Page], target: Path) -> None:
     # beside the target, so that it becomes the target in one step
     beside = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        for path, content in found:
+        for path, content in pages:
             place = beside / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
@@ -237,7 +237,7 @@ class Update:
     students: tuple[ChangedStudent, ...]
 
 
-def with_manifest(found: Iterable[Page], about: Manifest, now: datetime) -> Iterator[Page]:
+def with_manifest(pages: Iterable[Page], about: Manifest, now: datetime) -> Iterator[Page]:
     """Pages, and the list of them at last.
 
     Args:
@@ -245,10 +245,10 @@ def with_manifest(found: Iterable[Page], about: Manifest, now: datetime) -> Iter
         now: When they are made.
     """
     records = {}
-    for path, content in found:
+    for path, content in pages:
         records[path] = PageRecord(digest=_digest(content), made=now)
         yield path, content
-    yield MANIFEST, _text(about, records)
+    yield MANIFEST, _manifest_bytes(about, records)
 
 
 Render = Callable[[Mapping[str, datetime], AbstractSet[str] | None], Iterator[Page]]
@@ -272,7 +272,7 @@ def update(render: Render, about: Manifest, target: Path, now: datetime) -> Upda
     stale = set()
     for path, content in render({path: record.made for path, record in old.pages.items()}, None):
         records[path] = PageRecord(digest=_digest(content), made=now)
-        if path in old.pages and _is_there(target, path, old.pages[path], records[path]):
+        if path in old.pages and _is_unchanged(target, path, old.pages[path], records[path]):
             records[path] = old.pages[path]
         else:
             stale.add(path)
@@ -283,9 +283,9 @@ def update(render: Render, about: Manifest, target: Path, now: datetime) -> Upda
     for path in removed:
         _remove(target, path)
     if stale or removed or old.grades != about.grades:
-        atomic.write(target / MANIFEST, _text(about, records))
+        atomic.write(target / MANIFEST, _manifest_bytes(about, records))
     changed = tuple(path for path in records if path in stale)
-    students = _students(old, about, {*changed, *removed}, records.keys())
+    students = _changed_students(old, about, {*changed, *removed}, records.keys())
     return Update(len(records), changed, tuple(removed), students)
 
 
@@ -295,21 +295,21 @@ def _manifest(target: Path, about: Manifest) -> Manifest:
     if not target.is_dir():
         raise UsageError(f"{target}: there is no publication to update. Leave --update out to make one.")
     try:
-        found = Manifest.model_validate_json((target / MANIFEST).read_bytes())
+        manifest = Manifest.model_validate_json((target / MANIFEST).read_bytes())
     except (OSError, ValueError):
         raise UsageError(
             f"{target} is not a publication that can be updated: {MANIFEST} is missing or damaged. "
             "Publish into a new folder. Nothing was written."
         ) from None
-    if (found.assignment, found.book) != (about.assignment, about.book):
+    if (manifest.assignment, manifest.book) != (about.assignment, about.book):
         raise UsageError(
-            f"{target} was published from another gradebook (of '{found.assignment}'). Give its own --to. "
+            f"{target} was published from another gradebook (of '{manifest.assignment}'). Give its own --to. "
             "Nothing was written."
         )
-    return found
+    return manifest
 
 
-def _is_there(target: Path, path: str, old: PageRecord, new: PageRecord) -> bool:
+def _is_unchanged(target: Path, path: str, old: PageRecord, new: PageRecord) -> bool:
     """Whether a page says the same as before, and lies there as it was written."""
     if old.digest != new.digest:
         return False
@@ -338,10 +338,10 @@ def _remove(target: Path, path: str) -> None:
         place.parent.rmdir()
 
 
-def _students(
+def _changed_students(
     old: Manifest, new: Manifest, changed: AbstractSet[str], paths: AbstractSet[str]
 ) -> tuple[ChangedStudent, ...]:
-    before, after = _whose(old.pages.keys()), _whose(paths)
+    before, after = _students_of(old.pages.keys()), _students_of(paths)
     return tuple(
         ChangedStudent(
             student_id=student_id,
@@ -350,23 +350,23 @@ def _students(
             before=old.grades.get(student_id),
             after=new.grades.get(student_id),
         )
-        for student_id in sorted(_whose(changed))
+        for student_id in sorted(_students_of(changed))
     )
 
 
-def _whose(paths: AbstractSet[str]) -> set[str]:
+def _students_of(paths: AbstractSet[str]) -> set[str]:
     """The students whose pages they are."""
     parts = (PurePosixPath(path).parts for path in paths)
-    return {one[1] for one in parts if len(one) > 2 and one[0] == STUDENTS}
+    return {path_parts[1] for path_parts in parts if len(path_parts) > 2 and path_parts[0] == STUDENTS}
 
 
 def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
-def _text(about: Manifest, records: Mapping[str, PageRecord]) -> bytes:
-    whole = about.model_copy(update={"pages": dict(sorted(records.items()))})
-    return (whole.model_dump_json(indent=1) + "\n").encode("utf-8")
+def _manifest_bytes(about: Manifest, records: Mapping[str, PageRecord]) -> bytes:
+    manifest = about.model_copy(update={"pages": dict(sorted(records.items()))})
+    return (manifest.model_dump_json(indent=1) + "\n").encode("utf-8")
 
 
 # --- class publication -----------------------------------------------------------------------------------
@@ -414,9 +414,9 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         UsageError: Something awaits a person and that is not allowed, or the pages cannot be written.
     """
     assignment, out = session.assignment, session.out
-    seen = session.book.snapshot()
-    results = results_now(assignment, seen)
-    download = summed(standing_downloads(session.book, out, seen))
+    snapshot = session.book.snapshot()
+    results = results_now(assignment, snapshot)
+    download = summed(standing_downloads(session.book, out, snapshot))
     reasons = open_reasons(assignment, results, download)
     if reasons and not request.partial:
         raise UsageError(
@@ -442,7 +442,7 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
     else:
         publish(with_manifest(made(), about, now), request.to, now)
     unnoted = unnoted_releases(
-        session.book, seen, results, grades, way=WAY, who=session.who, when=session.clock(), out=out
+        session.book, snapshot, results, grades, way=WAY, who=session.who, when=session.clock(), out=out
     )
     return PublishedClass(grades, done, tuple(left_out(pairs)), unnoted)
 

@@ -29,7 +29,7 @@ _SHOWN = 20  # lines of a refusal
 
 def grade_of(score: Score) -> Grade:
     """The grade that a score comes to: never a guess, and never a zero for what is unknown."""
-    reasons = _open(score)
+    reasons = _open_reasons(score)
     if reasons:
         return Grade(score.student_id, None, score.maximum, "; ".join(reasons), waits=True)
     if score.total is None:
@@ -85,29 +85,31 @@ def exported_grades(results: Results, *, partial: bool) -> dict[str, Grade]:
 
 def warnings(results: Results) -> tuple[str, ...]:
     """Sentences about what is left out, and about grades that are known and yet not beyond doubt."""
-    known = [(evidence, score) for evidence, score in owned(results) if grade_of(score).points is not None]
+    known_results = [
+        (evidence, score) for evidence, score in owned(results) if grade_of(score).points is not None
+    ]
     levels = {
         "was made without the isolation that official grades require": [
-            score.student_id for evidence, score in known if evidence.attestation.weak
+            score.student_id for evidence, score in known_results if evidence.attestation.weak
         ],
         "is of a single file, without the rule on missing files": [
-            score.student_id for evidence, score in known if evidence.partial
+            score.student_id for evidence, score in known_results if evidence.partial
         ],
         "is of a late submission, and a person was to decide what follows": [
             score.student_id
-            for _, score in known
+            for _, score in known_results
             if score.late is not None and score.late.asked and not score.closed
         ],
     }
-    doubts = (f"{_whose(students)} {what}." for what, students in levels.items() if students)
+    doubts = (f"{_grades_of(students)} {what}." for what, students in levels.items() if students)
     return (*left_out(results), *doubts)
 
 
-def _whose(students: Iterable[str]) -> str:
+def _grades_of(students: Iterable[str]) -> str:
     return f"The grade of {listed(sorted(students))}"
 
 
-def _open(score: Score) -> list[str]:
+def _open_reasons(score: Score) -> list[str]:
     """What a person, or another run, still decides about a score."""
     if score.status is GradeStatus.REFUSED and score.total is None:
         return []  # it stops nobody else's
@@ -136,10 +138,10 @@ def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[Downl
     Raises:
         UsageError: It does.
     """
-    found = candidates((result.evidence, result.score) for result in results)
-    lacking = still_lacking(summed(downloads), found)
+    class_candidates = candidates((result.evidence, result.score) for result in results)
+    lacking = still_lacking(summed(downloads), class_candidates)
     if lacking:
-        lines = [f"  {one.student_id}: {one.told}" for one in lacking]
+        lines = [f"  {record.student_id}: {record.told}" for record in lacking]
         verb = "is" if len(lacking) == 1 else "are"
         first = (
             f"{counted(len(lacking), 'submission')} that the LMS lists {verb} not in its download, so "
@@ -154,7 +156,7 @@ def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[Downl
 
 def note_releases(
     book: Gradebook,
-    seen: Snapshot,
+    snapshot: Snapshot,
     results: Sequence[Result],
     grades: Mapping[str, float | None],
     *,
@@ -192,12 +194,12 @@ def note_releases(
         for result in results
         if result.score.student_id in grades
     ]
-    earlier = _last_releases(seen.edits)
+    earlier = _last_releases(snapshot.edits)
     new = [edit for edit in made if not _is_noted(edit, earlier.get(edit.student_id or "", {}))]
     if not new:
         return 0
-    state, before = book.note(new, seen), noted(out)
-    if state is not None and before is not None and before.state == seen.state:
+    state, before = book.note(new, snapshot), noted(out)
+    if state is not None and before is not None and before.state == snapshot.state:
         with contextlib.suppress(UsageError):  # the next command writes what is older
             note(out, book, before.assignment, state)
     return len(new)
@@ -205,7 +207,7 @@ def note_releases(
 
 def unnoted_releases(
     book: Gradebook,
-    seen: Snapshot,
+    snapshot: Snapshot,
     results: Sequence[Result],
     grades: Mapping[str, float | None],
     *,
@@ -220,7 +222,7 @@ def unnoted_releases(
         Why the book does not take it, where it does not: what was made stands all the same. Else empty.
     """
     try:
-        note_releases(book, seen, results, grades, way=way, who=who, when=when, out=out)
+        note_releases(book, snapshot, results, grades, way=way, who=who, when=when, out=out)
     except UsageError as error:
         return f"the gradebook does not know that these grades were released: {error}"
     return ""
@@ -231,11 +233,11 @@ _ANY = ""  # way: the last of all
 
 def _last_releases(edits: Sequence[Edit]) -> dict[str, dict[str, Released]]:
     """Student -> way -> the last release."""
-    found: dict[str, dict[str, Released]] = {}
+    by_student: dict[str, dict[str, Released]] = {}
     for edit in edits:
         if isinstance(edit, Released) and edit.student_id is not None:
-            found.setdefault(edit.student_id, {}).update({edit.way: edit, _ANY: edit})
-    return found
+            by_student.setdefault(edit.student_id, {}).update({edit.way: edit, _ANY: edit})
+    return by_student
 
 
 def _is_noted(edit: Released, earlier: Mapping[str, Released]) -> bool:
