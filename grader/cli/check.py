@@ -1,6 +1,6 @@
 """`grader check`: the public checks on a student's own homework.
 
-It holds the command, its options about the warm process, and how its words are read as a part and a file.
+It holds the command and its options about the warm process, and reads its arguments as a part and a file.
 It decides what runs here and what the warm process is asked for. Views and checks are imported when they
 are needed, so that a warm process is asked at once. It never decides what a check finds.
 """
@@ -20,10 +20,10 @@ from grader.domain.errors import UsageError
 def part_and_its_file(words: Sequence[str]) -> tuple[str, Path | None]:
     """The part that is asked for (empty: all), and the file (None: the homework of the folder).
 
-    A single word is a part if it is written like a name and no file is called so.
+    A single word is a part if it looks like a Python name and no file has that name.
 
     Raises:
-        UsageError: There are more words than two.
+        UsageError: There are more than two words.
     """
     if len(words) > 2:
         raise UsageError(
@@ -44,7 +44,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def warm_options(command: Command) -> Command:
-    """`--no-warm`, which the command is told as `warm`; `--stop`, after which it is not run at all."""
+    """`--no-warm`, the parameter `warm`; and `--stop`, with which the command itself does not run."""
     for option in (
         click.option(
             "--stop",
@@ -127,7 +127,7 @@ def command(
     from grader.students.warm.question import early_question
 
     part, file = part_and_its_file(part_and_file)
-    # a warm process works while this one loads what shows its findings; a part must be known to be one first
+    # a warm process works while this one loads the views; a part must first be known to exist
     early = warm and not watch and not part and assignment_id is None
     question = early_question(Path.cwd(), file, folder, tried=not no_try) if early else None
     from grader.cli.homework_view import CheckView, check_document

@@ -1,8 +1,8 @@
 """`grader check --watch`: the findings on the terminal, again after each save.
 
-It holds the loop that a person ends with Ctrl-C, and what is shown of each check: the first part that
-fails, a line for every other, and what the last save changed. When a file counts as saved and what its
-checks find is decided in `grader.students`.
+It holds the loop that a person ends with Ctrl-C. Of each check it shows the first part that fails, a line
+for every other part, and what the last save changed. When a file counts as saved, and what its checks find,
+is decided in `grader.students`.
 """
 
 import signal
@@ -23,17 +23,17 @@ from grader.students.check_on_save import Attempt, check_on_every_save, saves_of
 from grader.students.homework import LocalAssignment
 from grader.students.own_check import LocalCheck
 
-MOST_CHANGES = 5  # that are listed one by one
+MOST_CHANGES = 5  # listed one by one
 
 
 class WatchView:
-    """The check of now beside that of the last save."""
+    """Shows each check, compared with the one after the previous save."""
 
     def __init__(self, path: Path, assignment: Assignment, page: Page, *, details: bool) -> None:
-        """Nothing was checked yet.
+        """Begin with nothing checked yet.
 
         Args:
-            details: List every statement that is left out, too.
+            details: Also list every statement that is left out.
         """
         self._path = path
         self._assignment = assignment
@@ -48,7 +48,7 @@ class WatchView:
         self._page.console.print(f"{self._path.name}: {self._assignment.title}", style="bold")
 
     def show(self, check: LocalCheck) -> None:
-        """The first part that fails in full, a line for every other, what changed, and how many pass."""
+        """Show the first failing part in full, a line for every other, what changed, and how many pass."""
         parts: dict[str, list[Finding]] = {}
         for finding in check.findings:
             parts.setdefault(finding.component, []).append(finding)
@@ -69,7 +69,7 @@ class WatchView:
         view = CheckView(self._path, self._assignment, self._page)
         view.read(check.program)
         for finding in findings:
-            view.finding(finding)  # a part is shown with its last one
+            view.finding(finding)  # a part is shown after its last finding
 
     def _show_in_a_line(self, name: str, findings: Sequence[Finding]) -> None:
         title = COMPONENT_TITLES.get(name, name)
@@ -133,7 +133,7 @@ def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:
         try:
             with _spinner(page, first=rounds == 1):
                 check = attempt(lambda program: None, lambda finding: None)
-        except GraderError as error:  # a file that is half written is no reason to stop
+        except GraderError as error:  # a file that is half written is not a reason to stop
             view.clear()
             page.verdict(False, str(error))
         else:
@@ -154,7 +154,7 @@ def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:
 
 
 def _spinner(page: Page, *, first: bool) -> AbstractContextManager[object]:
-    """What turns on a terminal while a check is made, below what the last one found."""
+    """A spinner on a terminal while a check is made, below the results of the last one."""
     if not page.live:
         return nullcontext()
     message = "Starting (PyTorch is slow to load) ..." if first else "Checking ..."
@@ -163,10 +163,10 @@ def _spinner(page: Page, *, first: bool) -> AbstractContextManager[object]:
 
 @contextmanager
 def ctrl_c() -> Iterator[Event]:
-    """What is set once Ctrl-C was pressed.
+    """An event that is set once Ctrl-C was pressed, which also interrupts.
 
-    It interrupts as well. But an interrupt that comes while Python cleans up an object is only printed, not
-    raised: whoever waits for it alone may wait forever.
+    An interrupt that comes while Python finalises an object is only printed, not raised. Code that waits for
+    nothing but the interrupt might wait forever.
     """
     pressed = Event()
 

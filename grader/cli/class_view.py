@@ -1,8 +1,8 @@
 """What a person sees on the terminal while a class is graded, and the summary when it is done.
 
-It holds the live board with stages and the time left, the table of students, where the time went, and
-what to look at first. It decides what fits on a screen. Totals, causes and statistics come from the
-results and the reports; none are computed here.
+It shows the live board with stages and the time left, the table of students, where the time went, and what
+to look at first. It decides what fits on a screen. Totals, causes and statistics come from the results and
+the reports; none are computed here.
 """
 
 import contextlib
@@ -31,14 +31,14 @@ from grader.reports.whole_class.class_overview import Overview, after_penalty, s
 from grader.reports.whole_class.class_statistics import STATUS_WORDS, submission_times
 from grader.results.class_files import report_path
 
-# how much of the work of a submission each stage is, where it was never measured
+# each stage's share of the work of a submission, until it has been measured
 WEIGHTS = {
     GradingStage.READING: 0.05,
     GradingStage.CHECKS: 0.25,
     GradingStage.TRAINING: 0.65,
     GradingStage.CHECKPOINT: 0.05,
 }
-ENOUGH = 0.03  # of the work: from then on its own pace tells the time left
+ENOUGH = 0.03  # of the work; from then on, the time left follows from the run's own pace
 
 
 class Board:
@@ -59,12 +59,12 @@ class Board:
             if progress.stage is GradingStage.DONE:
                 self._under_way.pop(progress.student_id, None)
                 self._done[progress.student_id] = progress.text != UNCHANGED
-            else:  # one that was done gets more time
+            else:  # a finished one may get more time
                 self._done.pop(progress.student_id, None)
                 self._under_way[progress.student_id] = progress
 
     def overall(self) -> tuple[str, float, str]:
-        """(how many are done, the share of the work, how long it takes and took), for a line of text."""
+        """(how many are done, the share of the work, the time so far and left), for a line of text."""
         with self._lock:
             done, worked = len(self._done), sum(self._done.values())
             share_under_way = sum(map(self._share, self._under_way.values()))
@@ -98,7 +98,7 @@ class Board:
         return "estimating"
 
     def _share(self, progress: Progress) -> float:
-        """Of the work of one submission, 0 to 1."""
+        """How much of one submission's work is done, 0 to 1."""
         stages = list(self._weights)
         if progress.stage not in stages:
             return 0.0
@@ -107,7 +107,7 @@ class Board:
 
 
 def _stage_weights(workload: Workload, trains: bool) -> dict[GradingStage, float]:
-    """Stage -> its share of the work of a submission, as measured before, if it was."""
+    """Stage -> its share of the work of a submission, as measured earlier where it was."""
     measured = {stage: workload.rates[stage].seconds for stage in WEIGHTS if stage in workload.rates}
     weights = measured or {
         stage: weight
@@ -120,7 +120,7 @@ def _stage_weights(workload: Workload, trains: bool) -> dict[GradingStage, float
 
 @contextlib.contextmanager
 def live_display(workload: Workload, *, trains: bool) -> Iterator[Watcher]:
-    """A live board on a terminal, quiet lines elsewhere; yields what is to be told of progress."""
+    """A live board on a terminal, plain lines elsewhere; yields the function to call with progress."""
     screen = console(stderr=True)
     screen.print(workload_sentence(workload), markup=False, highlight=False, soft_wrap=True)
     board = Board(workload, trains=trains)
@@ -160,7 +160,7 @@ def workload_sentence(workload: Workload) -> str:
 
 
 def _rough_time(seconds: float) -> str:
-    """A time that is not exact anyway."""
+    """An estimated time, without false precision."""
     return f"{round(seconds)} s" if seconds < 60 else duration(seconds)
 
 
@@ -168,7 +168,7 @@ def _rough_time(seconds: float) -> str:
 
 
 PADDING = 3  # between two columns
-WIDE = 110  # columns; a narrower terminal gets no column per rubric item
+WIDE = 110  # columns; on a narrower terminal, rubric items have no columns
 MOST_ROWS = 200  # students in the table; the class page has all
 SLOWEST = 3  # submissions that are named
 NAME = "name"
@@ -182,13 +182,13 @@ def print_results(
     seconds: float,
     representatives: Mapping[str, bool] | None = None,
 ) -> None:
-    """The totals, where the time went, what the whole class came to, and where everything is.
+    """Print the totals, where the time went, a summary of the whole class, and where everything is.
 
     Args:
-        results: Of this run.
-        overview: Of the whole class, as its page says it.
-        representatives: One student for each submission of this run, and whether it was not examined again;
-            by default all were.
+        results: The results of this run.
+        overview: The overview of the whole class, as its page shows it.
+        representatives: One student for each submission of this run -> whether it was unchanged and not
+            examined again; None: all were examined.
     """
     if representatives is None:
         representatives = {result.score.student_id: False for result in results}
@@ -234,7 +234,7 @@ def print_results(
 
 
 def _counted_submissions(submissions: int, students: int) -> str:
-    """How many submissions there are, and of how many students where teams handed in together."""
+    """How many submissions there are, and by how many students, where teams handed in together."""
     submission_count = counted(submissions, "submission")
     return (
         submission_count
@@ -287,7 +287,7 @@ def _total_text(assignment: Assignment, score: Score) -> str:
 
 
 def _print_overview(overview: Overview, screen: Console) -> None:
-    """What the first screen of the class page says of the whole class."""
+    """Print what the first screen of the class page says about the whole class."""
     counts = [_counted_submissions(overview.submissions, overview.students)]
     counts += [f"{number}{SPACE}{word}" for word, number in overview.counts]
     if overview.absent is not None:
@@ -309,7 +309,7 @@ def _print_overview(overview: Overview, screen: Console) -> None:
 
 
 def _print_times(results: Sequence[Result], screen: Console) -> None:
-    """Where the time of this run went."""
+    """Print where the time of this run went."""
     pairs = [(result.evidence, result.score) for result in results]
     stages, times = stage_times(evidence for evidence, _ in pairs), submission_times(pairs)
     if not stages:

@@ -1,7 +1,7 @@
 """The commands for people who make a course: begin one, write the students' folder, try the checks.
 
 They are `grader new-course`, `new-assignment`, `new-term`, `template` and `validate`. Each reads its
-options, hands the work on, and tells what was written or found. What a course's files look like is
+options, hands the work on, and prints what was written or found. What a course's files look like is
 decided in `grader.course`; what counts as a good check is decided in `grader.validation`.
 """
 
@@ -189,7 +189,7 @@ def template_command(
 def _own_copies(
     course: "Course", assignment_id: str, out: Path | None, student: str | None, roster: Path | None
 ) -> Iterator[tuple[Path, "HandedOutCopy"]]:
-    """Folder -> the copy of the student that it is made for.
+    """Each folder with the copy of the student for whom it is made.
 
     Raises:
         UsageError: The options contradict each other, or nothing is drawn for each student.
@@ -217,10 +217,10 @@ def _own_copies(
 
 
 def _require_unwritten(folder: Path, files: Mapping[str, str]) -> None:
-    """Refuse to write over a homework that somebody has changed.
+    """Refuse to overwrite a homework that somebody has changed.
 
     Raises:
-        UsageError: There is one.
+        UsageError: The folder has one.
     """
     for name in ("homework.py", "homework.ipynb"):
         path = folder / name
@@ -326,7 +326,7 @@ def validate_command(
 def _train_variants(
     assignment_id: str | None, only: str | None, seeds: int, data: str, course: Path | None
 ) -> bool:
-    """Train variants, and show what is measured; whether nothing is wrong with the assignment."""
+    """Train variants, and show what is measured; returns whether nothing is wrong with the assignment."""
     from grader.cli.measured_view import MeasuredView
     from grader.validation.measured_variants import MeasuringRequest, measured_variants
 

@@ -1,8 +1,8 @@
 """The commands that record what a person decides about submissions, and score a class again.
 
 They are `grader accept`, `claim`, `count`, `owner`, `received`, `rule`, `waive` and `regrade`. Each reads
-its words, opens the session of a class, hands the decision to `grader.decisions`, and tells what changed.
-Whether a decision is allowed, and what it does to a grade, is never decided here.
+its arguments, opens the session of a class, hands the decision to `grader.decisions`, and prints what
+changed. Whether a decision is allowed, and what it does to a grade, is never decided here.
 """
 
 from datetime import datetime
@@ -89,7 +89,7 @@ def claim_command(
 
 
 def _claimed_share(text: str) -> float | None:
-    """The accuracy as a share of one; None to take it back.
+    """The accuracy as a share, 0 to 1; None to take it back.
 
     Raises:
         UsageError: It is not a percentage.
@@ -144,7 +144,7 @@ def _run_number(text: str) -> int | None:
     """The number of the run that is meant; None: the latest.
 
     Raises:
-        UsageError: It is none.
+        UsageError: The text is not a number.
     """
     if text == LATEST_RUN:
         return None
@@ -253,10 +253,10 @@ def received_command(
 
 
 def _moment(text: str) -> datetime:
-    """A moment with its zone.
+    """A moment with its time zone.
 
     Raises:
-        UsageError: It is none.
+        UsageError: The text is not a date and time with a zone.
     """
     try:
         moment = datetime.fromisoformat(text)

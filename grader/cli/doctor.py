@@ -60,7 +60,7 @@ def _located(folder: Path | None) -> tuple["Course | None", str]:
     """The course, or None and why there is none.
 
     Raises:
-        UsageError: A folder is named that is not a course.
+        UsageError: A folder was named that is not a course.
         CourseError: Its course.toml is malformed.
     """
     from grader.course.locate import located_course
@@ -75,7 +75,7 @@ def _located(folder: Path | None) -> tuple["Course | None", str]:
 
 
 def _show_software(page: "Page") -> str:
-    """Python, PyTorch and the GPU; what keeps them from checking anything, if something does."""
+    """Show Python, PyTorch and the GPU; returns what prevents checks, or an empty text."""
     from importlib.metadata import PackageNotFoundError, version
 
     from grader.grading.run import is_new_enough
@@ -118,7 +118,7 @@ def _show_layers(page: "Page", machine: "Survey") -> None:
 
 
 def _show_bubblewrap(page: "Page", machine: "Survey") -> None:
-    """The second wall, which no grade needs."""
+    """Show the second wall, which no grade requires."""
     from grader.sandbox import rootfs
     from grader.sandbox.survey import survey
 
@@ -147,7 +147,7 @@ def _show_course(page: "Page", course: "Course | None", why: str) -> None:
 
 
 def _hindrance(machine: "Survey", course: "Course | None") -> str:
-    """Why others' work cannot be graded here, in a sentence; empty when it can."""
+    """Why others' work cannot be graded here, in a sentence; empty when it can be."""
     from importlib.metadata import PackageNotFoundError, version
 
     from grader.grading.run import is_new_enough

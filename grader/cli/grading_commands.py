@@ -1,8 +1,8 @@
 """The commands that work on submissions: `grader grade`, `study` and `similar`.
 
 They grade a class or a single submission, train a submission with other values, and compare the
-submissions of a class. Each makes a request of its options and tells how the work goes on and where the
-results are. Grades, trainings and comparisons are made in `grader.grading`, never here.
+submissions of a class. Each makes a request from its options, and shows the progress of the work and where
+the results are. Grades, trainings and comparisons are made in `grader.grading`, never here.
 """
 
 import contextlib
@@ -135,14 +135,14 @@ def grade_command(
 
 
 class _GradingDisplay:
-    """How the grading of a class goes on, on the terminal."""
+    """Shows the progress of grading a class on the terminal."""
 
     def caught_up(self, catch_up: "CatchUp") -> None:
-        """Files told of an earlier state of the gradebook."""
+        """Files showed an earlier state of the gradebook, and were written again."""
         print_catch_up(catch_up)
 
     def secret_is_public(self) -> None:
-        """The course's secret is the one that it was handed out with."""
+        """The course's secret is still the one that it was handed out with."""
         click.echo(
             "warning: the course's secret is still the one that it was handed out with, so students could "
             "work out the seeds of their trainings. Set `secret` in course.toml or GRADER_SECRET.",
@@ -186,7 +186,7 @@ class _GradingDisplay:
 
 
 def _tell_graded(graded: "ClassResult", out: Path) -> None:
-    """What came of the run."""
+    """Print the results of the run."""
     from grader.cli.class_view import print_results
     from grader.domain.formatting import counted, printable
     from grader.reports.whole_class.class_overview import set_aside
@@ -342,10 +342,10 @@ def similar_command(
 
 
 class _ComparisonDisplay:
-    """How a comparison goes on, on the terminal."""
+    """Shows the progress of a comparison on the terminal."""
 
     def taken_in(self, notes: Sequence[str], submissions: int) -> None:
-        """The submissions are there."""
+        """The submissions have been read from the path."""
         from grader.domain.formatting import counted, printable
 
         for note in notes:
@@ -361,7 +361,7 @@ class _ComparisonDisplay:
         _say_now_and_then(done, total, "pairs compared", EVERY_PAIR)
 
     def caught_up(self, catch_up: "CatchUp") -> None:
-        """Files of the class told of an earlier state of the gradebook."""
+        """Files of the class showed an earlier state of the gradebook, and were written again."""
         print_catch_up(catch_up)
 
     def rubric_changed(self) -> None:

@@ -34,7 +34,7 @@ class HistoryEntry:
     """A line of the history.
 
     Attributes:
-        rank: Its place among those of the same moment: what is decided comes before what follows from it.
+        rank: Its place among entries of the same moment: decisions come before what follows from them.
     """
 
     when: datetime
@@ -76,7 +76,7 @@ def command(out: Path, student: str, assignment_id: str | None, gradebook: str |
 
 
 def _catch_up(out: Path, book: "Gradebook", assignment_id: str | None) -> None:
-    """As other commands do it, where the course is found: the history does without."""
+    """Update files as other commands do, if the course is found; the history itself does not need it."""
     from grader.cli.command_options import now, print_catch_up
     from grader.course.assignment_file import read_assignment
     from grader.course.locate import located_course
@@ -137,7 +137,7 @@ def _decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str,
     """(the command that decided it, what was decided).
 
     Args:
-        before: Item or part -> the points that it had.
+        before: Item or part -> the points that it had before.
     """
     from grader.domain.formatting import stamp
 
@@ -180,5 +180,5 @@ def _owner_text(edit: Listed) -> str:
 
 
 def _value_text(value: float | None) -> str:
-    """What was given: points, a share, the number of a run."""
+    """A value that was given: points, a share, or the number of a run."""
     return "taken back" if value is None else f"{value:g}"

@@ -1,8 +1,8 @@
 """The commands for a student's own homework: `grader program`, `train`, `pack` and `data`.
 
-They show what the grader understood of a homework, train it as a grade is measured, put together the
-files to hand in, and show or write a data set. Each command reads its options and asks `grader.students`.
-How results are printed is up to the views, which are imported when a command runs.
+They show how the grader understands a homework, train it as a grade is measured, put together the files to
+hand in, and show or write a data set. Each command reads its options and asks `grader.students`. The views
+decide how results are printed; they are imported when a command runs.
 """
 
 import sys
@@ -65,7 +65,7 @@ def program_command(
 # --- train -----------------------------------------------------------------------------------------------
 
 
-STOPPED = 130  # the exit code of what Ctrl-C ended
+STOPPED = 130  # the exit code after Ctrl-C
 
 
 @click.command("train")

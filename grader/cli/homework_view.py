@@ -1,8 +1,8 @@
 """How a homework is shown on a terminal: its checks' findings, its program, and what would be trained.
 
-It prints findings while they are made, what was left out of a file, the calls and values of a training,
-and the statements that train a model; it also makes the JSON document of `grader check`. It decides the
-order and the words. What passes, and what it means for a grade, is decided in `grader.students`.
+It prints findings as they are made, what was left out of a file, the calls and values of a training, and
+the statements that train a model. It also makes the JSON document of `grader check`. It decides the order
+and the words. What passes, and what it means for a grade, is decided in `grader.students`.
 """
 
 import re
@@ -40,7 +40,7 @@ MARKS = {
     Status.ERRORED: "skipped",
 }
 COMPONENT_TITLES = {SUBMISSION: "The file"}
-# how the tuned values are read aloud, in order
+# the tuned values in the order in which they are shown
 MODEL_VALUES = (
     "image_size",
     "patch_size",
@@ -57,7 +57,7 @@ OPTIMIZER_VALUES = ("learning_rate", "weight_decay", "momentum", "betas", "label
 
 
 class CheckView:
-    """Findings on the terminal, each component as soon as all of its are made. A context, with a spinner."""
+    """Findings on the terminal, each component's once its checks are made. A context with a spinner."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class CheckView:
         self._values = values or {}
         self._part = part  # the only one that is asked for
         self._program: Program | None = None
-        self._waiting: dict[str, list[Finding]] = {}  # component -> those that are not shown yet
+        self._waiting: dict[str, list[Finding]] = {}  # component -> findings that are not shown yet
         self._headed = ""  # the component whose findings are being shown
         self._made: Counter[str] = Counter()  # component -> its checks that were made
         self._done = 0
@@ -103,7 +103,7 @@ class CheckView:
         self._program = program
 
     def finding(self, finding: Finding) -> None:
-        """A check was made; those that pass are shown at once, the others once all causes are known."""
+        """Take a new finding; passed checks are shown at once, others once all causes are known."""
         self._done += 1
         self._made[finding.component] += 1
         if finding.status is Status.PASSED and not finding.flagged and finding.component not in self._waiting:
@@ -126,7 +126,7 @@ class CheckView:
             self._page.heading(COMPONENT_TITLES.get(component, component))
 
     def _show_component(self, component: str) -> None:
-        """The findings of a component: each cause once, with the checks that fail for it."""
+        """Show the findings of a component: each cause once, with the checks that fail because of it."""
         findings = self._waiting.pop(component)
         lost = [finding for finding in findings if finding.status is not Status.PASSED]
         shown_causes = (
@@ -163,7 +163,7 @@ class CheckView:
             self._page.detail(folded.title, style="dim", indent=8)
 
     def show_rest(self, check: LocalCheck, *, details: bool) -> Outcome:
-        """What else is to be known, and the verdict."""
+        """Show everything else, and the verdict."""
         page, program = self._page, check.program
         self._show_names(check)
         self._show_forbidden(check)
@@ -197,7 +197,7 @@ class CheckView:
             parameters = None
 
     def _show_names(self, check: LocalCheck) -> None:
-        """Nearly right names that no check has told of."""
+        """Show nearly right names that no check has reported."""
         program = check.program
         told_places = {
             finding.where
@@ -246,7 +246,7 @@ class CheckView:
 
 
 def call_rows(assignment: Assignment) -> list[tuple[str, str]]:
-    """What is trained by a call, each model with its call, as names and values."""
+    """The models that are trained by a call, each with its call, as names and values."""
     several = len(assignment.measures) > 1
     return [
         (measure.title if several else "called", call_in_words(measure.call).strip("`"))
@@ -263,10 +263,10 @@ def show_calls(page: Page, assignment: Assignment) -> None:
 
 
 def show_omissions(page: Page, program: Program, *, details: bool, replayed: bool) -> None:
-    """What is executed neither on loading nor for training, by reason or line by line.
+    """Print what is executed neither on loading nor for training, by reason or line by line.
 
     Args:
-        replayed: The grader trains by what the program itself does.
+        replayed: The grader trains by executing the program's own training.
     """
     omissions = program.omissions
     if not omissions:
@@ -293,7 +293,7 @@ def _by_reason(omissions: Sequence[Omission]) -> dict[str, list[Place]]:
 
 
 def _listed_places(places: Sequence[Place]) -> str:
-    """`lines 3, 4 and 7` of a script; `In [4], line 2 (cell 9); ... and 3 more` of a notebook."""
+    """`lines 3, 4 and 7` for a script; `In [4], line 2 (cell 9); ... and 3 more` for a notebook."""
     if len({place.file for place in places}) == 1 and cell_number(places[0].file) is None:
         return f"line{'s' if len(places) > 1 else ''} {listed([str(place.line) for place in places])}"
     shown = "; ".join(map(str, places[:SHOWN_CELLS]))
@@ -301,14 +301,14 @@ def _listed_places(places: Sequence[Place]) -> str:
 
 
 def line_at(program: Program | None, where: str) -> str:
-    """The line of the student's source that a place names; empty when it is not known."""
+    """The line of the student's source at a place; empty when it is not known."""
     lines = excerpt(program.source if program else None, where, definition=2)
     marked = next((index for index, line in enumerate(lines) if line.marked), None)
     if marked is None:
         return ""
     text = lines[marked].text.strip()
     if text.endswith("(") and marked + 1 < len(lines):
-        text += lines[marked + 1].text.strip()  # a call over several lines says nothing by its first
+        text += lines[marked + 1].text.strip()  # the first line of a longer call says nothing by itself
     return text
 
 
@@ -337,15 +337,15 @@ def training_rows(
 
 
 def _value_text(written: str) -> str:
-    """A number as it is, and what stands in a number's place as code: it is known when it is trained."""
+    """A number as it is; an expression in its place as code, since its value is known only in training."""
     return written if NUMBER.match(written) else as_code(written)
 
 
 def check_document(path: Path, assignment: Assignment, check: LocalCheck, part: str = "") -> dict[str, Any]:
-    """What was found, for programs; findings have the keys of results.json.
+    """The results of a check as JSON data, for programs; findings have the keys of results.json.
 
     Args:
-        part: The only one that was asked for, whose checks alone the assignment has; empty: all were.
+        part: The only part that was asked for; the assignment then has its checks alone. Empty: all parts.
     """
     program = check.program
     grade = part_document(check, assignment, part) if part else verdict_document(check, assignment)
@@ -411,9 +411,9 @@ def show_program(program: Program, plan: Plan, path: Path, model: str, *, code: 
     """Print what trains the model that counts, and what is left alone.
 
     Args:
-        path: Of the file.
-        model: What people call it, where several are measured.
-        code: Print the statements, too.
+        path: The path of the file.
+        model: What people call the model, where several are measured.
+        code: Also print the statements.
     """
     page = Page()
     page.heading(f"{path.name}: what trains the {model or 'model that counts'}")

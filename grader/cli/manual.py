@@ -1,4 +1,4 @@
-"""The help of every command as one page: `python -m grader.cli.manual > docs/commands.md`."""
+"""`python -m grader.cli.manual > docs/commands.md` writes the help of all commands as one page."""
 
 import click
 
@@ -8,7 +8,7 @@ WIDTH = 100
 
 
 def manual() -> str:
-    """docs/commands.md."""
+    """The text of docs/commands.md."""
     parts = ["# Commands", "", "What `--help` says of each, generated from the program.", ""]
     root = click.Context(
         cli,

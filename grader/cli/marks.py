@@ -1,4 +1,4 @@
-"""`grader marks`: what people give, by spreadsheet or one by one."""
+"""`grader marks`: the marks that people give, by spreadsheet or one by one."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -143,7 +143,7 @@ def set_(
 
 
 def _fault_sentence(fault: "MarkFault") -> str:
-    """A fault with the argument or option that is wrong."""
+    """A fault, preceded by the argument or option that is wrong."""
     from grader.decisions.mark_entries import MarkField
 
     arguments = {MarkField.STUDENT: "STUDENT", MarkField.ITEM: "ITEM", MarkField.POINTS: "POINTS"}
@@ -151,7 +151,7 @@ def _fault_sentence(fault: "MarkFault") -> str:
 
 
 def _tell_notes(marks: "GivenMarks") -> None:
-    """Print what stays as it is, and whose marks count for nothing."""
+    """Print which marks stay as they are, and whose marks have no effect."""
     for note in marks.notes:
         _say(str(note))
     for student in marks.without_effect:
@@ -159,7 +159,7 @@ def _tell_notes(marks: "GivenMarks") -> None:
 
 
 def _marks_taken(entries: "Sequence[Entry]") -> str:
-    """How many marks were taken, and how many of them reach others of a team."""
+    """How many marks were taken, and how many of them are for others of a team."""
     count, mates = len(entries), sum(entry.mate for entry in entries)
     for_mates = f", {mates} of them for others of a team" if mates else ""
     return f"{count} {'mark' if count == 1 else 'marks'} taken{for_mates}."

@@ -1,4 +1,4 @@
-"""What a person sees while variants are trained and measured, and the table afterwards."""
+"""How the measuring of variants is shown: a line for each, and the table afterwards."""
 
 import statistics
 import time
@@ -24,12 +24,12 @@ class MeasuredView:
         self._screen.print(STARTING)
 
     def line(self, trained: MeasuredVariant) -> None:
-        """Tell of a variant that was measured."""
+        """Print a variant that was measured."""
         measured = ", ".join(map(trained.measure.scale.shown, trained.values)) or trained.training.reason
         self._screen.print(f"{trained.variant.name}: {trained.measure.id} {measured}", soft_wrap=True)
 
     def show(self, trained: Sequence[MeasuredVariant]) -> bool:
-        """Show the table; whether nothing is wrong with the assignment."""
+        """Show the table; returns whether nothing is wrong with the assignment."""
         table = Table(box=SIMPLE)
         for name in ("variant", "measure", "mean", "deviation", "points", "full points from"):
             table.add_column(name, justify="left" if name in ("variant", "measure") else "right")

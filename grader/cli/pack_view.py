@@ -1,4 +1,4 @@
-"""What was put together, as a person reads it."""
+"""How packed files are shown: each with what was verified, and the verdict."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ PROOFS: dict[str, str] = {
 
 
 def show_package(packed: Package, *, zipped: bool) -> None:
-    """Print each file with what was found, and the verdict."""
+    """Print each file with what was found about it, and the verdict."""
     page = Page()
     page.item("passed", f"id       {packed.student_id}")
     for file in packed.files:
@@ -48,7 +48,7 @@ def is_right(packed: Package) -> bool:
 
 
 def _training_rows(packed: Package, program: Program) -> list[tuple[str, str]]:
-    """What would be trained first, with what the trial of it showed."""
+    """What would be trained first, and what a trial of it showed."""
     check, measure = packed.checked, packed.assignment.measures[0]
     plan = check.plans.get(measure.id) if check is not None else None
     parameters = check.parameters if check is not None else None
@@ -56,7 +56,7 @@ def _training_rows(packed: Package, program: Program) -> list[tuple[str, str]]:
 
 
 def _proof(packed: Package, file: PackedFile) -> str:
-    """What was found out of a file that is fine."""
+    """What was verified about a file that is fine."""
     if file.role == Role.CHECKPOINT and not packed.trains:
         return "it holds weights"
     return PROOFS.get(file.role, "it is there")
@@ -85,7 +85,7 @@ def _show_file(page: Page, file: PackedFile, what: str, shown: str) -> None:
 
 
 def _complete_sentence(packed: Package) -> str:
-    """That all is there, and what the checks found."""
+    """A sentence saying that everything is there, and what the checks found."""
     check = packed.checked
     if check is None:
         return f"Everything is in {packed.folder}. The public checks were not made."

@@ -1,7 +1,7 @@
 """The commands that hand results on: `grader export`, `publish` and `schema`.
 
 They write grades for an LMS (a subcommand for each format), the pages as a folder or a zip, and the JSON
-schema of results.json. They read the options and tell what was written. What a file or a page contains is
+schema of results.json. They read the options and print what was written. What a file or a page contains is
 decided in `grader.publishing`, `grader.lms` and `grader.reports`.
 """
 
@@ -105,7 +105,7 @@ def _choices(chosen: Mapping[str, Any]) -> Choices:
 
 
 def _tell_exported(noun: str, done: "Exported") -> None:
-    """Print what was written, and what somebody should know of it."""
+    """Print what was written, and what a person should know about it."""
     from grader.domain.formatting import printable
 
     count = done.export.count

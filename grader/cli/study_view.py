@@ -1,4 +1,4 @@
-"""How a study is shown while it runs, and what came of it."""
+"""How a study is shown: progress while it runs, and its results."""
 
 import contextlib
 import time
@@ -24,7 +24,7 @@ class StudyView:
 
     @contextlib.contextmanager
     def progress(self, file: Path, planned: Study) -> Iterator[EpochWatcher]:
-        """Say what is going to be trained; gives who is told each epoch."""
+        """Say what will be trained; yields the function to call after each epoch."""
         trainings = len(planned.choices) + 1
         epochs_text = f" of {counted(planned.epochs, 'epoch')}" if planned.epochs else ""
         heading = printable(f"{file.name}: {counted(trainings, 'training')}{epochs_text}")

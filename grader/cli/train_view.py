@@ -1,4 +1,4 @@
-"""How a training is shown while it runs, and what came of it."""
+"""How a training is shown: progress while it runs, and its results."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ WIDTH = 14  # of the column of names
 
 
 class TrainView:
-    """A progress bar on a terminal, a line for each epoch elsewhere. A context: the bar lives in it."""
+    """A progress bar on a terminal, a line for each epoch elsewhere. A context manager that ends the bar."""
 
     def __init__(self, path: Path, assignment: Assignment) -> None:
         self._page = Page()
@@ -47,7 +47,7 @@ class TrainView:
             transient=True,
         )
         self._task: TaskID | None = None
-        self._absent = ""  # what is said of libraries that are not here
+        self._absent = ""  # a sentence about missing libraries
 
     def __enter__(self) -> "TrainView":
         self._page.console.print(f"{self._path.name}: {self._assignment.title}", style="bold")
@@ -126,7 +126,7 @@ class TrainView:
         self._page.pairs([(name, str(file)) for name, file in zip(names, files, strict=False)], width=WIDTH)
 
     def stopped(self, done: StoppedTraining) -> None:
-        """Show what there was when a person stopped it."""
+        """Show what was reached when a person stopped it."""
         last, best = done.epochs[-1], max(done.epochs, key=lambda epoch: epoch.test_accuracy)
         rows = [
             ("trained", f"{len(done.epochs)} of {counted(done.planned, 'epoch')}"),
@@ -141,7 +141,7 @@ class TrainView:
         self._page.verdict(False, f"{stopped_text}: what it would have come to is not known.")
 
     def result(self, trained: LocalTraining) -> bool:
-        """Show the verdict; whether training was completed, and reached what is asked for."""
+        """Show the verdict; returns whether training was completed."""
         page, training, words = self._page, trained.training, self._words(trained)
         if training.outcome is not TrainingOutcome.COMPLETED or training.measured is None:
             page.verdict(False, (training.reason or "Training did not come to its end.") + self._absent)
@@ -220,7 +220,7 @@ def _verdict_text(trained: LocalTraining, words: MeasuredWords) -> str:
 
 
 def _short_verdict(trained: LocalTraining, words: MeasuredWords) -> str:
-    """The verdict on a training that tells nothing of points."""
+    """The verdict on a training that says nothing about points."""
     why = [
         *(["the images are made up"] if trained.synthetic else []),
         *(["it was trained for other epochs than its own"] if trained.shortened else []),
@@ -230,7 +230,7 @@ def _short_verdict(trained: LocalTraining, words: MeasuredWords) -> str:
 
 
 def _evidence(trained: LocalTraining) -> Evidence:
-    """What the advice looks at, as evidence."""
+    """The evidence that the advice needs."""
     program, beginning = trained.program, datetime.fromtimestamp(0, UTC)
     return Evidence(
         "",
@@ -248,7 +248,7 @@ def show_estimates(estimates: Iterable[TrainingEstimate]) -> bool:
     """Print how long each training will take, as soon as it is known.
 
     Returns:
-        Whether it is known of all.
+        Whether it is known for all of them.
     """
     page, total, all_known = Page(), 0.0, True
     for estimate in estimates:

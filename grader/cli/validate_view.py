@@ -1,4 +1,4 @@
-"""What a person sees while the checks of an assignment are tried, and the report afterwards."""
+"""How a validation is shown: progress while checks are tried, and the report afterwards."""
 
 import contextlib
 import time
@@ -26,7 +26,7 @@ SHOWN_CHECKS = 3  # that failed, for each variant
 
 
 class ValidationBoard:
-    """How far a validation is, as a picture."""
+    """The progress of a validation, drawn on a terminal."""
 
     def __init__(self, assignment: Assignment, total: int) -> None:
         self._assignment = assignment
@@ -38,13 +38,13 @@ class ValidationBoard:
         self._last = ""
 
     def note(self, outcome: TrialOutcome) -> str:
-        """Take note of an outcome; its line where nobody watches a picture."""
+        """Take note of an outcome; returns its line for where there is no terminal."""
         judged = verdict(self._assignment, outcome)
         self._done += 1
         self._wrong += bool(judged.wrong)
         now = time.monotonic()
         self._first = self._first or now
-        # the first outcome waits for the start, so the time of the others is counted from it
+        # the first outcome includes the start, so the pace is measured from it on
         pace = (now - self._first) / max(self._done - 1, 1)
         self._end = now + pace * (self._total - self._done)
         self._last = f"{outcome.variant.name}: {judged.word}"
@@ -52,7 +52,7 @@ class ValidationBoard:
         return f"{self._last} ({', '.join(done)})"
 
     def _time_left(self) -> str:
-        """The time that is left, by the pace so far; empty while or when there is nothing to say."""
+        """The time left, by the pace so far; empty while it cannot be estimated, and at the end."""
         if self._done in (*range(FIRST), self._total):
             return ""
         seconds_left = max(round(self._end - time.monotonic()), 1)
@@ -81,7 +81,7 @@ class ValidateView:
 
     @contextlib.contextmanager
     def progress(self, assignment: Assignment, total: int) -> Iterator[Report]:
-        """Show progress on the error stream; yields what is to be told each outcome."""
+        """Show progress on the error stream; yields the function to call with each outcome."""
         screen = console(stderr=True, markup=False, highlight=False)
         board = ValidationBoard(assignment, total)
         if screen.is_terminal:
@@ -92,7 +92,7 @@ class ValidateView:
         yield lambda outcome: screen.print(board.note(outcome), soft_wrap=True)
 
     def show(self, validated: ValidatedAssignment) -> None:
-        """The table, what is wrong, and the figures."""
+        """Show the table, what is wrong, and the figures."""
         page, report = self._page, validated.report
         self._tried.append(validated)
         values_text = f" ({shown_values(validated.values)})" if validated.values else ""
@@ -115,7 +115,7 @@ class ValidateView:
         page.verdict(report.passed, f"{report.summary}. {duration(validated.seconds)}.")
 
     def end(self) -> None:
-        """Which values failed, where several sets of them were tried for an assignment."""
+        """Show which values failed, where several sets of values were tried for an assignment."""
         for assignment in dict.fromkeys(validated.assignment.id for validated in self._tried):
             of_assignment = [validated for validated in self._tried if validated.assignment.id == assignment]
             if len(of_assignment) < 2:
@@ -133,7 +133,7 @@ class ValidateView:
                 self._page.item("failed", values)
 
     def _show_traces(self, outcome: TrialOutcome) -> None:
-        """How the checks of a variant ended, where that was asked for."""
+        """Show how the checks of a variant ended, where that was asked for."""
         for trace in outcome.traces:
             self._page.heading(f"{printable(outcome.variant.name)}: {trace.check}")
             if trace.raised:
@@ -179,7 +179,7 @@ def _verdict_text(judged: VariantVerdict) -> Text:
 
 
 def _called_text(judged: VariantVerdict) -> Text:
-    """`named`, or what a mistake was called instead; what a form is flagged for."""
+    """`named`, or what a mistake was called instead; for a form, what it is flagged for."""
     if judged.outcome.variant.kind not in (Kind.MISTAKE, Kind.PAIR):
         return Text("\n".join(judged.called), style="yellow")
     if judged.named:

@@ -1,7 +1,7 @@
-"""The end of `grader check`: what is known of the grade or of one part, and the verdict in a sentence.
+"""The end of `grader check`: what is known about the grade or one part, and the verdict in a sentence.
 
-It prints rows of parts, points and trainings, and the verdict on a homework or on a single part of it;
-each also as a document for programs. It chooses the words. Points and outcome come from
+It prints rows of parts, points and trainings, and the verdict on a homework or on a single part of it. It
+also makes a document of each for programs. It chooses the words. Points and outcome come from
 `grader.students.prospect` and are never computed here.
 """
 
@@ -19,7 +19,7 @@ from grader.students.prospect import KnownPoints, OpenCheck, Outcome, PlannedTra
 
 
 def show_part_verdict(page: Page, check: LocalCheck, assignment: Assignment, part: str) -> Outcome:
-    """What hinders the checks of a part, and what they come to, in a sentence.
+    """Print what hinders the checks of a part, and the verdict on them in a sentence.
 
     Args:
         assignment: With the checks of the part alone.
@@ -75,9 +75,9 @@ def part_verdict(check: LocalCheck, outlook: Prospect, part: str) -> str:
 # --- verdict view ----------------------------------------------------------------------------------------
 
 
-THE_FILE = "the file"  # what a check of no part is about
-MOST_OPEN = 12  # checks that are told one by one
-NEVER_LEAST = 0.005  # points: less is rounding
+THE_FILE = "the file"  # what a check is about that does not belong to a part
+MOST_OPEN = 12  # checks that are listed one by one
+NEVER_LEAST = 0.005  # points; less is a rounding error
 
 
 def show_verdict(page: Page, check: LocalCheck, assignment: Assignment) -> Outcome:
@@ -120,7 +120,7 @@ def _point_rows(split: KnownPoints) -> Iterator[tuple[str, str]]:
 
 
 def _open_text(split: KnownPoints) -> str:
-    """What checks decide that are made when it is graded."""
+    """The points decided by checks that are made only during grading."""
     text = f"{points(split.hidden)} points, decided by checks that are made when it is graded"
     unseen = sum(check.points for check in split.open_checks)
     if not split.open_checks:
@@ -176,14 +176,14 @@ def training_in_a_line(training: PlannedTraining, file: str) -> str:
 
 
 def _epoch_count(tried: Rehearsal) -> str:
-    """`3 epochs`, or how far a trial came that was ended."""
+    """`3 epochs`, or how far a trial came before it was ended."""
     if tried.epochs is not None:
         return counted(tried.epochs, "epoch")
     return f"the first {counted(sum(stage.epochs for stage in tried.stages), 'epoch')}"
 
 
 def verdict(check: LocalCheck, outlook: Prospect) -> str:
-    """The findings and what would be trained, in a sentence or two."""
+    """The findings, and what would be trained, in a sentence or two."""
     findings = check.findings
     passed = sum(finding.status is Status.PASSED for finding in findings)
     if passed < len(findings):
@@ -228,7 +228,7 @@ def _where_to_begin(findings: Sequence[Finding]) -> str:
 
 
 def _sure_points(split: KnownPoints) -> str:
-    """What is sure of all points, as a sentence."""
+    """How many of all points are sure, as a sentence."""
     if not split.code:
         return ""
     undecided = split.maximum - split.sure

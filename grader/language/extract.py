@@ -1,6 +1,6 @@
-"""`python -m grader.language.extract`: the templates of the catalogues, made from the sources.
+"""`python -m grader.language.extract`: makes the templates of the catalogues from the sources.
 
-The engine's is `grader/language/catalogues/messages.pot`; of each assignment of a course it is
+The engine's is `grader/language/catalogues/messages.pot`, that of an assignment of a course
 `reference/<id>/language/messages.pot`. Poedit updates a catalogue from them.
 """
 
@@ -22,7 +22,7 @@ from grader.language.translation import CATALOGUES, FOLDER
 
 TEMPLATE = "messages.pot"
 ENGINE = Path(__file__).parents[1]
-# who composes sentences that students read; of `reports` and of what shows, also labels
+# the packages that compose sentences for students; labels count as well in those of WITH_WORDS
 PACKAGES = ("domain", "kit", "analysis", "intake", "training", "judge", "scoring", "reports", "grading")
 WITH_WORDS = (
     "reports/student",
@@ -43,7 +43,7 @@ NOT_FOR_STUDENTS = (
     "grading/grade_class",
     "grading/time_",
 )
-# words that stand alone in the sources, where nothing tells them from names
+# single words of the sources, which nothing distinguishes from names there
 WORDS = {
     "analysis/script/model_that_counts.py": ("its weights are saved", "it is trained last"),
     "domain/formatting.py": ("not a number", "not finite"),
@@ -115,7 +115,7 @@ def assignment_template(folder: Path) -> str:
 
 
 def written(root: Path) -> dict[Path, str]:
-    """Path -> text of all templates of the engine, and of a course.
+    """Path -> text, for all templates of the engine and of a course.
 
     Args:
         root: The folder of `course.toml`.
@@ -141,7 +141,7 @@ def _stated(table: dict[str, Any]) -> Iterator[str]:
 
 def _catalog(project: str) -> Catalog:
     catalog = Catalog(project=project, charset="utf-8", header_comment=f"# Sentences of {project}.")
-    catalog.creation_date = datetime(2026, 1, 1, tzinfo=UTC)  # the same sources make the same file
+    catalog.creation_date = datetime(2026, 1, 1, tzinfo=UTC)  # so that the same sources make the same file
     return catalog
 
 

@@ -2,8 +2,8 @@
 
 It finds the string literals and f-strings of a source in its syntax tree. A pattern such as `{passed} of
 {total} checks passed.` fits `10 of 12 checks passed.` No placeholder begins or ends within quoted words
-(see `grader.domain.formatting`): hostile text can neither end one nor be taken for our words. Matching is
-linear in the sentence's length. No translation is held here.
+(see `grader.domain.formatting`), so hostile text can neither end one nor be taken for our words. Matching
+takes time linear in the sentence's length. This module holds no translations.
 """
 
 import ast
@@ -36,10 +36,10 @@ class SourceSentence:
     """A sentence that a source composes.
 
     Attributes:
-        message: With `{names}` where something else comes in.
-        plural: The same of many; empty where it has none.
+        message: With `{names}` where something is filled in.
+        plural: The plural form; empty where it has none.
         line: Where it begins.
-        is_pattern: It has placeholders.
+        is_pattern: Whether it has placeholders.
     """
 
     message: str
@@ -49,7 +49,7 @@ class SourceSentence:
 
 
 def of_number(noun: str, plural: str = "") -> tuple[str, str]:
-    """What `counted` makes of a noun, as messages of one and of many."""
+    """What `counted` makes of a noun, as a singular and a plural message."""
     return f"{{number}}{_SPACE}{noun}", f"{{number}}{_SPACE}{plural or noun + 's'}"
 
 
@@ -58,8 +58,8 @@ def sentences_in(source: str, *, words: bool = False, errors: bool = False) -> I
 
     Args:
         source: Python.
-        words: Labels of a word or two count as well: what the pages show.
-        errors: What an exception of ours says counts as well.
+        words: Labels of a word or two, as pages show them, count as well.
+        errors: The messages of our exceptions count as well.
     """
     tree = ast.parse(source)
     left_out = set(_left_out(tree, errors))
@@ -96,7 +96,7 @@ def _walked(node: ast.AST, left_out: set[int]) -> Iterator[ast.AST]:
     if id(node) in left_out:
         return
     yield node
-    if isinstance(node, ast.JoinedStr):  # its pieces are no sentences of their own, what it computes may be
+    if isinstance(node, ast.JoinedStr):  # its pieces are not sentences; what it computes may hold some
         inner: list[ast.AST] = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
     else:
         inner = list(ast.iter_child_nodes(node))
@@ -105,7 +105,7 @@ def _walked(node: ast.AST, left_out: set[int]) -> Iterator[ast.AST]:
 
 
 def _left_out(tree: ast.AST, errors: bool) -> Iterator[int]:
-    """The nodes that hold no sentence for students: docstrings, annotations, keys, operators' errors."""
+    """The nodes without sentences for students: docstrings, annotations, keys, errors for operators."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield id(node.value)
@@ -133,7 +133,7 @@ def _counted(node: ast.Call) -> Iterator[SourceSentence]:
 
 
 def _messages(node: ast.Constant | ast.JoinedStr) -> Iterator[tuple[str, bool]]:
-    """What a literal says, in all its forms: a choice between two words within it makes two."""
+    """What a literal says, in all its forms: a choice between two words in it makes two forms."""
     if isinstance(node, ast.Constant):
         if isinstance(node.value, str):
             yield node.value.strip(), False
@@ -206,7 +206,7 @@ def _is_sentence(message: str, words: bool) -> bool:
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _MARKED = re.compile(f"{CODE}[^{CODE}]*{CODE}|{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
 _BREAK = re.compile(r"(?<=[.!?]) (?=\S)")
-STRUCTURE = 4  # with so few letters of its own a pattern orders words rather than saying something
+STRUCTURE = 4  # a pattern with no more letters of its own only orders words
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class QuotedSpans:
     spans: tuple[tuple[int, int], ...]
 
     def may_divide(self, position: int) -> bool:
-        """Whether a placeholder may begin or end at an index: not deep within a quotation or code."""
+        """Whether a placeholder may begin or end at an index: not deep inside a quotation or code."""
         index = bisect_left(self.spans, (position, -1)) - 1
         if index < 0:
             return True
@@ -228,7 +228,7 @@ class QuotedSpans:
         return position >= end or position in (begin + 1, end - 1)
 
     def within(self, position: int) -> bool:
-        """Whether an index lies within a quotation or code."""
+        """Whether an index is within a quotation or code."""
         index = bisect_left(self.spans, (position, -1)) - 1
         return index >= 0 and position < self.spans[index][1]
 
@@ -244,7 +244,7 @@ def unmarked(text: str) -> str:
 
 
 def sentences(text: str) -> tuple[str, ...]:
-    """A text, sentence by sentence; what is quoted is not divided. Joined by spaces they are the text."""
+    """The sentences of a text; quotations are not divided. Joined by spaces, they are the text."""
     quoted, made, begin = marks(text), [], 0
     for gap in _BREAK.finditer(text):
         if not quoted.within(gap.start()):
@@ -258,7 +258,7 @@ class Pattern:
     """A sentence with placeholders.
 
     Attributes:
-        literals: What stands before, between and behind the placeholders.
+        literals: The text before, between and after the placeholders.
         names: The placeholders, in order.
     """
 
@@ -267,20 +267,20 @@ class Pattern:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """What the most specific pattern has the least of."""
+        """Lower for more specific patterns."""
         return -sum(map(len, self.literals)), len(self.names)
 
     @property
     def orders(self) -> bool:
-        """Whether it says next to nothing by itself, as `{first} and {last}`."""
+        """Whether it says next to nothing by itself, like `{first} and {last}`."""
         return sum(map(str.isalpha, "".join(self.literals))) <= STRUCTURE
 
     def match(self, text: str, quoted: QuotedSpans) -> Mapping[str, str] | None:
-        """Placeholder -> the text in its place; None where the sentence is another one.
+        """Placeholder -> the text in its place; None where the sentence does not fit.
 
         Args:
             text: The sentence.
-            known: Its `marks`.
+            quoted: Its `marks`.
         """
         first, *middle, last = self.literals
         if not text.startswith(first) or not text.endswith(last):
@@ -320,7 +320,7 @@ def pattern(message: str) -> Pattern | None:
 
 
 def filled(message: str, values: Mapping[str, str]) -> str:
-    """A translation with its placeholders replaced; one that it does not know stays as it is written."""
+    """A translation with its placeholders replaced; an unknown one stays as it is written."""
     pieces: Sequence[str] = _FIELD.split(message)
     made = [
         values.get(piece, f"{{{piece}}}") if index % 2 else piece.replace("{{", "{").replace("}}", "}")

@@ -1,7 +1,8 @@
-"""A language: its catalogues, and what a sentence reads in it, with what stays as it was.
+"""A language: its catalogues, and how a sentence reads in it, with the parts that stay untranslated.
 
-Catalogues are `.po` files, as gettext has them and Poedit opens them: the engine's, the course's and the
-assignment's. It decides which entry fits a sentence. It never decides which sentences a page shows.
+Catalogues are `.po` files, as gettext uses them and Poedit opens them: the engine's, the course's and the
+assignment's. This module decides which entry fits a sentence. It never decides which sentences a page
+shows.
 """
 
 import re
@@ -15,13 +16,13 @@ from pathlib import Path
 from grader.domain.errors import CourseError, UsageError
 from grader.language.sentences import Pattern, filled, marks, pattern, sentences, unmarked
 
-# around what a translation takes over as it was: private characters, which no sentence of ours has
+# around the untranslated parts of a translation: private characters, which no sentence of ours contains
 BEGIN, END = "\ue000", "\ue001"
 _DEEPEST = 5  # sentences within sentences
 _LONGEST = 4_000  # characters of a sentence that is looked up
 _MOST = 40  # sentences of a text that are looked up
 _NUMBER = re.compile(r"\d+")
-_OPENERS = (", ", "; ", "(")  # of what is added to a sentence
+_OPENERS = (", ", "; ", "(")  # which begin what is added to a sentence
 _CLAUSE = re.compile(r", |; | (?=\()")
 _LEFT = re.compile(f"{BEGIN}([^{BEGIN}{END}]*){END}")
 
@@ -31,8 +32,9 @@ class Piece:
     """A piece of a text, as a page shows it.
 
     Attributes:
-        text: In the language, where `translated`; what it holds of others stands between BEGIN and END.
-        translated: Otherwise it is the English that was given.
+        text: In the language, where `translated`, with untranslated parts between BEGIN and END; otherwise
+            the English that was given.
+        translated: Whether it is in the language.
     """
 
     text: str
@@ -45,8 +47,8 @@ class Message:
 
     Attributes:
         forms: The English sentence, and its plural where it has one.
-        translations: One for each number that the language tells apart; a single one without plural.
-        is_pattern: Its `{names}` are placeholders.
+        translations: One for each number that the language distinguishes; a single one without plural.
+        is_pattern: Whether its `{names}` are placeholders.
     """
 
     forms: tuple[str, ...]
@@ -55,7 +57,7 @@ class Message:
 
 
 def _is_prose(text: str) -> bool:
-    """Whether words that were left as they are say something, and are no list of names or numbers."""
+    """Whether untranslated words are prose, rather than a list of names or numbers."""
     items = unmarked(text).split(",")
     return any(sum(not _NUMBER.search(word) for word in item.strip().split(" ")) > 1 for item in items)
 
@@ -71,7 +73,7 @@ class Language:
     Attributes:
         code: As in `<html lang>`: `fa`.
         direction: `ltr` or `rtl`.
-        messages: What its catalogues translate; later ones win.
+        messages: The entries of its catalogues; later ones win.
         form: Which translation a number takes.
     """
 
@@ -118,10 +120,10 @@ class Language:
     def pieces(self, text: str) -> tuple[Piece, ...]:
         """A composed text in the language, piece by piece; what has no translation stays as it is.
 
-        An exact entry wins over an entry with placeholders. Of these, one that says something by itself wins
-        over one that only orders what it is given. Then the one that leaves fewest words as they are wins,
-        then the one whose own words begin soonest, then the one with most words of its own.
-        What the placeholders stand for is translated where it is a sentence of ours itself.
+        An exact entry wins over an entry with placeholders. Of the latter, one that says something by itself
+        wins over one that only orders its values. Then the one that leaves the fewest words untranslated
+        wins, then the one whose own words begin first, then the one with the most words of its own. Values of
+        placeholders are translated where they are sentences of ours themselves.
         """
         if self.is_english or not text.strip() or len(text) > _LONGEST or BEGIN in text or END in text:
             return (Piece(text, False),)
@@ -159,10 +161,10 @@ class Language:
         return tuple(made)
 
     def _looked_up(self, text: str, depth: int, *, alone: bool) -> str | None:
-        """The translation of a text as one; None where there is none.
+        """The translation of a text as a whole; None where there is none.
 
         Args:
-            alone: What a placeholder stands for may hold the end of a sentence.
+            alone: A placeholder's value may contain the end of a sentence.
         """
         exact = self._exact.get(text)
         if exact is not None and not (exact.is_pattern and pattern(text)):
@@ -185,7 +187,7 @@ class Language:
         return best if best is not None else self._with_tail(text, depth)
 
     def _with_tail(self, text: str, depth: int) -> str | None:
-        """The translation of a sentence to which clauses were added (`..., 35 not run`), if there is one."""
+        """The translation of a sentence with added clauses (`..., 35 not run`), if there is one."""
         quoted = marks(text)
         places = [
             clause.start()
@@ -211,9 +213,9 @@ class Language:
         return None
 
     def _shown_value(self, value: str, depth: int) -> str:
-        """What a placeholder stands for: in the language where it is a text of ours, else marked as it is."""
+        """A placeholder's value: translated where it is a text of ours, else marked as untranslated."""
         if depth < _DEEPEST and not value.isnumeric():
-            words = value.lstrip(" ")  # a clause that is added brings its space
+            words = value.lstrip(" ")  # an added clause begins with a space
             made = self._pieces(words, depth + 1)
             if any(piece.translated for piece in made):
                 shown = (piece.text if piece.translated else f"{BEGIN}{piece.text}{END}" for piece in made)
@@ -241,19 +243,19 @@ def available(*folders: Path) -> tuple[str, ...]:
     """The codes of the languages that reports can be written in, English first.
 
     Args:
-        folders: With catalogues beside the engine's: a course's own.
+        folders: Folders with catalogues besides the engine's, such as a course's.
     """
     codes = {path.stem for folder in (CATALOGUES, *folders) for path in folder.glob("*.po")}
     return ("en", *sorted(codes - {"en"}))
 
 
 def require_language(code: str, source: str, *folders: Path) -> None:
-    """Refuse a language that no catalogue translates to, or that cannot be read here.
+    """Refuse a language without a catalogue, or whose catalogue cannot be read here.
 
     Args:
         code: As the course names it.
-        source: Where it names it, as a sentence begins: `course.toml: 'language'`.
-        folders: With catalogues beside the engine's.
+        source: Where it names it, to begin a sentence: `course.toml: 'language'`.
+        folders: Folders with catalogues besides the engine's.
 
     Raises:
         CourseError: There is no such catalogue.
@@ -274,11 +276,11 @@ def require_language(code: str, source: str, *folders: Path) -> None:
 
 
 def language(code: str, folders: Sequence[Path] = ()) -> Language:
-    """The language of a code, with what the engine, the course and the assignment translate.
+    """The language of a code, with the translations of the engine, the course and the assignment.
 
     Args:
-        code: `en` is the language that sentences are made in.
-        folders: With further catalogues; what a later one says wins.
+        code: `en` is the language in which sentences are composed.
+        folders: Folders with further catalogues; later ones win.
 
     Raises:
         CourseError: A catalogue is not a `.po` file.
@@ -293,7 +295,7 @@ def language(code: str, folders: Sequence[Path] = ()) -> Language:
 
 @cache
 def _read(code: str, paths: tuple[tuple[Path, int], ...]) -> Language:
-    """The language as its files were at a time, which tells them from what they are later."""
+    """The language in its files, whose times of modification are part of the cache's key."""
     messages: list[Message] = []
     rule = "n != 1"
     for path, _ in paths:
@@ -304,7 +306,7 @@ def _read(code: str, paths: tuple[tuple[Path, int], ...]) -> Language:
 
 
 def _messages(path: Path) -> Iterator[Message]:
-    """What a catalogue translates; what is marked as fuzzy is not."""
+    """The translated entries of a catalogue, without those marked as fuzzy."""
     try:
         from babel.messages.pofile import PoFileError, read_po
     except ImportError:
@@ -325,7 +327,7 @@ def _messages(path: Path) -> Iterator[Message]:
 
 
 def _plural_rule(path: Path) -> str:
-    """Which number takes which translation, as the catalogue's head says it in C."""
+    """Which number takes which translation, as the catalogue's header says in C."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith('"Plural-Forms:'):
             return line.partition("plural=")[2].partition(";")[0].strip()

@@ -1,4 +1,4 @@
-"""Grades and reports as an LMS, or another program, takes them: written, and noted as released."""
+"""Writes grades and reports in the format of an LMS or another program, and notes their release."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,12 +22,12 @@ ELSEWHERE = "Give another place by --to."
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What is asked for.
+    """An export that is asked for.
 
     Attributes:
-        template: The file that the LMS made, which is filled or whose names are read; None: none is given.
+        template: A file made by the LMS, which is filled or whose names are read; None: none was given.
         to: Where the export goes; None: into the folder of the results.
-        partial: Grades that await a person are left out.
+        partial: Leave out grades that await a person.
     """
 
     format: ExportFormat
@@ -43,7 +43,7 @@ class Exported:
 
     Attributes:
         place: The file, or the folder of several.
-        export: What it came to; its remarks are all that somebody should know.
+        export: The export; its remarks are all that a person should know about it.
         unnoted: Why the gradebook does not know that these grades were released; empty where it does.
     """
 
@@ -62,8 +62,8 @@ def export_grades(
         now: When they are released.
 
     Raises:
-        UsageError: The reports say something else, grades await a person or a submission is not there and
-            that is not allowed, the LMS's file does not fit, or the disk does not take the export.
+        UsageError: The reports are not up to date; a grade awaits a person or a submission is missing, and
+            that is not allowed; the LMS's file does not fit; or the export cannot be written.
     """
     snapshot = book.snapshot()
     results = told_results(assignment, snapshot)
@@ -89,11 +89,11 @@ def export_grades(
 
 
 def exported(what: ExportFormat, order: Order, *, partial: bool) -> Export:
-    """The export of results, with all that somebody should know of it.
+    """The export of results, with all that a person should know about it.
 
     Args:
         order: What is to be written; grades and candidates follow from its results.
-        partial: Grades that await a person are left out.
+        partial: Leave out grades that await a person.
 
     Raises:
         UsageError: Grades await a person, and that is not allowed; or the LMS's file does not fit.
@@ -111,7 +111,7 @@ def _template_file(path: Path) -> tuple[str, bytes]:
 
 
 def _reports(out: Path, student_ids: Sequence[str]) -> Mapping[str, bytes]:
-    """The reports that are there, by student id, each as it is sent without the page beside it."""
+    """The existing reports by student id, each without links to the pages beside it."""
     paths = {student_id: report_path(out, student_id) for student_id in student_ids}
     return {
         student_id: alone(path.read_text("utf-8")).encode("utf-8")
@@ -121,7 +121,7 @@ def _reports(out: Path, student_ids: Sequence[str]) -> Mapping[str, bytes]:
 
 
 def _written(request: ExportRequest, export: Export, out: Path) -> tuple[Path, Export]:
-    """Write the files, each whole or not at all; remarks on what lies there of an earlier export."""
+    """Write the files, each whole or not at all; the export with remarks on files of an earlier one."""
     if not request.format.several:
         ((name, content),) = export.files.items()
         place = request.to or out / FOLDER / name

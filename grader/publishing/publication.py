@@ -1,9 +1,9 @@
 """A class, published: its pages for students, as a static folder or a zip, kept up to date.
 
-It holds the class page apart, one page per student, and the note in the gradebook of their release.
-Only pages that say something else are written again, and it is told whose. A publication lists its pages,
-each with a digest and when it was made. A page says the same if it comes out the same when it is made
-with that time again. It never decides what a page says, nor which grade leaves (`releases` does).
+It writes the class page, separately one page per student, and notes the release in the gradebook. Only
+pages that have changed are written again, and it reports whose. A publication lists its pages, each with a
+digest and the time when it was made. A page has not changed if making it again with that time gives the
+same page. It never decides what a page says, or which grades are released (`releases` does).
 """
 
 import contextlib
@@ -49,7 +49,7 @@ Page = tuple[str, bytes]
 def open_reasons(
     assignment: Assignment, results: Sequence[Result], download: DownloadRecord | None = None
 ) -> tuple[str, ...]:
-    """Why the grades cannot be handed out yet, each reason once; () when they can.
+    """Why the grades cannot be handed out yet, each reason once; empty when they can.
 
     Args:
         download: The account of the files of all downloads.
@@ -78,8 +78,8 @@ def pages(
 ) -> Iterator[Page]:
     """The pages: `instructors/` links to all of `students/<id>/`, and a student's pages to each other.
 
-    They are in folders apart, so that whoever serves them can protect each. A submission of which nobody
-    knows whose it is has no page: the class page tells of it.
+    They are in separate folders, so that a server can protect each. A submission without a known owner has
+    no page; the class page mentions it.
 
     Args:
         assignment: What was asked for.
@@ -87,9 +87,9 @@ def pages(
         images: Student id -> the images of the report, and the view of the submission.
         now: When the pages are made.
         download: The account of the files.
-        similarity: What was found when the submissions were compared, and the page of it: for instructors.
-        stamps: Path -> when the page was made, for those that were made earlier.
-        only: Make no others; by default all.
+        similarity: What was found when the submissions were compared, and its page, for instructors.
+        stamps: Path -> when the page was made, for pages that were made earlier.
+        only: The paths of the pages to make; None: all.
     """
 
     def made_at(path: str) -> datetime:
@@ -142,10 +142,10 @@ def pages(
 
 
 def publish(pages: Iterable[Page], target: Path, now: datetime) -> None:
-    """Write pages as a zip, where the target's name ends so, else as a folder: whole, or not at all.
+    """Write pages as a zip, where the target's name ends in .zip, else as a folder: whole, or not at all.
 
     Raises:
-        UsageError: Something is there already, or the disk does not take it.
+        UsageError: Something is there already, or it cannot be written.
     """
     if target.exists():
         raise UsageError(f"{target} is there already. Add --update, or give another --to.")
@@ -189,12 +189,12 @@ class PageRecord(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a publication holds. It is for staff, as is all that lies beside it.
+    """What a publication holds. It is for staff, like everything beside it.
 
     Attributes:
-        book: Of which gradebook it is: see `Gradebook.identity`.
-        pages: By their paths within the publication.
-        grades: Student -> the grade that the pages tell, after what lateness costs; None: none.
+        book: The gradebook that it was made from: see `Gradebook.identity`.
+        pages: The pages by their paths within the publication.
+        grades: Student -> the grade on the pages, after what lateness costs; None: there is none.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -207,11 +207,11 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class ChangedStudent:
-    """A student whose pages say something else now.
+    """A student whose pages have changed.
 
     Attributes:
         is_new, is_gone: The student had no page before, or has none any more.
-        before, after: The grade, after what lateness costs; None: none.
+        before, after: The grade, after what lateness costs; None: there is none.
     """
 
     student_id: str
@@ -223,12 +223,12 @@ class ChangedStudent:
 
 @dataclass(frozen=True)
 class Update:
-    """What became of a publication.
+    """What an update changed in a publication.
 
     Attributes:
         count: How many pages it has now.
-        changed: The paths of those that were written, and of those that were removed.
-        students: Whose pages they are, sorted.
+        changed, removed: The paths of the pages that were written, and of those that were removed.
+        students: The students whose pages these are, sorted.
     """
 
     count: int
@@ -238,10 +238,10 @@ class Update:
 
 
 def with_manifest(pages: Iterable[Page], about: Manifest, now: datetime) -> Iterator[Page]:
-    """Pages, and the list of them at last.
+    """Pages, followed by the list of them.
 
     Args:
-        about: What is known of the publication before it has pages.
+        about: The manifest, without its pages.
         now: When they are made.
     """
     records = {}
@@ -258,14 +258,14 @@ Render = Callable[[Mapping[str, datetime], AbstractSet[str] | None], Iterator[Pa
 def update(render: Render, about: Manifest, target: Path, now: datetime) -> Update:
     """Bring a publication up to date.
 
-    Each page is replaced whole. What lies there and is not a page of the publication stays.
+    Each page is replaced as a whole. Files that are not pages of the publication stay.
 
     Args:
-        render: Makes the pages; those of which it is not told when they were made are made `now`.
-        about: What is known of the publication before it has pages.
+        render: Makes the pages; those without an earlier time are made `now`.
+        about: The manifest, without its pages.
 
     Raises:
-        UsageError: There is no publication, or it is another one's, or the disk does not take a page.
+        UsageError: There is no publication, it is of another gradebook, or a page cannot be written.
     """
     old = _manifest(target, about)
     records: dict[str, PageRecord] = {}
@@ -310,7 +310,7 @@ def _manifest(target: Path, about: Manifest) -> Manifest:
 
 
 def _is_unchanged(target: Path, path: str, old: PageRecord, new: PageRecord) -> bool:
-    """Whether a page says the same as before, and lies there as it was written."""
+    """Whether a page is the same as before, and is still there as it was written."""
     if old.digest != new.digest:
         return False
     try:
@@ -355,7 +355,7 @@ def _changed_students(
 
 
 def _students_of(paths: AbstractSet[str]) -> set[str]:
-    """The students whose pages they are."""
+    """The students whose pages these are."""
     parts = (PurePosixPath(path).parts for path in paths)
     return {path_parts[1] for path_parts in parts if len(path_parts) > 2 and path_parts[0] == STUDENTS}
 
@@ -380,9 +380,9 @@ class PublicationRequest:
     """Where a class is to be published.
 
     Attributes:
-        to: A new folder, or a new `.zip`; a folder that was published before, where it is updated.
-        updates: Only pages that say something else are written, and those of nobody any more removed.
-        partial: Also while something awaits a person.
+        to: A new folder, or a new `.zip`; for an update, a folder that was published before.
+        updates: Write only pages that have changed, and remove those that no longer exist.
+        partial: Publish even while something awaits a person.
     """
 
     to: Path
@@ -396,9 +396,9 @@ class PublishedClass:
 
     Attributes:
         grades: Student -> the released grade, after what lateness costs; None: there is none.
-        update: What became of the pages; None of a new publication.
-        left_out: Whose submissions have no page, a sentence each.
-        unnoted: That the gradebook does not know that the grades were released, and why; empty where it does.
+        update: What was changed; None for a new publication.
+        left_out: The submissions that have no page, a sentence each.
+        unnoted: Why the gradebook does not know that the grades were released; empty where it does.
     """
 
     grades: Mapping[str, float | None]
@@ -448,6 +448,6 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
 
 
 def _similarity(out: Path, assignment_id: str) -> tuple[SimilarityRecord, bytes] | None:
-    """What `grader similar` left in the folder: the record and its page, if both are there."""
+    """The record and the page that `grader similar` left in the folder; None unless both are there."""
     record, page = previous_similarity(out, assignment_id), out / PAGE
     return (record, page.read_bytes()) if record is not None and page.is_file() else None
