@@ -167,7 +167,7 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name, text) for name, (_, text) in commands.items()], col_max=16)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; whatever goes wrong in it is told in a sentence."""
+        """Run the command; whatever goes wrong in it is reported in a sentence."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):

@@ -69,7 +69,7 @@ class NotebookPage(Page):
         """Show nothing: there is no command line here."""
 
     def code(self, place: str, line: str, *, indent: int = 4) -> None:
-        """A place in the student's cells and the line that stands there."""
+        """A place in the student's cells, and the line there."""
         self._plain.code(place, line, indent=indent)
         shown = Markup('<span style="{}">{}</span>').format(DIM, printable(place))
         if line:

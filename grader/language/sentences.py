@@ -1,9 +1,9 @@
 """Sentences with placeholders: found in the sources that compose them, and matched in texts.
 
 It finds the string literals and f-strings of a source in its syntax tree. A pattern such as `{passed} of
-{total} checks passed.` fits `10 of 12 checks passed.` No placeholder begins or ends within quoted words
-(see `grader.domain.formatting`), so hostile text can neither end one nor be taken for our words. Matching
-takes time linear in the sentence's length. This module holds no translations.
+{total} checks passed.` fits `10 of 12 checks passed.` No placeholder begins or ends within quoted words (see
+`grader.domain.formatting`). So hostile text can neither end one nor be taken for our words. Matching takes
+time linear in the sentence's length. This module holds no translations.
 """
 
 import ast

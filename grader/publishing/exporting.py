@@ -62,8 +62,8 @@ def export_grades(
         now: When they are released.
 
     Raises:
-        UsageError: The reports are not up to date; a grade awaits a person or a submission is missing, and
-            that is not allowed; the LMS's file does not fit; or the export cannot be written.
+        UsageError: The reports are not up to date, the LMS's file does not fit, or the export cannot be
+            written. Or a grade awaits a person, or a submission is missing, without `partial`.
     """
     snapshot = book.snapshot()
     results = told_results(assignment, snapshot)

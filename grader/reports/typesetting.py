@@ -171,7 +171,7 @@ def coordinate(value: float) -> str:
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-# what stands between `backticks` is code, what stands in “quotation marks” is a quotation
+# text between `backticks` is code, text in “quotation marks” is a quotation
 _MARKED = re.compile(f"{CODE}([^{CODE}]*){CODE}|{OPEN}([^{OPEN}{CLOSE}]*)({CLOSE}|$)")
 _TAKEN_OVER = re.compile(f"{BEGIN}([^{BEGIN}{END}]*){END}")
 _FROM_LEFT = ' dir="ltr"'
@@ -180,8 +180,8 @@ _FROM_LEFT = ' dir="ltr"'
 def prose(text: str, length: int = 600) -> Markup:
     """A sentence as HTML: escaped, clipped to `length`, with what it quotes set apart from our own words.
 
-    What stands between `backticks` becomes code, and what stands in “quotation marks” a quotation. Neither
-    can change the order in which the words around it read.
+    Text between `backticks` becomes code, and text in “quotation marks” a quotation. Neither can change the
+    order in which the words around it read.
     """
     shown, made, end = printable(clipped(text, length)), Markup(""), 0
     for marked in _MARKED.finditer(shown):

@@ -24,7 +24,7 @@ _FIRST, _LAST = "  {", "  }"  # the lines around a submission
 
 
 def submission_text(evidence: Evidence, score: Score) -> str:
-    """The lines of one submission as they stand in the file, without the comma that may follow."""
+    """The lines of one submission as they are in the file, without the comma that may follow."""
     record = submission_record(evidence, score).model_dump(mode="json")
     if not evidence.variant:
         del record["variant"]

@@ -37,7 +37,7 @@ class ShownPage:
 
 @dataclass(frozen=True)
 class MarkedItem:
-    """A rubric item that people mark, with the marks and comments that stand.
+    """A rubric item that people mark, with its current marks and comments.
 
     Attributes:
         points: None while nobody has marked it.

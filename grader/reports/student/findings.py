@@ -1,8 +1,8 @@
 """Findings as the student reads them: per component, and beside the lines that they are about.
 
-It makes the report of each component, with equal sentences said once, and the notes at single lines:
-failed checks, forbidden parts, claims and what was observed while the code ran. It never finds anything
-itself, and it never decides how many points a finding costs.
+It makes the report of each component, with equal sentences said once. It also makes the notes at single
+lines: failed checks, forbidden parts, claims and what was observed while the code ran. It never finds
+anything itself, and it never decides how many points a finding costs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

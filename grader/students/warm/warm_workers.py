@@ -53,7 +53,7 @@ def forked_workers(folder: Path) -> Iterator[WorkerSource]:
     """Workers that are forks of a process that has loaded what students import, itself a fork of this one.
 
     Args:
-        folder: Where that process listens; the folder is made anew.
+        folder: Where that process listens; an old folder is replaced.
 
     Raises:
         OSError: The folder cannot be made.
