@@ -182,7 +182,9 @@ class Language:
             first = 0 if shape.literals[0] else len(values[shape.names[0]])
             rank = (shape.orders, sum(len(words.split()) for words in untranslated), first)
             if rank < best_rank:
-                number = next((int(at[0]) for value in values.values() if (at := _NUMBER.match(value))), 1)
+                number = next(
+                    (int(digits[0]) for value in values.values() if (digits := _NUMBER.match(value))), 1
+                )
                 best, best_rank = filled(self._of_number(message, number), shown), rank
         return best if best is not None else self._with_tail(text, depth)
 

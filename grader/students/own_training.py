@@ -152,7 +152,7 @@ def local_training(
     *,
     device: str = "auto",
     read: Callable[[Program, Plan], None] = lambda program, plan: None,
-    report: "Callable[[EpochReport], None]" = lambda told: None,
+    report: "Callable[[EpochReport], None]" = lambda epoch: None,
     seeds: int = 1,
     measure: str | None = None,
     epochs: int | None = None,
