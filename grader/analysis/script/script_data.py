@@ -22,9 +22,9 @@ from grader.analysis.units import DEFINITIONS, assigned, changed_names, statemen
 from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME
 
 TEST = re.compile(r"te?st|val|dev|eval", re.IGNORECASE)
-EXTREMES = frozenset("max min sorted sort argmax argmin argsort idxmax idxmin nlargest nsmallest".split())
+EXTREMES = re.compile(r"max|min|sort(ed)?|arg(max|min|sort)|idx(max|min)|n(largest|smallest)")
 OF_MODULES = {"parameters", "named_parameters", "state_dict", "train", "eval"}
-CONTAINERS = frozenset("list dict set defaultdict OrderedDict deque DataFrame zeros empty float".split())
+CONTAINERS = {"list", "dict", "set", "defaultdict", "OrderedDict", "deque", "DataFrame", "zeros", "float"}
 ADDING = {"append", "extend", "print", "write", "set_postfix", "set_description", "log", "info", "add_scalar"}
 
 
@@ -84,7 +84,7 @@ def picks(
         match node:
             case ast.If(test=test) | ast.IfExp(test=test):
                 compared: list[ast.AST] = [test]
-            case ast.Call(func=function, args=arguments) if _name_of(function) in EXTREMES:
+            case ast.Call(func=function, args=arguments) if EXTREMES.fullmatch(_name_of(function)):
                 receiver = [function.value] if isinstance(function, ast.Attribute) else []
                 compared = [*arguments, *receiver, *(keyword.value for keyword in node.keywords)]
             case _:

@@ -374,8 +374,9 @@ class ScriptReader:
     def _last_deciding(self, executed: Sequence[Unit], measuring: frozenset[str]) -> int | None:
         """The index of the last statement in which something is decided by what is measured; None if none is.
 
-        It is the last statement of all in two cases. A function decides, which may be called anywhere. Or
-        sizes of the data are read before it, which differ when more images are trained on.
+        It is the last statement of all in three cases. A function decides, which may be called anywhere. Or
+        sizes of the data are read before it, which differ when more images are trained on. Or nothing is
+        trained afterwards.
         """
         deciders = [
             statement
@@ -393,7 +394,12 @@ class ScriptReader:
             return None
         last_index = max(statement.index for statement in deciders)
         earlier = [statement for statement in executed if statement.index <= last_index]
-        if any(statement.is_definition for statement in deciders) or any(map(self._takes_sizes, earlier)):
+        later = [statement for statement in executed if statement.index > last_index]
+        if (
+            any(statement.is_definition for statement in deciders)
+            or any(map(self._takes_sizes, earlier))
+            or not any(self.steps(call) for statement in later for call in calls(statement.node))
+        ):
             return max(statement.index for statement in executed)
         return last_index
 
