@@ -28,12 +28,12 @@ def late_record(
     edits: Sequence[Edit] = (),
     history: History = NO_HISTORY,
 ) -> LateRecord | None:
-    """How late a submission is and what that costs; None where there is no deadline.
+    """How late a submission is and what that costs; None if there is no deadline.
 
     Args:
-        assignment: Its deadline and its rule.
-        evidence: When the submission came, as far as that is known.
-        total: The points before any penalty; None when they are withheld.
+        assignment: Has the deadline and the rule.
+        evidence: Says when the submission came, as far as that is known.
+        total: The points before any penalty; None if they are withheld.
         edits: Those about the student, oldest first, of any kind.
         history: The late days that other assignments have used.
     """
@@ -57,14 +57,14 @@ def late_record(
 
 
 def arrival(evidence: Evidence, edits: Sequence[Edit]) -> Arrival:
-    """What is known, the last decision first.
+    """The time of arrival and the deadline; a decision outweighs the LMS, and the last one counts.
 
-    A decision about when a submission came is about those files alone. Of two deadlines of a student's own,
-    one given with the run and one decided since, the later counts.
+    A decision about when a submission came concerns only those files. If a student has two own deadlines, one
+    given with the run and one decided since, the later counts.
     """
     delivery = evidence.delivery
-    own = [edit for edit in edits if isinstance(edit, Extended)][-1:]
-    deadlines = (delivery.extension, *(edit.deadline for edit in own))
+    own_deadlines = [edit for edit in edits if isinstance(edit, Extended)][-1:]
+    deadlines = (delivery.extension, *(edit.deadline for edit in own_deadlines))
     extension = max((deadline for deadline in deadlines if deadline is not None), default=None)
     for edit in reversed(edits):
         match edit:
@@ -78,9 +78,9 @@ def arrival(evidence: Evidence, edits: Sequence[Edit]) -> Arrival:
 
 
 def seconds_late(assignment: Assignment, came: Arrival) -> float | None:
-    """How long after the deadline the submission came, in seconds; None when that is unknown.
+    """How long after the deadline the submission came, in seconds; None if that is unknown.
 
-    0 or less is in time, and so is what comes within the time of grace: it gives 0.
+    0 or less is in time; within the grace period it is 0.
     """
     due, received = came.extension or assignment.deadline, came.received_at
     if due is None or received is None or (due.tzinfo is None) != (received.tzinfo is None):

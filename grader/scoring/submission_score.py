@@ -1,9 +1,8 @@
-"""The score of one submission: all lines of its rubric, lateness, and the total.
+"""Computes the score of a submission: all lines of its rubric, lateness, and the total.
 
-It puts the lines together, lets what people decided go over them, and takes off what a late submission
-costs (`lateness`); where the assignment allows a resubmission, the points of two attempts become one score
-(`resubmission`). It says which state the whole score is in. It never decides about the points of a single
-line.
+It combines the lines, applies people's decisions, and takes off the penalty for lateness (`lateness`). If
+the assignment allows a resubmission, the points of two attempts become one score (`resubmission`). It
+determines the state of the whole score. It never decides about the points of a single line.
 """
 
 from collections.abc import Sequence
@@ -47,16 +46,16 @@ def score(
 
     Args:
         assignment: The rubric, the checks and the forbidden parts.
-        evidence: What was found out about the submission.
-        edits: What people decided, oldest first. Those about other students do not count, nor those about
+        evidence: The evidence about the submission.
+        edits: People's decisions, oldest first. Those about other students are ignored, as are those about
             items and checks that the assignment no longer has (`stray_targets` names them).
         history: The student's other attempts, and the late days that other assignments have used.
 
     Returns:
-        One line per rubric item, in its order. The total sums the known points; it is None for what was
-        refused, for a fault of the grader, and (withheld) when a required file is missing, until a person
-        has the last word, or people gave the points of every line of the first two. Where the last word is
-        that the rest counts, what could not be judged because there is no code to judge gives no points.
+        One line per rubric item, in its order. The total sums the known points. It is None if the submission
+        was refused, if the grader failed, and (withheld) if a required file is missing. A person's ruling
+        ends that, and in the first two cases so do people's points for every line. If the ruling says that
+        the rest counts, items that could not be judged for lack of code give no points.
 
     Raises:
         UsageError: The evidence is about another assignment.
@@ -67,77 +66,79 @@ def score(
             f"{evidence.student_id}: the evidence is about '{evidence.assignment_id}', "
             f"not '{assignment.id}'. Score it with its own assignment."
         )
-    own = [edit for edit in edits if edit.student_id in (None, evidence.student_id)]
-    points = _score_of_attempts(assignment, evidence, own, history)
-    return replace(points, tries=own_try(assignment, evidence, own, history))
+    own_edits = [edit for edit in edits if edit.student_id in (None, evidence.student_id)]
+    points = _score_of_attempts(assignment, evidence, own_edits, history)
+    return replace(points, tries=own_try(assignment, evidence, own_edits, history))
 
 
 def _score_of_attempts(
-    assignment: Assignment, evidence: Evidence, own: Sequence[Edit], history: History
+    assignment: Assignment, evidence: Evidence, own_edits: Sequence[Edit], history: History
 ) -> Score:
     """The points of the attempt that counts, and what it regains of those that an earlier one lost.
 
     Args:
-        own: The edits about the student, oldest first.
+        own_edits: The edits about the student, oldest first.
     """
-    newest = _attempt_score(assignment, evidence, own, history)
+    newest = _attempt_score(assignment, evidence, own_edits, history)
     if assignment.resubmission is None:
         return newest
-    about = own_attempts(assignment, evidence, own, history)
+    about = own_attempts(assignment, evidence, own_edits, history)
     if about.first is None:
         return replace(newest, resubmission=about.ignored)
     first = _attempt_score(assignment, about.first, about.edits, history)
     if not is_first(first):
         return newest
     combined = resubmitted(assignment, about, first, newest)
-    return replace(combined, late=late_record(assignment, about.first, combined.total, own, history))
+    return replace(combined, late=late_record(assignment, about.first, combined.total, own_edits, history))
 
 
 def _attempt_score(
-    assignment: Assignment, evidence: Evidence, own: Sequence[Edit], history: History
+    assignment: Assignment, evidence: Evidence, own_edits: Sequence[Edit], history: History
 ) -> Score:
     """The points of one attempt, whatever other attempts there are.
 
     Args:
-        own: The edits about the student, oldest first.
+        own_edits: The edits about the student, oldest first.
     """
-    waived = waived_checks(assignment, own)
-    claim = claimed(evidence, own)
-    accepted = acceptance(evidence, own)
+    waived = waived_checks(assignment, own_edits)
+    claim = claimed(evidence, own_edits)
+    accepted = acceptance(evidence, own_edits)
     evidence = replace(with_waived(assignment, with_acceptance(evidence, accepted), waived), claim=claim)
     status, reason = _status(assignment, evidence)
-    nothing, ruled = _nothing_found(status, evidence), rulings(status, evidence, own)
-    found = forbidden(assignment.forbidden, evidence.forbidden, evidence.findings, evidence.unproven)
+    unscorable, ruled = _why_unscorable(status, evidence), rulings(status, evidence, own_edits)
+    consequences = forbidden(assignment.forbidden, evidence.forbidden, evidence.findings, evidence.unproven)
     lines = []
     for item in assignment.rubric:
-        if nothing and not item.by_person:
-            line = undecided_line(item, nothing)
+        if unscorable and not item.by_person:
+            line = undecided_line(item, unscorable)
             if lifts(ruled):
                 line = lost_line(item, handed_in=status is GradeStatus.REFUSED)
-        elif nothing:
+        elif unscorable:
             line = person_line(item)
         else:
-            line = scored_line(item, assignment, evidence, found, waived)
-        lines.append(marked_line(line, item, assignment, own))
-    known = rounded(sum(line.points for line in lines if line.points is not None))
+            line = scored_line(item, assignment, evidence, consequences, waived)
+        lines.append(marked_line(line, item, assignment, own_edits))
+    known_points = rounded(sum(line.points for line in lines if line.points is not None))
     decided = rounded(sum(line.maximum for line in lines if line.state == LineState.DECIDED))
-    made = total_of(status, reason, known, ruled, decided=all(line.points is not None for line in lines))
+    ruled_total = total_of(
+        status, reason, known_points, ruled, decided=all(line.points is not None for line in lines)
+    )
     return Score(
         student_id=evidence.student_id,
         status=status,
         lines=tuple(lines),
-        total=made.points,
-        decided=rounded(assignment.maximum) if made.closed else decided,
+        total=ruled_total.points,
+        decided=rounded(assignment.maximum) if ruled_total.closed else decided,
         maximum=rounded(assignment.maximum),
-        reason=made.reason,
-        closed=made.closed,
-        edits=made.edits,
+        reason=ruled_total.reason,
+        closed=ruled_total.closed,
+        edits=ruled_total.edits,
         waived=tuple(waived.items()),
-        late=late_record(assignment, evidence, made.points, own, history),
+        late=late_record(assignment, evidence, ruled_total.points, own_edits, history),
         claim=claim,
-        lower=lower_run(own),
-        ownership=ownership(own),
-        released=release(own),
+        lower=lower_run(own_edits),
+        ownership=ownership(own_edits),
+        released=release(own_edits),
         accepted=accepted,
     )
 
@@ -168,8 +169,8 @@ def _file_name(assignment: Assignment, student_id: str, role: str) -> str:
     return stem.replace("{student_id}", student_id) + " or ".join(asked.suffixes)
 
 
-def _nothing_found(status: GradeStatus, evidence: Evidence) -> str:
-    """Why no item can be scored automatically; empty when they can."""
+def _why_unscorable(status: GradeStatus, evidence: Evidence) -> str:
+    """Why no item can be scored automatically; empty if they can."""
     if status is GradeStatus.ENGINE_ERROR:
         return f"The grader failed, so nothing is known. {evidence.reason}".strip()
     if status is GradeStatus.REFUSED:
