@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from grader.domain.assignment import Assignment, Tries
 from grader.domain.edit import Edit
 from grader.domain.evidence import Evidence
-from grader.domain.score import FeedbackTry, SubmissionTimes
+from grader.domain.several_attempts import FeedbackTry, SubmissionTimes
 from grader.domain.student_history import History
 from grader.scoring.lateness import arrival
 

@@ -7,7 +7,7 @@ import pytest
 from grader.domain.edit import Because, RunChosen
 from grader.domain.errors import CourseError
 from grader.domain.evidence import Blame, Finding, Status
-from grader.domain.score import ResubmissionState
+from grader.domain.several_attempts import ResubmissionState
 from tests.scripted_terms import DAY, START, STUDENT, Term
 
 LATE = "[late]\npoints_per_day = 10\n"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from grader.domain.errors import CourseError
+from grader.publishing.publication import PublicationRequest, publish_class
 from tests.scripted_terms import DAY, START, STUDENT, Term
 
 LAB = "lab"
@@ -57,6 +58,19 @@ def test_after_the_deadline_everything_is_shown(term: Term, command: str) -> Non
         term.hand_in(LAB, START - DAY, 3, student="400101205")
     page = term.page(LAB)
     assert HIDDEN_CHECK in page and "tries with feedback" not in page
+
+
+def test_an_update_after_the_deadline_publishes_what_was_left_out(term: Term) -> None:
+    for days in (5, 4, 3):
+        hand_in(term, days, 6)
+    to = term.root / "published"
+    page = to / "students" / STUDENT / "report.html"
+    with term.book(LAB) as book:
+        publish_class(term.session(LAB, book), PublicationRequest(to, partial=True))
+        assert HIDDEN_CHECK not in page.read_text("utf-8")
+        term.now = START + DAY
+        publish_class(term.session(LAB, book), PublicationRequest(to, updates=True, partial=True))
+    assert HIDDEN_CHECK in page.read_text("utf-8")
 
 
 def test_the_same_files_again_use_no_further_try(term: Term) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from grader.domain.assignment import Tries
-from grader.domain.score import SubmissionTimes
+from grader.domain.several_attempts import SubmissionTimes
 from grader.scoring import feedback_try
 
 DUE = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -12,7 +12,8 @@ from datetime import datetime
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
 from grader.domain.formatting import listed, named, points, stamp
-from grader.domain.score import GradeStatus, LineState, ResubmissionRecord, ResubmissionState, Score
+from grader.domain.score import GradeStatus, LineState, Score
+from grader.domain.several_attempts import ResubmissionRecord, ResubmissionState
 from grader.reports.student.fixes import forbidden_rows, unimplemented
 from grader.reports.student.training_charts import Segment
 
