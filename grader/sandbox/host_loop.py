@@ -326,9 +326,6 @@ class HostLoop:
     def _ended(self, job: _Job) -> None:
         """Reap a child, say how it ended, and remove what it leaves."""
         _, status, usage = os.wait4(job.pid, 0)
-        if self._lockdown.contained and Layer.SECCOMP not in self._lockdown.layers:
-            # nothing kept it from forking, and no namespace ends with it
-            end_processes_of(self._who.uid_of(job.pid))
         code = os.waitstatus_to_exitcode(status)
         if job.report >= 0 and not job.killed:
             self._reported_by_dying(job)
@@ -360,6 +357,9 @@ class HostLoop:
 
     def _clean(self, job: _Job) -> None:
         self._jobs.remove(job)
+        if self._lockdown.contained and Layer.SECCOMP not in self._lockdown.layers:
+            # nothing kept it from forking, and no namespace ends with it
+            end_processes_of(self._who.uid_of(job.pid))
         self._spares = {kind: spare for kind, spare in self._spares.items() if spare is not job}
         for watched in (job.connection, job.pidfd, job.report):
             if watched is not None:

@@ -1,0 +1,174 @@
+"""The commands that make packages for other graders: `grader package gradescope`, `container` and others.
+
+They read the options, have the package written, and say what to set in the other grader. What a package
+holds, and what it does there, is decided in `grader.packages`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from grader.domain.errors import UsageError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_BIG = 5_000_000  # bytes, beyond which uploading is slow
+
+
+@click.group("package")
+def package_command() -> None:
+    """Make a package of an assignment that grades inside another grader.
+
+    A package runs the checks of one assignment, public and hidden, and gives the same points as `grader
+    grade`. Nothing is trained: items that need a training or a person stay open, with the reason. It holds a
+    key that is derived for this assignment, and never the course's secret. Only instructors may see it: it
+    holds the reference and the hidden checks.
+
+    \b
+    Examples:
+      grader package gradescope --assignment vit_defects --out vit_defects.zip
+      grader package container --assignment vit_defects --minutes 5 --memory-mb 3000
+    """
+
+
+def _options(command: _Command) -> _Command:
+    for option in (
+        click.option(
+            "--leaderboard",
+            is_flag=True,
+            help="Also a line for the leaderboard: how many public checks passed, without names.",
+        ),
+        click.option(
+            "--torch-index",
+            metavar="URL",
+            help="The package index of PyTorch. Default: PyTorch's own, without a GPU.",
+        ),
+        click.option("--index", metavar="URL", help="The package index of all else. Default: PyPI."),
+        click.option(
+            "--memory-mb",
+            type=click.IntRange(1200),
+            default=2500,
+            show_default=True,
+            help="The memory that the other grader gives a run, in megabytes.",
+        ),
+        click.option(
+            "--minutes",
+            type=click.FloatRange(1, 40),
+            default=10.0,
+            show_default=True,
+            help="The time that the other grader gives a run.",
+        ),
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path),
+            metavar="ZIP",
+            help="The zip. Default: the assignment's id and the grader's name, here.",
+        ),
+        click.option("--course", type=click.Path(path_type=Path), help="The course folder."),
+        click.option(
+            "--assignment", "assignment_id", required=True, help="The assignment's id, e.g. vit_defects."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@package_command.command("gradescope")
+@_options
+def gradescope_command(**chosen: Any) -> None:
+    """Write the zip that Gradescope takes as an autograder.
+
+    Students see what public checks found at once, and what hidden checks found when grades are published.
+    Upload the zip under "Configure Autograder", and choose there the memory and time-out that are printed.
+    Not tried on Gradescope itself yet.
+
+    \b
+    Example:
+      grader package gradescope --assignment vit_defects --out vit_defects.zip
+    """
+    _write("gradescope", **chosen)
+    click.echo(
+        "In Gradescope: Configure Autograder, upload the zip. Settings: container of at least "
+        f"{chosen['memory_mb']} MB, time-out {chosen['minutes']:g} minutes."
+    )
+
+
+@package_command.command("container")
+@_options
+def container_command(**chosen: Any) -> None:
+    """Write a zip with a Containerfile, for courses that have Docker or Podman.
+
+    Unpack it and build the image. It grades what lies in /autograder/submission, and writes
+    /autograder/results/results.json in Gradescope's format. Not tried with Docker or Podman yet.
+
+    \b
+    Example:
+      grader package container --assignment vit_defects --out image.zip
+    """
+    _write("container", **chosen)
+    click.echo(
+        "Unpack it, then:\n"
+        "  docker build -t grader .\n"
+        f"  docker run --rm --network none --memory {chosen['memory_mb']}m"
+        " -v SUBMISSION:/autograder/submission -v RESULTS:/autograder/results grader"
+    )
+
+
+def _write(
+    kind: str,
+    *,
+    assignment_id: str,
+    course: Path | None,
+    out: Path | None,
+    minutes: float,
+    memory_mb: int,
+    index: str | None,
+    torch_index: str | None,
+    leaderboard: bool,
+) -> None:
+    from grader import __version__
+    from grader.course.locate import located_course
+    from grader.packages.install_scripts import PYPI, TORCH_CPU, Sources
+    from grader.packages.package_archives import write_package
+    from grader.packages.package_settings import PackageSettings
+
+    found = located_course(course)
+    assignment = found.assignment(assignment_id)
+    path = out or Path(f"{assignment_id}-{kind}.zip")
+    if not path.parent.is_dir():
+        raise UsageError(f"--out {path}: there is no folder {path.parent}. Make it, or choose another one.")
+    settings = PackageSettings(kind, assignment_id, minutes, memory_mb, leaderboard, __version__)
+    extra = "" if found.language == "en" else "[language]"
+    sources = Sources(_address(index, PYPI), _address(torch_index, TORCH_CPU), extra)
+    written = write_package(path, found, assignment, settings, sources)
+    click.echo(f"{written.path}: {written.size / 1e6:.1f} MB, {len(written.names)} files.")
+    if written.size > _BIG:
+        click.echo(
+            "note: provided files make it large; the other grader may take long to build it.", err=True
+        )
+    _tell_open(assignment)
+
+
+def _address(given: str | None, default: str) -> str:
+    """The address of an index.
+
+    Raises:
+        UsageError: It is none, or could not stand in a script.
+    """
+    address = given or default
+    if not address.startswith(("https://", "http://")) or set(address) & set(" \"'`$\\\n"):
+        raise UsageError(f"{address}: is not the address of a package index. Give one like {default}.")
+    return address
+
+
+def _tell_open(assignment: Any) -> None:
+    """Which items the package leaves open."""
+    from grader.domain.formatting import points
+
+    opened = [item for item in assignment.rubric if item.components is None]
+    if opened:
+        total = points(sum(item.points for item in opened))
+        names = ", ".join(item.id for item in opened)
+        click.echo(f"Open in it, because they need a training or a person ({total} points): {names}.")
