@@ -33,33 +33,15 @@ def package_command() -> None:
     """
 
 
-def _options(command: _Command) -> _Command:
+def _assignment_options(command: _Command) -> _Command:
+    """Which assignment, where to, and where the libraries come from."""
     for option in (
-        click.option(
-            "--leaderboard",
-            is_flag=True,
-            help="Also a line for the leaderboard: how many public checks passed, without names.",
-        ),
         click.option(
             "--torch-index",
             metavar="URL",
             help="The package index of PyTorch. Default: PyTorch's own, without a GPU.",
         ),
         click.option("--index", metavar="URL", help="The package index of all else. Default: PyPI."),
-        click.option(
-            "--memory-mb",
-            type=click.IntRange(1200),
-            default=2500,
-            show_default=True,
-            help="The memory that the other grader gives a run, in megabytes.",
-        ),
-        click.option(
-            "--minutes",
-            type=click.FloatRange(1, 40),
-            default=10.0,
-            show_default=True,
-            help="The time that the other grader gives a run.",
-        ),
         click.option(
             "--out",
             type=click.Path(path_type=Path),
@@ -75,8 +57,35 @@ def _options(command: _Command) -> _Command:
     return command
 
 
+def _run_options(command: _Command) -> _Command:
+    """What the other grader gives a run, after the options of `_assignment_options`."""
+    for option in (
+        click.option(
+            "--memory-mb",
+            type=click.IntRange(1500),
+            default=2500,
+            show_default=True,
+            help="The memory that the other grader gives a run, in megabytes.",
+        ),
+        click.option(
+            "--minutes",
+            type=click.FloatRange(1, 40),
+            default=10.0,
+            show_default=True,
+            help="The time that the other grader gives a run.",
+        ),
+    ):
+        command = option(command)
+    return _assignment_options(command)
+
+
 @package_command.command("gradescope")
-@_options
+@_run_options
+@click.option(
+    "--leaderboard",
+    is_flag=True,
+    help="Also a line for the leaderboard: how many public checks passed, without names.",
+)
 def gradescope_command(**chosen: Any) -> None:
     """Write the zip that Gradescope takes as an autograder.
 
@@ -96,7 +105,7 @@ def gradescope_command(**chosen: Any) -> None:
 
 
 @package_command.command("container")
-@_options
+@_run_options
 def container_command(**chosen: Any) -> None:
     """Write a zip with a Containerfile, for courses that have Docker or Podman.
 
@@ -116,39 +125,82 @@ def container_command(**chosen: Any) -> None:
     )
 
 
+@package_command.command("prairielearn")
+@_run_options
+@click.option("--image", metavar="NAME", help="The image's name. Default: grader-ID.")
+def prairielearn_command(image: str | None, **chosen: Any) -> None:
+    """Write a question of PrairieLearn's, and the files of its image.
+
+    PrairieLearn shows the score at once, so it tells how many points hidden checks gave; their words are
+    not shown. The score is the share of those points that are decided. Not tried on PrairieLearn itself yet.
+
+    \b
+    Example:
+      grader package prairielearn --assignment vit_defects --image registry.example.org/grader-vit
+    """
+    name = image or f"grader-{chosen['assignment_id'].replace('_', '-')}"
+    _write("prairielearn", image=name, **chosen)
+    click.echo(
+        f"Unpack it. In image/:  docker build -t {name} . , and push it to where PrairieLearn finds it.\n"
+        "question/ goes into the course's questions/."
+    )
+
+
+@package_command.command("github")
+@_assignment_options
+def github_command(**chosen: Any) -> None:
+    """Write the workflow of GitHub Classroom, which runs the public checks only.
+
+    The workflow runs in the student's own repository, where hidden checks could be read and results could
+    be changed. So nothing of the course is in it. It says which parts pass their public checks; grade with
+    `grader grade`. Not tried on GitHub itself yet.
+
+    \b
+    Example:
+      grader package github --assignment vit_defects
+    """
+    _write("github", **chosen)
+    click.echo("Unpack it into the repository that students receive, beside the files of the template.")
+
+
 def _write(
     kind: str,
     *,
     assignment_id: str,
     course: Path | None,
     out: Path | None,
-    minutes: float,
-    memory_mb: int,
     index: str | None,
     torch_index: str | None,
-    leaderboard: bool,
+    minutes: float = 0.0,
+    memory_mb: int = 0,
+    leaderboard: bool = False,
+    image: str = "",
 ) -> None:
     from grader import __version__
     from grader.course.locate import located_course
     from grader.packages.install_scripts import PYPI, TORCH_CPU, Sources
     from grader.packages.package_archives import write_package
     from grader.packages.package_settings import PackageSettings
+    from grader.packages.question_files import MOST_MINUTES
 
     found = located_course(course)
     assignment = found.assignment(assignment_id)
+    if kind == "prairielearn" and minutes > MOST_MINUTES:
+        raise UsageError(f"--minutes {minutes:g}: PrairieLearn allows {MOST_MINUTES:g} at most. Give fewer.")
     path = out or Path(f"{assignment_id}-{kind}.zip")
     if not path.parent.is_dir():
         raise UsageError(f"--out {path}: there is no folder {path.parent}. Make it, or choose another one.")
     settings = PackageSettings(kind, assignment_id, minutes, memory_mb, leaderboard, __version__)
     extra = "" if found.language == "en" else "[language]"
     sources = Sources(_address(index, PYPI), _address(torch_index, TORCH_CPU), extra)
-    written = write_package(path, found, assignment, settings, sources)
+    written = write_package(path, found, assignment, settings, sources, image=image)
     click.echo(f"{written.path}: {written.size / 1e6:.1f} MB, {len(written.names)} files.")
     if written.size > _BIG:
         click.echo(
             "note: provided files make it large; the other grader may take long to build it.", err=True
         )
-    _tell_open(assignment)
+    if kind != "github":
+        _tell_open(assignment)
 
 
 def _address(given: str | None, default: str) -> str:

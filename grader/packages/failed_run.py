@@ -28,7 +28,8 @@ def failed_document(kind: str, sentence: str) -> dict[str, Any]:
         sentence: For the student.
     """
     if kind == "prairielearn":
-        return {"gradable": True, "succeeded": False, "score": 0.0, "message": sentence, "output": sentence}
+        # what is not gradable takes no points, and uses up no attempt
+        return {"gradable": False, "score": 0.0, "message": sentence, "format_errors": [sentence]}
     # 0 of 0 points, and hidden: Gradescope needs a score, and shows no total to the student
     test = {"name": "Not graded", "score": 0, "max_score": 0, "output": sentence, "visibility": "hidden"}
     return {

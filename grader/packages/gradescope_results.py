@@ -59,7 +59,8 @@ def gradescope_document(
 
 
 def _whole(texts: ResultTexts, shown: ShownFeedback) -> Iterator[str]:
-    yield from texts.of_whole()
+    every = all(check.public for check in texts.assignment.checks)
+    yield from texts.of_whole(with_points=shown.hidden_checks or every)
     if shown.tries_left is not None:
         yield f"Tries left that show hidden checks: {shown.tries_left}."
 
@@ -89,12 +90,16 @@ def _item(line: ScoreLine, texts: ResultTexts, visibility: str) -> dict[str, Any
 
 def _checks(assignment: Assignment, texts: ResultTexts, hidden: str) -> Iterator[dict[str, Any]]:
     public = {check.id for check in assignment.checks if check.public}
+    every = {check.id for check in assignment.checks}
     for finding in texts.evidence.findings:
+        visible = finding.check in public or hidden == VISIBLE
         test = {
             "name": texts.words(f"{finding.component}: {finding.title}"),
-            "output": texts.html(texts.of_finding(finding)),
+            "output": texts.html(
+                texts.of_finding(finding, public if visible and hidden != VISIBLE else every)
+            ),
             "tags": [finding.component, finding.check],
-            "visibility": VISIBLE if finding.check in public else hidden,
+            "visibility": VISIBLE if visible else hidden,
         }
         if finding.status in (Status.PASSED, Status.FAILED):
             test["status"] = finding.status.value

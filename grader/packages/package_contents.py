@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
 from grader.course.locate import FILE as COURSE_FILE
-from grader.course.locate import Course
+from grader.course.locate import SECRET_VARIABLE, Course
 from grader.course.student_template import student_wheel
 from grader.domain.assignment import PROVIDED, Assignment
 from grader.domain.errors import UsageError
@@ -43,7 +43,11 @@ def require_packable(course: Course, assignment: Assignment) -> None:
     Raises:
         UsageError: The secret is public, or values are drawn from it.
     """
-    course.require_secret()
+    if course.secret_is_public:
+        raise UsageError(
+            f"{COURSE_FILE}: 'secret' is still the one that the course was handed out with, so that everybody "
+            f"could derive a package's key. Put a long random text there, or into ${SECRET_VARIABLE}."
+        )
     if assignment.variant:
         raise UsageError(
             f"{assignment.id}: its [variant] draws values from the course's secret, which no package holds. "

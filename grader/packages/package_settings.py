@@ -11,8 +11,8 @@ from pathlib import Path
 from grader.domain.errors import UsageError
 
 FILE = "package.json"
-MOST_MINUTES = 40.0  # that Gradescope allows
-LEAST_MEMORY_MB = 1200  # the grader itself: its parent, three hosts and a judge
+LEAST_MEMORY_MB = 1500  # the grader itself holds some 1,250 MB at most: three hosts and their children
+_OWN_MEMORY_MB = 1000  # of it, while the student's code runs
 _RESERVED_SECONDS = 15.0  # before the other grader ends the run: to write the results
 _RESERVED_SHARE = 0.1  # of a short run
 
@@ -46,7 +46,7 @@ class PackageSettings:
     @property
     def worker_memory_mb(self) -> int:
         """What is left for a process of the student's."""
-        return max(self.memory_mb - LEAST_MEMORY_MB // 2, 400)
+        return max(self.memory_mb - _OWN_MEMORY_MB, 500)
 
     def text(self) -> str:
         """As the package holds it."""

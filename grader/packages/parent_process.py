@@ -78,12 +78,19 @@ def _accepted(kind: str, path: Path) -> bytes | None:
     return content if fits else None
 
 
+def grading_command(kind: str, tree: PackageTree, outcome: Path) -> list[str]:
+    """What grades the submission, and writes what came of it into a file that only this process reads."""
+    command = [sys.executable, "-P", "-s", "-m", "grader.packages"]
+    return [*command, kind, str(tree.root), "--into", str(outcome)]
+
+
 def _run(kind: str, tree: PackageTree, settings: PackageSettings, outcome: Path) -> str:
     """Have the submission graded; why that was ended, as a sentence, or empty."""
     environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
     deadline = time.monotonic() + settings.run_seconds
+    most = 0
     process = subprocess.Popen(
-        [sys.executable, "-P", "-s", "-m", "grader.packages", kind, str(tree.root), "--into", str(outcome)],
+        grading_command(kind, tree, outcome),
         stdin=subprocess.DEVNULL,
         cwd="/",
         env=environment,
@@ -94,11 +101,13 @@ def _run(kind: str, tree: PackageTree, settings: PackageSettings, outcome: Path)
         while process.poll() is None:
             if time.monotonic() > deadline:
                 return OUT_OF_TIME.format(minutes=settings.minutes)
-            if _memory_of_all(process.pid) > settings.memory_mb * _MEGABYTE:
+            most = max(most, _memory_of_all(process.pid))
+            if most > settings.memory_mb * _MEGABYTE:
                 return OUT_OF_MEMORY.format(memory=settings.memory_mb)
             time.sleep(_POLL_SECONDS)
     finally:
         _end(process)
+        sys.stdout.write(f"At most {most // _MEGABYTE} MB of memory were used.\n")
     # nobody but the kernel kills it, and it does so where memory has run out
     return OUT_OF_MEMORY.format(memory=settings.memory_mb) if process.returncode == -signal.SIGKILL else ""
 

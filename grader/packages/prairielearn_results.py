@@ -36,7 +36,7 @@ def prairielearn_document(
     document: dict[str, Any] = {
         "gradable": gradable,
         "score": share if gradable else 0.0,
-        "message": texts.text(texts.of_whole()),
+        "message": texts.text(texts.of_whole(with_points=True)),
         "output": "",
         "tests": [*_items(texts), *_checks(assignment, texts, shown)],
     }
@@ -58,11 +58,11 @@ def _items(texts: ResultTexts) -> Iterator[dict[str, Any]]:
 
 
 def _checks(assignment: Assignment, texts: ResultTexts, shown: ShownFeedback) -> Iterator[dict[str, Any]]:
-    public = {check.id for check in assignment.checks if check.public}
+    seen = {check.id for check in assignment.checks if check.public or shown.hidden_checks}
     for finding in texts.evidence.findings:
-        if finding.check not in public and not shown.hidden_checks:
+        if finding.check not in seen:
             continue
-        told = [_WORD.get(finding.status, "Not decided."), *texts.of_finding(finding)]
+        told = [_WORD.get(finding.status, "Not decided."), *texts.of_finding(finding, seen)]
         yield {
             "name": texts.words(f"{finding.component}: {finding.title}"),
             "message": texts.text(told[:1]),

@@ -4,7 +4,7 @@ It puts the report's sentences about items and checks together, in the language 
 neither points nor who sees what.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,18 +62,32 @@ class ResultTexts:
             told = f"{share.component}: {points(share.points)} of {points(share.maximum)}. {share.reason}"
             yield told.rstrip()
 
-    def of_finding(self, finding: Finding) -> Iterator[str]:
-        """What a check found."""
-        titles = {other.check: other.title for other in self.evidence.findings}
+    def of_finding(self, finding: Finding, seen: Collection[str]) -> Iterator[str]:
+        """What a check found.
+
+        Args:
+            seen: The checks that the reader sees: no other one is named as the cause.
+        """
+        titles = {other.check: other.title for other in self.evidence.findings if other.check in seen}
         yield from sentences(finding, cause=titles.get(finding.because or "", ""))
         if told := verdict(finding):
             yield told
 
-    def of_whole(self) -> Iterator[str]:
-        """What the submission came to: what is decided, what is open and why."""
+    def of_whole(self, *, with_points: bool) -> Iterator[str]:
+        """What the submission came to: what is decided, what is open and why.
+
+        Args:
+            with_points: The points too, which tell what hidden checks found.
+        """
         score = self.score
-        known = sum(line.points for line in score.lines if line.points is not None)
-        yield f"{points(known)} of {points(score.decided)} points are decided here."
+        if with_points:
+            known = sum(line.points for line in score.lines if line.points is not None)
+            yield f"{points(known)} of {points(score.decided)} points are decided here."
+        else:
+            yield (
+                f"{points(score.decided)} of {points(score.maximum)} points are decided here. Points that "
+                "hidden checks have a part in are shown when grades are published."
+            )
         if score.reason:
             yield f"{score.reason.rstrip('.')}."
         for line in score.lines:
