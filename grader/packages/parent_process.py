@@ -135,10 +135,14 @@ def _memory_of_all(pid: int) -> int:
 
 
 def _memory(pid: int) -> int:
+    """What a process holds; of one whose shares cannot be read, all that is no file's."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * 1024
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        resident, shared = map(int, Path(f"/proc/{pid}/statm").read_text().split()[1:3])
+        return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 

@@ -36,7 +36,7 @@ def prairielearn_document(
     document: dict[str, Any] = {
         "gradable": gradable,
         "score": share if gradable else 0.0,
-        "message": texts.text(texts.of_whole(with_points=True)),
+        "message": texts.text(texts.of_whole(with_points=True, with_notes=False)),
         "output": "",
         "tests": [*_items(texts), *_checks(assignment, texts, shown)],
     }

@@ -73,11 +73,12 @@ class ResultTexts:
         if told := verdict(finding):
             yield told
 
-    def of_whole(self, *, with_points: bool) -> Iterator[str]:
+    def of_whole(self, *, with_points: bool, with_notes: bool = True) -> Iterator[str]:
         """What the submission came to: what is decided, what is open and why.
 
         Args:
             with_points: The points too, which tell what hidden checks found.
+            with_notes: The notes too, which also ask for other names of files.
         """
         score = self.score
         if with_points:
@@ -95,7 +96,8 @@ class ResultTexts:
                 yield f"Open: {line.title} ({points(line.maximum)} points). {line.reason}".rstrip()
         if score.late is not None and score.late.penalty:
             yield score.late.reason
-        yield from dict.fromkeys(str(note) for note in self.evidence.notes)
+        if with_notes:
+            yield from dict.fromkeys(str(note) for note in self.evidence.notes)
         for refused in self.evidence.refused_files:
             if not refused.clutter:
                 yield f"{refused.name}: {refused.reason}"
