@@ -29,7 +29,7 @@ def package_command() -> None:
     \b
     Examples:
       grader package gradescope --assignment vit_defects --out vit_defects.zip
-      grader package container --assignment vit_defects --minutes 5 --memory-mb 3000
+      grader package container --assignment vit_defects --minutes 5 --memory-mb 4000
     """
 
 
@@ -62,8 +62,8 @@ def _run_options(command: _Command) -> _Command:
     for option in (
         click.option(
             "--memory-mb",
-            type=click.IntRange(1500),
-            default=2500,
+            type=click.IntRange(2000),
+            default=3000,
             show_default=True,
             help="The memory that the other grader gives a run, in megabytes.",
         ),

@@ -23,7 +23,18 @@ from grader.language.translation import CATALOGUES, FOLDER
 TEMPLATE = "messages.pot"
 ENGINE = Path(__file__).parents[1]
 # who composes sentences that students read; of `reports` and of what shows, also labels
-PACKAGES = ("domain", "kit", "analysis", "intake", "training", "judge", "scoring", "reports", "grading")
+PACKAGES = (
+    "domain",
+    "kit",
+    "analysis",
+    "intake",
+    "training",
+    "judge",
+    "scoring",
+    "reports",
+    "grading",
+    "packages",
+)
 WITH_WORDS = (
     "reports/student",
     "reports/measured_words.py",
@@ -42,6 +53,13 @@ NOT_FOR_STUDENTS = (
     "grading/class_",
     "grading/grade_class",
     "grading/time_",
+    "packages/package_",
+    "packages/install_",
+    "packages/classroom_",
+    "packages/question_",
+    "packages/parent_",
+    "packages/failed_",
+    "packages/graded_",
 )
 # words that stand alone in the sources, where nothing tells them from names
 WORDS = {

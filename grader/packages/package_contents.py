@@ -45,7 +45,7 @@ def require_packable(course: Course, assignment: Assignment) -> None:
     """
     if course.secret_is_public:
         raise UsageError(
-            f"{COURSE_FILE}: 'secret' is still the one that the course was handed out with, so that everybody "
+            f"{COURSE_FILE}: 'secret' is still the one that the course was handed out with, so everybody "
             f"could derive a package's key. Put a long random text there, or into ${SECRET_VARIABLE}."
         )
     if assignment.variant:

@@ -11,8 +11,8 @@ from pathlib import Path
 from grader.domain.errors import UsageError
 
 FILE = "package.json"
-LEAST_MEMORY_MB = 1500  # the grader itself holds some 1,250 MB at most: three hosts and their children
-_OWN_MEMORY_MB = 1000  # of it, while the student's code runs
+LEAST_MEMORY_MB = 2000
+_OWN_MEMORY_MB = 1300  # the grader itself: its hosts and their children
 _RESERVED_SECONDS = 15.0  # before the other grader ends the run: to write the results
 _RESERVED_SHARE = 0.1  # of a short run
 
@@ -46,7 +46,7 @@ class PackageSettings:
     @property
     def worker_memory_mb(self) -> int:
         """What is left for a process of the student's."""
-        return max(self.memory_mb - _OWN_MEMORY_MB, 500)
+        return max(self.memory_mb, LEAST_MEMORY_MB) - _OWN_MEMORY_MB
 
     def text(self) -> str:
         """As the package holds it."""

@@ -120,7 +120,7 @@ def _offer_to_be_killed_first(pid: int) -> None:
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """End the grading process and all that it started: hosts end with the process that started them."""
-    started = list(_descendants(process.pid))
+    started = _descendants(process.pid)
     if process.poll() is None:
         process.kill()
     process.wait()
@@ -130,33 +130,54 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _memory_of_all(pid: int) -> int:
-    """What a process and all that it started hold in memory, in bytes; shared pages count once."""
-    return sum(map(_memory, (pid, *_descendants(pid))))
+    """What a process and all that it started hold in memory, in bytes; what a fork shares counts once."""
+    parents = dict(_started_by(pid))
+    return sum(_memory(one, parent) for one, parent in [(pid, 0), *parents.items()])
 
 
-def _memory(pid: int) -> int:
-    """What a process holds; of one whose shares cannot be read, all that is no file's."""
+def _memory(pid: int, parent: int) -> int:
+    """What a process holds itself. Of one that hides what it shares: what it has more than who forked it."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * 1024
+    own = _beyond_files(pid)
+    return max(own - _beyond_files(parent), 0) if parent and _is_fork(pid, parent) else own
+
+
+def _beyond_files(pid: int) -> int:
+    """What of a process's memory is no file's, in bytes; shared or not."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         resident, shared = map(int, Path(f"/proc/{pid}/statm").read_text().split()[1:3])
         return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 
-def _descendants(pid: int) -> Iterator[int]:
+def _is_fork(pid: int, parent: int) -> bool:
+    """Whether a process runs what its parent runs, and so began as a copy of its memory."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() == Path(f"/proc/{parent}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _descendants(pid: int) -> list[int]:
     """The processes that a process started, and those that they started."""
-    parents: dict[int, list[int]] = {}
+    return [one for one, _ in _started_by(pid)]
+
+
+def _started_by(pid: int) -> Iterator[tuple[int, int]]:
+    """(process, its parent) of all that a process started, and of what these started."""
+    children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 # the name of a program may hold anything, brackets included
                 parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-                parents.setdefault(parent, []).append(int(folder.name))
+                children.setdefault(parent, []).append(int(folder.name))
     waiting = [pid]
     while waiting:
-        children = parents.get(waiting.pop(), [])
-        yield from children
-        waiting += children
+        parent = waiting.pop()
+        for one in children.get(parent, []):
+            yield one, parent
+            waiting.append(one)

@@ -39,7 +39,7 @@ def test_gradescope_finds_its_two_scripts_at_the_root(made: Callable) -> None:
     with zipfile.ZipFile(package.path) as archive:
         for name in ("setup.sh", "run_autograder"):
             assert archive.getinfo(name).external_attr >> 16 & 0o777 == 0o755
-    assert "2500 MB, time-out 10 minutes" in package.said
+    assert "3000 MB, time-out 10 minutes" in package.said
     assert "training, report_quality, q6" in package.said
 
 
