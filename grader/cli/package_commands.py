@@ -183,17 +183,17 @@ def _write(
     from grader.packages.package_settings import PackageSettings
     from grader.packages.question_files import MOST_MINUTES
 
-    found = located_course(course)
-    assignment = found.assignment(assignment_id)
+    located = located_course(course)
+    assignment = located.assignment(assignment_id)
     if kind == "prairielearn" and minutes > MOST_MINUTES:
         raise UsageError(f"--minutes {minutes:g}: PrairieLearn allows {MOST_MINUTES:g} at most. Give fewer.")
     path = out or Path(f"{assignment_id}-{kind}.zip")
     if not path.parent.is_dir():
         raise UsageError(f"--out {path}: there is no folder {path.parent}. Make it, or choose another one.")
     settings = PackageSettings(kind, assignment_id, minutes, memory_mb, leaderboard, __version__)
-    extra = "" if found.language == "en" else "[language]"
+    extra = "" if located.language == "en" else "[language]"
     sources = Sources(_address(index, PYPI), _address(torch_index, TORCH_CPU), extra)
-    written = write_package(path, found, assignment, settings, sources, image=image)
+    written = write_package(path, located, assignment, settings, sources, image=image)
     click.echo(f"{written.path}: {written.size / 1e6:.1f} MB, {len(written.names)} files.")
     if written.size > _BIG:
         click.echo(

@@ -29,8 +29,13 @@ from grader.packages.gradescope_results import gradescope_document
 from grader.packages.package_settings import PackageSettings, read_settings
 from grader.packages.package_tree import TREES, PackageTree
 from grader.packages.prairielearn_results import prairielearn_document
-from grader.packages.shown_feedback import ShownFeedback, shown_feedback
-from grader.packages.submission_metadata import read_metadata, received_at, submission_number
+from grader.packages.submission_metadata import (
+    ShownFeedback,
+    read_metadata,
+    received_at,
+    shown_feedback,
+    submission_number,
+)
 from grader.parser.client.parsed_files import ParserOpener
 from grader.sandbox.host_client import Host
 from grader.scoring.submission_score import score

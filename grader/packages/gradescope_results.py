@@ -13,7 +13,7 @@ from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.formatting import printable
 from grader.domain.score import Score, ScoreLine
 from grader.packages.result_texts import ResultTexts
-from grader.packages.shown_feedback import ShownFeedback
+from grader.packages.submission_metadata import ShownFeedback
 
 VISIBLE, PUBLISHED = "visible", "after_published"
 _NO_POINTS = {"name": "Nothing decided", "score": 0, "max_score": 0, "visibility": PUBLISHED}

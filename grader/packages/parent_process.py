@@ -132,7 +132,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def _memory_of_all(pid: int) -> int:
     """What a process and all that it started hold in memory, in bytes; what a fork shares counts once."""
     parents = dict(_started_by(pid))
-    return sum(_memory(one, parent) for one, parent in [(pid, 0), *parents.items()])
+    return sum(_memory(process, parent) for process, parent in [(pid, 0), *parents.items()])
 
 
 def _memory(pid: int, parent: int) -> int:
@@ -163,7 +163,7 @@ def _is_fork(pid: int, parent: int) -> bool:
 
 def _descendants(pid: int) -> list[int]:
     """The processes that a process started, and those that they started."""
-    return [one for one, _ in _started_by(pid)]
+    return [descendant for descendant, _ in _started_by(pid)]
 
 
 def _started_by(pid: int) -> Iterator[tuple[int, int]]:
@@ -178,6 +178,6 @@ def _started_by(pid: int) -> Iterator[tuple[int, int]]:
     waiting = [pid]
     while waiting:
         parent = waiting.pop()
-        for one in children.get(parent, []):
-            yield one, parent
-            waiting.append(one)
+        for child in children.get(parent, []):
+            yield child, parent
+            waiting.append(child)

@@ -12,7 +12,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Status
 from grader.domain.score import GradeStatus, Score
 from grader.packages.result_texts import ResultTexts
-from grader.packages.shown_feedback import ShownFeedback
+from grader.packages.submission_metadata import ShownFeedback
 
 MOST_BYTES = 900_000  # PrairieLearn refuses what has more than 1,000,000
 _SHORTEST = 200  # characters that are left of an output, where all of them are cut
@@ -62,11 +62,11 @@ def _checks(assignment: Assignment, texts: ResultTexts, shown: ShownFeedback) ->
     for finding in texts.evidence.findings:
         if finding.check not in seen:
             continue
-        told = [_WORD.get(finding.status, "Not decided."), *texts.of_finding(finding, seen)]
+        sentences = [_WORD.get(finding.status, "Not decided."), *texts.of_finding(finding, seen)]
         yield {
             "name": texts.words(f"{finding.component}: {finding.title}"),
-            "message": texts.text(told[:1]),
-            "output": texts.text(told[1:]),
+            "message": texts.text(sentences[:1]),
+            "output": texts.text(sentences[1:]),
         }
 
 

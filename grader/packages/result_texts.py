@@ -59,8 +59,8 @@ class ResultTexts:
         if line.reason:
             yield line.reason
         for share in line.components:
-            told = f"{share.component}: {points(share.points)} of {points(share.maximum)}. {share.reason}"
-            yield told.rstrip()
+            tally = f"{share.component}: {points(share.points)} of {points(share.maximum)}. {share.reason}"
+            yield tally.rstrip()
 
     def of_finding(self, finding: Finding, seen: Collection[str]) -> Iterator[str]:
         """What a check found.
@@ -70,8 +70,8 @@ class ResultTexts:
         """
         titles = {other.check: other.title for other in self.evidence.findings if other.check in seen}
         yield from sentences(finding, cause=titles.get(finding.because or "", ""))
-        if told := verdict(finding):
-            yield told
+        if cost := verdict(finding):
+            yield cost
 
     def of_whole(self, *, with_points: bool, with_notes: bool = True) -> Iterator[str]:
         """What the submission came to: what is decided, what is open and why.

@@ -117,7 +117,7 @@ def test_github_gets_public_checks_only(made: Callable) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "sentence"),
     [
         (("gradescope", "--assignment", "nothing"), "There is no assignment 'nothing'"),
         (
@@ -136,11 +136,15 @@ def test_github_gets_public_checks_only(made: Callable) -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(
-    arguments: tuple[str, ...], told: str, course_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...],
+    sentence: str,
+    course_root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, said = run(*arguments, "--course", str(course_root))
-    assert code == 2 and told in said and "Traceback" not in said
+    assert code == 2 and sentence in said and "Traceback" not in said
     assert not list(tmp_path.iterdir())
 
 

@@ -18,8 +18,7 @@ from grader.domain.evidence import Attestation, Blame, Evidence, Finding, Status
 from grader.packages.failed_run import failed_document
 from grader.packages.gradescope_results import gradescope_document
 from grader.packages.prairielearn_results import MOST_BYTES, prairielearn_document
-from grader.packages.shown_feedback import ShownFeedback
-from grader.packages.submission_metadata import read_metadata, received_at, submission_number
+from grader.packages.submission_metadata import ShownFeedback, read_metadata, received_at, submission_number
 from grader.scoring import score
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -69,9 +68,9 @@ def evidence(assignment: Assignment) -> Evidence:
 @pytest.fixture
 def gradescope(assignment: Assignment, evidence: Evidence) -> Callable:
     def document(shown: ShownFeedback = ShownFeedback(), changed: Evidence | None = None, **options) -> dict:  # noqa: B008
-        found = changed or evidence
+        graded = changed or evidence
         made = gradescope_document(
-            assignment, found, score(assignment, found), shown, seconds=61.2, **options
+            assignment, graded, score(assignment, graded), shown, seconds=61.2, **options
         )
         require_valid("gradescope", made)
         return made
@@ -82,8 +81,8 @@ def gradescope(assignment: Assignment, evidence: Evidence) -> Callable:
 @pytest.fixture
 def prairielearn(assignment: Assignment, evidence: Evidence) -> Callable:
     def document(shown: ShownFeedback = ShownFeedback(), changed: Evidence | None = None) -> dict:  # noqa: B008
-        found = changed or evidence
-        made = prairielearn_document(assignment, found, score(assignment, found), shown)
+        graded = changed or evidence
+        made = prairielearn_document(assignment, graded, score(assignment, graded), shown)
         require_valid("prairielearn", made)
         return made
 
@@ -99,8 +98,8 @@ def shown_at_once(document: dict) -> str:
 
 def test_hidden_checks_wait_until_grades_are_published(gradescope: Callable, assignment: Assignment) -> None:
     document = gradescope()
-    told = shown_at_once(document)
-    assert "hidden check says" not in told and "what a public check says" in told
+    at_once = shown_at_once(document)
+    assert "hidden check says" not in at_once and "what a public check says" in at_once
     assert "37" not in document["output"].split("Open:")[0]
     public = {check.id for check in assignment.checks if check.public}
     for test in document["tests"]:
@@ -111,7 +110,7 @@ def test_hidden_checks_wait_until_grades_are_published(gradescope: Callable, ass
 
 def test_what_a_hidden_check_causes_is_told_by_itself(gradescope: Callable, evidence: Evidence) -> None:
     folded = next(finding for finding in evidence.findings if finding.because)
-    hidden_title = next(one.title for one in evidence.findings if one.check == folded.because)
+    hidden_title = next(finding.title for finding in evidence.findings if finding.check == folded.because)
     assert hidden_title not in shown_at_once(gradescope())
 
 
@@ -211,8 +210,8 @@ def test_metadata_is_believed_as_far_as_it_makes_sense(
     path = tmp_path / "metadata.json"
     path.write_text(text)
     metadata = read_metadata(path)
-    found = received_at(metadata)
-    assert (found.astimezone(UTC).isoformat() if found else None) == moment
+    received = received_at(metadata)
+    assert (received.astimezone(UTC).isoformat() if received else None) == moment
     assert submission_number(metadata) == number
 
 

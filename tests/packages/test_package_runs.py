@@ -49,8 +49,8 @@ def by_command(course_root: Path, tmp_path_factory: pytest.TempPathFactory) -> d
     assert done.exit_code == 0, done.output
     document = json.loads((folder / "out" / "results.json").read_text("utf-8"))
     return {
-        students[one["student_id"]]: {item["id"]: item["points"] for item in one["items"]}
-        for one in document["submissions"]
+        students[record["student_id"]]: {item["id"]: item["points"] for item in record["items"]}
+        for record in document["submissions"]
     }
 
 
@@ -158,9 +158,9 @@ def _leave_behind():
 
 class PreNorm(PreNorm):
     def forward(self, x, **kwargs):
-        told = [_try(cheat) for cheat in (_overwrite, _replace, _read_tests, _read_metadata, _environment)]
-        told += [_try(_leave_behind), _try(_patch)]
-        raise ValueError("tried: " + " ".join(told))
+        outcomes = [_try(cheat) for cheat in (_overwrite, _replace, _read_tests, _read_metadata, _environment)]
+        outcomes += [_try(_leave_behind), _try(_patch)]
+        raise ValueError("tried: " + " ".join(outcomes))
 """
 _EXIT = """
 class PreNorm(PreNorm):
@@ -193,11 +193,11 @@ def test_the_published_cheats_gain_nothing(gradescope_tree: Tree, tmp_path: Path
     document = gradescope_tree.graded(how=how)
     require_valid("gradescope", document)
     assert "PreNorm: 0 of 3" in shares(document) and document["score"] <= 47
-    told = next(test["output"] for test in document["tests"] if "tried: " in test["output"])
+    output = next(test["output"] for test in document["tests"] if "tried: " in test["output"])
     # overwriting, replacing, reading tests and metadata, and the environment of others
-    refused = told.partition("tried: ")[2].split()
-    assert refused[:2] == ["PermissionError"] * 2 and refused[2] in ("IndexError", "PermissionError"), told
-    assert refused[3:5] == ["PermissionError"] * 2, told
+    refused = output.partition("tried: ")[2].split()
+    assert refused[:2] == ["PermissionError"] * 2 and refused[2] in ("IndexError", "PermissionError"), output
+    assert refused[3:5] == ["PermissionError"] * 2, output
     # what was left behind did not change the file since
     before = gradescope_tree.results.read_bytes()
     assert json.loads(before)["score"] == document["score"]
@@ -206,7 +206,7 @@ def test_the_published_cheats_gain_nothing(gradescope_tree: Tree, tmp_path: Path
 
 def left_running() -> list[str]:
     """Processes of the users that students' processes become."""
-    found = []
+    running = []
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
@@ -214,8 +214,8 @@ def left_running() -> list[str]:
             continue
         uid = int(lines["Uid"].split()[0])
         if 200_000 <= uid < 60_000_000 and lines["State"].split()[0] != "Z":
-            found.append(f"{status} {uid}")
-    return found
+            running.append(f"{status} {uid}")
+    return running
 
 
 @pytest.mark.slow

@@ -37,10 +37,10 @@ def main() -> None:
                 child.writer.flush()
                 answers.append(json.loads(child.reader.read(65_536)))
             proof = child.attestation
-        told = {"level": proof.level, "layers": proof.layers, "missing": proof.missing, "answers": answers}
+        answer = {"level": proof.level, "layers": proof.layers, "missing": proof.missing, "answers": answers}
     except SandboxError as error:
-        told = {"refused": str(error)}
-    sys.stdout.write(json.dumps(told))
+        answer = {"refused": str(error)}
+    sys.stdout.write(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def trial(closed: Path) -> Callable[..., dict[str, Any]]:
     if sys.platform != "linux" or os.geteuid() != 0:
         pytest.skip("only root can imitate a container")
 
-    def told(without: str = WHOLE, **request: Any) -> dict[str, Any]:
+    def outcome(without: str = WHOLE, **request: Any) -> dict[str, Any]:
         command = [str(ROOT / "tests" / "packages" / "in_container.py"), "--without", without, sys.executable]
         command += [str(HERE / "container_trial.py"), json.dumps({"closed": str(closed), **request})]
         done = subprocess.run(
@@ -41,7 +41,7 @@ def trial(closed: Path) -> Callable[..., dict[str, Any]]:
         assert done.stdout, done.stderr
         return json.loads(done.stdout)
 
-    return told
+    return outcome
 
 
 def test_only_a_package_may_ask_for_it() -> None:
@@ -71,20 +71,20 @@ def test_it_is_proved_with_what_the_kernel_gives(
         "import os; os.kill(os.getppid(), 9)",
         "import os; value = open(f'/proc/{os.getppid()}/environ').read()",
     ]
-    told = trial(without, codes=codes)
-    assert told["level"] == "container", told
+    proved = trial(without, codes=codes)
+    assert proved["level"] == "container", proved
     always = {"canaries", "no_new_privs", "capabilities", "uid", "memory"}
-    assert told["layers"].keys() == always | layers
-    assert any(sentence.startswith("namespaces") for sentence in told["missing"])
-    who, *attempts = told["answers"]
-    uid = int(told["layers"]["uid"])
+    assert proved["layers"].keys() == always | layers
+    assert any(sentence.startswith("namespaces") for sentence in proved["missing"])
+    who, *attempts = proved["answers"]
+    uid = int(proved["layers"]["uid"])
     assert uid >= 200_000 and who["value"] == [uid, uid]
     assert attempts.pop(3)["value"] is None
     assert all(answer.get("errno") in (1, 3, 13) for answer in attempts), attempts
 
 
 @pytest.mark.parametrize(
-    ("step", "told"),
+    ("step", "words"),
     [
         ("capabilities", "could still"),
         ("no_new_privs", "giving up capabilities|no_new_privs"),
@@ -92,9 +92,9 @@ def test_it_is_proved_with_what_the_kernel_gives(
         ("descriptors", "use a descriptor"),
     ],
 )
-def test_a_step_that_is_left_out_is_seen(trial: Callable, step: str, told: str) -> None:
+def test_a_step_that_is_left_out_is_seen(trial: Callable, step: str, words: str) -> None:
     refused = trial(NO_FILTERS, sabotage=step)["refused"]
-    assert any(words in refused for words in told.split("|")), refused
+    assert any(clause in refused for clause in words.split("|")), refused
 
 
 def test_a_folder_that_is_left_open_is_seen(trial: Callable, closed: Path) -> None:
