@@ -158,8 +158,8 @@ def _leave_behind():
 
 class PreNorm(PreNorm):
     def forward(self, x, **kwargs):
-        outcomes = [_try(cheat) for cheat in (_overwrite, _replace, _read_tests, _read_metadata, _environment)]
-        outcomes += [_try(_leave_behind), _try(_patch)]
+        cheats = [_overwrite, _replace, _read_tests, _read_metadata, _environment, _leave_behind, _patch]
+        outcomes = [_try(cheat) for cheat in cheats]
         raise ValueError("tried: " + " ".join(outcomes))
 """
 _EXIT = """
