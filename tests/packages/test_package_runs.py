@@ -96,7 +96,8 @@ def test_an_empty_submission_leaves_a_valid_file(gradescope_tree: Tree) -> None:
     (gradescope_tree.submission / "link.py").symlink_to("/etc/passwd")
     document = gradescope_tree.graded(how="container")
     require_valid("gradescope", document)
-    assert "nothing to grade" in document["output"]
+    assert "No code was handed in" in document["output"]
+    assert [test["score"] for test in document["tests"] if "score" in test] == [0]  # of 0 points
 
 
 # --- cheats ----------------------------------------------------------------------------------------------
