@@ -1,9 +1,9 @@
 """Normalized source text for workers: no comments, no unused strings, docstrings cut, standard spacing.
 
 A program that reads its own source (`inspect.getsource`, `linecache`, `__doc__`) finds no more than that.
-Every token stays on its line, so tracebacks name the student's own lines. Only where `tokenize` fails is
-the statement unparsed, and its lines may move. `programs`, not this module, decides which statements a
-worker gets; `suspicious_code` counts how much data they still hold.
+Every token stays on its line, so tracebacks name the student's own lines. Only if `tokenize` fails is the
+statement unparsed, and its lines may move. `programs`, not this module, decides which statements a worker
+gets; `suspicious_code` counts how much data they still hold.
 
 Tests: tests/analysis/test_bare_text.py, tests/worker/test_own_source.py
 """
@@ -21,7 +21,7 @@ from typing import Any
 from grader.domain.analyzed_program import Recipe, Statement
 
 DOCSTRING = 500  # characters of a docstring that are kept
-DOCSTRINGS = 1000  # of all docstrings of a program together: they are for those who read the whole source
+DOCSTRINGS = 1000  # of all docstrings of a program together: only readers of the full source need the rest
 PLAIN_QUOTES = 8  # characters: a docstring's quotes, a prefix, an escape or two
 INDENT = "    "
 UNSET = {tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER}
@@ -31,7 +31,7 @@ FSTRING_END = getattr(tokenize, "FSTRING_END", -1)
 DOCUMENTED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 CONSTANTS = (tokenize.STRING, tokenize.NUMBER, tokenize.NAME)
 OPENING, CLOSING = ("(", "[", "{"), (")", "]", "}")
-SIGNS = ("-", "+", "~", "*", "**")  # which stand before one operand, or between two
+SIGNS = ("-", "+", "~", "*", "**")  # they stand before one operand, or between two
 
 Position = tuple[int, int]  # line, 1-based; column, 0-based
 
@@ -57,15 +57,15 @@ class Token:
 
     @property
     def ends_operand(self) -> bool:
-        """Whether a sign or a bracket behind it belongs to it."""
+        """Whether a sign or a bracket that follows it belongs to it."""
         if self.kind == tokenize.NAME:
             return not keyword.iskeyword(self.text) or self.text in ("None", "True", "False")
         return self.is_word or self.text in (*CLOSING, "...")
 
 
 @dataclass(frozen=True)
-class _Instead:
-    """What stands in the place of an unused text, and where that text ends."""
+class _Replacement:
+    """The replacement of an unused text, and where that text ends."""
 
     text: str
     end: Position
@@ -74,19 +74,19 @@ class _Instead:
 class BareTexts:
     """The bare texts of one program's statements.
 
-    The docstrings of a program share what all of them together may take, in the order in which they come.
+    The docstrings of a program share a limit on their total length, in the order of the source.
     """
 
     def __init__(self) -> None:
-        self._left = DOCSTRINGS
-        self._known: dict[str, str] = {}
+        self._letters_left = DOCSTRINGS
+        self._bare_texts: dict[str, str] = {}
 
     def statements(self, statements: Iterable[Statement]) -> tuple[Statement, ...]:
         """The statements with bare texts."""
-        return tuple(replace(each, source=self.text(each.source)) for each in statements)
+        return tuple(replace(statement, source=self.text(statement.source)) for statement in statements)
 
     def recipe(self, recipe: Recipe) -> Recipe:
-        """The recipe with bare texts in all of its statements; its expressions have nothing else."""
+        """The recipe with bare texts in all of its statements; its expressions are bare already."""
         return replace(
             recipe,
             statements=self.statements(recipe.statements),
@@ -99,53 +99,55 @@ class BareTexts:
         Args:
             source: Correct Python, from the first column on.
         """
-        if source not in self._known:
+        if source not in self._bare_texts:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of odd escapes
-                self._known[source] = self._bare(source)
-        return self._known[source]
+                warnings.simplefilter("ignore")  # warnings of odd escapes
+                self._bare_texts[source] = self._bare(source)
+        return self._bare_texts[source]
 
     def _bare(self, source: str) -> str:
         tree = ast.parse(source)
-        instead: dict[Position, _Instead] = {}
+        replacements: dict[Position, _Replacement] = {}
         for node, documents in list(_unused_texts(tree)):
             value = node.value
             written = ast.get_source_segment(source, value) or ""
-            text = "pass" if _start(value) == _start(node) else "0"  # in brackets no statement can stand
+            text = "pass" if _start(value) == _start(node) else "0"  # brackets cannot hold a statement
             if not documents:
                 value.value = ...
             else:
-                whole, value.value = value.value, self._cut(value.value)
-                # what takes much more than it says would say something by its spelling
-                plainly = value.value == whole and len(written) <= len(whole) + PLAIN_QUOTES
+                docstring, value.value = value.value, self._cut(value.value)
+                # a spelling much longer than its text could hide data
+                plainly = value.value == docstring and len(written) <= len(docstring) + PLAIN_QUOTES
                 text = written if plainly else repr(value.value)
             lines = source.split("\n")
-            instead[_characters(lines, *_start(value))] = _Instead(text, _characters(lines, *_end(value)))
+            replacements[_characters(lines, *_start(value))] = _Replacement(
+                text, _characters(lines, *_end(value))
+            )
         try:
-            made = _set(tokens(source, instead))
-            if _is_same(ast.parse(made), tree):
-                return made + "\n" * (source.count("\n") - made.count("\n"))
+            bare = _spaced_text(tokens(source, replacements))
+            if _is_same(ast.parse(bare), tree):
+                return bare + "\n" * (source.count("\n") - bare.count("\n"))
         except (SyntaxError, tokenize.TokenError):
             pass
-        # the module `tokenize` does not know every letter that Python itself does; then lines are not kept
+        # the module `tokenize` does not know every letter that Python knows; then lines are not kept
         return ast.unparse(tree)
 
     def _cut(self, docstring: str) -> str:
-        kept = docstring[: min(DOCSTRING, self._left)]
-        self._left -= len(kept)
-        return kept
+        beginning = docstring[: min(DOCSTRING, self._letters_left)]
+        self._letters_left -= len(beginning)
+        return beginning
 
 
 def _unused_texts(node: ast.AST) -> Iterator[tuple[Any, bool]]:
-    """(expression statement, whether it documents its function or class) of all constants by themselves."""
+    """(expression statement, whether it documents its function or class) for all bare constants."""
     for block in _blocks(node):
-        for place, each in enumerate(block):
-            if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
-                documents = place == 0 and isinstance(node, DOCUMENTED)
-                if each.value.value is not ...:
-                    yield each, documents and isinstance(each.value.value, str)
+        for position, statement in enumerate(block):
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                documents = position == 0 and isinstance(node, DOCUMENTED)
+                if statement.value.value is not ...:
+                    yield statement, documents and isinstance(statement.value.value, str)
             else:
-                yield from _unused_texts(each)
+                yield from _unused_texts(statement)
 
 
 def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -153,30 +155,30 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
     for name in ("body", "handlers", "cases", "orelse", "finalbody"):
         inner = getattr(node, name, [])
         if name in ("handlers", "cases"):
-            yield from (each.body for each in inner)
+            yield from (part.body for part in inner)
         else:
             yield inner
 
 
-def _is_same(made: ast.AST, meant: ast.AST) -> bool:
+def _is_same(rebuilt: ast.AST, original: ast.AST) -> bool:
     """Whether two trees execute the same, with their statements on the same lines."""
-    pairs: list[tuple[Any, Any]] = [(made, meant)]
+    pairs: list[tuple[Any, Any]] = [(rebuilt, original)]
     while pairs:
-        one, other = pairs.pop()
-        if isinstance(one, ast.stmt) and isinstance(other, ast.stmt):
-            if one.lineno != other.lineno:
+        left, right = pairs.pop()
+        if isinstance(left, ast.stmt) and isinstance(right, ast.stmt):
+            if left.lineno != right.lineno:
                 return False
-            if _does_nothing(one) and _does_nothing(other):
+            if _does_nothing(left) and _does_nothing(right):
                 continue
-        if type(one) is not type(other):
+        if type(left) is not type(right):
             return False
-        if isinstance(one, ast.AST):
-            pairs += [(getattr(one, name, None), getattr(other, name, None)) for name in one._fields]
-        elif isinstance(one, list):
-            if len(one) != len(other):
+        if isinstance(left, ast.AST):
+            pairs += [(getattr(left, name, None), getattr(right, name, None)) for name in left._fields]
+        elif isinstance(left, list):
+            if len(left) != len(right):
                 return False
-            pairs += zip(one, other, strict=True)
-        elif one != other and repr(one) != repr(other):  # NaN is not equal to itself
+            pairs += zip(left, right, strict=True)
+        elif left != right and repr(left) != repr(right):  # NaN is not equal to itself
             return False
     return True
 
@@ -196,15 +198,15 @@ def _end(node: Any) -> Position:
 
 
 def _characters(lines: Sequence[str], line: int, column: int) -> Position:
-    """A position as `tokenize` has it, of one that counts bytes."""
+    """A position that counts characters, as in `tokenize`, from one that counts bytes."""
     return line, len(lines[line - 1].encode("utf-8")[:column].decode("utf-8", "replace"))
 
 
-def tokens(source: str, instead: Mapping[Position, _Instead] = MappingProxyType({})) -> Iterator[Token]:
+def tokens(source: str, instead: Mapping[Position, _Replacement] = MappingProxyType({})) -> Iterator[Token]:
     """The tokens of a text, f-strings whole, comments left out, and some texts replaced."""
     lines = source.split("\n")
     skip_to: Position = (0, 0)
-    begun: list[tokenize.TokenInfo] = []  # f-strings within each other
+    begun: list[tokenize.TokenInfo] = []  # nested f-strings
     comments: list[tokenize.TokenInfo] = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.start < skip_to:
@@ -218,10 +220,10 @@ def tokens(source: str, instead: Mapping[Position, _Instead] = MappingProxyType(
         elif token.type == FSTRING_START:
             begun.append(token)
         elif token.type == FSTRING_END and begun:
-            first = begun.pop()
+            f_string_start = begun.pop()
             if not begun:
-                text = _between(lines, first.start, token.end, comments)
-                yield Token(tokenize.STRING, text, first.start[0], token.end[0])
+                text = _between(lines, f_string_start.start, token.end, comments)
+                yield Token(tokenize.STRING, text, f_string_start.start[0], token.end[0])
         elif begun:
             comments += [token] if token.type == tokenize.COMMENT else []
         elif token.type not in UNSET:
@@ -229,20 +231,20 @@ def tokens(source: str, instead: Mapping[Position, _Instead] = MappingProxyType(
 
 
 def _between(
-    lines: Sequence[str], start: Position, end: Position, without: Sequence[tokenize.TokenInfo]
+    lines: Sequence[str], start: Position, end: Position, omitted: Sequence[tokenize.TokenInfo]
 ) -> str:
-    """The text from a position to another, without some tokens."""
-    kept = list(lines[: end[0]])
-    kept[-1] = kept[-1][: end[1]]
-    for token in without:
-        kept[token.start[0] - 1] = kept[token.start[0] - 1][: token.start[1]]
-    kept[start[0] - 1] = kept[start[0] - 1][start[1] :]
-    return "\n".join(kept[start[0] - 1 :])
+    """The text from one position to another, without some tokens."""
+    pieces = list(lines[: end[0]])
+    pieces[-1] = pieces[-1][: end[1]]
+    for token in omitted:
+        pieces[token.start[0] - 1] = pieces[token.start[0] - 1][: token.start[1]]
+    pieces[start[0] - 1] = pieces[start[0] - 1][start[1] :]
+    return "\n".join(pieces[start[0] - 1 :])
 
 
-def _set(tokens: Iterable[Token]) -> str:
-    """A text of tokens, each on its line, with spaces where they are usual."""
-    made, line = [""], 1
+def _spaced_text(tokens: Iterable[Token]) -> str:
+    """The text of tokens, each on its line, with the usual spaces."""
+    texts, line = [""], 1
     brackets, indent = "", 0
     before = previous = None  # on the logical line
     for token in tokens:
@@ -253,20 +255,20 @@ def _set(tokens: Iterable[Token]) -> str:
         else:
             goes_on = previous is not None
             for _ in range(line, token.line):
-                made[-1] += " \\" if goes_on and not brackets else ""
-                made.append("")
+                texts[-1] += " \\" if goes_on and not brackets else ""
+                texts.append("")
             if token.kind == tokenize.OP and token.text in CLOSING:
                 brackets = brackets[:-1]
-            if made[-1] == "":
-                made[-1] = INDENT * (indent + (max(len(brackets), 1) if goes_on else 0))
+            if texts[-1] == "":
+                texts[-1] = INDENT * (indent + (max(len(brackets), 1) if goes_on else 0))
             elif previous is not None and _is_spaced(before, previous, token, brackets):
-                made[-1] += " "
-            made[-1] += token.text
+                texts[-1] += " "
+            texts[-1] += token.text
             line = token.end_line
             if token.kind == tokenize.OP and token.text in OPENING:
                 brackets += token.text
             before, previous = previous, token
-    return "\n".join(made)
+    return "\n".join(texts)
 
 
 def _is_spaced(before: Token | None, previous: Token, token: Token, brackets: str) -> bool:

@@ -1,8 +1,8 @@
 """Constant folding: values of literals and simple expressions, and the files that calls name by them.
 
-Sizes are bounded, and nothing of the program is executed. Its caller decides what a name stands for. What
-cannot be read raises `Unknown`, and a file name that is computed is empty: it never guesses. `effects`
-decides whether a call reads a file at all, and whether the file is there.
+Sizes are bounded, and no part of the program is executed. The caller decides what a name stands for. What
+cannot be read raises `Unknown`, and a file name that is computed is empty: this module never guesses.
+`effects` decides whether a call reads a file at all, and whether the file is there.
 
 Tests: tests/analysis/test_folding.py, tests/analysis/test_provided_files.py
 """
@@ -46,20 +46,20 @@ def value(node: ast.expr, lookup: Lookup | None = None) -> Any:
             `Unknown` for what it does not know.
 
     Raises:
-        Unknown: The expression is more than literals, names and simple work on them, or too large.
+        Unknown: The expression is more than literals, names and simple operations on them, or too large.
     """
-    found = _value(node, lookup or _unknown)
-    if isinstance(found, str | bytes | list | tuple | dict | set) and len(found) > MOST_LETTERS:
+    result = _value(node, lookup or _unknown)
+    if isinstance(result, str | bytes | list | tuple | dict | set) and len(result) > MOST_LETTERS:
         raise Unknown
-    return found
+    return result
 
 
 def string(node: ast.expr, names: Mapping[str, str]) -> str | None:
-    """The text of an expression, where it is one: `"Multihead" + "Attention"`, a join, a reversed slice.
+    """The text of an expression, if it is one: `"Multihead" + "Attention"`, a join, a reversed slice.
 
     Args:
         node: The expression.
-        names: Constants of the program that are text; those of classes with a dot before the name.
+        names: The program's text constants; those of classes have a dot before the name.
     """
 
     def lookup(inner: ast.expr) -> Any:
@@ -74,10 +74,10 @@ def string(node: ast.expr, names: Mapping[str, str]) -> str | None:
         raise Unknown
 
     try:
-        found = value(node, lookup)
+        text = value(node, lookup)
     except Unknown:
         return None
-    return found if isinstance(found, str) else None
+    return text if isinstance(text, str) else None
 
 
 def _unknown(node: ast.expr) -> Any:
@@ -102,9 +102,9 @@ def _value(node: ast.expr, lookup: Lookup) -> Any:
         case ast.BinOp():
             return _binary(node, lookup)
         case ast.JoinedStr(values=parts):
-            return _joined("", (_part(part, lookup) for part in parts))
-        case ast.Subscript(value=whole, slice=index):
-            return _subscript(node, whole, index, lookup)
+            return _bounded_join("", (_text_of_part(part, lookup) for part in parts))
+        case ast.Subscript(value=collection, slice=index):
+            return _subscript(node, collection, index, lookup)
         case ast.Call():
             return _call(node, lookup)
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
@@ -151,8 +151,8 @@ def _binary(node: ast.BinOp, lookup: Lookup) -> Any:
     return _number(_guarded(lambda: compute(_number(left), _number(right))))
 
 
-def _joined(glue: str, parts: Iterable[str]) -> str:
-    """Texts in one, as far as that stays short."""
+def _bounded_join(glue: str, parts: Iterable[str]) -> str:
+    """The texts joined, if the result stays short."""
     pieces, letters = [], 0
     for part in parts:
         letters += len(part) + len(glue)
@@ -162,20 +162,20 @@ def _joined(glue: str, parts: Iterable[str]) -> str:
     return glue.join(pieces)
 
 
-def _part(node: ast.expr, lookup: Lookup) -> str:
+def _text_of_part(node: ast.expr, lookup: Lookup) -> str:
     if isinstance(node, ast.FormattedValue):
         if node.format_spec is not None:
             raise Unknown
-        found = _value(node.value, lookup)
-        if isinstance(found, str | int | float):
-            return str(found)[:MOST_LETTERS]
+        inner_value = _value(node.value, lookup)
+        if isinstance(inner_value, str | int | float):
+            return str(inner_value)[:MOST_LETTERS]
         raise Unknown
     return str(_value(node, lookup))
 
 
-def _subscript(node: ast.expr, whole: ast.expr, index: ast.expr, lookup: Lookup) -> Any:
+def _subscript(node: ast.expr, collection_node: ast.expr, index: ast.expr, lookup: Lookup) -> Any:
     try:
-        collection = _value(whole, lookup)
+        collection = _value(collection_node, lookup)
     except Unknown:
         return lookup(node)
     if isinstance(index, ast.Slice):
@@ -191,22 +191,26 @@ def _call(node: ast.Call, lookup: Lookup) -> Any:
     match node:
         case ast.Call(func=ast.Name(id="dict"), args=[], keywords=keywords) if all(k.arg for k in keywords):
             return {k.arg: _value(k.value, lookup) for k in keywords}
-        case ast.Call(func=ast.Name(id="reversed"), args=[whole], keywords=[]):
-            return _guarded(lambda: list(reversed(_value(whole, lookup))))
+        case ast.Call(func=ast.Name(id="reversed"), args=[iterable], keywords=[]):
+            return _guarded(lambda: list(reversed(_value(iterable, lookup))))
         case ast.Call(func=ast.Name(id="chr"), args=[number], keywords=[]):
             return _guarded(lambda: chr(_value(number, lookup)))
         case ast.Call(func=ast.Name(id="str" | "int" | "float"), args=[inner], keywords=[]):
             kind = {"str": str, "int": int, "float": float}[node.func.id]  # type: ignore[attr-defined]
             return _guarded(lambda: kind(_value(inner, lookup)))
-        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as glue), attr="join"), args=[whole]):
-            parts = _value(whole, lookup)
+        case ast.Call(
+            func=ast.Attribute(value=ast.Constant(value=str() as glue), attr="join"), args=[iterable]
+        ):
+            parts = _value(iterable, lookup)
             if not isinstance(parts, list | tuple | str):
                 raise Unknown
-            return _guarded(lambda: _joined(glue, parts))
-        case ast.Call(func=ast.Attribute(value=whole, attr=method), keywords=[]) if method in STRING_METHODS:
-            text = _value(whole, lookup)
+            return _guarded(lambda: _bounded_join(glue, parts))
+        case ast.Call(func=ast.Attribute(value=iterable, attr=method), keywords=[]) if (
+            method in STRING_METHODS
+        ):
+            text = _value(iterable, lookup)
             args = _items(node.args, lookup)
-            # each may make a text a hundred times as long, and there may be many in a row
+            # each method may make a text a hundred times as long, and there may be many in a row
             if not isinstance(text, str) or len(text) > MOST_LETTERS or sum(len(str(a)) for a in args) > 100:
                 raise Unknown
             return _guarded(lambda: getattr(text, method)(*args))
@@ -218,10 +222,10 @@ def _call(node: ast.Call, lookup: Lookup) -> Any:
 
 
 _PATH = "Path"
-_FROM_HUB = frozenset({"hf_hub_download", "snapshot_download"})  # the paths of what lies in a cache
+_FROM_HUB = frozenset({"hf_hub_download", "snapshot_download"})  # they return paths in a cache
 _OF_PATHS = frozenset({"read_text", "read_bytes"})
 _OPENING = "open"
-_READING = frozenset("rbt")  # what a mode of `open` may hold that changes no file
+_READING = frozenset("rbt")  # letters of a mode of `open` that change no file
 _KEYWORDS = frozenset(
     {"file", "f", "filename", "filepath", "filepath_or_buffer", "fp", "path", "fname", "url", "repo_id"}
 )
@@ -230,9 +234,9 @@ Names = Mapping[str, str]
 
 
 def read_file(call: ast.Call, strings: Names, handles: Names) -> str:
-    """The file that a call is given to read, by its name or URL in the source; empty where none is named.
+    """The file that a call is given to read, by its name or URL in the source; empty if none is named.
 
-    Whether what is called reads at all is another matter: the name alone is told.
+    Only the name is returned: whether the called function reads at all is not decided here.
 
     Args:
         call: `open("corpus.txt")`, `torch.load("tiny.pth")`, `Path("corpus.txt").read_text()`.
@@ -240,52 +244,54 @@ def read_file(call: ast.Call, strings: Names, handles: Names) -> str:
         handles: Names of what was opened or read -> the file: see `handles_in`.
     """
     function = call.func
-    last = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if last in _OF_PATHS and isinstance(function, ast.Attribute):
-        return _named(function.value, strings, handles)
-    if last == _OPENING and not _only_reads(call):
+    called_name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if called_name in _OF_PATHS and isinstance(function, ast.Attribute):
+        return _file_of(function.value, strings, handles)
+    if called_name == _OPENING and not _only_reads(call):
         return ""
-    # the name of a file of the hub says nothing without the repository
-    named = sorted(
+    # the name of a file on the hub says nothing without the repository
+    by_keyword = sorted(
         (keyword for keyword in call.keywords if keyword.arg in _KEYWORDS),
         key=lambda keyword: keyword.arg != "repo_id",
     )
-    given = [*call.args[:1], *(keyword.value for keyword in named)]
-    return _named(given[0], strings, handles) if given else ""
+    candidates = [*call.args[:1], *(keyword.value for keyword in by_keyword)]
+    return _file_of(candidates[0], strings, handles) if candidates else ""
 
 
 def handles_in(node: ast.AST, strings: Names) -> dict[str, str]:
-    """Names that stand for an opened file, or for what was read of one: `with open("a.json") as file`."""
-    found: dict[str, str] = {}
-    for name, value in _bound(node):
+    """Names that stand for an opened file, or for what was read from it: `with open("a.json") as file`."""
+    files_by_name: dict[str, str] = {}
+    for name, value in _assigned_values(node):
         if isinstance(value, ast.Call) and (file := read_file(value, strings, {})):
-            found[name] = file if found.get(name, file) == file else ""
-    return {name: file for name, file in found.items() if file}
+            files_by_name[name] = file if files_by_name.get(name, file) == file else ""
+    return {name: file for name, file in files_by_name.items() if file}
 
 
 def paths_in_cache(statements: Sequence[ast.stmt], strings: Names) -> dict[str, str]:
-    """Top-level names for the path of a file of the hub, as in `path = hf_hub_download("a/b", "c")`.
+    """Top-level names for the path of a file from the hub, as in `path = hf_hub_download("a/b", "c")`.
 
     Returns:
         The name -> the repository. Names that are bound more than once are left out.
     """
-    found: dict[str, str] = {}
+    repositories: dict[str, str] = {}
     for node in statements:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function) as call):
-                last = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-                if last in _FROM_HUB:
-                    found[name] = "" if name in found else read_file(call, strings, {})
+                called_name = (
+                    function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+                )
+                if called_name in _FROM_HUB:
+                    repositories[name] = "" if name in repositories else read_file(call, strings, {})
     bound = Counter(
         inner.id
         for node in statements
         for inner in ast.walk(node)
         if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load)
     )
-    return {name: repository for name, repository in found.items() if repository and bound[name] == 1}
+    return {name: repository for name, repository in repositories.items() if repository and bound[name] == 1}
 
 
-def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+def _assigned_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     for inner in ast.walk(node):
         match inner:
             case ast.withitem(context_expr=value, optional_vars=ast.Name(id=name)):
@@ -294,17 +300,17 @@ def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                 yield name, value
 
 
-def _named(node: ast.expr, strings: Names, handles: Names) -> str:
-    """The file that an expression names, or has read."""
+def _file_of(node: ast.expr, strings: Names, handles: Names) -> str:
+    """The file that an expression names, or that it was read from."""
     text = string(node, strings)
     if text is not None:
         return text.removeprefix("./")
     if isinstance(node, ast.Name):
         return handles.get(node.id, "")
     if isinstance(node, ast.Call):
-        last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if last == _PATH:
-            return _named(node.args[0], strings, handles) if len(node.args) == 1 else ""
+        called_name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called_name == _PATH:
+            return _file_of(node.args[0], strings, handles) if len(node.args) == 1 else ""
         return read_file(node, strings, handles)
     return ""
 

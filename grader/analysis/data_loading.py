@@ -1,9 +1,10 @@
 """Data loading in the source: the transforms of training and test images, batch size, `collate_fn`.
 
-A heuristic: calls of `DataLoader`, of data sets and of transforms by their names; the side (training or
-test) by the names around them, then by `shuffle`. A misleading name gives the wrong side, and nobody is
-asked. Where no batch size or transform is found the result is None, and `grader.worker.training_setup`
-takes the handout's and notes that. `script.script_data` decides what the training loops over.
+A heuristic: calls of `DataLoader`, data sets and transforms are recognized by their names. The side
+(training or test) follows from the names around them, then from `shuffle`. A misleading name gives the
+wrong side, and nobody is asked. Where no batch size or transform is found the result is None, and
+`grader.worker.training_setup` takes the handout's and notes that. `script.script_data` decides what the
+training loops over.
 
 Tests: tests/analysis/script/test_standing_data.py, tests/analysis/test_recipe.py
 """
@@ -18,17 +19,17 @@ from grader.analysis.units import Unit, assigned, calls, statements_within
 
 CALL_DEPTH = 3
 TRANSFORMS = {"Compose", "ToTensor", "Resize", "Grayscale", "Normalize", "RandAugment", "TrivialAugmentWide"}
-MOST_CALLS = 60  # that are looked at for transforms or batch sizes
+MOST_CALLS = 60  # that are searched for transforms or batch sizes
 
 
 @dataclass(frozen=True)
-class Found:
+class DataArgument:
     """An expression that the student gives to a data set or a loader.
 
     Attributes:
         node: The expression.
         flow: What was executed before it.
-        side: `train`, `test`, or None where nothing tells.
+        side: `train`, `test`, or None if it is not known.
         unit: The top-level statement that holds it.
     """
 
@@ -44,11 +45,11 @@ class DataUse:
     def __init__(
         self, flows: Flows, graded: set[str], datasets: Collection[str], callables: Collection[str]
     ) -> None:
-        """Collects the calls of the program.
+        """Collect the calls of the program.
 
         Args:
             flows: The program's flows.
-            graded: The graded names, whose inner parts are not looked at.
+            graded: The graded names, whose inner parts are ignored.
             datasets: The program's own classes of data sets.
             callables: Its own classes whose objects can be called: they may be transforms.
         """
@@ -70,87 +71,87 @@ class DataUse:
                 for call in _shallow_calls(statement):
                     yield unit, function, statement, call
 
-    def batch_size(self) -> Found | None:
+    def batch_size(self) -> DataArgument | None:
         """The batch size of the training loader."""
-        best: tuple[int, Found] | None = None
-        for unit, function, statement, call in self._named("DataLoader"):
+        best: tuple[int, DataArgument] | None = None
+        for unit, function, statement, call in self._calls_of("DataLoader"):
             size = _argument(call, "batch_size", 1)
             if size is None:
                 continue
-            told = self._loader_side(statement, call)
-            score = {"train": 2, None: 1, "test": 0}[told]
+            loader_side = self._loader_side(statement, call)
+            score = {"train": 2, None: 1, "test": 0}[loader_side]
             if best is None or score > best[0]:
                 flow = self._flows.before(statement, function)
-                best = (score, Found(size, flow, told, unit))
+                best = (score, DataArgument(size, flow, loader_side, unit))
         return best[1] if best is not None else None
 
-    def collate(self) -> Found | None:
-        """What the training loader makes batches with, where no other loader makes any: it may augment."""
-        found: Found | None = None
-        for unit, function, statement, call in self._named("DataLoader"):
-            made = _argument(call, "collate_fn", 6)
-            if made is None or _is_none(made):
+    def collate(self) -> DataArgument | None:
+        """The training loader's `collate_fn`, if no other loader has one: it may augment the images."""
+        collate: DataArgument | None = None
+        for unit, function, statement, call in self._calls_of("DataLoader"):
+            batch_maker = _argument(call, "collate_fn", 6)
+            if batch_maker is None or _is_none(batch_maker):
                 continue
-            told = self._loader_side(statement, call)
-            if told != "train" or found is not None:
+            loader_side = self._loader_side(statement, call)
+            if loader_side != "train" or collate is not None:
                 return None
-            found = Found(made, self._flows.before(statement, function), told, unit)
-        return found
+            collate = DataArgument(batch_maker, self._flows.before(statement, function), loader_side, unit)
+        return collate
 
-    def transforms(self) -> tuple[Found | None, Found | None]:
-        """The transforms of the training and of the test images: each other's where only one is told."""
-        found = [*self._given(), *self._by_name()]
-        train = next((f for f in found if f.side == "train"), None)
-        test = next((f for f in found if f.side == "test"), None)
-        either = next((f for f in found if f.side is None), None)
+    def transforms(self) -> tuple[DataArgument | None, DataArgument | None]:
+        """The transforms of the training and the test images; if only one is known, it counts for both."""
+        transforms = [*self._given_to_datasets(), *self._held_by_variables()]
+        train = next((transform for transform in transforms if transform.side == "train"), None)
+        test = next((transform for transform in transforms if transform.side == "test"), None)
+        either = next((transform for transform in transforms if transform.side is None), None)
         return train or either or test, test or either or train
 
-    def _given(self) -> Iterator[Found]:
+    def _given_to_datasets(self) -> Iterator[DataArgument]:
         """Transforms given to data sets, in the order of the source."""
-        yield from self._of_loaders()
-        left = MOST_CALLS
+        yield from self._given_to_loaders()
+        calls_left = MOST_CALLS
         for unit, function, statement, call in self._calls:
-            for value in self._candidates(function, statement, call) if left > 0 else ():
-                left -= 1
+            for value in self._candidates(function, statement, call) if calls_left > 0 else ():
+                calls_left -= 1
                 yield from self._followed(unit, function, statement, call, value, CALL_DEPTH)
         for unit in self._flows.units:
             if not unit.is_definition:
                 yield from self._set_later(unit)
 
-    def _of_loaders(self) -> Iterator[Found]:
-        """Transforms given to what makes a loader's data: `DataLoader(pictures.part(order, augmented))`."""
-        for unit, function, statement, call in self._named("DataLoader"):
-            flow, told = self._flows.before(statement, function), self._loader_side(statement, call)
+    def _given_to_loaders(self) -> Iterator[DataArgument]:
+        """Transforms given to the call that makes a loader's data: `DataLoader(pictures.part(augmented))`."""
+        for unit, function, statement, call in self._calls_of("DataLoader"):
+            flow, loader_side = self._flows.before(statement, function), self._loader_side(statement, call)
             data = _argument(call, "dataset", 0)
-            made = flow.last(data.id) if isinstance(data, ast.Name) else data
-            if told is None or not isinstance(made, ast.Call):
+            maker = flow.last(data.id) if isinstance(data, ast.Name) else data
+            if loader_side is None or not isinstance(maker, ast.Call):
                 continue
-            for value in (*made.args, *(keyword.value for keyword in made.keywords)):
+            for value in (*maker.args, *(keyword.value for keyword in maker.keywords)):
                 if self._is_transform(value, flow, CALL_DEPTH):
-                    yield Found(value, flow, told, unit)
+                    yield DataArgument(value, flow, loader_side, unit)
 
     def _candidates(self, function: str | None, statement: ast.stmt, call: ast.Call) -> list[ast.expr]:
         """The arguments of a call that are transforms: by keyword, or given to a data set in another way."""
-        given = (k.value for k in call.keywords if k.arg == "transform" and not _is_none(k.value))
-        named = [each for value in given for each in _looped(statement, value)]
-        if named or _name(call) not in self._datasets:
-            return named
-        others = [*call.args, *(keyword.value for keyword in call.keywords)]
+        by_keyword = (k.value for k in call.keywords if k.arg == "transform" and not _is_none(k.value))
+        named_transforms = [transform for value in by_keyword for transform in _loop_values(statement, value)]
+        if named_transforms or _called_name(call) not in self._datasets:
+            return named_transforms
+        all_arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
         flow = self._flows.before(statement, function)
-        return [value for value in others if self._is_transform(value, flow, CALL_DEPTH)]
+        return [value for value in all_arguments if self._is_transform(value, flow, CALL_DEPTH)]
 
-    def _named(self, name: str) -> list[tuple[Unit, str | None, ast.stmt, ast.Call]]:
+    def _calls_of(self, name: str) -> list[tuple[Unit, str | None, ast.stmt, ast.Call]]:
         """The first calls of something of this name."""
-        return [entry for entry in self._calls if _name(entry[3]) == name][:MOST_CALLS]
+        return [entry for entry in self._calls if _called_name(entry[3]) == name][:MOST_CALLS]
 
-    def _set_later(self, unit: Unit) -> Iterator[Found]:
-        """`test_set.dataset.transform = test_transform`."""
+    def _set_later(self, unit: Unit) -> Iterator[DataArgument]:
+        """Transforms that are assigned: `test_set.dataset.transform = test_transform`."""
         for statement in statements_within(unit.node):
             pair = assigned(statement)
             for target in pair[0] if pair else ():
                 if isinstance(target, ast.Attribute) and target.attr == "transform" and pair:
                     flow = self._flows.before(statement, None)
-                    yield Found(pair[1], flow, side(ast.unparse(target)), unit)
+                    yield DataArgument(pair[1], flow, side(ast.unparse(target)), unit)
 
     def _followed(
         self,
@@ -160,20 +161,22 @@ class DataUse:
         call: ast.Call,
         value: ast.expr,
         depth: int,
-    ) -> Iterator[Found]:
-        """A transform, or what the calls of the function give for it where it is a parameter."""
-        told = self._dataset_side(statement, call)
+    ) -> Iterator[DataArgument]:
+        """A transform, or the arguments that calls of the function give for it if it is a parameter."""
+        dataset_side = self._dataset_side(statement, call)
         if function is not None and isinstance(value, ast.Name) and depth > 0:
             node = self._flows.functions[function]
-            named = {arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-            callers = self._named(function)
-            if value.id in named and callers:
+            parameters = {arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+            callers = self._calls_of(function)
+            if value.id in parameters and callers:
                 for outer, caller, place, outer_call in callers:
-                    given = arguments(node, outer_call).get(value.id)
-                    if given is not None and not _is_none(given):
-                        yield from self._followed(outer, caller, place, outer_call, given, depth - 1)
+                    argument = arguments(node, outer_call).get(value.id)
+                    if argument is not None and not _is_none(argument):
+                        yield from self._followed(outer, caller, place, outer_call, argument, depth - 1)
                 return
-        yield Found(value, self._flows.before(statement, function), told or side(ast.unparse(value)), unit)
+        yield DataArgument(
+            value, self._flows.before(statement, function), dataset_side or side(ast.unparse(value)), unit
+        )
 
     def _is_transform(self, node: ast.expr, flow: Flow, depth: int) -> bool:
         """Whether an expression makes a transform, or is a name for one."""
@@ -182,61 +185,63 @@ class DataUse:
             return bound is not None and self._is_transform(bound, flow, depth - 1)
         if isinstance(node, ast.IfExp):
             return self._is_transform(node.body, flow, depth)
-        if isinstance(node, ast.List | ast.Tuple):  # steps that a data set of one's own does in order
-            return any(self._is_transform(each, flow, depth) for each in node.elts)
+        if isinstance(node, ast.List | ast.Tuple):  # steps that a student's own data set does in order
+            return any(self._is_transform(step, flow, depth) for step in node.elts)
         if not isinstance(node, ast.Call):
             return False
-        return _name(node) in self._makers or (depth > 0 and self._makes(node.func, flow, depth - 1))
+        return _called_name(node) in self._makers or (depth > 0 and self._makes(node.func, flow, depth - 1))
 
     def _makes(self, function: ast.expr, flow: Flow, depth: int) -> bool:
-        """Whether a name is bound to what makes one: `partial(Compose, [...])`, `lambda: Compose([...])`."""
+        """Whether a name is bound to a maker: `partial(Compose, [...])`, `lambda: Compose([...])`."""
         match flow.last(function.id) if isinstance(function, ast.Name) else None:
-            case ast.Lambda(body=made):
-                return self._is_transform(made, flow, depth)
+            case ast.Lambda(body=body):
+                return self._is_transform(body, flow, depth)
             case ast.Call(args=[ast.Attribute(attr=name) | ast.Name(id=name), *_]) as call:
-                return _name(call) == "partial" and name in self._makers
+                return _called_name(call) == "partial" and name in self._makers
         return False
 
-    def _by_name(self) -> Iterator[Found]:
-        """Variables that hold transforms, where no data set says what it uses."""
+    def _held_by_variables(self) -> Iterator[DataArgument]:
+        """Variables that hold transforms, for the case that no data set says what it uses."""
         end = self._flows.before(None, None)
         for name, value, step in end.values:
-            if isinstance(value, ast.Call) and _name(value) == "Compose":
-                named = ast.copy_location(ast.Name(name, ast.Load()), value)
-                yield Found(named, end, side(name), step)
+            if isinstance(value, ast.Call) and _called_name(value) == "Compose":
+                variable = ast.copy_location(ast.Name(name, ast.Load()), value)
+                yield DataArgument(variable, end, side(name), step)
 
     def _dataset_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
         """Which images a data set holds: by its variable, its path, or the loader that uses it."""
         names = _targets(statement)
         for text in (*names, *(ast.unparse(arg) for arg in call.args[:2])):
-            told = side(text)
-            if told is not None:
-                return told
-        told = next((side(ast.unparse(k.value)) for k in call.keywords if k.arg in ("root", "split")), None)
-        if told is not None:
-            return told
-        used = {self._sides[name] for name in names if name in self._sides}
-        return used.pop() if len(used) == 1 else None
+            image_side = side(text)
+            if image_side is not None:
+                return image_side
+        image_side = next(
+            (side(ast.unparse(k.value)) for k in call.keywords if k.arg in ("root", "split")), None
+        )
+        if image_side is not None:
+            return image_side
+        loader_sides = {self._sides[name] for name in names if name in self._sides}
+        return loader_sides.pop() if len(loader_sides) == 1 else None
 
     def _loader_sides(self) -> Mapping[str, str]:
-        """Data set's variable -> which loader uses it, where that is told."""
-        found: dict[str, str] = {}
+        """Data set's variable -> the side of the loader that uses it, if that is known."""
+        sides: dict[str, str] = {}
         for _, _, statement, call in self._calls:
             data = _argument(call, "dataset", 0)
-            if _name(call) == "DataLoader" and isinstance(data, ast.Name):
-                told = self._loader_side(statement, call)
-                if told is not None:
-                    found[data.id] = told
-        return found
+            if _called_name(call) == "DataLoader" and isinstance(data, ast.Name):
+                loader_side = self._loader_side(statement, call)
+                if loader_side is not None:
+                    sides[data.id] = loader_side
+        return sides
 
     def _loader_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
         data = _argument(call, "dataset", 0)
-        own = _targets(statement)
-        texts = [*_keys(statement, call), *(own if len(own) == 1 else ())]
+        targets = _targets(statement)
+        texts = [*_keys(statement, call), *(targets if len(targets) == 1 else ())]
         for text in (*texts, *([ast.unparse(data)] if data is not None else ())):
-            told = side(text)
-            if told is not None:
-                return told
+            image_side = side(text)
+            if image_side is not None:
+                return image_side
         shuffle = _argument(call, "shuffle", 2)
         if isinstance(shuffle, ast.Constant):
             return "train" if shuffle.value is True else "test"
@@ -244,7 +249,7 @@ class DataUse:
 
 
 def _shallow_calls(statement: ast.stmt) -> Iterator[ast.Call]:
-    """The calls in a statement's own expressions, those in lambdas too, not in statements within it."""
+    """The calls in a statement's own expressions, including lambdas, but not in statements within it."""
     for child in ast.iter_child_nodes(statement):
         if not isinstance(child, ast.stmt | ast.excepthandler):
             yield from calls(child)
@@ -253,7 +258,7 @@ def _shallow_calls(statement: ast.stmt) -> Iterator[ast.Call]:
                     yield from calls(node.body)
 
 
-def _name(call: ast.Call) -> str:
+def _called_name(call: ast.Call) -> str:
     """The last part of what is called."""
     if isinstance(call.func, ast.Attribute):
         return call.func.attr
@@ -281,14 +286,14 @@ def _keys(statement: ast.stmt, call: ast.Call) -> Iterator[str]:
                 yield name
 
 
-def _looped(statement: ast.stmt, value: ast.expr) -> list[ast.expr]:
-    """What a variable of a comprehension stands for, where that is written out: `for t in (a, b)`."""
+def _loop_values(statement: ast.stmt, value: ast.expr) -> list[ast.expr]:
+    """What a variable of a comprehension stands for, if that is written out: `for t in (a, b)`."""
     for node in ast.walk(statement) if isinstance(value, ast.Name) else ():
-        for each in getattr(node, "generators", ()):
-            match each:
-                case ast.comprehension(target=ast.Name(id=name), iter=ast.Tuple() | ast.List() as listed):
+        for generator in getattr(node, "generators", ()):
+            match generator:
+                case ast.comprehension(target=ast.Name(id=name), iter=ast.Tuple() | ast.List() as items):
                     if isinstance(value, ast.Name) and name == value.id:
-                        return listed.elts
+                        return items.elts
     return [value]
 
 

@@ -2,7 +2,7 @@
 
 A heuristic over dotted names, seen through imports and plain aliases, and over method names of any object.
 Functions have the effects of what they call. It errs both ways: any `.write` counts as file access, and an
-unknown name as harmless. It is no security boundary (`grader.sandbox` is), and `slicing` decides which
+unknown name as harmless. It is not a security boundary (`grader.sandbox` is), and `slicing` decides which
 statements are left out because of an effect.
 
 Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_provided_files.py
@@ -21,7 +21,7 @@ from grader.analysis.units import Unit, assigned
 
 
 class Effect(IntFlag):
-    """Kinds of effects; earlier ones tell more, so they are named first."""
+    """Kinds of effects; the most informative come first, and reasons name the first that applies."""
 
     NONE = 0
     SHELL = auto()
@@ -63,7 +63,7 @@ REASONS_UNTRAINED = {
 NOT_NEEDED = "nothing that is graded needs it"
 BLOCKING = ~(Effect.PLOT | Effect.SEED | Effect.PRINT)
 
-# Dotted names, and methods of anything as `.name`.
+# Dotted names, and methods of any object as `.name`.
 PATTERNS: dict[Effect, tuple[str, ...]] = {
     Effect.SHELL: (
         *("os.system", "os.popen", "os.exec*", "os.spawn*", "os.fork", "os.kill", "subprocess.*"),
@@ -109,7 +109,7 @@ PATTERNS: dict[Effect, tuple[str, ...]] = {
 }
 
 
-# of what reaches files, what only reads the one that it is given
+# those of FILES that only read the file that they are given
 READING = (
     *("open", "io.open", "torch.load", "numpy.load*", "numpy.genfromtxt", "pandas.read_*", "PIL.Image.open"),
     *("cv2.imread", "json.load", "pickle.load", "yaml.*load*", "joblib.load", "torchvision.io.read*"),
@@ -117,7 +117,7 @@ READING = (
 )
 
 
-# what finds in a cache the file that it would download, or says at once which one is not provided
+# functions that find the file to download in a cache, or fail at once with the name of a missing one
 FROM_CACHES = (
     "torch.hub.load_state_dict_from_url",
     "huggingface_hub.hf_hub_download",
@@ -141,21 +141,23 @@ class Aliases:
                 self._assign_each(pair[0], pair[1])
 
     def _assign(self, targets: Sequence[ast.expr], value: ast.expr, unit: Unit) -> None:
-        """A name for a module or for something in one."""
-        whole = [
-            r
-            for r in unit.references.used
-            if r.path[0] != ANYTHING
-            if r.eager and r.line == value.lineno and (not isinstance(value, ast.Call) or r.absolute)
+        """Follow a name for a module or for something in one."""
+        paths = [
+            reference
+            for reference in unit.references.used
+            if reference.path[0] != ANYTHING
+            if reference.eager
+            and reference.line == value.lineno
+            and (not isinstance(value, ast.Call) or reference.absolute)
         ]
         for target in targets:
-            if isinstance(target, ast.Name) and whole:
-                reference = max(whole, key=lambda r: len(r.path))
+            if isinstance(target, ast.Name) and paths:
+                reference = max(paths, key=lambda r: len(r.path))
                 if reference.path[0] != target.id:
                     self._targets[target.id] |= set(self.dotted(reference, imported_only=True))
 
     def _assign_each(self, targets: Sequence[ast.expr], values: ast.Tuple) -> None:
-        """`nn, F = torch.nn, torch.nn.functional`."""
+        """Follow `nn, F = torch.nn, torch.nn.functional`."""
         for target in targets:
             if not isinstance(target, ast.Tuple) or len(target.elts) != len(values.elts):
                 continue
@@ -169,17 +171,17 @@ class Aliases:
         """The dotted names that a reference may stand for.
 
         Args:
-            reference: As `references` found it.
+            reference: As `references` gives it.
             imported_only: Leave out names that no import explains.
         """
-        root, *rest = reference.path
+        root, *attributes = reference.path
         if reference.absolute:
             return (".".join(reference.path),)
         if root == ANYTHING:
-            return ("." + ".".join(rest),)
+            return ("." + ".".join(attributes),)
         targets = self._targets.get(root)
         if targets:
-            return tuple(sorted(".".join((target, *rest)) for target in targets))
+            return tuple(sorted(".".join((target, *attributes)) for target in targets))
         return () if imported_only else (".".join(reference.path),)
 
     def names_of(self, node: ast.expr) -> tuple[str, ...]:
@@ -189,7 +191,7 @@ class Aliases:
 
 
 def _path(node: ast.expr) -> tuple[str, ...]:
-    """The names of `optim.AdamW`, the first ANYTHING where it is not a name; empty for another expression."""
+    """The parts of `optim.AdamW`, the first ANYTHING if it is not a name; empty for other expressions."""
     path: list[str] = []
     while isinstance(node, ast.Attribute):
         path.insert(0, node.attr)
@@ -201,21 +203,21 @@ def _path(node: ast.expr) -> tuple[str, ...]:
 
 @cache
 def _effect_of_name(name: str) -> Effect:
-    """The effect of calling something of this dotted name."""
-    found = Effect.NONE
+    """The effect of calling something by this dotted name."""
+    effects = Effect.NONE
     method = "." + name.rsplit(".", 1)[-1]
     for effect, patterns in PATTERNS.items():
         for pattern in patterns:
             if fnmatchcase(method if pattern.startswith(".") else name, pattern):
-                found |= effect
+                effects |= effect
     if name.startswith(("os.path.", "torch.optim.lr_scheduler.LRS")):
-        found &= ~Effect.FILES
-    return found
+        effects &= ~Effect.FILES
+    return effects
 
 
 @cache
 def _reads_only(name: str) -> bool:
-    """Whether calling something of this dotted name does no more than read the file that it is given."""
+    """Whether calling something by this dotted name only reads the file that it is given."""
     method = "." + name.rsplit(".", 1)[-1]
     return any(fnmatchcase(method if pattern.startswith(".") else name, pattern) for pattern in READING)
 
@@ -233,13 +235,13 @@ class Effects:
         cached: Collection[str] = (),
         strings: Mapping[str, str] | None = None,
     ) -> None:
-        """Works out the effects of every function once.
+        """Work out the effects of every function once.
 
         Args:
             units: The program.
-            aliases: Of the same program.
+            aliases: The same program's.
             graded: Graded names (as they are defined) -> `class` or `function`.
-            provided: Files that are there wherever it is executed: to read them by name has no effect.
+            provided: Files that are there wherever it is executed: reading them by name has no effect.
             cached: What libraries find without downloading it: files of URLs, and repositories of the hub.
             strings: Text constants of the program, by name.
         """
@@ -261,37 +263,37 @@ class Effects:
             if not isinstance(unit.node, ast.FunctionDef | ast.AsyncFunctionDef) or unit.node.name in graded:
                 continue
             name = unit.node.name
-            used = [r for r in unit.references.used if r.called and not r.eager]
-            self._functions[name] = self._functions.get(name, Effect.NONE) | self._direct(used)
-            for reference in used:
+            called_later = [r for r in unit.references.used if r.called and not r.eager]
+            self._functions[name] = self._functions.get(name, Effect.NONE) | self._direct(called_later)
+            for reference in called_later:
                 if len(reference.path) == 1 and not reference.absolute:
                     callers[reference.path[0]].add(name)
         self._spread(callers)
 
     def _handles_of(self, units: Iterable[Unit]) -> dict[str, str]:
-        """Names that stand for an opened file wherever they are bound so; those of several are left out."""
-        found: dict[str, set[str]] = defaultdict(set)
+        """Names that only ever stand for provided files, with the file that each is opened from."""
+        files_by_name: dict[str, set[str]] = defaultdict(set)
         for unit in units:
             for name, file in handles_in(unit.node, self._strings).items():
-                found[name].add(file)
-        return {name: min(files) for name, files in found.items() if all(map(self._is_there, files))}
+                files_by_name[name].add(file)
+        return {name: min(files) for name, files in files_by_name.items() if all(map(self._is_there, files))}
 
     def _is_there(self, file: str) -> bool:
-        """Whether what is read by this name, URL or repository's name is there wherever it is executed."""
+        """Whether a file, URL or repository of this name is available wherever the program is executed."""
         if "://" in file:
             return file.partition("?")[0].rpartition("/")[2] in self._cached
         return file in self._provided or ("/" in file and file in self._cached)
 
     def _base_effect(self, node: ast.ClassDef) -> Effect:
-        """A class of data sets loads data when it is called."""
-        found = Effect.NONE
+        """The effects that a class has from its bases: one of data sets loads data when it is called."""
+        effects = Effect.NONE
         for base in node.bases:
             for name in self._aliases.names_of(base):
-                found |= _effect_of_name(name) & (Effect.DATA | Effect.OPTIMIZER)
-        return found
+                effects |= _effect_of_name(name) & (Effect.DATA | Effect.OPTIMIZER)
+        return effects
 
     def _spread(self, callers: Mapping[str, Collection[str]]) -> None:
-        """Callers have the effects of what they call."""
+        """Give callers the effects of what they call."""
         stack = list(self._functions)
         while stack:
             name = stack.pop()
@@ -301,41 +303,50 @@ class Effects:
                     self._functions[caller] = joined
                     stack.append(caller)
 
-    def _direct(self, used: Iterable[Reference]) -> Effect:
-        found = Effect.NONE
-        for reference in used:
+    def _direct(self, references: Iterable[Reference]) -> Effect:
+        effects = Effect.NONE
+        for reference in references:
             for name in self._aliases.dotted(reference):
                 effect = _effect_of_name(name)
                 if reference.file and self._is_there(reference.file) and _reads_only(name):
                     effect &= ~Effect.FILES
                 if name in FROM_CACHES:
                     effect &= ~Effect.NETWORK
-                found |= effect
-        return found
+                effects |= effect
+        return effects
 
-    def reads_provided(self, used: Iterable[Reference]) -> bool:
-        """Whether executing a statement reads a file that is there wherever it is executed."""
-        return any(r.called and r.eager and self._is_there(r.file) for r in used)
+    def reads_provided(self, references: Iterable[Reference]) -> bool:
+        """Whether executing a statement reads a file that is available wherever it is executed."""
+        return any(
+            reference.called and reference.eager and self._is_there(reference.file)
+            for reference in references
+        )
 
-    def direct(self, used: Iterable[Reference], *, but: Collection[str] = ()) -> Effect:
-        """The effects of executing a statement, but for those of the functions that it calls.
+    def direct(self, references: Iterable[Reference], *, but: Collection[str] = ()) -> Effect:
+        """The effects of executing a statement, except those of the functions that it calls.
 
         Args:
-            used: What it refers to.
+            references: What it refers to.
             but: Dotted names, and methods as `.name`, that do not count.
         """
-        return self._direct([r for r in used if r.called and r.eager and not self._is_one_of(r, but)])
+        return self._direct(
+            [
+                reference
+                for reference in references
+                if reference.called and reference.eager and not self._is_one_of(reference, but)
+            ]
+        )
 
     def _is_one_of(self, reference: Reference, names: Collection[str]) -> bool:
-        found = self._aliases.dotted(reference)
-        return any(name in names or "." + name.rsplit(".", 1)[-1] in names for name in found)
+        dotted_names = self._aliases.dotted(reference)
+        return any(name in names or "." + name.rsplit(".", 1)[-1] in names for name in dotted_names)
 
     def of_function(self, name: str) -> Effect:
         """The effects of calling a top-level function."""
         return self._functions.get(name, Effect.NONE)
 
     def of_call(self, node: ast.Call, *, but: Collection[str] = ()) -> Effect:
-        """The effects of a call, but for those of the program's own functions.
+        """The effects of a call, except those of the program's own functions.
 
         Args:
             node: The call.
@@ -350,14 +361,14 @@ class Effects:
         called = Reference(path, False, node.lineno, True, True, file=file)
         return Effect.NONE if self._is_one_of(called, but) else self._direct([called])
 
-    def of(self, used: Iterable[Reference]) -> Effect:
-        """The effects of executing a statement that refers to `used`."""
-        called = [r for r in used if r.called and r.eager]
-        found = self._direct(called)
+    def of(self, references: Iterable[Reference]) -> Effect:
+        """The effects of executing a statement with these references."""
+        called = [r for r in references if r.called and r.eager]
+        effects = self._direct(called)
         for reference in called:
             if len(reference.path) == 1 and not reference.absolute:
-                found |= self._functions.get(reference.path[0], Effect.NONE)
-        return found
+                effects |= self._functions.get(reference.path[0], Effect.NONE)
+        return effects
 
 
 def reason(effect: Effect, *, trains: bool = True) -> str:

@@ -1,9 +1,10 @@
 """Reaching definitions: statements executed before a point, and those that an expression needs.
 
 Calls are followed five deep, `except` blocks not at all; each function counts with its last call, each
-loop once. It decides which statements a worker executes for an expression, by phase: at the start, with
-the data, with the model. Statements that train, load data, or use files or the network are out; an
-expression that needs one cannot be had. `training_recipe` decides which expressions make up the recipe.
+loop once. This module decides which statements a worker executes for an expression, by phase: at the
+start, with the data, with the model. Statements that train, load data, or use files or the network are
+out; an expression that needs one is not available. `training_recipe` decides which expressions make up the
+recipe.
 
 Tests: tests/analysis/test_recipe.py
 """
@@ -27,10 +28,10 @@ WALKED = (ast.List, ast.Tuple, ast.Call)
 
 
 class Flow:
-    """Statements in the order of their execution, as if all stood at top level.
+    """Statements in the order of their execution, as if all were at top level.
 
     Attributes:
-        steps: The statements; a parameter of a function on the way is an assignment of its argument.
+        steps: The statements; each parameter of a function on the way becomes an assignment of its argument.
     """
 
     def __init__(self, steps: Sequence[Unit]) -> None:
@@ -39,20 +40,20 @@ class Flow:
     @cached_property
     def bound(self) -> dict[str, list[int]]:
         """Name -> the steps that bind it."""
-        found: dict[str, list[int]] = {}
+        positions: dict[str, list[int]] = {}
         for index, step in enumerate(self.steps):
             for name in step.binds:
-                found.setdefault(name, []).append(index)
-        return found
+                positions.setdefault(name, []).append(index)
+        return positions
 
     @cached_property
     def changed(self) -> dict[str, list[int]]:
         """Name -> the steps that change its value in place."""
-        found: dict[str, list[int]] = {}
+        positions: dict[str, list[int]] = {}
         for index, step in enumerate(self.steps):
             for name in step.changes:
-                found.setdefault(name, []).append(index)
-        return found
+                positions.setdefault(name, []).append(index)
+        return positions
 
     @cached_property
     def values(self) -> tuple[tuple[str, ast.expr, Unit], ...]:
@@ -71,31 +72,31 @@ class Flow:
 
 
 class Flows:
-    """The ways to the program's points."""
+    """What is executed before each point of the program."""
 
     def __init__(
         self, units: Sequence[Unit], effects: Effects, kept: Iterable[int], aside: Collection[Place] = ()
     ) -> None:
-        """Of a program.
+        """The flows of a program.
 
         Args:
             units: The program.
             effects: Its effects.
             kept: The statements that are executed on loading.
-            aside: Where statements are that are looked at as if they were not there.
+            aside: The places of statements that are ignored.
         """
         self.units = tuple(item for item in units if item.place not in aside)
         self.kept = frozenset(kept)
         self._effects = effects
-        self._whole = {id(units[index].node) for index in self.kept}
+        self._loaded_whole = {id(units[index].node) for index in self.kept}
         self.functions: dict[str, ast.FunctionDef] = {}
-        self._home: dict[str, Unit] = {}
+        self._home_of_function: dict[str, Unit] = {}
         for item in units:
             if isinstance(item.node, ast.FunctionDef):
                 self.functions[item.node.name] = item.node
-                self._home[item.node.name] = item
-        self._known: dict[tuple[str | None, int], Flow] = {}
-        self._made: dict[int, Unit] = {id(item.node): item for item in units}
+                self._home_of_function[item.node.name] = item
+        self._flows: dict[tuple[str | None, int], Flow] = {}
+        self._units_by_node: dict[int, Unit] = {id(item.node): item for item in units}
         self._variables: dict[int, Unit] = {}
 
     def before(self, stop: ast.stmt | None, function: str | None) -> Flow:
@@ -106,17 +107,17 @@ class Flows:
             function: The top-level function that holds it; None at top level.
         """
         key = (function, id(stop))
-        if key not in self._known:
-            self._known[key] = Flow(list(self._way(stop, function, DEEPEST_CALL)))
-        return self._known[key]
+        if key not in self._flows:
+            self._flows[key] = Flow(list(self._steps_before(stop, function, DEEPEST_CALL)))
+        return self._flows[key]
 
-    def _way(self, stop: ast.stmt | None, function: str | None, depth: int) -> Iterator[Unit]:
+    def _steps_before(self, stop: ast.stmt | None, function: str | None, depth: int) -> Iterator[Unit]:
         if function is None or depth == 0:
             yield from self._module(stop if function is None else None)
             return
         caller, statement, call = self._call_of(function)
-        yield from self._way(statement, caller, depth - 1)
-        home, node = self._home[function], self.functions[function]
+        yield from self._steps_before(statement, caller, depth - 1)
+        home, node = self._home_of_function[function], self.functions[function]
         yield from self._parameters(node, call, home.cell)
         yield from _until(self._opened(node.body, home.cell, stop))
 
@@ -124,7 +125,7 @@ class Flows:
         for item in self.units:
             if item.node is stop:
                 return
-            if id(item.node) in self._whole or not self._is_opened(item.node, item):
+            if id(item.node) in self._loaded_whole or not self._is_opened(item.node, item):
                 yield item
                 continue
             for step in self._opened([item.node], item.cell, stop):
@@ -133,13 +134,13 @@ class Flows:
                 yield step
 
     def _is_opened(self, node: ast.stmt, item: Unit) -> bool:
-        """Whether a block's statements are looked at one by one rather than as a whole."""
+        """Whether a block's statements are treated one by one rather than as a whole."""
         if isinstance(node, ast.If | ast.With | ast.Try | ast.TryStar):
             return True
         return isinstance(node, ast.For | ast.While) and bool(self._effects.of(item.references.used) & OPENED)
 
     def _opened(self, body: Iterable[ast.stmt], cell: Cell, stop: ast.stmt | None) -> Iterator[Unit | None]:
-        """The statements of a block; None where `stop` was met, after which nothing counts."""
+        """The statements of a block; None where `stop` is met, after which nothing counts."""
         for node in body:
             if node is stop:
                 yield None
@@ -159,12 +160,12 @@ class Flows:
                         return
 
     def _step(self, node: ast.stmt, cell: Cell) -> Unit:
-        if id(node) not in self._made:
-            self._made[id(node)] = unit(node, cell, segment(node, cell.lines), {}, 0)
-        return self._made[id(node)]
+        if id(node) not in self._units_by_node:
+            self._units_by_node[id(node)] = unit(node, cell, segment(node, cell.lines), {}, 0)
+        return self._units_by_node[id(node)]
 
     def _blocks(self, node: ast.stmt) -> list[list[ast.stmt]]:
-        """A block's parts in the order in which they count: of an open `if`, the body last."""
+        """A block's parts in the order in which they count: in an undecided `if`, the body comes last."""
         if isinstance(node, ast.If):
             if is_main_guard(node):
                 return [node.body]
@@ -219,18 +220,20 @@ def arguments(node: ast.FunctionDef, call: ast.Call | None) -> dict[str, ast.exp
     """Parameter -> argument of a call, or the default."""
     args = node.args
     positional = [arg.arg for arg in (*args.posonlyargs, *args.args)]
-    found: dict[str, ast.expr] = {}
+    by_parameter: dict[str, ast.expr] = {}
     if args.defaults:
-        found.update(zip(positional[-len(args.defaults) :], args.defaults, strict=True))
-    found.update(
+        by_parameter.update(zip(positional[-len(args.defaults) :], args.defaults, strict=True))
+    by_parameter.update(
         (arg.arg, default)
         for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)
         if default is not None
     )
     if call is not None:
-        found.update(zip(positional, (a for a in call.args if not isinstance(a, ast.Starred)), strict=False))
-        found.update((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
-    return found
+        by_parameter.update(
+            zip(positional, (a for a in call.args if not isinstance(a, ast.Starred)), strict=False)
+        )
+        by_parameter.update((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
+    return by_parameter
 
 
 def _assignment(name: str, argument: ast.expr, cell: Cell) -> Unit:
@@ -243,10 +246,10 @@ def _assignment(name: str, argument: ast.expr, cell: Cell) -> Unit:
 
 def _loop_variable(node: ast.For, cell: Cell) -> Unit:
     """`for lr in [1e-3, 3e-4]` leaves its last value: `*_, lr = [1e-3, 3e-4]`."""
-    rest = ast.Starred(ast.Name("_", ast.Store()), ast.Store())
-    made = ast.Assign([ast.Tuple([rest, node.target], ast.Store())], node.iter, type_comment=None)
-    ast.fix_missing_locations(ast.copy_location(made, node))
-    return unit(made, cell, ast.unparse(made), {}, 0)
+    ignored = ast.Starred(ast.Name("_", ast.Store()), ast.Store())
+    assignment = ast.Assign([ast.Tuple([ignored, node.target], ast.Store())], node.iter, type_comment=None)
+    ast.fix_missing_locations(ast.copy_location(assignment, node))
+    return unit(assignment, cell, ast.unparse(assignment), {}, 0)
 
 
 def _until(steps: Iterable[Unit | None]) -> Iterator[Unit]:
@@ -264,7 +267,7 @@ AT_ONCE = 400  # statements that one recipe may need
 
 
 class Phase(IntEnum):
-    """When something of the recipe can be had."""
+    """When a part of the recipe becomes available."""
 
     START = 0
     DATA = 1
@@ -275,10 +278,10 @@ class Lifting:
     """The statements that the recipe's expressions depend on, by phase."""
 
     def __init__(self, effects: Effects, loaded: Mapping[str, int], late: Mapping[str, Phase]) -> None:
-        """Begins with nothing taken in.
+        """Begin with nothing taken in.
 
         Args:
-            effects: Of the program.
+            effects: The program's.
             loaded: Name -> how many statements that are executed on loading bind it.
             late: Names that exist only from a phase on: the model's variable, the loaders', ...
         """
@@ -290,7 +293,7 @@ class Lifting:
         self._order = 0
 
     def missing(self, node: ast.expr, flow: Flow, at: Phase, kept: Collection[int]) -> str | None:
-        """Takes in what an expression depends on; the name that cannot be had, if there is one.
+        """Take in what an expression depends on; return the name that is not available, if there is one.
 
         Args:
             node: The expression.
@@ -321,9 +324,11 @@ class Lifting:
 
     def statements(self, phase: Phase) -> tuple[Statement, ...]:
         """The statements of a phase, in order."""
-        found = sorted((order, step) for order, step, own in self._taken.values() if own is phase)
+        ordered = sorted(
+            (order, step) for order, step, step_phase in self._taken.values() if step_phase is phase
+        )
         return tuple(
-            Statement(step.text, step.place, tuple(sorted(step.binds)), "needed") for _, step in found
+            Statement(step.text, step.place, tuple(sorted(step.binds)), "needed") for _, step in ordered
         )
 
     def is_loaded(self, name: str) -> bool:
@@ -342,57 +347,57 @@ class Lifting:
 class _Search:
     """The search for what one expression depends on."""
 
-    def __init__(self, lifting: Lifting, flow: Flow, kept: Collection[int]) -> None:
+    def __init__(self, lifting: Lifting, flow: Flow, loaded_nodes: Collection[int]) -> None:
         self._lifting = lifting
         self._flow = flow
-        self._kept = kept
+        self._loaded_nodes = loaded_nodes
         self._phases: dict[str, Phase | None] = {}
         self._looked_at: dict[int, Phase | None] = {}
         self.taken: dict[int, Phase] = {}
         self.late: set[str] = set()
 
     def phase(self, name: str) -> Phase | None:
-        """From when on a name can be had; None: never."""
+        """The phase from which a name is available; None: never."""
         if name in self._lifting.late:
             self.late.add(name)
             return self._lifting.late[name]
         if name not in self._phases:
-            self._phases[name] = Phase.START  # while it is looked for: a name may refer to itself
-            self._phases[name] = self._found(name)
+            self._phases[name] = Phase.START  # during the search: a name may refer to itself
+            self._phases[name] = self._phase_of_bindings(name)
         return self._phases[name]
 
-    def _found(self, name: str) -> Phase | None:
-        """Looks at all that binds or changes a name."""
+    def _phase_of_bindings(self, name: str) -> Phase | None:
+        """The phase of a name that is not late, from everything that binds or changes it."""
         binders = self._flow.bound.get(name, [])
-        loaded = [index for index in binders if self._is_kept(index)]
+        loaded = [index for index in binders if self._is_loaded(index)]
         changers = [
             index for index in self._flow.changed.get(name, []) if self._take(index, False) is not None
         ]
-        # again: loading leaves a value of later on, or what changes the value may be executed several times
-        again = self._lifting.times_loaded(name) > len(loaded) or any(i in self.taken for i in changers)
-        phases = [phase for index in binders if (phase := self._take(index, again)) is not None]
+        # anew: loading leaves a later value, or what changes the value may be executed several times
+        anew = self._lifting.times_loaded(name) > len(loaded) or any(i in self.taken for i in changers)
+        phases = [phase for index in binders if (phase := self._take(index, anew)) is not None]
         if not phases and not self._lifting.is_loaded(name):
             return None
-        changes = [phase for index in changers if (phase := self._take(index, again)) is not None]
+        changes = [phase for index in changers if (phase := self._take(index, anew)) is not None]
         return max([*phases, *changes], default=Phase.START)
 
-    def _is_kept(self, index: int) -> bool:
-        return id(self._flow.steps[index].node) in self._kept
+    def _is_loaded(self, index: int) -> bool:
+        return id(self._flow.steps[index].node) in self._loaded_nodes
 
-    def _take(self, index: int, again: bool) -> Phase | None:
-        """Takes a step in with all that it needs; None where it cannot be executed.
+    def _take(self, index: int, anew: bool) -> Phase | None:
+        """Take in a step with all that it needs, and return its phase; None if it cannot be executed.
 
         Args:
-            index: The step's.
-            again: Take it in although it is executed on loading too.
+            index: The step's index.
+            anew: Take it in although it is also executed on loading.
         """
         if index in self._looked_at:
-            known = self._looked_at[index]
-            if again and known is not None:
-                self.taken[index] = known
-            return known
+            phase_before = self._looked_at[index]
+            if anew and phase_before is not None:
+                self.taken[index] = phase_before
+            return phase_before
         step = self._flow.steps[index]
-        if step.is_import and self._is_kept(index):
+        if step.is_import and self._is_loaded(index):
             return Phase.START
         if self._lifting.is_out(step) or len(self.taken) > AT_ONCE:
             return None
@@ -404,7 +409,7 @@ class _Search:
                 return None
             phase = max(phase, needed)
         self._looked_at[index] = phase
-        if again or phase > Phase.START or not self._is_kept(index):
+        if anew or phase > Phase.START or not self._is_loaded(index):
             self.taken[index] = phase
         for name in sorted(step.lazy):
             self.phase(name)

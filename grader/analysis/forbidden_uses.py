@@ -1,9 +1,9 @@
 """Forbidden parts: which of them the source uses, what reaches them, and which were used at run time.
 
-It goes by dotted names, through aliases, star imports and strings put together from pieces. A name
-computed at run time escapes the source: `suspicious_code` points that out, and
-`grader.worker.forbidden_watch` sees the use. A use at run time is dropped where the same part is known
-with the same consequence, or where it happened inside a part that already costs these points.
+Uses are recognized by dotted names, through aliases, star imports and strings put together from pieces. A
+name computed at run time does not show in the source: `suspicious_code` points that out, and
+`grader.worker.forbidden_watch` sees the use. A use at run time is dropped if the same part is known with
+the same consequence, or if it happened inside a part that already costs these points.
 `grader.scoring.rubric_lines` decides what a use costs.
 
 Tests: tests/analysis/test_forbidden_parts.py, tests/analysis/test_prying.py,
@@ -30,7 +30,7 @@ VISION_HOMES = {
     "visiontransformer": "vision_transformer",
     "swin": "swin_transformer",
 }
-# PyTorch's own functions, wherever it has them, and the forbidden parts that they are the inside of
+# PyTorch's own functions, wherever they are defined, and the forbidden parts that they implement
 INSIDES = {
     "*scaled_dot_product*": "torch.nn.functional.scaled_dot_product_attention",
     "_sfdp_*": "torch.nn.functional.scaled_dot_product_attention",
@@ -39,7 +39,7 @@ INSIDES = {
     "_transformer_encoder*": "torch.nn.TransformerEncoderLayer",
 }
 _may_be_inside = any_of(f"*.{pattern}{rest}" for pattern in INSIDES for rest in ("", ".*"))
-TELLING = 10  # letters
+DISTINCTIVE = 10  # letters
 WILD = frozenset("*?[")
 
 
@@ -48,8 +48,8 @@ class _Use:
     """A dotted name that is used or imported in a statement.
 
     Attributes:
-        via: The name that an import binds it to: it is reached only where that name is. Empty: it is
-            reached where the statement is.
+        via: The name that an import binds it to: it is reached only if that name is. Empty: it is reached if
+            the statement is.
     """
 
     dotted: str
@@ -60,17 +60,17 @@ class _Use:
 
 @lru_cache(maxsize=4096)
 def equivalents(dotted: str) -> tuple[str, ...]:
-    """A dotted name and the other homes of the same thing in torch and torchvision.
+    """A dotted name and the other homes of the same object in torch and torchvision.
 
     `torch.nn.modules.activation.MultiheadAttention` is `torch.nn.MultiheadAttention`;
     `torchvision.models.vit_b_16` lives in `torchvision.models.vision_transformer`.
     """
-    found = dict.fromkeys(each for home in homes(dotted) for each in _same(home))
-    return tuple(found)
+    equivalent_names = dict.fromkeys(name for home in homes(dotted) for name in _homes_in_torch(home))
+    return tuple(equivalent_names)
 
 
-def _same(dotted: str) -> Iterable[str]:
-    """The homes of a thing in torch and torchvision."""
+def _homes_in_torch(dotted: str) -> Iterable[str]:
+    """The homes of an object in torch and torchvision."""
     yield dotted
     parts = dotted.split(".")
     if parts[:3] == ["torch", "nn", "modules"] and len(parts) > 3:
@@ -93,20 +93,21 @@ def _same(dotted: str) -> Iterable[str]:
 
 @lru_cache(maxsize=16384)
 def matches(dotted: str, pattern: str) -> bool:
-    """Whether a dotted name falls under a rule's pattern, which covers what is inside it too.
+    """Whether a dotted name falls under a rule's pattern, which also covers everything inside it.
 
-    A name of a kind that only one thing has is meant wherever its library has it:
+    A name that is specific enough to have one meaning counts anywhere in its library:
     `torch.ao.nn.quantizable.MultiheadAttention`.
     """
-    library, last = pattern.partition(".")[0] + ".", _telling(pattern)
+    library, distinctive_part = pattern.partition(".")[0] + ".", _distinctive_part(pattern)
     return any(
-        _is_named(name, pattern) or (last and name.startswith(library) and _has_part(name, last))
+        _is_named(name, pattern)
+        or (distinctive_part and name.startswith(library) and _has_part(name, distinctive_part))
         for name in equivalents(dotted)
     )
 
 
 def _is_named(name: str, pattern: str) -> bool:
-    """Whether a pattern, mostly without a `*` or with one at its end, names it or what is around it."""
+    """Whether a pattern names a dotted name or something around it; most have a `*` at the end, or none."""
     start = pattern.rstrip("*")
     if not WILD & set(start):
         return name.startswith(start) and (start != pattern or name[len(start) :][:1] in ("", "."))
@@ -114,18 +115,18 @@ def _is_named(name: str, pattern: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _telling(pattern: str) -> str:
-    """The last part of a pattern where only one thing is called so: it is long and of several words."""
-    last = pattern.rpartition(".")[2]
-    letters = last.replace("_", "").rstrip("*")
-    return last if len(last) > TELLING and letters.isalnum() and not last.islower() else ""
+def _distinctive_part(pattern: str) -> str:
+    """The last part of a pattern if it has only one meaning: it is long and consists of several words."""
+    last_part = pattern.rpartition(".")[2]
+    letters = last_part.replace("_", "").rstrip("*")
+    return last_part if len(last_part) > DISTINCTIVE and letters.isalnum() and not last_part.islower() else ""
 
 
-def _has_part(dotted: str, last: str) -> bool:
+def _has_part(dotted: str, wanted_part: str) -> bool:
     parts = dotted.split(".")
-    if last.endswith("*"):
-        return any(part.startswith(last[:-1]) for part in parts)
-    return last in parts
+    if wanted_part.endswith("*"):
+        return any(part.startswith(wanted_part[:-1]) for part in parts)
+    return wanted_part in parts
 
 
 def forbidden_uses(
@@ -138,11 +139,11 @@ def forbidden_uses(
 
     Args:
         units: The whole program.
-        aliases: Of the same program.
+        aliases: The same program's.
         rules: What is forbidden.
         reaches: Graded name, or TRAINING -> what it depends on.
     """
-    found: dict[tuple[str, str, Place], ForbiddenUse] = {}
+    uses: dict[tuple[str, str, Place], ForbiddenUse] = {}
     by_name: dict[str, tuple[ForbiddenRule, ...]] = {}
     for use in _uses(units, aliases, reaches):
         if use.dotted not in by_name:
@@ -150,20 +151,20 @@ def forbidden_uses(
         for rule in by_name[use.dotted]:
             reached = tuple(name for name, reach in reaches.items() if _is_reached(use, reach))
             key = (rule.pattern, use.dotted, use.place)
-            earlier = found[key].reached_from if key in found else ()
+            earlier = uses[key].reached_from if key in uses else ()
             joined = tuple(name for name in reaches if name in reached or name in earlier)
             graded = tuple(name for name in joined if name != TRAINING)
-            found[key] = ForbiddenUse(rule.pattern, use.dotted, use.place, graded or joined)
-    return _without_prefixes(found.values())
+            uses[key] = ForbiddenUse(rule.pattern, use.dotted, use.place, graded or joined)
+    return _without_prefixes(uses.values())
 
 
 def _first_of_each_cost(rules: Sequence[ForbiddenRule], dotted: str) -> tuple[ForbiddenRule, ...]:
-    """The rules that a name falls under; of those with the same consequence only the first."""
-    found: dict[tuple[str, str], ForbiddenRule] = {}
+    """The rules that a name falls under; only the first of those with the same consequence."""
+    first_rules: dict[tuple[str, str], ForbiddenRule] = {}
     for rule in rules:
         if matches(dotted, rule.pattern):
-            found.setdefault((rule.costs, rule.policy), rule)
-    return tuple(found.values())
+            first_rules.setdefault((rule.costs, rule.policy), rule)
+    return tuple(first_rules.values())
 
 
 def _is_reached(use: _Use, reach: Reach) -> bool:
@@ -181,7 +182,7 @@ def _uses(units: Sequence[Unit], aliases: Aliases, reaches: Mapping[str, Reach])
     for unit in units:
         for imported in unit.references.imported:
             if imported.name != "*":
-                via = imported.name or "*"  # no name is called `*`: loading a part is no use of it
+                via = imported.name or "*"  # no name is `*`: loading a part is not a use of it
                 yield _Use(imported.target, unit.cell.place(imported.line), unit.index, via)
         for reference in unit.references.used:
             for dotted in aliases.dotted(reference, imported_only=True):
@@ -200,7 +201,7 @@ def _uses(units: Sequence[Unit], aliases: Aliases, reaches: Mapping[str, Reach])
 
 
 def _without_prefixes(uses: Iterable[ForbiddenUse]) -> tuple[ForbiddenUse, ...]:
-    """One use per place and rule: the longest name, since its beginnings say the same."""
+    """One use per place and rule: the one with the longest name, which includes the shorter ones."""
     best: dict[tuple[str, Place], ForbiddenUse] = {}
     for use in uses:
         key = (use.rule, use.place)
@@ -221,12 +222,12 @@ def suspicions(
     loaded: Collection[int],
     cached: Collection[str] = (),
 ) -> list[Note]:
-    """Notes about code that a person should look at: it pries, or holds much data.
+    """Notes about code that a person should look at because it pries.
 
     Args:
         units: The whole program.
-        trained: What of it training executes, as units of their own.
-        aliases: Of the same program.
+        trained: The parts of it that training executes, as units of their own.
+        aliases: The same program's.
         rules: What is forbidden.
         reaches: Graded names, TRAINING and LOADING -> what they depend on.
         loaded: The statements that are executed on loading.
@@ -244,19 +245,19 @@ def run_time_uses(
     shown: Sequence[ForbiddenUse],
     reached: Iterable[ReachedPart],
 ) -> tuple[ForbiddenUse, ...]:
-    """What is not shown: forbidden parts that were used all the same.
+    """Forbidden parts that were used at run time although they are not shown.
 
-    One is left out only where the same part is shown, reached and with the same consequence, or where the
-    code of another part used it and that part costs these points already.
+    A use is left out in two cases. The same part is shown, reached and has the same consequence. Or the code
+    of another part used it, and that part already costs these points.
 
     Args:
         shown: The uses that are known, from the source or an earlier stage.
         reached: What was used at run time.
     """
-    found: dict[tuple[str, str, str], ForbiddenUse] = {}
+    uses: dict[tuple[str, str, str], ForbiddenUse] = {}
     stages: dict[tuple[str, str, str], list[str]] = {}
     for part in reached:
-        for rule in _rules(assignment, part.patterns):
+        for rule in _rules_of(assignment, part.patterns):
             if part.inside and _is_paid(assignment, rule, part.within):
                 continue
             if not part.inside and _is_shown(assignment, shown, rule, part):
@@ -264,30 +265,30 @@ def run_time_uses(
             key = (rule.pattern, part.name, part.inside)
             stages.setdefault(key, []).append("the model" if part.stage == LOADING else part.stage)
             place = part.place or _place(program, part.stage)
-            found.setdefault(key, ForbiddenUse(rule.pattern, part.name, place, (), part.inside))
-    return tuple(_with_stages(found, stages))
+            uses.setdefault(key, ForbiddenUse(rule.pattern, part.name, place, (), part.inside))
+    return tuple(_with_stages(uses, stages))
 
 
 def _with_stages(
-    found: dict[tuple[str, str, str], ForbiddenUse], stages: dict[tuple[str, str, str], list[str]]
+    uses: dict[tuple[str, str, str], ForbiddenUse], stages: dict[tuple[str, str, str], list[str]]
 ) -> Iterator[ForbiddenUse]:
-    for key, use in found.items():
+    for key, use in uses.items():
         graded = [stage for stage in stages[key] if stage != TRAINING]
         reached_from = tuple(dict.fromkeys(graded)) or (TRAINING,)
         yield ForbiddenUse(use.rule, use.name, use.place, reached_from, use.inside)
 
 
-def _rules(assignment: Assignment, patterns: Sequence[str]) -> Iterator[ForbiddenRule]:
-    """The rules of patterns; of those with the same consequence only the first."""
-    seen: set[tuple[str, str]] = set()
+def _rules_of(assignment: Assignment, patterns: Sequence[str]) -> Iterator[ForbiddenRule]:
+    """The rules of patterns; only the first of those with the same consequence."""
+    consequences: set[tuple[str, str]] = set()
     for rule in assignment.forbidden:
-        if rule.pattern in patterns and (rule.costs, rule.policy) not in seen:
-            seen.add((rule.costs, rule.policy))
+        if rule.pattern in patterns and (rule.costs, rule.policy) not in consequences:
+            consequences.add((rule.costs, rule.policy))
             yield rule
 
 
 def _is_paid(assignment: Assignment, rule: ForbiddenRule, within: Sequence[str]) -> bool:
-    """Whether the part around one costs what it would cost itself."""
+    """Whether a part around this one already costs what this one would cost."""
     item = assignment.item_of(rule.costs)
     targets = {rule.costs, item.id if item is not None else rule.costs}
     return any(
@@ -300,23 +301,26 @@ def _is_paid(assignment: Assignment, rule: ForbiddenRule, within: Sequence[str])
 def _is_shown(
     assignment: Assignment, shown: Sequence[ForbiddenUse], rule: ForbiddenRule, part: ReachedPart
 ) -> bool:
-    """Whether this part is known to be used, with this consequence."""
-    consequences = {each.pattern: (each.costs, each.policy) for each in assignment.forbidden}
+    """Whether this part is known to be used with this consequence."""
+    consequences = {
+        forbidden_rule.pattern: (forbidden_rule.costs, forbidden_rule.policy)
+        for forbidden_rule in assignment.forbidden
+    }
     names = equivalents(part.name)
     return any(
         consequences.get(use.rule) == (rule.costs, rule.policy)
-        and any(_is_of(known, name) for known in equivalents(use.name) for name in names)
+        and any(_is_within(shown_name, name) for shown_name in equivalents(use.name) for name in names)
         for use in shown
         # what only the training uses costs something else
         if use.reached_from and not use.inside and (not use.in_training or part.stage == TRAINING)
     )
 
 
-def _is_of(known: str, name: str) -> bool:
-    """Whether a dotted name is that of a part, or of something in it."""
-    return known == name or known.startswith(f"{name}.")
+def _is_within(shown_name: str, name: str) -> bool:
+    """Whether a shown name is that of a part, or of something in it."""
+    return shown_name == name or shown_name.startswith(f"{name}.")
 
 
 def _place(program: Program, stage: str) -> Place:
-    """Where a component is defined; the file's beginning where there is none."""
+    """Where a component is defined; the file's beginning if it is not."""
     return (program.defined or {}).get(stage, Place(program.file, 1))

@@ -1,9 +1,9 @@
-"""Several files of a student's as one program: modules become cells before the cell that imports them first.
+"""A student's files as one program: modules become cells before the first cell that imports them.
 
 Imports of own modules disappear, `helpers.accuracy` becomes `accuracy`, and a name that two files bind is
-renamed in one. Lines stay where they are. It decides which files beside a homework belong to it, by the
-names in imports. A file in another folder counts only where no library and no second file has its name.
-`slicing` decides what of them is executed.
+renamed in one. Lines stay where they are. This module decides which files beside a homework belong to it,
+by the names in imports. A file in another folder counts only if no library and no second file has its
+name. `slicing` decides which parts of them are executed.
 
 Tests: tests/analysis/test_joining.py
 """
@@ -33,12 +33,12 @@ Dotted = tuple[str, ...]
 
 @dataclass(frozen=True)
 class OwnModule:
-    """A module of the student's own.
+    """One of the student's own modules.
 
     Attributes:
         dotted: How an import may call it: `("parts", "attention")`.
-        package: The package that relative imports in it begin at.
-        run: It is executed as a script (`%run helpers.py`), so that what is under its main guard is, too.
+        package: The package at which relative imports in it begin.
+        run: It is executed as a script (`%run helpers.py`), so what is under its main guard is executed, too.
     """
 
     dotted: Dotted
@@ -60,7 +60,7 @@ class Joined:
 
 
 def own_module(name: str, cell: Cell, *, run: bool = False) -> OwnModule:
-    """A module by the name of its file, `parts/attention.py`."""
+    """A module from the name of its file, `parts/attention.py`."""
     parts = tuple(name.removesuffix(".py").split("/"))
     if parts[-1] == "__init__":
         return OwnModule(parts[:-1], cell, parts[:-1], run)
@@ -68,7 +68,7 @@ def own_module(name: str, cell: Cell, *, run: bool = False) -> OwnModule:
 
 
 def joined(cells: Sequence[Cell], modules: Sequence[OwnModule]) -> Joined:
-    """The homework's cells, with the modules that they import, and those that these import, before them."""
+    """The homework's cells, preceded by the modules that they import, directly or indirectly."""
     if not modules:
         return Joined(tuple(cells))
     home = [_File(cell, (), global_uses(cell.tree)) for cell in cells]
@@ -78,16 +78,19 @@ def joined(cells: Sequence[Cell], modules: Sequence[OwnModule]) -> Joined:
     }
     finder = _Finder(files)
     order = _order(home, finder)  # `id` of a file of the homework -> the modules before it
-    used = [file for before in order.values() for file in before]
-    if not used:
+    used_files = [file for before in order.values() for file in before]
+    if not used_files:
         return Joined(tuple(cells))
-    renamed = _renamed(home, used, finder)
-    exports = {id(file): _Exports(top_level_names(file.cell.tree), renamed[id(file)]) for file in used}
-    made: list[Cell] = []
+    renamed = _renamed(home, used_files, finder)
+    exports = {id(file): _Exports(top_level_names(file.cell.tree), renamed[id(file)]) for file in used_files}
+    joined_cells: list[Cell] = []
     for file in home:
-        made += [_rewritten(each, exports, renamed[id(each)], finder) for each in order[id(file)]]
-        made.append(_rewritten(file, exports, {}, finder))
-    return Joined(tuple(made), tuple(file.cell.file for file in used))
+        joined_cells += [
+            _rewritten(module_file, exports, renamed[id(module_file)], finder)
+            for module_file in order[id(file)]
+        ]
+        joined_cells.append(_rewritten(file, exports, {}, finder))
+    return Joined(tuple(joined_cells), tuple(file.cell.file for file in used_files))
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class _File:
 
 @dataclass(frozen=True)
 class _Exports:
-    """What a module binds, and what of it has another name in the program."""
+    """The names that a module binds, and those that have another name in the program."""
 
     names: set[str]
     renamed: Mapping[str, str]
@@ -118,7 +121,7 @@ class _Finder:
         self._files = files
 
     def module(self, dotted: Dotted) -> _File | None:
-        """The module of this name; one in another folder where only one has such a name."""
+        """The module of this name; one in another folder only if no other has the same name."""
         if not dotted:
             return None
         if dotted in self._files:
@@ -129,18 +132,18 @@ class _Finder:
         return deeper[0] if len(deeper) == 1 else None
 
     def flattened(self, dotted: Dotted, names: Iterable[str]) -> _File | None:
-        """The module of this name without its folders, which an LMS took away, if it defines these names."""
+        """The module of this name without its folders, which an LMS removed, if it defines these names."""
         file = self._files.get(dotted[-1:])
         if file is None or dotted[0] in installed():
             return None
         return file if {*names} - {"*"} <= top_level_names(file.cell.tree) else None
 
     def source_of(self, node: ast.ImportFrom, package: Dotted) -> Dotted:
-        """What `from ... import` is from."""
-        named = tuple(node.module.split(".")) if node.module else ()
+        """The module that `from ... import` imports from."""
+        parts = tuple(node.module.split(".")) if node.module else ()
         if not node.level:
-            return named
-        return (*package[: len(package) - (node.level - 1)], *named)
+            return parts
+        return (*package[: len(package) - (node.level - 1)], *parts)
 
     def imported(self, node: Import, package: Dotted) -> Iterator["_Imported"]:
         """The own modules, and names of them, that an import binds."""
@@ -167,8 +170,8 @@ class _Imported:
     """What one alias of an import binds.
 
     Attributes:
-        chain: The local name of it; several for `import a.b`.
-        name: The name in the module; empty for the module itself, `*` for all that is in it.
+        chain: Its local name; several parts for `import a.b`.
+        name: The name in the module; empty for the module itself, `*` for everything in it.
     """
 
     alias: ast.alias
@@ -179,64 +182,68 @@ class _Imported:
 
 @functools.cache
 def installed() -> frozenset[str]:
-    """The libraries of this machine. To be called once before a parser may see no file any more."""
+    """The libraries of this machine. Call it once before a parser loses access to files."""
     return sys.stdlib_module_names | {module.name for module in pkgutil.iter_modules()}
 
 
 def _order(home: Sequence[_File], finder: _Finder) -> dict[int, list[_File]]:
-    seen: set[int] = set()
+    visited: set[int] = set()
 
     def before(file: _File) -> Iterator[_File]:
         for node in sorted(file.uses.imports, key=lambda node: node.lineno):
             for imported in finder.imported(node, file.package):
-                if id(imported.file) not in seen:
-                    seen.add(id(imported.file))
+                if id(imported.file) not in visited:
+                    visited.add(id(imported.file))
                     yield from before(imported.file)
                     yield imported.file
 
     return {id(file): list(before(file)) for file in home}
 
 
-def _renamed(home: Sequence[_File], used: Sequence[_File], finder: _Finder) -> dict[int, dict[str, str]]:
-    """`id` of a module -> what is called otherwise, because another file calls something else so."""
-    taken: dict[str, object] = {}
+def _renamed(
+    home: Sequence[_File], used_files: Sequence[_File], finder: _Finder
+) -> dict[int, dict[str, str]]:
+    """`id` of a module -> its names that are replaced because another file uses them for something else."""
+    meanings: dict[str, object] = {}
     for file in home:
-        taken |= _bound(file, finder)
-    wanted = {
+        meanings |= _meanings(file, finder)
+    imported_names = {
         (id(imported.file), imported.name)
         for file in home
         for node in file.uses.imports
         for imported in finder.imported(node, file.package)
-        if imported.chain == (imported.name,) and imported.name not in taken
+        if imported.chain == (imported.name,) and imported.name not in meanings
     }
-    every = [(file, name, what) for file in used for name, what in _bound(file, finder).items()]
-    every.sort(key=lambda one: (id(one[0]), one[1]) not in wanted)
-    renamed: dict[int, dict[str, str]] = {id(file): {} for file in used}
-    for file, name, what in every:
-        if taken.setdefault(name, what) is not what and taken[name] != what:
+    bindings = [
+        (file, name, meaning) for file in used_files for name, meaning in _meanings(file, finder).items()
+    ]
+    bindings.sort(key=lambda binding: (id(binding[0]), binding[1]) not in imported_names)
+    renamed: dict[int, dict[str, str]] = {id(file): {} for file in used_files}
+    for file, name, meaning in bindings:
+        if meanings.setdefault(name, meaning) is not meaning and meanings[name] != meaning:
             stem = file.module.dotted[-1] if file.module else "own"
-            other = f"{name}__{stem}"
-            while other in taken:
-                other += "_"
-            taken[other] = what
-            renamed[id(file)][name] = other
+            new_name = f"{name}__{stem}"
+            while new_name in meanings:
+                new_name += "_"
+            meanings[new_name] = meaning
+            renamed[id(file)][name] = new_name
     return renamed
 
 
-def _bound(file: _File, finder: _Finder) -> dict[str, object]:
-    """Top-level name -> what it is: an import of the same thing in two files is one."""
-    own = {
+def _meanings(file: _File, finder: _Finder) -> dict[str, object]:
+    """Top-level name -> its meaning: imports of the same thing in two files have the same meaning."""
+    own_names = {
         imported.chain[0] for node in file.uses.imports for imported in finder.imported(node, file.package)
     }
-    found: dict[str, object] = {name: object() for name in top_level_names(file.cell.tree) - own}
+    meanings: dict[str, object] = {name: object() for name in top_level_names(file.cell.tree) - own_names}
     for node in file.cell.tree.body:
         if isinstance(node, Import):
             source = "" if isinstance(node, ast.Import) else f"{node.module}."
             for alias in node.names:
                 name = alias.asname or alias.name.split(".")[0]
-                if name in found:
-                    found[name] = f"{source}{alias.name if alias.asname or source else name}"
-    return found
+                if name in meanings:
+                    meanings[name] = f"{source}{alias.name if alias.asname or source else name}"
+    return meanings
 
 
 def _rewritten(
@@ -248,7 +255,7 @@ def _rewritten(
     code = applied(file.cell.code, 1, 0, edits)
     try:
         return replace(file.cell, code=code, tree=ast.parse(code))
-    except SyntaxError:  # a way to write it that nobody thought of: its imports stay what they are
+    except SyntaxError:  # an unforeseen way to write it: its imports stay as they are
         return file.cell
 
 
@@ -264,7 +271,7 @@ class _Rewriting:
     aliases: dict[str, str] = field(default_factory=dict)
 
     def edits(self) -> Iterator[Edit]:
-        """In no order."""
+        """The edits, in no particular order."""
         for node in self.file.uses.imports:
             yield from self._import(node)
         if self.file.module is not None and not self.file.module.run:
@@ -274,24 +281,26 @@ class _Rewriting:
         yield from self._names()
 
     def _import(self, node: Import) -> Iterator[Edit]:
-        found = list(self.finder.imported(node, self.file.package))
-        own = {id(one.alias) for one in found}
-        kept = [alias for alias in node.names if id(alias) not in own]
-        made = []
-        for alias in kept:
+        bindings = list(self.finder.imported(node, self.file.package))
+        own_aliases = {id(binding.alias) for binding in bindings}
+        other_aliases = [alias for alias in node.names if id(alias) not in own_aliases]
+        statements = []
+        for alias in other_aliases:
             alias.asname = self.renamed.get(alias.asname or alias.name, alias.asname)
-        if kept:
-            node.names = kept
-            made.append(ast.unparse(node))
-        for one in found:
-            if one.name == "":
-                self.chains[one.chain] = one.file
-            elif one.name != "*":
-                target = self.exports[id(one.file)].called(one.name)
-                if target != one.chain[0]:
-                    made.append(f"{one.chain[0]} = {target}")
-        if found or (kept and any(alias.asname in self.renamed.values() for alias in kept)):
-            yield from _over_lines(node, "; ".join(made) or "pass", self.file.cell)
+        if other_aliases:
+            node.names = other_aliases
+            statements.append(ast.unparse(node))
+        for binding in bindings:
+            if binding.name == "":
+                self.chains[binding.chain] = binding.file
+            elif binding.name != "*":
+                target = self.exports[id(binding.file)].called(binding.name)
+                if target != binding.chain[0]:
+                    statements.append(f"{binding.chain[0]} = {target}")
+        if bindings or (
+            other_aliases and any(alias.asname in self.renamed.values() for alias in other_aliases)
+        ):
+            yield from _over_lines(node, "; ".join(statements) or "pass", self.file.cell)
 
     def _names(self) -> Iterator[Edit]:
         parents = {
@@ -305,13 +314,13 @@ class _Rewriting:
             node, text = self._replacement(name, parents)
             if text is None:
                 continue
-            whole = self.file.uses.formatted.get(id(name))
-            if whole is None:
+            f_string = self.file.uses.formatted.get(id(name))
+            if f_string is None:
                 yield instead(node, text)
             else:
-                formatted.setdefault(id(whole), (whole, {}))[1][id(node)] = text
-        for whole, inside in formatted.values():
-            yield instead(whole, ast.unparse(_Replaced(inside).visit(whole)))
+                formatted.setdefault(id(f_string), (f_string, {}))[1][id(node)] = text
+        for f_string, replacements in formatted.values():
+            yield instead(f_string, ast.unparse(_Replaced(replacements).visit(f_string)))
         for definition in self.file.uses.definitions:
             if definition.name in self.renamed:
                 yield self._definition(definition)
@@ -323,16 +332,16 @@ class _Rewriting:
     def _replacement(
         self, name: ast.Name, parents: Mapping[int, ast.Attribute]
     ) -> tuple[ast.expr, str | None]:
-        """The node that is replaced, and by what: `helpers.accuracy` by `accuracy`."""
+        """The node that is replaced, and its replacement: `accuracy` for `helpers.accuracy`."""
         chain: Dotted = (name.id,)
-        at: ast.expr = name
-        while id(at) in parents:
-            above = parents[id(at)]
+        node: ast.expr = name
+        while id(node) in parents:
+            above = parents[id(node)]
             if chain in self.chains:
                 exports = self.exports[id(self.chains[chain])]
                 if above.attr in exports.names and (*chain, above.attr) not in self.chains:
                     return above, exports.called(above.attr)
-            at, chain = above, (*chain, above.attr)
+            node, chain = above, (*chain, above.attr)
         return name, self.renamed.get(name.id)
 
     def _definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Edit:
@@ -347,27 +356,27 @@ class _Rewriting:
 
 
 class _Replaced(ast.NodeTransformer):
-    """Puts texts in the place of nodes, by their `id`."""
+    """Replaces nodes with texts, by their `id`."""
 
     def __init__(self, texts: Mapping[int, str]) -> None:
         self._texts = texts
 
     def visit(self, node: ast.AST) -> ast.AST:
-        """The node, or what is put in its place."""
+        """The node, or its replacement."""
         if id(node) in self._texts:
             return ast.parse(self._texts[id(node)], mode="eval").body
         return self.generic_visit(node)
 
 
 def _over_lines(node: ast.stmt, text: str, cell: Cell) -> Iterator[Edit]:
-    """A text in the place of a statement; what else of it there is on further lines becomes blank."""
-    (first, left), (last, right) = start_of(node), end_of(node)
-    before = cell.lines[first - 1].encode("utf-8")[:left].decode("utf-8")
-    after = cell.lines[last - 1].encode("utf-8")[right:].decode("utf-8")
-    # what follows behind a semicolon stands on the last line
-    place = last if after.lstrip().startswith(";") and not before.strip() else first
-    for line in range(first, last + 1):
-        start = left if line == first else 0
-        end = right if line == last else len(cell.lines[line - 1].encode("utf-8"))
-        indent = before if line == place != first else ""
+    """The edits that replace a statement with a text; any further lines of it become blank."""
+    (first_line, first_column), (last_line, last_column) = start_of(node), end_of(node)
+    before = cell.lines[first_line - 1].encode("utf-8")[:first_column].decode("utf-8")
+    after = cell.lines[last_line - 1].encode("utf-8")[last_column:].decode("utf-8")
+    # what follows a semicolon is on the last line
+    place = last_line if after.lstrip().startswith(";") and not before.strip() else first_line
+    for line in range(first_line, last_line + 1):
+        start = first_column if line == first_line else 0
+        end = last_column if line == last_line else len(cell.lines[line - 1].encode("utf-8"))
+        indent = before if line == place != first_line else ""
         yield Edit((line, start), (line, end), indent + text if line == place else "")

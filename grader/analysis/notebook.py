@@ -1,8 +1,8 @@
 """Notebooks: the code cells of a file of any format, and a kernel's history written as such a file.
 
-It decides what a cell is called (`In [4], cell 9`), what it printed, and in which order executed cells
-stand: where each was executed first, unless it needs names that later cells bind. Damaged files get one
-sentence. `source` decides which cells are Python, `view` what people see of outputs, and
+This module decides what a cell is called (`In [4], cell 9`), what it printed, and the order of executed
+cells. A cell's place is where it was executed first, unless it needs names that later cells bind. Damaged
+files get one sentence. `source` decides which cells are Python, `view` what people see of outputs, and
 `grader.jupyter.check_service` which checks run.
 
 Tests: tests/analysis/test_executed_cells.py, tests/analysis/test_source_reading.py,
@@ -26,16 +26,16 @@ from grader.domain.analyzed_program import cell_name, executed_name
 from grader.domain.errors import SubmissionError
 
 CURRENT_FORMAT = 4
-MOST_RUNS = 999_999_999  # a larger count is no one's
+MOST_RUNS = 999_999_999  # no real notebook has a larger count
 MOST_PRINTED = 400_000  # characters of a cell, from the end
-# in the metadata of an output: what `grader.check` showed, which is nothing that the homework printed
+# in the metadata of an output: it was shown by `grader.check`, not printed by the homework
 OWN_CHECK = "vit_grader_check"
 REMEDY = "Open it in Jupyter, save it again and hand in the saved file."
 
 
 @dataclass(frozen=True)
 class RawCell:
-    """A code cell: its name as `Place.file` has it, its text, and what it printed when it was run."""
+    """A code cell: its name as in `Place.file`, its text, and what it printed when it was run."""
 
     name: str
     text: str
@@ -59,37 +59,36 @@ def code_cells(
     """The code cells of a notebook, and notes about how it was read.
 
     Formats before 4 keep cells in worksheets and a cell's text under `input` (nbformat, "Changes"); nothing
-    else of them matters here.
+    else in them matters here.
 
     Args:
         name: The file's name, for messages.
         text: Its content.
-        executed: It is what a kernel executed: see `executed_notebook`.
+        executed: The text is what a kernel executed: see `executed_notebook`.
 
     Raises:
         SubmissionError: It is not a notebook, is damaged, or has no code.
     """
     content, cells = notebook_cells(name, text)
-    found = []
+    raw_cells = []
     names = [executed_name(cell["execution_count"]) for cell in cells] if executed else cell_names(cells)
-    for called, cell in zip(names, cells, strict=True):
+    for place, cell in zip(names, cells, strict=True):
         if _is_code(cell):
             source = cell_text(cell)
             if source.strip():
-                found.append(RawCell(called, source, _printed(cell)))
-    if not found:
+                raw_cells.append(RawCell(place, source, _printed(cell)))
+    if not raw_cells:
         raise SubmissionError(
             f"{name}: has no cell with code. Hand in the notebook that holds your solution."
         )
-    return tuple(found), _format_notes(name, content)
+    return tuple(raw_cells), _format_notes(name, content)
 
 
 def cell_names(cells: Sequence[Any]) -> list[str]:
-    """How people call the cells of a notebook: `In [4], cell 9`, and those that are not code `cell 9`.
+    """What people call the cells of a notebook: `In [4], cell 9`, or `cell 9` if a cell is not code.
 
-    Jupyter shows how many cells had been run when each was, which the file keeps; a cell that was not run has
-    `In [ ]`. Where no cell was run, they are counted as they will be when all are run from the top: Jupyter
-    counts no empty one.
+    The file keeps the count that Jupyter showed when a cell was run; a cell that was not run has `In [ ]`.
+    Where no cell was run, they are counted as if all were run from the top: Jupyter counts no empty one.
     """
     runs = [_run(cell) for cell in cells]
     if not any(runs):
@@ -106,7 +105,7 @@ def _is_code(cell: Any) -> bool:
 
 
 def _run(cell: Any) -> str:
-    """The count of a cell's execution; empty where there is none."""
+    """The execution count of a cell; empty if it has none."""
     if not _is_code(cell):
         return ""
     count = cell.get("execution_count", cell.get("prompt_number"))  # the latter before format 4
@@ -130,7 +129,7 @@ def notebook_cells(name: str, text: str) -> tuple[Any, list[Any]]:
 
 
 def _all_cells(content: Any) -> list[Any] | None:
-    """The cells in order; None where there are none to be found."""
+    """The cells in order; None if the content has no list of cells."""
     if not isinstance(content, dict):
         return None
     if isinstance(content.get("cells"), list):
@@ -152,9 +151,9 @@ def cell_text(cell: dict[str, Any]) -> str:
 
 
 def joined(value: Any) -> str:
-    """A text of the format, which may be a list of its parts; empty where it is something else.
+    """A text of the notebook format, which may be a list of its parts; empty if it is something else.
 
-    What cannot be encoded is replaced, since the parser would refuse it.
+    Characters that cannot be encoded are replaced, since the parser would refuse them.
     """
     if isinstance(value, list):
         value = "".join(part for part in value if isinstance(part, str))
@@ -162,7 +161,7 @@ def joined(value: Any) -> str:
 
 
 def _printed(cell: dict[str, Any]) -> str:
-    """The text among a cell's outputs, without errors and without what checks showed."""
+    """The text in a cell's outputs, without errors and what checks showed."""
     outputs = cell.get("outputs")
     parts = []
     for output in outputs if isinstance(outputs, list) else ():
@@ -199,7 +198,7 @@ class Execution:
     Attributes:
         number: As Jupyter counts: `In [4]`.
         text: With magics.
-        cell: By which its cell is known again; empty: that is not known.
+        cell: Identifies its cell across executions; empty if that is not known.
     """
 
     number: int
@@ -208,7 +207,7 @@ class Execution:
 
     @cached_property
     def tree(self) -> ast.Module | None:
-        """The Python of it; None where it is none."""
+        """Its Python, parsed; None if it is not Python."""
         return _tree(self.text) or _tree(plain(self.text).code)
 
     @cached_property
@@ -228,19 +227,19 @@ def executed_notebook(executions: Iterable[Execution]) -> bytes:
     """The notebook of what was executed, for `program(..., executed=True)`.
 
     Args:
-        executions: In their order.
+        executions: In the order of time.
     """
     return json.dumps(
         {
             "cells": [
                 {
                     "cell_type": "code",
-                    "execution_count": one.number,
+                    "execution_count": execution.number,
                     "metadata": {},
                     "outputs": [],
-                    "source": one.text,
+                    "source": execution.text,
                 }
-                for one in _ordered(_current(tuple(executions)))
+                for execution in _ordered(_current(tuple(executions)))
             ],
             "metadata": {},
             "nbformat": 4,
@@ -250,79 +249,82 @@ def executed_notebook(executions: Iterable[Execution]) -> bytes:
 
 
 def _current(executions: Sequence[Execution]) -> list[Execution]:
-    """Each cell as it was executed last, where it was executed first, without what was defined anew since."""
-    first: dict[str, int] = {}  # what a cell is known by -> where it stands
+    """Each cell's last text, where it was executed first, without definitions that later ones replaced."""
+    position_by_key: dict[str, int] = {}  # what identifies a cell -> its position
     latest: dict[int, Execution] = {}
-    for index, one in enumerate(executions):
-        if not one.text.strip():
+    for index, execution in enumerate(executions):
+        if not execution.text.strip():
             continue
-        places = {first[key] for key in _keys(one) if key in first}
+        places = {position_by_key[key] for key in _keys(execution) if key in position_by_key}
         place = min(places, default=index)
-        for key in _keys(one):
-            first[key] = place
-        for other in places:
-            latest.pop(other)
-        latest[place] = one
+        for key in _keys(execution):
+            position_by_key[key] = place
+        for earlier in places:
+            latest.pop(earlier)
+        latest[place] = execution
     cells = [latest[place] for place in sorted(latest)]
-    kept = [_without_older(cell, cells) for cell in cells]
-    return [cell for cell in kept if cell is not None]
+    updated = [_without_older(cell, cells) for cell in cells]
+    return [cell for cell in updated if cell is not None]
 
 
-def _keys(one: Execution) -> Iterator[str]:
-    yield f"text {one.text.strip()}"
-    if one.cell:
-        yield f"cell {one.cell}"
+def _keys(execution: Execution) -> Iterator[str]:
+    yield f"text {execution.text.strip()}"
+    if execution.cell:
+        yield f"cell {execution.cell}"
 
 
 def _without_older(cell: Execution, cells: Sequence[Execution]) -> Execution | None:
-    """A cell without the classes and functions that were defined anew later; None: nothing is left of it."""
+    """A cell without the classes and functions that were defined again later; None if nothing is left."""
     if cell.tree is None:
-        # it bound nothing; its words matter only where nothing else has what it was to define
-        elsewhere = {name for one in cells if one.tree is not None for name in one.defines}
+        # it bound nothing; its text matters only if nothing else defines what it was meant to define
+        elsewhere = {name for other in cells if other.tree is not None for name in other.defines}
         return cell if cell.defines - elsewhere else None
     newer = {
-        name for one in cells if one.number > cell.number and one.tree is not None for name in one.defines
+        name
+        for other in cells
+        if other.number > cell.number and other.tree is not None
+        for name in other.defines
     }
     definitions = [node for node in cell.tree.body if isinstance(node, DEFINITIONS)]
-    kept = [node for node in cell.tree.body if node not in definitions or node.name not in newer]
-    needed = _needed(kept, definitions)
+    still_used = [node for node in cell.tree.body if node not in definitions or node.name not in newer]
+    needed = _needed(still_used, definitions)
     older = [node for node in definitions if node.name in newer - needed]
     if len(older) == len(cell.tree.body):
         return None
     lines = cell.text.split("\n")
     for node in older:
-        begin = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        begin = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         lines[begin - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - begin + 1)
     return replace(cell, text="\n".join(lines)) if older else cell
 
 
 def _ordered(cells: Sequence[Execution]) -> Iterator[Execution]:
-    """The cells in their order, but one that needs what others bind after those that bind it."""
-    bodies = {one.number: one.tree.body if one.tree is not None else [] for one in cells}
+    """The cells in their order, except that a cell follows those that bind what it needs."""
+    bodies = {cell.number: cell.tree.body if cell.tree is not None else [] for cell in cells}
     definitions = [node for body in bodies.values() for node in body if isinstance(node, DEFINITIONS)]
-    needs = {one.number: _needed(bodies[one.number], definitions) - one.binds for one in cells}
-    left, bound = list(cells), set[str]()
-    while left:
-        missing = {name for one in left for name in one.binds} - bound
-        # those that need each other stay as they are
-        chosen = next((one for one in left if not needs[one.number] & missing), left[0])
-        left.remove(chosen)
+    needs = {cell.number: _needed(bodies[cell.number], definitions) - cell.binds for cell in cells}
+    waiting, bound = list(cells), set[str]()
+    while waiting:
+        missing = {name for cell in waiting for name in cell.binds} - bound
+        # cells that need each other keep their order
+        chosen = next((cell for cell in waiting if not needs[cell.number] & missing), waiting[0])
+        waiting.remove(chosen)
         bound |= chosen.binds
         yield chosen
 
 
 def _needed(nodes: Iterable[ast.stmt], definitions: Iterable[Definition]) -> frozenset[str]:
-    """The global names that statements use when they are executed, also in the definitions that they use."""
-    found = {name for node in nodes for name in references(node, {}).names(eager=True)}
+    """The global names that statements use when executed, also through the definitions that they use."""
+    names = {name for node in nodes for name in references(node, {}).names(eager=True)}
     inside = {node.name: references(node, {}) for node in definitions}
-    unseen = list(found)
+    unseen = list(names)
     while unseen:
-        used = inside.pop(unseen.pop(), None)
-        if used is not None:
-            more = (used.names(eager=True) | used.names(eager=False)) - found
-            found |= more
-            unseen += more
-    return frozenset(found)
+        used_references = inside.pop(unseen.pop(), None)
+        if used_references is not None:
+            new_names = (used_references.names(eager=True) | used_references.names(eager=False)) - names
+            names |= new_names
+            unseen += new_names
+    return frozenset(names)
 
 
 def _tree(code: str) -> ast.Module | None:

@@ -1,9 +1,10 @@
-"""Commands that are no part of the homework: magics, shell lines, and the student's own checks.
+"""Commands that are not part of the homework: magics, shell lines, and the student's own checks.
 
-Magics and help questions go by the look of a line outside of strings and brackets, and are replaced line
-by line. Checks (`import grader`, `grader.check("ViT")`) go by use: as soon as one statement uses the
-package for anything else, nothing is removed. Lines set aside have a reason, except the checks. `source`
-decides whether a cell needs this, and `forbidden_uses` whether a use of the package is forbidden.
+Magics and help questions are recognized by the look of a line outside strings and brackets, and are
+replaced line by line. Checks (`import grader`, `grader.check("ViT")`) are recognized by use: as soon as one
+statement uses the package for anything else, nothing is removed. Lines set aside have a reason, except the
+checks. `source` decides whether a cell needs this, and `forbidden_uses` whether a use of the package is
+forbidden.
 
 Tests: tests/analysis/test_check_commands.py, tests/analysis/test_source_reading.py
 """
@@ -18,7 +19,7 @@ from typing import TypeGuard
 from grader.analysis.units import Cell
 from grader.domain.formatting import as_code
 
-# the student's own checks, which are not part of a homework: nothing is said of them
+# the student's own checks, which are not part of a homework: they are not mentioned
 OWN_CELL = re.compile(r"^%%check\b")
 OWN_LINE = re.compile(r"^\s*%(?:re)?load_ext\s+grader\s*(?:#.*)?$")
 KEEP_BODY = {"time", "timeit", "capture", "prun", "python", "python3"}
@@ -64,56 +65,56 @@ class WrittenFile:
 
 
 def written_file(text: str) -> WrittenFile | None:
-    """The module that a cell writes, if it does."""
+    """The module that a cell writes, if it writes one."""
     lines = text.split("\n")
-    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
-    found = WRITTEN.match(lines[first])
-    if found is None:
+    first_index = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    match = WRITTEN.match(lines[first_index])
+    if match is None:
         return None
-    code = "\n" * (first + 1) + "\n".join(lines[first + 1 :])
-    return WrittenFile(found["name"].removeprefix("./"), found["append"] is not None, code)
+    code = "\n" * (first_index + 1) + "\n".join(lines[first_index + 1 :])
+    return WrittenFile(match["name"].removeprefix("./"), match["append"] is not None, code)
 
 
-def run_file(line: str, own: Iterable[str]) -> str | None:
+def run_file(line: str, own_modules: Iterable[str]) -> str | None:
     """Which of the student's own modules a line executes as a script: `%run train.py`, `!python train.py`."""
-    found = RUN.match(line)
-    name = found["name"].removeprefix("./") if found else None
-    return name if name in set(own) else None
+    match = RUN.match(line)
+    name = match["name"].removeprefix("./") if match else None
+    return name if name in set(own_modules) else None
 
 
-def plain(text: str, own: Iterable[str] = ()) -> Plain:
-    """The Python in `text`: every other line becomes `pass` or blank, so that line numbers stay right.
+def plain(text: str, own_modules: Iterable[str] = ()) -> Plain:
+    """The Python in `text`; all other lines become `pass` or blank, so that line numbers stay right.
 
     Args:
-        own: Names of the student's own modules; a line that executes one imports all that is in it.
+        own_modules: Names of the student's own modules; a line that executes one imports everything in it.
     """
     lines = text.split("\n")
-    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    first_index = next((index for index, line in enumerate(lines) if line.strip()), 0)
     aside: list[SetAside] = []
-    if OWN_CELL.match(lines[first]):
-        lines[first] = ""
-    elif lines[first].startswith("%%"):
-        magic = re.split(r"[^A-Za-z0-9_]", lines[first][2:], maxsplit=1)[0]
+    if OWN_CELL.match(lines[first_index]):
+        lines[first_index] = ""
+    elif lines[first_index].startswith("%%"):
+        magic = re.split(r"[^A-Za-z0-9_]", lines[first_index][2:], maxsplit=1)[0]
         reason = f"the notebook magic {as_code(f'%%{magic}')} is not executed"
-        aside.append(SetAside(first + 1, lines[first].strip(), reason))
+        aside.append(SetAside(first_index + 1, lines[first_index].strip(), reason))
         if magic not in KEEP_BODY:
             return Plain("\n" * (len(lines) - 1), tuple(aside))
-        lines[first] = ""
+        lines[first_index] = ""
     state = _State()
     index = 0
     while index < len(lines):
         line = lines[index]
-        kept = None if state.inside else _replacement(line)
-        executed = None if kept is None else run_file(line, own)
+        python = None if state.inside else _replacement(line)
+        executed = None if python is None else run_file(line, own_modules)
         if executed is not None:
             dotted = executed.removesuffix(".py").replace("/", ".")
             lines[index] = f"from {dotted} import *"
-        elif kept is None:
+        elif python is None:
             state.read(line)
         else:
             if not OWN_LINE.match(line):
                 aside.append(SetAside(index + 1, line.strip(), _reason(line)))
-            lines[index] = kept
+            lines[index] = python
             while line.rstrip().endswith("\\") and index + 1 < len(lines):
                 index += 1
                 line, lines[index] = lines[index], ""
@@ -122,12 +123,12 @@ def plain(text: str, own: Iterable[str] = ()) -> Plain:
 
 
 def _replacement(line: str) -> str | None:
-    """What stands in place of a line that is not Python; None for one that may be."""
+    """The replacement of a line that is not Python; None for a line that may be Python."""
     if timed := TIMED.match(line):
         return timed["indent"] + timed["rest"]
     for pattern in (LINE, QUESTION, ASSIGNED):
-        if found := pattern.match(line):
-            return found["indent"] + "pass"
+        if match := pattern.match(line):
+            return match["indent"] + "pass"
     return None
 
 
@@ -153,10 +154,10 @@ class _State:
         return self._string is not None or self._depth > 0 or self._continued
 
     def read(self, line: str) -> None:
-        """Takes a line of Python into account."""
+        """Take a line of Python into account."""
         self._continued = False
-        for found in TOKEN.finditer(line):
-            token = found[0]
+        for match in TOKEN.finditer(line):
+            token = match[0]
             if self._string is not None:
                 if token == self._string:
                     self._string = None
@@ -178,7 +179,7 @@ class _State:
 
 
 PACKAGE, CHECK = "grader", "check"
-# what shows and combines results, and reaches nothing of a homework
+# functions that show and combine results, and reach nothing of a homework
 HARMLESS = {
     *("print", "display", "repr", "str", "bool", "int", "len", "sum", "all", "any", "min", "max", "sorted"),
     *("list", "tuple", "set", "dict", "range", "zip", "enumerate"),
@@ -188,17 +189,22 @@ NOTHING = "pass"
 
 
 def without_checks(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """The cells without the statements that only check, each other line where it was."""
+    """The cells without the statements that only check; all other lines stay where they were."""
     commands = _Commands([cell.tree for cell in cells])
-    removed = [list(commands.statements(cell.tree.body)) for cell in cells]
-    if not any(removed) or commands.remain([one.node for each in removed for one in each]):
+    removed_by_cell = [list(commands.statements(cell.tree.body)) for cell in cells]
+    if not any(removed_by_cell) or commands.remain(
+        [statement.node for in_cell in removed_by_cell for statement in in_cell]
+    ):
         return tuple(cells)
-    return tuple(_edited(cell, taken) if taken else cell for cell, taken in zip(cells, removed, strict=True))
+    return tuple(
+        _edited(cell, in_cell) if in_cell else cell
+        for cell, in_cell in zip(cells, removed_by_cell, strict=True)
+    )
 
 
 @dataclass(frozen=True)
 class _Removed:
-    """A statement, and what stands in its place."""
+    """A removed statement, and its replacement."""
 
     node: ast.stmt
     instead: str = NOTHING
@@ -214,14 +220,16 @@ class _Commands:
         self._results: set[str] = set()
         for node in self._nodes():
             if isinstance(node, ast.Import):
-                self._packages |= {one.asname or one.name for one in node.names if one.name == PACKAGE}
+                self._packages |= {
+                    alias.asname or alias.name for alias in node.names if alias.name == PACKAGE
+                }
             elif isinstance(node, ast.ImportFrom) and _is_import_of_check(node):
-                self._checks |= {one.asname or one.name for one in node.names}
+                self._checks |= {alias.asname or alias.name for alias in node.names}
         if self._packages or self._checks:
             self._find_results()
 
     def _find_results(self) -> None:
-        """What a check returned, and what was made of that alone."""
+        """Find the names of what a check returned, and of what was made from that alone."""
         assigned = [
             (node.targets[0].id, node)
             for node in self._nodes()
@@ -237,11 +245,11 @@ class _Commands:
             yield from ast.walk(tree)
 
     def statements(self, body: Iterable[ast.AST]) -> Iterator[_Removed]:
-        """The statements of a block, and of those in it, that only check."""
+        """The statements of a block, and of blocks in it, that only check."""
         for node in body:
             if isinstance(node, ast.Import) and self._some_are_ours(node):
-                others = [one for one in node.names if one.name != PACKAGE]
-                yield _Removed(node, ast.unparse(ast.Import(others)) if others else NOTHING)
+                other_aliases = [alias for alias in node.names if alias.name != PACKAGE]
+                yield _Removed(node, ast.unparse(ast.Import(other_aliases)) if other_aliases else NOTHING)
             elif isinstance(node, ast.stmt) and self._only_checks(node):
                 yield _Removed(node)
             else:
@@ -249,38 +257,44 @@ class _Commands:
                     yield from self.statements(getattr(node, block, ()))
 
     def remain(self, removed: Iterable[ast.stmt]) -> bool:
-        """Whether anything else uses or binds one of the names."""
+        """Whether any other statement uses or binds one of the names."""
         gone = {id(node) for statement in removed for node in ast.walk(statement)}
         names = self._packages | self._checks | self._results
         return any(names & set(_names(node)) for node in self._nodes() if id(node) not in gone)
 
     def _some_are_ours(self, node: ast.Import) -> bool:
-        return any(one.name == PACKAGE for one in node.names)
+        return any(alias.name == PACKAGE for alias in node.names)
 
     def _only_checks(self, node: ast.stmt) -> bool:
         match node:
             case ast.ImportFrom():
                 return _is_import_of_check(node)
             case ast.Import():
-                return all(one.name == PACKAGE for one in node.names)
+                return all(alias.name == PACKAGE for alias in node.names)
             case ast.Expr(value) | ast.Assign([ast.Name()], value) | ast.Assert(value):
                 return self._is_about_results(value)
             case ast.For(orelse=[]) | ast.If() | ast.Try():
-                inside = [one for one in _inside(node) if not isinstance(one, ast.Pass)]
+                inside = [
+                    statement for statement in _inner_statements(node) if not isinstance(statement, ast.Pass)
+                ]
                 return bool(inside) and all(map(self._only_checks, inside))
         return False
 
     def _is_about_results(self, node: ast.expr) -> bool:
-        """Whether it checks, or shows or combines what checks returned, and uses nothing else."""
-        checks = [one for one in ast.walk(node) if self._is_check(one)]
+        """Whether an expression only checks, or only shows or combines what checks returned."""
+        checks = [inner for inner in ast.walk(node) if self._is_check(inner)]
         called = {id(inner) for check in checks for inner in ast.walk(check.func)}
-        told = {id(inner) for check in checks for inner in ast.walk(check)} - called  # which part it is
-        ours = self._packages | self._checks
-        names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and id(one) not in called]
-        others = [one for one in names if id(one) not in told or one.id in ours]
-        bound = {one.id for one in others if isinstance(one.ctx, ast.Store)}
-        used = {one.id for one in others} - bound
-        return bool(checks or used & self._results) and used <= self._results | HARMLESS
+        arguments = {
+            id(inner) for check in checks for inner in ast.walk(check)
+        } - called  # which part is checked
+        own_names = self._packages | self._checks
+        outer_names = [
+            name for name in ast.walk(node) if isinstance(name, ast.Name) and id(name) not in called
+        ]
+        free_names = [name for name in outer_names if id(name) not in arguments or name.id in own_names]
+        bound_names = {name.id for name in free_names if isinstance(name.ctx, ast.Store)}
+        used_names = {name.id for name in free_names} - bound_names
+        return bool(checks or used_names & self._results) and used_names <= self._results | HARMLESS
 
     def _is_check(self, node: ast.AST) -> TypeGuard[ast.Call]:
         match node:
@@ -292,17 +306,17 @@ class _Commands:
 
 
 def _is_import_of_check(node: ast.ImportFrom) -> bool:
-    return node.module == PACKAGE and not node.level and all(one.name == CHECK for one in node.names)
+    return node.module == PACKAGE and not node.level and all(alias.name == CHECK for alias in node.names)
 
 
-def _inside(node: ast.AST) -> Iterator[ast.stmt]:
+def _inner_statements(node: ast.AST) -> Iterator[ast.stmt]:
     """The statements of a statement's blocks."""
     for block in BLOCKS:
-        for one in getattr(node, block, ()):
-            if isinstance(one, ast.ExceptHandler):
-                yield from one.body
+        for statement in getattr(node, block, ()):
+            if isinstance(statement, ast.ExceptHandler):
+                yield from statement.body
             else:
-                yield one
+                yield statement
 
 
 def _names(node: ast.AST) -> Iterator[str]:
@@ -320,11 +334,20 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 def _edited(cell: Cell, removed: Sequence[_Removed]) -> Cell:
     lines = [line.encode("utf-8") for line in cell.code.split("\n")]
-    # from the end, so that what comes before keeps its place
-    for one in reversed(removed):
-        first, last = one.node.lineno - 1, (one.node.end_lineno or one.node.lineno) - 1
-        before, after = lines[first][: one.node.col_offset], lines[last][one.node.end_col_offset :]
-        lines[first : last + 1] = [before + one.instead.encode() + after, *[b""] * (last - first)]
+    # from the end, so that earlier lines keep their positions
+    for statement in reversed(removed):
+        first_index, last_index = (
+            statement.node.lineno - 1,
+            (statement.node.end_lineno or statement.node.lineno) - 1,
+        )
+        before, after = (
+            lines[first_index][: statement.node.col_offset],
+            lines[last_index][statement.node.end_col_offset :],
+        )
+        lines[first_index : last_index + 1] = [
+            before + statement.instead.encode() + after,
+            *[b""] * (last_index - first_index),
+        ]
     code = b"\n".join(lines).decode("utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,8 +1,9 @@
 """Reads of a seed or of a generator's state: such code could behave differently in the next training.
 
-It goes by names of attributes and functions, also as text. It leaves alone what only keeps the value (in a
-checkpoint, to restore it, to print it) or seeds a loader's workers, as PyTorch documents it. It errs toward
-pointing out. Each note asks a person to look; no points depend on it.
+Reads are recognized by the names of attributes and functions, also as text. Two kinds of reads are left
+alone: those that only keep the value (in a checkpoint, to restore it, to print it), and those that seed a
+loader's workers as PyTorch documents it. It errs toward pointing out. Each note asks a person to look; no
+points depend on it.
 
 Tests: tests/analysis/test_randomness.py
 """
@@ -22,7 +23,7 @@ from grader.analysis.slicing import Graph, Reach
 from grader.analysis.units import Unit, assigned
 from grader.domain.analyzed_program import TRAINING, Note, Place, Recipe, Script
 
-# whatever they are attributes of, and however their names are written
+# attributes that read a state, whatever object they belong to and however their names are written
 READING = frozenset(
     (
         *("initial_seed", "_initial_seed", "get_rng_state", "get_rng_state_all", "getstate"),
@@ -30,15 +31,15 @@ READING = frozenset(
         *("graphsafe_get_state", "clone_state", "get_cuda_rng_state", "get_device_states"),
     )
 )
-# which a class of the student's own may well have
+# attributes that one of the student's own classes may well have
 AMBIGUOUS = frozenset(("get_state", "_seed", "_inst", "_rand", "__getstate__", "__reduce__", "__reduce_ex__"))
-# what looks a name up that is written as text
+# functions that look up a name that is written as text
 LOOKING_UP = frozenset(
     ("getattr", "getattr_static", "__getattribute__", "attrgetter", "methodcaller", "resolve_name", "locate")
 )
 RESTORING = frozenset({"set_rng_state", "set_rng_state_all", "set_device_states", "setstate", "set_state"})
 REDIRECTING = frozenset(("redirect_stdout", "stdout", "BytesIO"))
-# what a value passes through on its way
+# nodes that a value passes through on its way
 THROUGH = (ast.Tuple, ast.List, ast.Starred, ast.keyword, ast.FormattedValue, ast.JoinedStr)
 LONGEST_WAY = 6  # from one variable to the next
 # without one of these words there is nothing to be found
@@ -47,7 +48,7 @@ HINTS = re.compile(rf"\b({'|'.join((*READING, *AMBIGUOUS, *LOOKING_UP, 'vars', '
 
 @dataclass(frozen=True)
 class TrainingCode:
-    """What the grader's training executes.
+    """The code that the grader's training executes.
 
     Attributes:
         reach: What its statements and expressions depend on.
@@ -60,21 +61,23 @@ class TrainingCode:
     def holds(self, unit: Unit, line: int) -> bool:
         """Whether a line of a statement is executed when training."""
         file = unit.place.file
-        within = any(file == own and first <= line <= last for own, first, last in self.lines)
-        return within or unit.index in self.reach.units
+        is_within = any(
+            file == file_or_cell and first <= line <= last for file_or_cell, first, last in self.lines
+        )
+        return is_within or unit.index in self.reach.units
 
 
 def training_code(graph: Graph, recipe: Recipe, script: Script) -> TrainingCode:
-    """What a recipe executes: its statements, its loop, its expressions, and what they depend on."""
+    """The code that a recipe executes: its statements, loop and expressions, and what they depend on."""
     statements = (*recipe.all_statements, *script.statements)
     texts = [*(statement.source for statement in statements), *recipe.expressions]
     names: set[str] = set()
     for text in texts:
         for node in ast.parse(text).body:
-            found = references(node, {})
-            names |= found.names(eager=True) | found.names(eager=False)
+            used_references = references(node, {})
+            names |= used_references.names(eager=True) | used_references.names(eager=False)
     lines = tuple(
-        (one.place.file, one.place.line, one.place.line + one.source.count("\n")) for one in statements
+        (item.place.file, item.place.line, item.place.line + item.source.count("\n")) for item in statements
     )
     return TrainingCode(graph.reach(names, executed=False), lines)
 
@@ -87,46 +90,46 @@ def state_reads(
     recipe: Recipe,
     script: Script,
 ) -> list[Note]:
-    """What a person should look at: what reads a seed or a generator's state in code that grading reaches.
+    """Notes on code that reads a seed or a generator's state and that grading reaches.
 
     Args:
         units: The whole program.
-        aliases: Of the same program.
+        aliases: The same program's.
         reaches: Graded name, or TRAINING -> what it depends on.
-        graph: Of the same program.
+        graph: The same program's.
         recipe, script: What training executes.
     """
     # Python reads identifiers in this form
     if not any(HINTS.search(unicodedata.normalize("NFKC", unit.text)) for unit in units):
         return []
     source, training = _Source(units, aliases), training_code(graph, recipe, script)
-    found: dict[Place, tuple[str, list[str]]] = {}
+    reads_by_place: dict[Place, tuple[str, list[str]]] = {}
     for unit in units:
         for node, name in source.reads(unit):
             users = [user for user, reach in reaches.items() if unit.index in reach.units]
             if TRAINING not in users and training.holds(unit, node.lineno):
                 users.append(TRAINING)
-            if users and not source.is_let_be(node, name):
-                found.setdefault(unit.cell.place(node.lineno), (name, users))
+            if users and not source.is_left_alone(node, name):
+                reads_by_place.setdefault(unit.cell.place(node.lineno), (name, users))
     return [
         Note(
             f"{place}: `{name}` reads a seed or a generator's state, for {', '.join(users)}; "
             "a person should look at what it does.",
             ask_person=True,
         )
-        for place, (name, users) in found.items()
+        for place, (name, users) in reads_by_place.items()
     ]
 
 
 class _Source:
-    """The whole program, asked about single expressions."""
+    """Answers questions about single expressions of a whole program."""
 
     def __init__(self, units: Sequence[Unit], aliases: Aliases) -> None:
         self._units = units
         self._aliases = aliases
-        # `from torch import initial_seed as told`, wherever it stands
+        # `from torch import initial_seed as seed`, wherever it is
         self._imported: dict[str, str] = {}
-        self._bound: set[str] = set()
+        self._rebound: set[str] = set()
         stars = False
         for node in self._nodes():
             if isinstance(node, ast.ImportFrom):
@@ -137,18 +140,18 @@ class _Source:
                     if alias.name in READING | AMBIGUOUS
                 }
             elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-                self._bound.add(node.name)
+                self._rebound.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                self._bound.add(node.id)
-            # what could make something else of what is printed, saved or put back
+                self._rebound.add(node.id)
+            # what could redirect what is printed, saved or put back
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                self._bound.add(node.attr)
+                self._rebound.add(node.attr)
             elif isinstance(node, ast.Constant) and node.value in RESTORING:
-                self._bound.add(node.value)
+                self._rebound.add(node.value)
             if isinstance(node, ast.Name | ast.Attribute):
-                self._bound |= {node.id if isinstance(node, ast.Name) else node.attr} & REDIRECTING
+                self._rebound |= {node.id if isinstance(node, ast.Name) else node.attr} & REDIRECTING
         if stars:
-            self._imported |= {name: name for name in READING - self._bound}
+            self._imported |= {name: name for name in READING - self._rebound}
         self._strings = {
             target.id: pair[1].value
             for unit in units
@@ -167,29 +170,29 @@ class _Source:
             match node:
                 case ast.Attribute(attr=name, ctx=ast.Load()) if name in READING | AMBIGUOUS:
                     yield node, name
-                case ast.Name(id=own, ctx=ast.Load()) if own in self._imported:
-                    yield node, self._imported[own]
+                case ast.Name(id=imported_name, ctx=ast.Load()) if imported_name in self._imported:
+                    yield node, self._imported[imported_name]
                 case ast.MatchClass(kwd_attrs=names):
                     for name in (READING | AMBIGUOUS).intersection(names):
                         yield node, name
                 case ast.Call(args=texts) if self._last_parts(node) & LOOKING_UP:
                     yield from ((node, name) for name in self._named_in(texts))
-                case ast.Subscript(value=whole, slice=key) if _is_namespace(whole):
+                case ast.Subscript(value=container, slice=key) if _is_namespace(container):
                     yield from ((node, name) for name in self._named_in([key]))
 
     def _named_in(self, texts: Sequence[ast.expr]) -> Iterator[str]:
         """The seeds and states that are named by texts: `"initial" + "_seed"`."""
-        for each in texts:
-            text = string(each, self._strings)
+        for expression in texts:
+            text = string(expression, self._strings)
             name = (text or "").rpartition(".")[2]
             if name in READING or name == "get_state":
                 yield name
 
     def _last_parts(self, call: ast.Call) -> set[str]:
-        """The names of what is called, without what they are attributes of."""
+        """The names of what is called, without the objects that they are attributes of."""
         return {name.rpartition(".")[2] for name in self._aliases.names_of(call.func)}
 
-    # --- what is let be ---
+    # --- what is left alone ---
 
     @cached_property
     def _parents(self) -> dict[int, ast.AST]:
@@ -199,11 +202,11 @@ class _Source:
     @cached_property
     def _loads(self) -> dict[str, list[ast.Name]]:
         """Where names are used."""
-        found: dict[str, list[ast.Name]] = defaultdict(list)
+        loads: dict[str, list[ast.Name]] = defaultdict(list)
         for node in self._nodes():
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                found[node.id].append(node)
-        return found
+                loads[node.id].append(node)
+        return loads
 
     def _above(self, node: ast.AST) -> Iterator[ast.AST]:
         """What a node is part of, from the inside out."""
@@ -211,8 +214,8 @@ class _Source:
             yield parent
             node = parent
 
-    def is_let_be(self, node: ast.AST, name: str) -> bool:
-        """Whether a read is of the student's own, seeds the workers of a loader, or is only kept."""
+    def is_left_alone(self, node: ast.AST, name: str) -> bool:
+        """Whether a read is of a student's own attribute, seeds a loader's workers, or is only kept."""
         if isinstance(node, ast.Attribute) and name in AMBIGUOUS and self._is_own(node):
             return True
         if self._seeds_loaders(node):
@@ -222,33 +225,37 @@ class _Source:
         return isinstance(node, ast.Attribute | ast.Name) and self._is_kept(value, LONGEST_WAY)
 
     def _is_own(self, node: ast.Attribute) -> bool:
-        """Whether an attribute is one that a class of the program gives to its objects."""
+        """Whether an attribute is one that a class of the program defines for its objects."""
         owners = {
-            each.name
-            for each in self._nodes()
-            if isinstance(each, ast.ClassDef) and node.attr in _given(each)
+            definition.name
+            for definition in self._nodes()
+            if isinstance(definition, ast.ClassDef) and node.attr in _attribute_names(definition)
         }
         if isinstance(node.value, ast.Call):
             return isinstance(node.value.func, ast.Name) and node.value.func.id in owners | {"super"}
         if not isinstance(node.value, ast.Name):
             return False
         if node.value.id == "self":
-            inner = next((each for each in self._above(node) if isinstance(each, ast.ClassDef)), None)
+            inner = next(
+                (owner_node for owner_node in self._above(node) if isinstance(owner_node, ast.ClassDef)), None
+            )
             return inner is not None and inner.name in owners
-        made = [
+        bound_values = [
             pair[1]
-            for each in self._nodes()
-            if isinstance(each, ast.stmt) and (pair := assigned(each)) is not None
+            for statement in self._nodes()
+            if isinstance(statement, ast.stmt) and (pair := assigned(statement)) is not None
             for target in pair[0]
             if isinstance(target, ast.Name) and target.id == node.value.id
         ]
-        return bool(made) and all(
-            isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in owners
-            for one in made
+        return bool(bound_values) and all(
+            isinstance(bound_value, ast.Call)
+            and isinstance(bound_value.func, ast.Name)
+            and bound_value.func.id in owners
+            for bound_value in bound_values
         )
 
     def _seeds_loaders(self, node: ast.AST) -> bool:
-        """Whether it stands in a function that is nothing but a loader's `worker_init_fn`."""
+        """Whether a node is inside a function that is used only as a loader's `worker_init_fn`."""
         for outer in self._above(node):
             if isinstance(outer, ast.Lambda) and self._is_worker_init(outer):
                 return True
@@ -263,24 +270,24 @@ class _Source:
     def _is_worker_init(self, function: ast.expr) -> bool:
         """Whether a function is given to a loader for its workers, perhaps as a partial."""
         place = self._parents.get(id(function))
-        if isinstance(place, ast.Call) and function in place.args[:1] and self._is(place, "partial"):
+        if isinstance(place, ast.Call) and function in place.args[:1] and self._is_call_of(place, "partial"):
             place = self._parents.get(id(place))
         if not isinstance(place, ast.keyword) or place.arg != "worker_init_fn":
             return False
         call = self._parents.get(id(place))
-        return isinstance(call, ast.Call) and self._is(call, "DataLoader")
+        return isinstance(call, ast.Call) and self._is_call_of(call, "DataLoader")
 
-    def _is(self, call: ast.Call, name: str) -> bool:
-        """Whether a call is of PyTorch's or Python's own thing of that name."""
+    def _is_call_of(self, call: ast.Call, name: str) -> bool:
+        """Whether a call is of PyTorch's or Python's own function or class of that name."""
         homes = ("torch.utils.data.", "functools.")
         names = self._aliases.names_of(call.func)
-        return name not in self._bound and all(
-            one == name or (one.startswith(homes) and one.endswith(f".{name}")) for one in names
+        return name not in self._rebound and all(
+            dotted == name or (dotted.startswith(homes) and dotted.endswith(f".{name}")) for dotted in names
         )
 
-    def _is_kept(self, node: ast.AST, way: int) -> bool:
+    def _is_kept(self, node: ast.AST, steps_left: int) -> bool:
         """Whether what an expression yields is only put back, written into a file, or printed."""
-        if way == 0:
+        if steps_left == 0:
             return False
         key: ast.expr | None = None
         for outer in self._above(node):
@@ -297,12 +304,12 @@ class _Source:
                 if node is outer.test:
                     return False
             elif isinstance(outer, ast.Assign | ast.AnnAssign):
-                return self._is_kept_in(outer, key, way - 1)
+                return self._is_kept_in(outer, key, steps_left - 1)
             elif isinstance(outer, ast.Expr):
                 return True  # nothing is done with it
             elif isinstance(outer, ast.Compare):
-                others = [side for side in (outer.left, *outer.comparators) if side is not node]
-                return all(isinstance(side, ast.Constant) and side.value is None for side in others)
+                other_sides = [side for side in (outer.left, *outer.comparators) if side is not node]
+                return all(isinstance(side, ast.Constant) and side.value is None for side in other_sides)
             elif not isinstance(outer, THROUGH):
                 return False
             node = outer
@@ -311,38 +318,40 @@ class _Source:
     def _takes_it(self, call: ast.Call, key: ast.expr | None) -> bool:
         """Whether a call puts back what it is given, prints it, or saves it under a key that is not read."""
         names = self._last_parts(call)
-        if not names or names & self._bound:
+        if not names or names & self._rebound:
             return False
         if names <= RESTORING:
             return True
         if names == {"print"}:
-            return not call.keywords and not self._bound & (REDIRECTING - {"BytesIO"})
-        saves = self._aliases.names_of(call.func) == ("torch.save",) and not call.keywords
-        return saves and "BytesIO" not in self._bound and self._is_never_read(key)
+            return not call.keywords and not self._rebound & (REDIRECTING - {"BytesIO"})
+        is_save = self._aliases.names_of(call.func) == ("torch.save",) and not call.keywords
+        return is_save and "BytesIO" not in self._rebound and self._is_never_read(key)
 
     def _is_never_read(self, key: ast.expr | None) -> bool:
-        """Whether a key of what is saved is written nowhere else, but to put the value back."""
+        """Whether a key of what is saved is used nowhere else, except to put the value back."""
         if not isinstance(key, ast.Constant):
             return False
-        others = [
+        other_uses = [
             node
             for node in self._nodes()
             if isinstance(node, ast.Constant) and node.value == key.value and node is not key
         ]
-        return all(self._is_put_back(each) for each in others)
+        return all(self._is_put_back(other_use) for other_use in other_uses)
 
     def _is_put_back(self, node: ast.AST) -> bool:
-        """Whether an expression stands within what is put back: `torch.set_rng_state(saved["rng"])`."""
+        """Whether an expression is part of what is put back: `torch.set_rng_state(saved["rng"])`."""
         for outer in self._above(node):
             if isinstance(outer, ast.Call):
                 names = self._last_parts(outer)
-                return bool(names) and names <= RESTORING - self._bound
+                return bool(names) and names <= RESTORING - self._rebound
             if not isinstance(outer, ast.Subscript):
                 return False
         return False
 
-    def _is_kept_in(self, statement: ast.Assign | ast.AnnAssign, key: ast.expr | None, way: int) -> bool:
-        """Whether all that is done with a variable is to keep what it holds."""
+    def _is_kept_in(
+        self, statement: ast.Assign | ast.AnnAssign, key: ast.expr | None, steps_left: int
+    ) -> bool:
+        """Whether a variable is used only to keep what it holds."""
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         names: list[str] = []
         for target in targets:
@@ -355,28 +364,28 @@ class _Source:
                 return False
             names += [part.id for part in parts if isinstance(part, ast.Name)]
         loads = [load for name in names for load in self._loads.get(name, []) if not self._is_stored(load)]
-        return all(self._is_kept_under(load, key, way) for load in loads)
+        return all(self._keeps_key(load, key, steps_left) for load in loads)
 
     def _is_stored(self, load: ast.Name) -> bool:
-        """Whether a name is used to put something under a key of it."""
+        """Whether a name is used to store something under a key of it."""
         place = self._parents.get(id(load))
         return isinstance(place, ast.Subscript) and isinstance(place.ctx, ast.Store) and place.value is load
 
-    def _is_kept_under(self, load: ast.Name, key: ast.expr | None, way: int) -> bool:
-        """`_is_kept` of a variable that holds it under a key, or is it."""
+    def _keeps_key(self, load: ast.Name, key: ast.expr | None, steps_left: int) -> bool:
+        """`_is_kept` for a variable that is the value, or holds it under a key."""
         place = self._parents.get(id(load))
         if isinstance(place, ast.Call) and key is not None and load in place.args:
             return self._takes_it(place, key)
-        return self._is_kept(load, way)
+        return self._is_kept(load, steps_left)
 
 
-def _given(node: ast.ClassDef) -> set[str]:
-    """The methods of a class, and what it puts into `self`."""
-    found = {each.name for each in node.body if isinstance(each, FUNCTIONS)}
-    return found | {
-        each.attr
-        for each in ast.walk(node)
-        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+def _attribute_names(node: ast.ClassDef) -> set[str]:
+    """The names of a class's methods, and of the attributes that its code sets."""
+    method_names = {inner.name for inner in node.body if isinstance(inner, FUNCTIONS)}
+    return method_names | {
+        inner.attr
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store)
     }
 
 

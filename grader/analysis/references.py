@@ -2,7 +2,7 @@
 
 It resolves aliases, `getattr`, imports by text and patterns as far as the source shows the text. It reports
 computed names that it cannot resolve. `forbidden_uses` and `suspicious_code` decide whether a reference is
-forbidden or worth a look.
+forbidden or should be looked at.
 
 Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_prying.py
 """
@@ -31,13 +31,13 @@ class Reference:
     """A use of a global name and of what is reached through it.
 
     Attributes:
-        path: `("nn", "Linear")`: a global name and attributes; the first part is empty where the value is
-            not known (`something().mkdir`).
+        path: `("nn", "Linear")`: a global name and attributes; the first part is empty if the value is not
+            known (`something().mkdir`).
         absolute: The path begins with a package, not with a name: `importlib.import_module("timm")`.
         line: 1-based, within the statement's cell.
-        eager: It happens when the statement is executed, not when a function in it is called.
-        called: It is called.
-        whole: It is handed on as a value, not looked into and not called.
+        eager: The use happens when the statement is executed, not when a function in it is called.
+        called: The path is called.
+        whole: It is handed on as a value, neither looked into nor called.
         stored: It is given another value.
         file: The file that the call is given to read, by its name in the source; else empty.
     """
@@ -58,8 +58,8 @@ class Computed:
 
     Attributes:
         function: What resolves it: `getattr`.
-        base: What it is looked up in, as `Reference.path`; empty where that is not known.
-        absolute, line, eager: As of a Reference.
+        base: What it is looked up in, as `Reference.path`; empty if that is not known.
+        absolute, line, eager: As in a Reference.
     """
 
     function: str
@@ -71,9 +71,9 @@ class Computed:
 
 @dataclass(frozen=True)
 class Imported:
-    """A name bound by an import at top level: `name` is the dotted thing `target`.
+    """A name bound by an import at top level: `name` stands for the dotted `target`.
 
-    The name is `*` for all that is in the target, and empty for what is only loaded: `import a.b` binds `a`.
+    The name is `*` for everything in the target, and empty for what is only loaded: `import a.b` binds `a`.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Imported:
 
 @dataclass(frozen=True)
 class References:
-    """All that a statement refers to, and what it imports at top level.
+    """Everything that a statement refers to, and what it imports at top level.
 
     Attributes:
         computed: The names that it computes and resolves.
@@ -153,16 +153,16 @@ class _Scope:
     """A function, class or comprehension that is being visited.
 
     Attributes:
-        own: The first parameter of a method: `self`.
+        self_name: The first parameter of a method: `self`.
         forwarded: The name that a method `__getattr__` is asked for.
-        texts: Names that stand for one of a few texts: of a loop over them.
+        texts: Names that stand for one of a few texts: variables of a loop over them.
     """
 
     is_class: bool
     lazy: bool
     names: set[str]
     aliases: dict[str, "_Path"] = field(default_factory=dict)
-    own: str = ""
+    self_name: str = ""
     forwarded: str = ""
     texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -180,11 +180,11 @@ class _Visitor:
         self.used: list[Reference] = []
         self.imported: list[Imported] = []
         self.computed: list[Computed] = []
-        self._texts: dict[str, tuple[str, ...]] = {}  # as of a scope, at top level
-        self._plain: set[int] = set()  # the `id` of calls of `globals` that look up a known name, or none
+        self._texts: dict[str, tuple[str, ...]] = {}  # as in a scope, for the top level
+        self._harmless: set[int] = set()  # the `id` of calls of `globals` that look up a known name, or none
         self._strings = strings
         self._handles = handles
-        self._given: dict[int, str] = {}  # `id` of what is called -> the file that it is given
+        self._file_of_call: dict[int, str] = {}  # `id` of what is called -> the file that it is given
         self._lazy_annotations = lazy_annotations
         self._scopes: list[_Scope] = []
         self._handlers: dict[type, Callable[..., None]] = {
@@ -233,38 +233,46 @@ class _Visitor:
         return None
 
     def _path(self, node: ast.expr) -> _Path | None:
-        """The path that an expression stands for and whether it is absolute; None if it is none."""
+        """The path that an expression stands for and whether it is absolute; None if it is not a path."""
         match node:
             case ast.Name(id=name):
                 scope = self._scope_of(name)
                 if scope is None:
                     return (name,), False
                 return scope.aliases.get(name)
-            case ast.Attribute(value=whole, attr=attr):
-                inner = self._path(whole)
+            case ast.Attribute(value=base, attr=attr):
+                inner = self._path(base)
                 return (inner[0] + (attr,), inner[1]) if inner else None
-            case ast.Subscript(value=whole, slice=index):
-                return self._item(whole, index)
+            case ast.Subscript(value=base, slice=index):
+                return self._item(base, index)
             case ast.Call():
-                found = self._dynamic(node)
-                return found[0] if len(found) == 1 else None
+                paths = self._dynamic(node)
+                return paths[0] if len(paths) == 1 else None
             case ast.NamedExpr(value=inner_value):
                 return self._path(inner_value)
             case _:
                 return None
 
-    def _item(self, whole: ast.expr, index: ast.expr) -> _Path | None:
+    def _item(self, container: ast.expr, index: ast.expr) -> _Path | None:
         """The path of `nn.__dict__["Linear"]`, `vars(nn)["Linear"]` and `sys.modules["timm"]`."""
         key = string(index, self._strings)
         if key is None:
             return None
-        if isinstance(whole, ast.Attribute) and whole.attr == "modules":
+        if isinstance(container, ast.Attribute) and container.attr == "modules":
             return tuple(key.split(".")), True
-        if isinstance(whole, ast.Attribute) and whole.attr == "__dict__":
-            inner = self._path(whole.value)
-        elif isinstance(whole, ast.Call) and isinstance(whole.func, ast.Name) and whole.func.id == "vars":
-            inner = self._path(whole.args[0]) if whole.args else None
-        elif isinstance(whole, ast.Call) and isinstance(whole.func, ast.Name) and whole.func.id == "globals":
+        if isinstance(container, ast.Attribute) and container.attr == "__dict__":
+            inner = self._path(container.value)
+        elif (
+            isinstance(container, ast.Call)
+            and isinstance(container.func, ast.Name)
+            and container.func.id == "vars"
+        ):
+            inner = self._path(container.args[0]) if container.args else None
+        elif (
+            isinstance(container, ast.Call)
+            and isinstance(container.func, ast.Name)
+            and container.func.id == "globals"
+        ):
             return (key,), False
         else:
             return None
@@ -292,12 +300,12 @@ class _Visitor:
                 (inner[0] + _parts(text), inner[1]) for arg in node.func.args for text in self._texts_of(arg)
             ]
         if name in ("get", "pop", "__getitem__", "setdefault") and isinstance(node.func, ast.Attribute):
-            found = self._item(node.func.value, node.args[0]) if node.args else None
-            return [found] if found else []
+            path = self._item(node.func.value, node.args[0]) if node.args else None
+            return [path] if path else []
         return []
 
     def _texts_of(self, node: ast.expr) -> tuple[str, ...]:
-        """The texts that an expression may be; none where that is not known, or they are not names."""
+        """The texts that an expression may be; empty where they are not known or are not names."""
         if isinstance(node, ast.Name):
             scope = self._scope_of(node.id)
             texts = (scope.texts if scope is not None else self._texts).get(node.id)
@@ -324,8 +332,8 @@ class _Visitor:
         line = getattr(node, "lineno", 1)
         self.used.append(Reference(path, absolute, line, self._eager, called, whole, stored, file))
 
-    def _resolves(self, function: str, base: ast.expr | None, node: ast.expr) -> None:
-        """A name that is computed is looked up."""
+    def _record_computed(self, function: str, base: ast.expr | None, node: ast.expr) -> None:
+        """Record that a computed name is looked up."""
         path, absolute = (self._path(base) if base is not None else None) or ((), False)
         self.computed.append(Computed(function, path, absolute, node.lineno, self._eager))
 
@@ -335,22 +343,22 @@ class _Visitor:
 
     def _name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
-            found = self._path(node)
-            if found:
-                self._use(*found, node, whole=True)
+            path = self._path(node)
+            if path:
+                self._use(*path, node, whole=True)
 
     def _attribute(self, node: ast.Attribute) -> None:
-        found = self._path(node)
-        if id(node) in self._plain and node.attr == "modules":  # `"google.colab" in sys.modules`
+        path = self._path(node)
+        if id(node) in self._harmless and node.attr == "modules":  # `"google.colab" in sys.modules`
             self._looked_into(node.value)
             return
-        if found is None:
+        if path is None:
             if node.attr in ATTRIBUTES:
                 self._use((ANYTHING, node.attr), False, node)
             self.visit(node.value)
             return
         is_load = isinstance(node.ctx, ast.Load)
-        self._use(*found, node, whole=is_load, stored=not is_load, file=self._given.get(id(node), ""))
+        self._use(*path, node, whole=is_load, stored=not is_load, file=self._file_of_call.get(id(node), ""))
         base: ast.expr = node
         while isinstance(base, ast.Attribute):
             base = base.value
@@ -358,17 +366,17 @@ class _Visitor:
             self._children(base)
 
     def _subscript(self, node: ast.Subscript) -> None:
-        found = self._path(node)
-        if found is not None:
-            self._use(*found, node)
-        if found is not None or isinstance(node.ctx, ast.Store):
-            self._plain.add(id(node.value))
+        path = self._path(node)
+        if path is not None:
+            self._use(*path, node)
+        if path is not None or isinstance(node.ctx, ast.Store):
+            self._harmless.add(id(node.value))
         self._children(node)
 
     def _compare(self, node: ast.Compare) -> None:
         for operation, right in zip(node.ops, node.comparators, strict=True):
             if isinstance(operation, ast.In | ast.NotIn):
-                self._plain.add(id(right))
+                self._harmless.add(id(right))
         self._children(node)
 
     def _children(self, node: ast.AST) -> None:
@@ -376,42 +384,42 @@ class _Visitor:
             self.visit(child)
 
     def _looked_into(self, node: ast.expr) -> None:
-        """Visit what is looked into here, so that it is not handed on."""
-        found = self._path(node)
-        if found is not None and isinstance(node, ast.Name | ast.Attribute):
-            self._use(*found, node)
-        elif found is not None and isinstance(node, ast.Call) and found in self._dynamic(node):
-            self._use(*found, node)
+        """Visit what is looked into here, so that it does not count as handed on."""
+        path = self._path(node)
+        if path is not None and isinstance(node, ast.Name | ast.Attribute):
+            self._use(*path, node)
+        elif path is not None and isinstance(node, ast.Call) and path in self._dynamic(node):
+            self._use(*path, node)
             self._called(node.func)
             self._visit_all((*node.args, *(keyword.value for keyword in node.keywords)))
         else:
             self.visit(node)
 
     def _called(self, function: ast.expr) -> None:
-        """Visit what a call calls, which is not handed on."""
-        found = self._path(function)
-        if found is not None:
-            self._use(*found, function, called=True)
+        """Visit what a call calls, which does not count as handed on."""
+        path = self._path(function)
+        if path is not None:
+            self._use(*path, function, called=True)
         else:
             self.visit(function)
 
     def _call(self, node: ast.Call) -> None:
-        found, file = self._path(node.func), read_file(node, self._strings, self._handles)
-        self._given[id(node.func)] = file
-        if found is not None:
-            self._use(*found, node.func, called=True, file=file)
+        called_path, file = self._path(node.func), read_file(node, self._strings, self._handles)
+        self._file_of_call[id(node.func)] = file
+        if called_path is not None:
+            self._use(*called_path, node.func, called=True, file=file)
         elif isinstance(node.func, ast.Attribute):
             self._use((ANYTHING, node.func.attr), False, node.func, called=True, file=file)
         dynamic = self._dynamic(node)
         for path in dynamic:
             self._use(*path, node, whole=True)
         if dynamic and isinstance(node.func, ast.Attribute):
-            self._plain.add(id(node.func.value))
-        if found is None or not isinstance(node.func, ast.Name):
+            self._harmless.add(id(node.func.value))
+        if called_path is None or not isinstance(node.func, ast.Name):
             self.visit(node.func)
         args = list(node.args)
         if args and self._looks_into(node, bool(dynamic)):
-            self._stored(node)
+            self._record_setattr(node)
             self._looked_into(args.pop(0))
         self._visit_all(args)
         self._visit_all(keyword.value for keyword in node.keywords)
@@ -425,35 +433,35 @@ class _Visitor:
             return len(node.args) >= 2 and bool(self._texts_of(node.args[1]))
         return resolved and (name in LOOKING_UP or isinstance(node.func, ast.Call))
 
-    def _stored(self, node: ast.Call) -> None:
-        """`setattr(nn, "Linear", Own)`."""
-        whole = self._path(node.args[0]) if _called_name(node.func) in ("setattr", "delattr") else None
-        if whole is not None:
+    def _record_setattr(self, node: ast.Call) -> None:
+        """Record `setattr(nn, "Linear", Own)`."""
+        path = self._path(node.args[0]) if _called_name(node.func) in ("setattr", "delattr") else None
+        if path is not None:
             for text in self._texts_of(node.args[1]):
-                self._use((*whole[0], *_parts(text)), whole[1], node, stored=True)
+                self._use((*path[0], *_parts(text)), path[1], node, stored=True)
 
     def _unresolved(self, node: ast.Call) -> None:
-        """Names that a call resolves and that cannot be read off the source."""
+        """Record names that a call resolves and that cannot be read off the source."""
         name, args = _called_name(node.func), node.args
         if name in LOOKING_UP and len(args) >= 2:
             if not (self._is_own(args[0]) or _is_plain_name(args[1]) or self._forwards(args[1])):
-                self._resolves(name, args[0], node)
+                self._record_computed(name, args[0], node)
         elif name in (FINDING | MODELS | GETTERS) and not (args and self._texts_of(args[0])):
             if args or node.keywords:
-                self._resolves(name, None, node)
-        elif name == "globals" and id(node) not in self._plain:
-            self._resolves(name, None, node)
+                self._record_computed(name, None, node)
+        elif name == "globals" and id(node) not in self._harmless:
+            self._record_computed(name, None, node)
         elif name in ("eval", "query") and isinstance(node.func, ast.Attribute) and args:
             text = string(args[0], self._strings)
             if "@" in text if text is not None else name == "eval":  # pandas looks up what an @ precedes
-                self._resolves(name, None, node)
+                self._record_computed(name, None, node)
 
     def _is_own(self, node: ast.expr) -> bool:
-        """Whether an expression is the object whose method it stands in."""
+        """Whether an expression is the object itself in one of its methods: `self`."""
         if not isinstance(node, ast.Name):
             return False
         scope = self._scope_of(node.id)
-        return scope is not None and scope.own == node.id
+        return scope is not None and scope.self_name == node.id
 
     def _forwards(self, node: ast.expr) -> bool:
         """Whether an expression is the name that `__getattr__` was asked for."""
@@ -470,7 +478,7 @@ class _Visitor:
         parameters = _parameters(args)
         if not self._lazy_annotations:
             annotations = [node.returns, *(arg.annotation for arg in parameters)]
-            self._inside(
+            self._visit_in_scope(
                 _Scope(False, False, _type_parameters(node)), [a for a in annotations if a is not None]
             )
         if node.name in DEFINED:
@@ -479,57 +487,57 @@ class _Visitor:
         names = (bound | {arg.arg for arg in parameters}) - declared
         scope = _Scope(False, True, names | _type_parameters(node))
         if self._scopes and self._scopes[-1].is_class and parameters:
-            scope.own = parameters[0].arg
+            scope.self_name = parameters[0].arg
             if node.name == "__getattr__" and len(parameters) == 2:
                 scope.forwarded = parameters[1].arg
-        self._inside(scope, node.body)
+        self._visit_in_scope(scope, node.body)
 
     def _lambda(self, node: ast.Lambda) -> None:
         self._visit_all([*node.args.defaults, *node.args.kw_defaults])
         names = {arg.arg for arg in _parameters(node.args)}
-        self._inside(_Scope(False, True, names), [node.body])
+        self._visit_in_scope(_Scope(False, True, names), [node.body])
 
     def _class(self, node: ast.ClassDef) -> None:
         self._visit_all(node.decorator_list)
         parents = [*node.bases, *(keyword.value for keyword in node.keywords)]
         generic = _Scope(False, False, _type_parameters(node))
-        self._inside(generic, parents)
+        self._visit_in_scope(generic, parents)
         bound, declared = bound_names(node.body)
         self._scopes.append(generic)
-        self._inside(_Scope(True, False, bound - declared), node.body)
+        self._visit_in_scope(_Scope(True, False, bound - declared), node.body)
         self._scopes.pop()
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
-        first, *others = node.generators
+        first, *following = node.generators
         self.visit(first.iter)
         names = bound_names(generator.target for generator in node.generators)[0]
-        parts: list[ast.AST] = [first.target, *first.ifs, *others]
+        parts: list[ast.AST] = [first.target, *first.ifs, *following]
         parts += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         scope = _Scope(False, False, names)
         for generator in node.generators:
             scope.texts |= self._texts_in(generator.target, generator.iter)
-        self._inside(scope, parts)
+        self._visit_in_scope(scope, parts)
 
     def _for(self, node: ast.For) -> None:
-        """A loop over a few texts: its variable is one of them."""
+        """Visit a loop; the variable of a loop over a few texts is one of them."""
         texts = self._texts_in(node.target, node.iter)
-        known = self._scopes[-1].texts if self._scopes else self._texts
-        known |= texts
+        visible = self._scopes[-1].texts if self._scopes else self._texts
+        visible |= texts
         self._children(node)
         for name in texts:
-            known.pop(name, None)
+            visible.pop(name, None)
 
     def _texts_in(self, target: ast.expr, items: ast.expr) -> dict[str, tuple[str, ...]]:
-        """What a loop's variable is, where it goes over texts that stand there."""
+        """The texts that a loop's variable goes over, if they are written out in the loop."""
         if not isinstance(target, ast.Name):
             return {}
         try:
-            found = value(items)
+            literal = value(items)
         except Unknown:
             return {}
-        if not isinstance(found, list | tuple | dict) or not all(isinstance(each, str) for each in found):
+        if not isinstance(literal, list | tuple | dict) or not all(isinstance(item, str) for item in literal):
             return {}
-        return {target.id: tuple(each for each in found if each)}
+        return {target.id: tuple(item for item in literal if item)}
 
     # --- patterns ---
 
@@ -541,7 +549,7 @@ class _Visitor:
             self._visit_all([case.guard, *case.body])
 
     def _pattern(self, pattern: ast.pattern, subject: _Path | None) -> None:
-        """`case object(MultiheadAttention=M)` looks attributes up."""
+        """Record the attributes that `case object(MultiheadAttention=M)` looks up."""
         match pattern:
             case ast.MatchClass():
                 self.visit(pattern.cls)
@@ -570,7 +578,7 @@ class _Visitor:
                     else:
                         self.visit(child)
 
-    def _inside(self, scope: _Scope, body: Iterable[ast.AST]) -> None:
+    def _visit_in_scope(self, scope: _Scope, body: Iterable[ast.AST]) -> None:
         self._scopes.append(scope)
         self._visit_all(body)
         self._scopes.pop()
@@ -583,7 +591,7 @@ class _Visitor:
             bound = target if alias.asname else target.split(".")[0]
             self._imported(name, bound, node.lineno)
             if bound != target:
-                self._whole(target, node)
+                self._loaded_module(target, node)
 
     def _import_from(self, node: ast.ImportFrom) -> None:
         module = "." * node.level + (node.module or "")
@@ -599,8 +607,8 @@ class _Visitor:
         eager = not any(scope.lazy for scope in self._scopes)
         self.used.append(Reference(path, True, line, eager, False))
 
-    def _whole(self, target: str, node: ast.Import) -> None:
-        """`import a.b` binds `a` but loads `a.b`."""
+    def _loaded_module(self, target: str, node: ast.Import) -> None:
+        """Record that `import a.b` binds `a` but loads `a.b`."""
         if self._scopes:
             eager = not any(scope.lazy for scope in self._scopes)
             self.used.append(Reference(tuple(target.split(".")), True, node.lineno, eager, False))
@@ -608,7 +616,7 @@ class _Visitor:
             self.imported.append(Imported("", target, node.lineno))
 
     def _assign(self, node: ast.Assign | ast.AnnAssign | ast.NamedExpr) -> None:
-        """`M = nn.MultiheadAttention` makes M another name for it."""
+        """Visit an assignment; `M = nn.MultiheadAttention` makes M another name for it."""
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         pairs = [pair for target in targets for pair in _pairs(target, node.value)]
         for target, assigned in pairs:
@@ -621,13 +629,13 @@ class _Visitor:
         self._visit_all(targets)
         for target, assigned in pairs:
             if isinstance(target, ast.Name) and self._scopes and target.id in self._scopes[-1].names:
-                # what is found under another name later is known to be this
-                found = self._path(assigned)
-                if found:
-                    self._scopes[-1].aliases[target.id] = found
+                # what is later used under the other name is known to be this
+                path = self._path(assigned)
+                if path:
+                    self._scopes[-1].aliases[target.id] = path
 
     def _is_alias(self, target: ast.expr, node: ast.AST) -> bool:
-        """Whether an assignment makes another name for something that is known wherever it is used."""
+        """Whether an assignment makes an alias that is recognized wherever it is used."""
         if not isinstance(target, ast.Name) or isinstance(node, ast.NamedExpr):
             return False
         scope = self._scopes[-1] if self._scopes else None
@@ -635,13 +643,13 @@ class _Visitor:
 
 
 def _pairs(target: ast.expr, assigned: ast.expr | None) -> list[tuple[ast.expr, ast.expr]]:
-    """`a, b = nn, F` by its parts."""
+    """The parts of `a, b = nn, F`, each a target with its value."""
     if assigned is None:
         return []
     match target, assigned:
-        case ast.Tuple(elts=left), ast.Tuple(elts=right) if len(left) == len(right):
-            if not any(isinstance(each, ast.Starred) for each in (*left, *right)):
-                return list(zip(left, right, strict=True))
+        case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
+            if not any(isinstance(element, ast.Starred) for element in (*targets, *values)):
+                return list(zip(targets, values, strict=True))
     return [(target, assigned)]
 
 
@@ -656,7 +664,7 @@ def _parts(text: str) -> tuple[str, ...]:
 
 
 def _is_plain_name(node: ast.expr) -> bool:
-    """Whether a computed name begins with letters that stand there: `f"layer{number}"`."""
+    """Whether a computed name begins with letters that are written out: `f"layer{number}"`."""
     match node:
         case ast.JoinedStr(values=[ast.Constant(value=str() as start), *_]):
             return start[:1].isalpha()

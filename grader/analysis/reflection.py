@@ -17,7 +17,7 @@ Matches = Callable[[str], Any]
 
 # Python's own functions that execute text or list names
 EXECUTING = frozenset({"exec", "eval", "compile", "__import__", "breakpoint"})
-# functions that look up a name in their first argument, and those that find a module or a thing by its name
+# functions that look up a name in their first argument, and those that find a module or object by its name
 LOOKING_UP = frozenset({"getattr", "getattr_static", "__getattribute__", "__getattr__"})
 FINDING = frozenset(
     {"import_module", "__import__", "find_spec", "resolve_name", "locate", "import_string", "load_object"}
@@ -40,7 +40,7 @@ ATTRIBUTES = frozenset(
         # modules
         *("__loader__", "__spec__", "__path__", "__cached__"),
         *("sys", "_sys", "gc", "builtins", "_os"),
-        # what only modules that look into the program have
+        # names that only modules that look into the program have
         *("_getframe", "currentframe", "get_objects", "get_referrers", "get_referents", "walk_stack"),
         *("getclosurevars", "getattr_static", "settrace", "setprofile", "addaudithook", "meta_path"),
     }
@@ -55,7 +55,7 @@ MODULES = frozenset(
     }
 )
 DEFINED = frozenset({"__reduce__", "__reduce_ex__"})  # methods that name what is called on copying
-# a library's file: its source can be read there
+# a library's file, where its source can be read
 FILES = frozenset({"__file__", "__path__", "__cached__"})
 
 FLAGGED = (
@@ -92,14 +92,14 @@ FLAGGED = (
 )
 # calling one of these builds a function or a module by hand; `isinstance()` with them is harmless
 MADE = ("types.FunctionType", "types.LambdaType", "types.CodeType", "types.CellType", "types.ModuleType")
-# of these, what looks at nothing but the student's own, or only describes
+# exceptions to these: they look only at the student's own code, or only describe
 ALLOWED = (
     *("inspect.signature", "inspect.Parameter*", "inspect.Signature*", "inspect.is*", "inspect.cleandoc"),
     *("ast.literal_eval", "timeit.default_timer", "pickle.dump*", "pickle.HIGHEST_PROTOCOL"),
     *("pickle.DEFAULT_PROTOCOL", "importlib.import_module", "importlib.util.find_spec"),
     *("importlib.metadata.version", "importlib.metadata", "importlib.util", "builtins.print"),
 )
-# private modules of libraries that tutorials tell people to use: these are permitted
+# private modules of libraries that tutorials recommend: these are permitted
 PERMITTED_PRIVATE = (
     *("torch.utils.data._utils.collate*", "torch._six*", "torch.nn.modules._functions*"),
     *(
@@ -110,7 +110,7 @@ PERMITTED_PRIVATE = (
     ),
     *("torch._functorch.config*", "torch._inductor.config*", "torchvision.models._utils*"),
 )
-# modules that are in reach of every module that imports them: `torch.nn.functional.torch`
+# modules that can be reached through every module that imports them: `torch.nn.functional.torch`
 SHARED = {
     **{name: name for name in ("torch", "torchvision", "sys", "os", "gc", "inspect", "types", "builtins")},
     **{name: name for name in ("importlib", "pickle", "ctypes", "operator", "traceback", "linecache")},
@@ -122,7 +122,7 @@ SHARED = {
 
 
 def any_of(patterns: Iterable[str]) -> Matches:
-    """Whether a name matches one of several patterns. They are compiled here, once for all forks."""
+    """A test whether a name matches one of several patterns, which are compiled once for all forks."""
     return re.compile("|".join(map(translate, patterns))).match
 
 
@@ -132,13 +132,13 @@ is_made = any_of(MADE)
 
 @lru_cache(maxsize=4096)
 def homes(dotted: str) -> tuple[str, ...]:
-    """A dotted name, and what it is by the modules on its way: `torch.nn.functional.sys.modules`."""
+    """A dotted name, and its names by way of the modules in it: `torch.nn.functional.sys.modules`."""
     parts = dotted.split(".")
     shared = [SHARED.get(part) or SHARED.get(part.removeprefix("_")) for part in parts]
-    found = (
+    shared_homes = (
         ".".join((module, *parts[place + 1 :])) for place, module in enumerate(shared) if module and place
     )
-    return tuple(dict.fromkeys((dotted, *found)))
+    return tuple(dict.fromkeys((dotted, *shared_homes)))
 
 
 @lru_cache(maxsize=4096)
@@ -149,7 +149,7 @@ def is_flagged(dotted: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_private(dotted: str, roots: frozenset[str]) -> bool:
-    """Whether a dotted name leads into a private module of one of some libraries.
+    """Whether a dotted name leads into a private module of one of these libraries.
 
     Args:
         roots: The libraries' top-level names.

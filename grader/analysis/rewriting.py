@@ -1,8 +1,8 @@
 """Rewriting of source text: edits by position, global names of a file, files with new numbers.
 
 Every line stays where it is. Positions are lines and UTF-8 columns, as in `ast`. Global names of a file
-go by Python's rules of scope. It never decides what is replaced: `joining` decides which names are
-renamed, `script.script_data` which calls give way, and `grader.grading.submission_study` and
+follow Python's rules of scope. This module never decides what is replaced: `joining` decides which names
+are renamed, `script.script_data` which calls are replaced, and `grader.grading.submission_study` and
 `grader.students.own_training` which numbers change.
 
 Tests: tests/analysis/script/test_standing_data.py, tests/analysis/test_joining.py,
@@ -30,7 +30,7 @@ class Edit:
 
 
 def applied(text: str, first: int, column: int, edits: Collection[Edit]) -> str:
-    """A text with some of it replaced, each line where it was.
+    """A text with some parts replaced, each line where it was.
 
     Args:
         text: The source of a statement, dedented.
@@ -39,20 +39,20 @@ def applied(text: str, first: int, column: int, edits: Collection[Edit]) -> str:
         edits: In the order of the source; none overlaps another.
     """
     lines = [line.encode("utf-8") for line in text.split("\n")]
-    for edit in sorted(edits, key=lambda one: (one.start, one.end), reverse=True):
-        (line, left), (end_line, right) = edit.start, edit.end
-        before = lines[line - first][: left - column]
-        after = lines[end_line - first][right - column :]
-        # as many lines as there were: what follows keeps its number
-        made = edit.text.encode("utf-8")
-        if end_line > line:
-            made = b"(" + made + b"\n" * (end_line - line) + b")"
-        lines[line - first : end_line - first + 1] = (before + made + after).split(b"\n")
+    for edit in sorted(edits, key=lambda item: (item.start, item.end), reverse=True):
+        (start_line, start_column), (end_line, end_column) = edit.start, edit.end
+        before = lines[start_line - first][: start_column - column]
+        after = lines[end_line - first][end_column - column :]
+        # as many lines as before: the lines that follow keep their numbers
+        inserted = edit.text.encode("utf-8")
+        if end_line > start_line:
+            inserted = b"(" + inserted + b"\n" * (end_line - start_line) + b")"
+        lines[start_line - first : end_line - first + 1] = (before + inserted + after).split(b"\n")
     return b"\n".join(lines).decode("utf-8")
 
 
 def instead(node: ast.expr | ast.stmt, text: str) -> Edit:
-    """A text in the place of a node."""
+    """The edit that replaces a node with a text."""
     return Edit(start_of(node), end_of(node), text)
 
 
@@ -74,15 +74,15 @@ Import = ast.Import | ast.ImportFrom
 
 @dataclass
 class GlobalUses:
-    """The nodes of a file that speak of its global names.
+    """The nodes of a file that refer to its global names.
 
     Attributes:
         names: Uses and bindings as plain names.
-        definitions: Functions and classes of the top level.
+        definitions: Top-level functions and classes.
         declared: `global` statements.
-        imports: Of any depth.
-        formatted: `id` of a node within an f-string -> the f-string: before Python 3.12 nothing within it has
-            a position that can be relied on.
+        imports: Imports at any depth.
+        formatted: `id` of a node within an f-string -> the f-string: before Python 3.12 the positions within
+            it are not reliable.
     """
 
     names: list[ast.Name] = field(default_factory=list)
@@ -93,14 +93,14 @@ class GlobalUses:
 
 
 def global_uses(tree: ast.Module) -> GlobalUses:
-    """What in a file speaks of its global names."""
-    found = GlobalUses()
-    _Walk(found).statements(tree.body, frozenset(), frozenset())
+    """The nodes of a file that refer to its global names."""
+    uses = GlobalUses()
+    _Walk(uses).statements(tree.body, frozenset(), frozenset())
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             for inner in ast.walk(node):
-                found.formatted.setdefault(id(inner), node)
-    return found
+                uses.formatted.setdefault(id(inner), node)
+    return uses
 
 
 def top_level_names(tree: ast.Module) -> set[str]:
@@ -113,15 +113,15 @@ def top_level_names(tree: ast.Module) -> set[str]:
 class _Walk:
     """Walks a file with the names that functions and classes have of their own."""
 
-    def __init__(self, found: GlobalUses) -> None:
-        self._found = found
+    def __init__(self, uses: GlobalUses) -> None:
+        self._uses = uses
 
     def statements(self, nodes: Iterable[ast.AST], hidden: frozenset[str], around: frozenset[str]) -> None:
-        """Look at nodes of one scope.
+        """Walk the nodes of one scope.
 
         Args:
             hidden: Names that are not global here.
-            around: Names that are not global in functions within: what a class binds is not seen there.
+            around: Names that are not global in functions within; those bound by a class are not among them.
         """
         for node in nodes:
             self._node(node, hidden, around)
@@ -129,7 +129,7 @@ class _Walk:
     def _node(self, node: ast.AST, hidden: frozenset[str], around: frozenset[str]) -> None:
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             if node.name not in hidden:
-                self._found.definitions.append(node)
+                self._uses.definitions.append(node)
             self._definition(node, hidden, around)
         elif isinstance(node, ast.Lambda):
             self.statements(_defaults(node.args), hidden, around)
@@ -140,11 +140,11 @@ class _Walk:
             self.statements(ast.iter_child_nodes(node), hidden | targets, around | targets)
         elif isinstance(node, ast.Name):
             if node.id not in hidden:
-                self._found.names.append(node)
+                self._uses.names.append(node)
         elif isinstance(node, ast.Global):
-            self._found.declared.append(node)
+            self._uses.declared.append(node)
         elif isinstance(node, Import):
-            self._found.imports.append(node)
+            self._uses.imports.append(node)
         else:
             self.statements(ast.iter_child_nodes(node), hidden, around)
 
@@ -164,14 +164,17 @@ class _Walk:
         outside = [*_defaults(node.args), *_annotations(node)]
         self.statements(outside, hidden, around)
         globals_here = {
-            name for each in ast.walk(node) if isinstance(each, ast.Global) for name in each.names
+            name
+            for inner_node in ast.walk(node)
+            if isinstance(inner_node, ast.Global)
+            for name in inner_node.names
         }
         inner = (around | bound | set(_parameters(node.args))) - globals_here
         self.statements(node.body, inner, inner)
 
 
 def _imported(body: Iterable[ast.stmt]) -> set[str]:
-    """What imports in a function bind: whoever joins files takes them for global names."""
+    """The names that imports in a function bind: `joining` treats them as global names."""
     return {
         alias.asname or alias.name.split(".")[0]
         for statement in body
@@ -182,28 +185,28 @@ def _imported(body: Iterable[ast.stmt]) -> set[str]:
 
 
 def _parameters(arguments: ast.arguments) -> Iterator[str]:
-    for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-        yield each.arg
+    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        yield argument.arg
     for extra in (arguments.vararg, arguments.kwarg):
         if extra is not None:
             yield extra.arg
 
 
 def _defaults(arguments: ast.arguments) -> list[ast.expr]:
-    return [*arguments.defaults, *(each for each in arguments.kw_defaults if each is not None)]
+    return [*arguments.defaults, *(default for default in arguments.kw_defaults if default is not None)]
 
 
 def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
     arguments = node.args
-    every = [
+    all_arguments = [
         *arguments.posonlyargs,
         *arguments.args,
         *arguments.kwonlyargs,
         arguments.vararg,
         arguments.kwarg,
     ]
-    found = [each.annotation for each in every if each is not None]
-    return [each for each in (*found, node.returns) if each is not None]
+    annotations = [argument.annotation for argument in all_arguments if argument is not None]
+    return [argument for argument in (*annotations, node.returns) if argument is not None]
 
 
 # --- rewriting -------------------------------------------------------------------------------------------
@@ -226,30 +229,30 @@ def rewritten(program: Program, changes: Mapping[Span, str]) -> Rewritten:
     """The source as files again: a script as it was, a notebook with its code cells at their old places.
 
     Args:
-        program: Whose source is known.
-        changes: Where -> what is written there instead; no two of them overlap.
+        program: A program with its source.
+        changes: Where -> what is written there instead; no two places overlap.
     """
     texts = {file: _replaced(text, file, changes) for file, text in (program.source or {}).items()}
     beside = [file for file in program.modules if cell_number(file) is None]
     modules = {file: texts[file].encode("utf-8", "surrogateescape") for file in beside}
-    own = {file: text for file, text in texts.items() if file not in beside}
-    numbers = {file: number for file in own if (number := cell_number(file)) is not None}
-    if len(numbers) < len(own):
-        return Rewritten("\n".join(own.values()).encode("utf-8"), modules)
+    own_files = {file: text for file, text in texts.items() if file not in beside}
+    numbers = {file: number for file in own_files if (number := cell_number(file)) is not None}
+    if len(numbers) < len(own_files):
+        return Rewritten("\n".join(own_files.values()).encode("utf-8"), modules)
     cells: list[dict[str, str | int | None]] = []
     for file, number in numbers.items():
         while len(cells) < number - 1:
             cells.append({"cell_type": "markdown", "source": ""})
-        cells.append({"cell_type": "code", "source": own[file], "execution_count": cell_run(file)})
+        cells.append({"cell_type": "code", "source": own_files[file], "execution_count": cell_run(file)})
     return Rewritten(json.dumps({"cells": cells, "nbformat": 4}).encode("utf-8"), modules)
 
 
 def _replaced(text: str, file: str, changes: Mapping[Span, str]) -> str:
     lines = [line.encode("utf-8", "surrogateescape") for line in text.split("\n")]
-    # from the end, so that what comes before keeps its place
-    for span in sorted((each for each in changes if each.file == file), key=lambda s: (s.line, s.column))[
-        ::-1
-    ]:
+    # from the end, so that earlier lines keep their positions
+    for span in sorted(
+        (changed for changed in changes if changed.file == file), key=lambda s: (s.line, s.column)
+    )[::-1]:
         before, after = lines[span.line - 1][: span.column], lines[span.end_line - 1][span.end_column :]
         new = changes[span].encode("utf-8")
         lines[span.line - 1 : span.end_line] = [before + new + after]

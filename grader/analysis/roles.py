@@ -1,9 +1,9 @@
 """What assigned names hold: plain values, or a role such as model, optimizer, loader, class names.
 
-Plain values go by kinds of nodes and a list of harmless calls. Roles go by what a name is bound to; only
-where that is unknown, by the name itself. A misleading name gets the wrong role, and nobody is asked.
-Statements that bind a role are not executed on loading. `slicing` decides what is executed;
-`grader.worker.training_setup` and `script.script_data` decide what stands in the place of roles.
+Plain values are recognized by kinds of nodes and a list of harmless calls. Roles follow from what a name
+is bound to, and only where that is unknown, from the name itself. A misleading name gets the wrong role,
+and nobody is asked. Statements that bind a role are not executed on loading. `slicing` decides what is
+executed; `grader.worker.training_setup` and `script.script_data` decide what replaces roles.
 
 Tests: tests/analysis/script/test_standing_data.py, tests/analysis/test_loading_statements.py
 """
@@ -51,13 +51,13 @@ def is_plain(node: ast.stmt) -> bool:
     if pair is None:
         return False
     targets, value = pair
-    named = all(isinstance(t, ast.Name | ast.Tuple | ast.List) for t in targets) and all(
+    has_plain_targets = all(isinstance(t, ast.Name | ast.Tuple | ast.List) for t in targets) and all(
         isinstance(element, ast.Name | ast.Starred)
         for target in targets
         if isinstance(target, ast.Tuple | ast.List)
         for element in target.elts
     )
-    return named and _is_plain_value(value)
+    return has_plain_targets and _is_plain_value(value)
 
 
 def _is_plain_value(value: ast.expr) -> bool:
@@ -106,20 +106,20 @@ BY_NAME = (
     ("epoch", re.compile(r"^(epoch|ep)$", re.IGNORECASE)),
 )
 SCHEDULES = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.SWALR")
-# what a role's object is not: several of them, or a function that makes one
+# what is not itself an object with a role: a collection of such objects, or a function that makes one
 HOLDING = (ast.Dict, ast.DictComp, ast.List, ast.ListComp, ast.Lambda)
 MODEL_WRAPPERS = {"to", "cuda", "cpu", "train", "eval", "double", "float", "requires_grad_"}
 
 
 def side(text: str) -> str | None:
-    """`train` or `test`, as a name or a path tells it."""
+    """`train` or `test`, if a name or a path shows it."""
     if TRAIN.search(text):
         return "train"
     return "test" if TEST.search(text) else None
 
 
 def role_by_name(name: str) -> str | None:
-    """The role that a name suggests; none for a name of several: `loaders`."""
+    """The role that a name suggests; none if it names several objects: `loaders`."""
     if SEVERAL.search(name):
         return None
     if LOADER.search(name):
@@ -145,13 +145,13 @@ def unwrapped(node: ast.expr) -> ast.expr:
 
 
 class RoleReader:
-    """Tells the role of what an expression makes."""
+    """Finds the role of what an expression makes."""
 
     def __init__(self, aliases: Aliases, units: Iterable[Unit], model_class: str | None) -> None:
-        """Finds the functions that make models.
+        """Find the functions that make models.
 
         Args:
-            aliases: Of the program.
+            aliases: The program's.
             units: The program.
             model_class: The graded class whose object is the model, as it is defined.
         """
@@ -165,8 +165,8 @@ class RoleReader:
     def _is_maker(self, value: ast.expr | None) -> bool:
         """Whether a value is a function that makes models: `partial(ViT, dim=64)`, `lambda dim: ViT(dim)`."""
         match value:
-            case ast.Lambda(body=made):
-                return self.is_model(made)
+            case ast.Lambda(body=body):
+                return self.is_model(body)
             case ast.Call(args=[ast.Name(id=name), *_]):
                 return name in self._makers and self.makes(value, "functools.partial")
         return False
@@ -202,7 +202,7 @@ class RoleReader:
         Args:
             name: The name.
             value: The expression.
-            known: The roles of names that were bound before.
+            known: The roles of names that are bound earlier.
         """
         if self.is_model(value):
             return "model"
@@ -224,17 +224,18 @@ class RoleReader:
     def roles_by_name(self, unit: Unit, effects: Effects, known: Mapping[str, str]) -> dict[str, str]:
         """The roles of the names that a statement binds.
 
-        What a name is bound to decides; where that is not told, and the statement is not executed because of
-        its effects or because it needs another role, the name does. What is called a loader always is one.
+        What a name is bound to decides. The name itself decides if that is unknown and the statement is not
+        executed, because of its effects or because it needs another role. What is called a loader always
+        counts as one.
 
         Args:
             unit: The statement.
-            effects: Of the program.
-            known: The roles of names that were bound before.
+            effects: The program's.
+            known: The roles of names that are bound earlier.
         """
         if unit.is_definition or unit.is_import:
             return {}
-        found: dict[str, str] = {}
+        new_roles: dict[str, str] = {}
         # what a loop goes over may be anything: sizes, rates, names
         loop_variables = {
             name
@@ -244,33 +245,33 @@ class RoleReader:
         }
         out = effects.of(unit.references.used) & BLOCKING or unit.eager & known.keys()
         for name, value in bindings(unit.node):
-            role = self.role(name, value, {**known, **found}) if value is not None else None
-            told = role_by_name(name)
+            role = self.role(name, value, {**known, **new_roles}) if value is not None else None
+            name_role = role_by_name(name)
             if (
                 role is None
                 and not _is_number(value)
                 and not isinstance(value, HOLDING)
-                and (name not in loop_variables or told == "epoch")
+                and (name not in loop_variables or name_role == "epoch")
             ):
                 made_elsewhere = value is None or isinstance(value, ast.Call)
-                if out or (made_elsewhere and told in ("train_loader", "test_loader")):
-                    role = told
+                if out or (made_elsewhere and name_role in ("train_loader", "test_loader")):
+                    role = name_role
             if role is not None:
-                found[name] = role
-        return found
+                new_roles[name] = role
+        return new_roles
 
     def _is_loader(self, value: ast.expr) -> bool:
         return isinstance(value, ast.Call) and ast.unparse(value.func).split(".")[-1] == "DataLoader"
 
     def _loader_side(self, name: str, value: ast.expr) -> str:
-        told = side(name)
-        if told is not None:
-            return told
-        assert isinstance(value, ast.Call)  # as _is_loader found
+        known_side = side(name)
+        if known_side is not None:
+            return known_side
+        assert isinstance(value, ast.Call)  # see _is_loader
         data = value.args[0] if value.args else None
-        told = side(ast.unparse(data)) if data is not None else None
-        if told is not None:
-            return told
+        known_side = side(ast.unparse(data)) if data is not None else None
+        if known_side is not None:
+            return known_side
         shuffled = any(
             k.arg == "shuffle" and isinstance(k.value, ast.Constant) and k.value.value is True
             for k in value.keywords
@@ -279,17 +280,17 @@ class RoleReader:
 
 
 def roles(units: Iterable[Unit], effects: Effects, reader: RoleReader) -> dict[str, str]:
-    """Top-level names that are bound by role: what binds them is not executed.
+    """Top-level names that are bound by role: the statements that bind them are not executed.
 
     Args:
         units: The program.
-        effects: Of the program.
-        reader: Of the program.
+        effects: The program's.
+        reader: The program's.
     """
-    found: dict[str, str] = {}
+    new_roles: dict[str, str] = {}
     for unit in units:
-        found |= reader.roles_by_name(unit, effects, found)
-    return found
+        new_roles |= reader.roles_by_name(unit, effects, new_roles)
+    return new_roles
 
 
 def _is_class_names(node: ast.expr, known: Mapping[str, str]) -> bool:
@@ -300,7 +301,7 @@ def _is_class_names(node: ast.expr, known: Mapping[str, str]) -> bool:
 
 
 def _is_number(value: ast.expr | None) -> bool:
-    """Whether an expression makes a number out of what it needs: `len(train_loader) * EPOCHS`."""
+    """Whether an expression makes a number from what it needs: `len(train_loader) * EPOCHS`."""
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Name) and value.func.id in (
             "len",
@@ -314,9 +315,9 @@ def _is_number(value: ast.expr | None) -> bool:
 
 
 def bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
-    """(name, value) for every name that a statement binds, in blocks too.
+    """(name, value) for every name that a statement binds, also in its blocks.
 
-    The value is None where it is not one expression.
+    The value is None if it is not a single expression.
     """
     for inner in statements_within(node):
         if isinstance(inner, ast.For | ast.AsyncFor):
@@ -325,16 +326,16 @@ def bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
         if pair is None:
             continue
         for target in pair[0]:
-            yield from _pairs(target, pair[1])
+            yield from _target_values(target, pair[1])
 
 
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | None]]:
+def _target_values(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | None]]:
     if isinstance(target, ast.Name):
         yield target.id, value
     elif isinstance(target, ast.Tuple | ast.List):
         if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
             for inner, part in zip(target.elts, value.elts, strict=True):
-                yield from _pairs(inner, part)
+                yield from _target_values(inner, part)
         else:
             yield from ((name, None) for name in _names(target))
 

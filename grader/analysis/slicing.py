@@ -1,9 +1,9 @@
-"""Loading slice: which top-level statements are executed on loading, which are not and why.
+"""Loading slice: which top-level statements are executed on loading, which are not, and why.
 
-Imports, definitions and plain values stay, and what they or graded names need, unless an effect forbids
-it. Leaves of compound statements are taken out line by line, so that no line moves. It errs toward
-leaving out: each omission is listed with its reason, and names that nothing provides as unresolved. The
-checks, never this module, decide whether an omission makes a part fail.
+Imports, definitions and plain values stay, and so does what they or graded names need, unless an effect
+forbids it. Leaves of compound statements are taken out line by line, so that no line moves. It errs toward
+leaving out: each omission is listed with its reason, and names that nothing provides are listed as
+unresolved. The checks, never this module, decide whether an omission makes a part fail.
 
 Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_provided_files.py
 """
@@ -25,7 +25,7 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def blocks(node: ast.stmt) -> list[list[ast.stmt]]:
-    """The blocks of a compound statement; none of a simple one or a definition."""
+    """The blocks of a compound statement; empty for a simple statement or a definition."""
     match node:
         case ast.If() | ast.For() | ast.AsyncFor() | ast.While():
             return [node.body, node.orelse]
@@ -37,10 +37,10 @@ def blocks(node: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def leaves(node: ast.stmt, *, loops: bool = False) -> Iterator[ast.stmt]:
-    """The simple statements and definitions in an `if` or `try`, through further ones within it.
+    """The simple statements and definitions in an `if` or `try`, also in those nested in it.
 
     Args:
-        loops: Open loops and `with` as well.
+        loops: Also open loops and `with`.
     """
     opened = blocks(node) if loops or isinstance(node, ast.If | ast.Try | ast.TryStar) else []
     if not opened:
@@ -51,7 +51,7 @@ def leaves(node: ast.stmt, *, loops: bool = False) -> Iterator[ast.stmt]:
 
 
 def is_kept_leaf(node: ast.stmt) -> bool:
-    """Whether a leaf binds something without doing more: an import, a definition, an assignment."""
+    """Whether a leaf does no more than bind something: an import, a definition, an assignment."""
     return isinstance(node, (*DEFINITIONS, *IMPORTS)) or assigned(node) is not None
 
 
@@ -79,7 +79,7 @@ def replaced(text: str, first: int, changes: Sequence[tuple[ast.stmt, str]]) -> 
     Args:
         text: The source, which begins in the first column.
         first: The line of the cell on which it begins.
-        changes: (statement, what stands there instead), in the order of the source.
+        changes: (statement, its replacement), in the order of the source.
     """
     lines = text.split("\n")
     for leaf, instead in reversed(changes):
@@ -108,7 +108,7 @@ class Reach:
         names: All global names that can be reached.
         units: Indices of the statements that define them.
         roles: Names that are bound by role.
-        missing: Names that nothing defines, or only what is not executed.
+        missing: Names that nothing defines, or only statements that are not executed.
     """
 
     names: frozenset[str]
@@ -118,7 +118,7 @@ class Reach:
 
 
 class Graph:
-    """The program's statements and who defines what for whom."""
+    """The program's statements, and which of them define and change which names."""
 
     def __init__(
         self,
@@ -127,11 +127,11 @@ class Graph:
         graded: Collection[str],
         roles: Mapping[str, str],
     ) -> None:
-        """Decides for every statement whether it could be executed.
+        """Decide for every statement whether it could be executed.
 
         Args:
             units: The program, pruned by `pruned`.
-            effects: Of the program.
+            effects: The program's.
             graded: The graded names, as they are defined.
             roles: Names that are bound by role when they are needed.
         """
@@ -142,129 +142,138 @@ class Graph:
         self._definers: dict[str, list[int]] = defaultdict(list)
         self._changers: dict[str, list[int]] = defaultdict(list)
         self._graded = frozenset(graded)
-        for item in units:
-            for name in item.binds:
-                self._definers[name].append(item.index)
-            for name in item.changes:
-                self._changers[name].append(item.index)
+        for statement in units:
+            for name in statement.binds:
+                self._definers[name].append(statement.index)
+            for name in statement.changes:
+                self._changers[name].append(statement.index)
         self._star = "*" in self._definers
         self.possible = self._possible()
 
     def _possible(self) -> list[bool]:
-        """Whether each statement can be executed: harmless, and so is one definition of all that it needs."""
-        possible = [self._harmless(item) for item in self.units]
-        left = {name: sum(possible[i] for i in indices) for name, indices in self._definers.items()}
+        """Whether each statement can be executed: it is harmless, and all that it needs can be, too."""
+        possible = [self._harmless(statement) for statement in self.units]
+        left_definers = {name: sum(possible[i] for i in indices) for name, indices in self._definers.items()}
         users: dict[str, list[int]] = defaultdict(list)
-        for item in self.units:
-            for name in item.eager:
-                users[name].append(item.index)
-        stack = [name for name in users if not left.get(name) and not self._given(name)]
+        for statement in self.units:
+            for name in statement.eager:
+                users[name].append(statement.index)
+        stack = [name for name in users if not left_definers.get(name) and not self._exists_unbound(name)]
         while stack:
             for index in users[stack.pop()]:
-                item = self.units[index]
-                if not possible[index] or item.binds & self._graded:
+                statement = self.units[index]
+                if not possible[index] or statement.binds & self._graded:
                     continue
                 possible[index] = False
-                for name in item.binds:
-                    left[name] -= 1
-                    if left[name] == 0:
+                for name in statement.binds:
+                    left_definers[name] -= 1
+                    if left_definers[name] == 0:
                         stack.append(name)
         return possible
 
-    def _harmless(self, item: Unit) -> bool:
-        if item.is_import or (item.binds & self._graded and item.is_definition):
+    def _harmless(self, statement: Unit) -> bool:
+        if statement.is_import or (statement.binds & self._graded and statement.is_definition):
             return True
-        return not self.effects[item.index] & BLOCKING
+        return not self.effects[statement.index] & BLOCKING
 
     def is_given(self, name: str) -> bool:
         """Whether a name has a value after loading."""
-        return self._given(name) or any(self.possible[index] for index in self._definers.get(name, ()))
+        return self._exists_unbound(name) or any(
+            self.possible[index] for index in self._definers.get(name, ())
+        )
 
-    def _given(self, name: str) -> bool:
-        """Whether a name is there although nothing binds it."""
+    def _exists_unbound(self, name: str) -> bool:
+        """Whether a name has a value although no statement binds it."""
         return name not in self._definers and (name in KNOWN or self._star)
 
     def reach(self, names: Iterable[str], executed: bool = True, stop_at_roles: bool = True) -> Reach:
-        """What the given names depend on, through all that is called or used.
+        """What the given names depend on, through everything that is called or used.
 
         Args:
             names: Where to begin.
             executed: Follow only statements that can be executed on loading.
-            stop_at_roles: Names that are bound by role depend on nothing.
+            stop_at_roles: Do not follow names that are bound by role.
         """
-        seen: set[str] = set()
-        taken: set[int] = set()
+        reached_names: set[str] = set()
+        reached_units: set[int] = set()
         roles: set[str] = set()
         missing: set[str] = set()
         stack = list(names)
         while stack:
             name = stack.pop()
-            if name in seen:
+            if name in reached_names:
                 continue
-            seen.add(name)
+            reached_names.add(name)
             if name in self._roles:
                 roles.add(name)
                 if stop_at_roles:
                     continue
-            found = [i for i in self._definers.get(name, ()) if self.possible[i] or not executed]
-            if not found:
-                if not self._given(name):
+            definers = [i for i in self._definers.get(name, ()) if self.possible[i] or not executed]
+            if not definers:
+                if not self._exists_unbound(name):
                     missing.add(name)
                 continue
-            if not all(self.units[index].is_import for index in found):
-                found += [i for i in self._changers.get(name, ()) if self.possible[i] or not executed]
-            for index in found:
-                if index not in taken:
-                    taken.add(index)
-                    item = self.units[index]
-                    stack += (item.eager | item.lazy) - seen
-                    if not item.is_import:
-                        stack += item.binds - seen
-        return Reach(frozenset(seen), frozenset(taken), frozenset(roles), frozenset(missing))
+            if not all(self.units[index].is_import for index in definers):
+                definers += [i for i in self._changers.get(name, ()) if self.possible[i] or not executed]
+            for index in definers:
+                if index not in reached_units:
+                    reached_units.add(index)
+                    statement = self.units[index]
+                    stack += (statement.eager | statement.lazy) - reached_names
+                    if not statement.is_import:
+                        stack += statement.binds - reached_names
+        return Reach(frozenset(reached_names), frozenset(reached_units), frozenset(roles), frozenset(missing))
 
     def kept(self, needed: Collection[int]) -> dict[int, str]:
         """The statements to execute, with their kinds.
 
         Args:
-            needed: Those that graded names depend on.
+            needed: The statements that graded names depend on.
         """
         plain = self._plain()
         kept: dict[int, str] = {}
-        also: set[str] = set()
-        for item in self.units:
-            if not self.possible[item.index]:
+        also_needed: set[str] = set()
+        for statement in self.units:
+            if not self.possible[statement.index]:
                 continue
-            kind = "import" if item.is_import else _kind(item, item.index in plain | self._reads)
-            if kind or item.index in needed:
-                kept[item.index] = kind or "needed"
+            kind = (
+                "import" if statement.is_import else _kind(statement, statement.index in plain | self._reads)
+            )
+            if kind or statement.index in needed:
+                kept[statement.index] = kind or "needed"
             if kind:
-                also |= item.eager
-        for index in sorted(self.reach(also).units - kept.keys()):
+                also_needed |= statement.eager
+        for index in sorted(self.reach(also_needed).units - kept.keys()):
             kept[index] = "needed"
         return dict(sorted(kept.items()))
 
     def _plain(self) -> set[int]:
-        """Statements that only name a value: kept whether or not they are needed."""
+        """Statements that only name a value: they are kept whether or not they are needed."""
         plain: set[int] = set()
-        names = {name for item in self.units if item.is_import or item.is_definition for name in item.binds}
+        names = {
+            name
+            for statement in self.units
+            if statement.is_import or statement.is_definition
+            for name in statement.binds
+        }
         star = self._star
-        for item in self.units:
-            if not self.possible[item.index] or (item.binds & self._roles.keys()):
+        for statement in self.units:
+            if not self.possible[statement.index] or (statement.binds & self._roles.keys()):
                 continue
-            if is_plain(item.node) and all(n in names or n in KNOWN or star for n in item.eager):
-                plain.add(item.index)
-                names |= item.binds
+            if is_plain(statement.node) and all(n in names or n in KNOWN or star for n in statement.eager):
+                plain.add(statement.index)
+                names |= statement.binds
         return plain
 
 
-def _kind(item: Unit, plain: bool) -> str:
-    """The kind of a statement that is kept without being needed, or nothing."""
-    if item.is_definition:
+def _kind(statement: Unit, plain: bool) -> str:
+    """The kind of a statement that is kept without being needed; empty for other statements."""
+    if statement.is_definition:
         return "definition"
     if plain:
         return "constant"
-    if isinstance(item.node, ast.If | ast.Try | ast.TryStar):
-        inner = [leaf for leaf in leaves(item.node) if not isinstance(leaf, ast.Pass)]
+    if isinstance(statement.node, ast.If | ast.Try | ast.TryStar):
+        inner = [leaf for leaf in leaves(statement.node) if not isinstance(leaf, ast.Pass)]
         kinds = {type(leaf) for leaf in inner}
         if kinds and kinds <= {ast.Import, ast.ImportFrom}:
             return "import"
@@ -281,7 +290,7 @@ def pruned(
 
     Args:
         units: The program.
-        effects, aliases: Of it.
+        effects, aliases: The program's.
         trains: The grader trains what is handed in.
 
     Returns:
@@ -289,26 +298,26 @@ def pruned(
     """
     changed: list[Unit] = []
     omissions: list[Omission] = []
-    for item in units:
-        if not isinstance(item.node, ast.If | ast.Try | ast.TryStar) or not any(
-            is_kept_leaf(leaf) for leaf in leaves(item.node)
+    for statement in units:
+        if not isinstance(statement.node, ast.If | ast.Try | ast.TryStar) or not any(
+            is_kept_leaf(leaf) for leaf in leaves(statement.node)
         ):
-            changed.append(item)
+            changed.append(statement)
             continue
 
-        def effect_of(leaf: ast.stmt, item: Unit = item) -> Effect:
-            return effects.of(unit(leaf, item.cell, "", {}, item.index).references.used)
+        def effect_of(leaf: ast.stmt, statement: Unit = statement) -> Effect:
+            return effects.of(unit(leaf, statement.cell, "", {}, statement.index).references.used)
 
         def is_out(leaf: ast.stmt) -> bool:
             return not is_kept_leaf(leaf) or bool(effect_of(leaf) & BLOCKING)
 
-        text, out = without(aligned(item).node, item.text, item.line, is_out)
-        if not out or len(out) == sum(1 for _ in leaves(item.node)):
-            changed.append(item)
+        text, out = without(aligned(statement).node, statement.text, statement.line, is_out)
+        if not out or len(out) == sum(1 for _ in leaves(statement.node)):
+            changed.append(statement)
             continue
-        changed.append(reread(text, item.line, item.cell, item.index))
+        changed.append(reread(text, statement.line, statement.cell, statement.index))
         omissions += [
-            Omission(item.cell.place(leaf.lineno), _shown(leaf), reason(effect_of(leaf), trains=trains))
+            Omission(statement.cell.place(leaf.lineno), _shown(leaf), reason(effect_of(leaf), trains=trains))
             for leaf in out
         ]
     return tuple(changed), omissions
@@ -330,23 +339,23 @@ def omissions(graph: Graph, kept: Mapping[int, str], *, trains: bool = True) -> 
     """The units that are not executed, with reasons.
 
     Args:
-        graph: Of the program.
+        graph: The program's.
         kept: What is executed.
         trains: The grader trains what is handed in.
     """
-    found = []
-    for item in graph.units:
-        if item.index in kept or _says_nothing(item.node):
+    omitted = []
+    for statement in graph.units:
+        if statement.index in kept or _says_nothing(statement.node):
             continue
-        why = reason(graph.effects[item.index], trains=trains)
-        if not graph.effects[item.index] and not graph.possible[item.index]:
-            why = f"it needs {_blocked(graph, item)}, which is not executed"
-        found.append(Omission(item.place, item.first_line, why))
-    return found
+        why = reason(graph.effects[statement.index], trains=trains)
+        if not graph.effects[statement.index] and not graph.possible[statement.index]:
+            why = f"it needs {_blocked(graph, statement)}, which is not executed"
+        omitted.append(Omission(statement.place, statement.first_line, why))
+    return omitted
 
 
-def _blocked(graph: Graph, item: Unit) -> str:
-    return next((named(name) for name in sorted(item.eager) if not graph.is_given(name)), "something")
+def _blocked(graph: Graph, statement: Unit) -> str:
+    return next((named(name) for name in sorted(statement.eager) if not graph.is_given(name)), "something")
 
 
 def _says_nothing(node: ast.stmt) -> bool:

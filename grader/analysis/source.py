@@ -1,9 +1,9 @@
 """Source files as cells of plain Python: decoded, repaired, each line where the student wrote it.
 
-It decides which encoding a file has and which cells are Python. A cell that is not is left out alone and
-listed; where none is left, or there is too much code, it raises one sentence. Known slips from the
-handout (`Resize(28, 28)`, `parse_args()`) are repaired with a note, and nothing else ever is. `joining`
-decides which files belong to the program, and `slicing` what of it is executed.
+This module decides which encoding a file has and which cells are Python. A cell that is not Python is left
+out alone and listed; where none is left, or there is too much code, it raises one sentence. Known slips
+from the handout (`Resize(28, 28)`, `parse_args()`) are repaired with a note, and nothing else ever is.
+`joining` decides which files belong to the program, and `slicing` which parts of it are executed.
 
 Tests: tests/analysis/test_hostile_sources.py, tests/analysis/test_source_reading.py
 """
@@ -32,8 +32,8 @@ WINDOWS = ("cp1252", "latin-1")
 def decoded_text(name: str, data: bytes, readable: Callable[[str], bool]) -> tuple[str, tuple[str, ...]]:
     """The text of a file, and notes about how it was read.
 
-    UTF-8 with or without a mark, then what a coding line declares, then UTF-16 by its mark, then Windows
-    encodings where the text makes sense in them.
+    The order is: UTF-16 by its mark, UTF-8 with or without a mark, what a coding line declares, then Windows
+    encodings if the text makes sense in them.
 
     Args:
         name: The file's name, for messages.
@@ -41,7 +41,7 @@ def decoded_text(name: str, data: bytes, readable: Callable[[str], bool]) -> tup
         readable: Whether a text makes sense (it parses): the proof for an encoding that takes any bytes.
 
     Raises:
-        SubmissionError: The file is empty, holds NUL bytes or is in no encoding that could be told.
+        SubmissionError: The file is empty, holds NUL bytes, or its encoding could not be determined.
     """
     if not data.strip():
         raise SubmissionError(f"{name}: is empty. Save your work into it and hand it in again.")
@@ -76,7 +76,7 @@ def _decoded(data: bytes, encoding: str) -> str | None:
 
 
 def _declared(data: bytes) -> str | None:
-    """The encoding that a coding line declares (PEP 263), if it is one of text."""
+    """The encoding that a coding line declares (PEP 263), if it is a text encoding."""
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         codec = codecs.lookup(encoding)
@@ -133,10 +133,10 @@ def repaired(file: str, code: str, tree: ast.Module) -> Repaired:
         name = _last_name(node.func)
         place = Place(file, node.lineno)
         if name == "Resize" and _is_size_pair(node.args):
-            first, last = node.args
-            edits.append(_Edit(first.lineno, first.col_offset, "("))
-            edits.append(_Edit(last.end_lineno or 0, last.end_col_offset or 0, ")"))
-            pair = f"{ast.unparse(first)}, {ast.unparse(last)}"
+            height, width = node.args
+            edits.append(_Edit(height.lineno, height.col_offset, "("))
+            edits.append(_Edit(width.end_lineno or 0, width.end_col_offset or 0, ")"))
+            pair = f"{ast.unparse(height)}, {ast.unparse(width)}"
             was, reads = as_code(f"Resize({pair})"), as_code(f"Resize(({pair}))")
             notes.append(f"{place}: {was} was read as {reads}.")
         elif name in ("parse_args", "parse_known_args") and not node.args:
@@ -201,9 +201,9 @@ class Source:
     Attributes:
         file: The submitted file's name.
         cells: In order; one for a script.
-        omissions: What is not Python, or not correct Python.
+        omissions: The parts that are not Python, or not correct Python.
         notes: Sentences about how it was read.
-        text: Cell or file -> what the student wrote, also where it could not be parsed.
+        text: Cell or file -> what the student wrote, even if it could not be parsed.
         printed: (cell, what it printed) of a notebook, in order.
         modules: The keys of `text` that are modules of the student's own, as far as they are imported.
     """
@@ -231,8 +231,8 @@ def source(
         name: The submitted file's name, without folders.
         data: Its content.
         modules: Python files beside it: name, with the folders before it -> content.
-        given: Those that the course hands out: nothing of the student's takes their place.
-        executed: It is what a kernel executed: see `executed_notebook`.
+        given: Modules that the course hands out: no file of the student's takes their place.
+        executed: The data are what a kernel executed: see `executed_notebook`.
 
     Raises:
         SubmissionError: It cannot be read, or nothing in it is correct Python; the sentence says where.
@@ -242,18 +242,21 @@ def source(
     beside = {**(modules or {}), **(given or {})}
     files = {file: (file, _module_text(file, content)) for file, content in beside.items()}
     if named_notebook or is_notebook(decoded):
-        raw, more = code_cells(name, decoded, executed=executed)
+        raw, notebook_notes = code_cells(name, decoded, executed=executed)
         if not named_notebook:
-            more = (*more, f"{name} is a notebook under another name; it was read as one.")
+            notebook_notes = (
+                *notebook_notes,
+                f"{name} is a notebook under another name; it was read as one.",
+            )
         cells = {cell.name: cell.text for cell in raw}
         for file, text in list(cells.items()):
             if (written := written_file(text)) is not None and written.name not in (given or {}):
-                # the cell's own first line stays, blank, so that lines count as in the cell
+                # the cell's own first line stays, blank, so that line numbers are those of the cell
                 files[written.name] = (
                     file,
                     (files[written.name][1] if written.appends else "") + written.code,
                 )
-        assembled = _assembled(name, list(cells.items()), (*notes, *more), files)
+        assembled = _assembled(name, list(cells.items()), (*notes, *notebook_notes), files)
         printed = tuple((cell.name, cell.printed) for cell in raw if cell.printed)
         return replace(assembled, printed=printed)
     return _assembled(name, [(name, decoded)], notes, files)
@@ -267,7 +270,7 @@ def _module_text(file: str, content: bytes) -> str:
 
 
 class _Reading:
-    """The cells that parse, while they are read; the others become omissions."""
+    """Collects the cells that parse; the others become omissions."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -277,20 +280,20 @@ class _Reading:
         self.errors: list[SubmissionError] = []
         self.aside: list[Omission] = []
 
-    def cell(self, file: str, text: str, own: Iterable[str] = ()) -> Cell | None:
-        """The cell; None where it is not Python."""
+    def cell(self, file: str, text: str, module_names: Iterable[str] = ()) -> Cell | None:
+        """The cell; None if it is not Python."""
         try:
-            code, lines = _python(file, text, own)
+            code, set_aside = _python(file, text, module_names)
         except SyntaxError as error:
             self.errors.append(SubmissionError(_sentence(self.name, file, text, error)))
             line = min(max(error.lineno or 1, 1), text.count("\n") + 1)
-            what = "file" if file.endswith(".py") else "cell"
-            reason = f"the {what} is not correct Python ({_message(error)}) and was left out"
+            file_or_cell = "file" if file.endswith(".py") else "cell"
+            reason = f"the {file_or_cell} is not correct Python ({_message(error)}) and was left out"
             self.omissions.append(Omission(Place(file, line), _line(text, line), reason, broken=True))
             return None
         fixed = repaired(file, code, _tree(code))
         self.notes += fixed.notes
-        self.aside += lines
+        self.aside += set_aside
         return Cell(file, text, fixed.code, fixed.tree)
 
 
@@ -311,60 +314,62 @@ def _assembled(
     for module, (file, text) in files.items():
         if (cell := beside.cell(file, text)) is not None:
             modules.append(own_module(module, cell, run=module in run))
-    whole = joined(cells, modules)
-    if sum(1 for cell in whole.cells for _ in ast.walk(cell.tree)) > MOST_NODES:
+    program = joined(cells, modules)
+    if sum(1 for cell in program.cells for _ in ast.walk(cell.tree)) > MOST_NODES:
         raise SubmissionError(f"{name}: {TOO_LARGE}")
     errors = reading.errors
     if errors and all(isinstance(node, ast.Pass) for cell in cells for node in cell.tree.body):
         raise errors[0]
-    told = [*notes, *reading.notes]
+    sentences = [*notes, *reading.notes]
     if errors:
-        told.append(
+        sentences.append(
             f"{len(errors)} of {len(raw)} cells are not correct Python; the rest was graded. {errors[0]}"
         )
-    told += [str(error) for error in beside.errors]
-    aside = [line for line in reading.aside if line.place.file not in whole.used]
+    sentences += [str(error) for error in beside.errors]
+    aside = [line for line in reading.aside if line.place.file not in program.used]
     if aside:
         places = [str(line.place) for line in aside]
         first = "; ".join(places[:5]) + ("; ..." if len(places) > 5 else "")
-        told.append(f"Notebook magics and shell commands were not executed ({first}).")
-    if whole.used:
-        named = [as_code(file) for file in whole.used]
-        told.append(f"{listed(named)} belong{'s' if len(whole.used) == 1 else ''} to it, as imported.")
-    broken = [one for one in beside.omissions if one.broken]
-    shown = {*whole.used, *(one.place.file for one in broken)}
+        sentences.append(f"Notebook magics and shell commands were not executed ({first}).")
+    if program.used:
+        named = [as_code(file) for file in program.used]
+        sentences.append(f"{listed(named)} belong{'s' if len(program.used) == 1 else ''} to it, as imported.")
+    broken = [omission for omission in beside.omissions if omission.broken]
+    shown = {*program.used, *(omission.place.file for omission in broken)}
     return Source(
         name,
-        whole.cells,
+        program.cells,
         (*reading.omissions, *aside, *broken),
-        tuple(told),
+        tuple(sentences),
         dict(raw) | {file: text for file, text in files.values() if file in shown},
-        modules=whole.used,
+        modules=program.used,
     )
 
 
-def _python(file: str, text: str, own: Iterable[str] = ()) -> tuple[str, list[Omission]]:
-    """The Python of a cell; magics are looked for only where it does not parse as it is.
+def _python(file: str, text: str, module_names: Iterable[str] = ()) -> tuple[str, list[Omission]]:
+    """The Python of a cell; magics are only looked for if it does not parse as it is.
 
     Args:
-        own: Names of modules: `%run helpers.py` imports all that is in one.
+        module_names: Names of modules: `%run helpers.py` imports all that is in one.
 
     Raises:
-        SyntaxError: It does not parse without its magics either.
+        SyntaxError: It does not parse even without its magics.
     """
     try:
         _tree(text)
     except SyntaxError:
-        found = plain(text, own)
-        if found.code == text:
+        cleaned = plain(text, module_names)
+        if cleaned.code == text:
             raise
-        _tree(found.code)
-        return found.code, [Omission(Place(file, s.line), s.text[:SHOWN], s.reason) for s in found.set_aside]
+        _tree(cleaned.code)
+        return cleaned.code, [
+            Omission(Place(file, s.line), s.text[:SHOWN], s.reason) for s in cleaned.set_aside
+        ]
     return text, []
 
 
 def _tree(code: str) -> ast.Module:
-    """The parsed code, after Python agreed that it could be compiled (which executes nothing).
+    """The parsed code, once Python agrees that it can be compiled (which executes nothing).
 
     Raises:
         SyntaxError: It is not correct Python.

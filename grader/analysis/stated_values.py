@@ -1,8 +1,8 @@
 """Values that a submission states, for people to read: chosen hyperparameters and claimed results.
 
 Hyperparameters are read off the source, each with its place. Claims (test accuracy, epochs) are numbers
-near such words in outputs and reports, in English and Persian, shown with their line. It errs both ways
-and decides no points: `grader.scoring.measurements` may leave them to a person because of a claim. The
+near such words in outputs and reports, in English and Persian, shown with their line. This may err both
+ways and decides no points: `grader.scoring.measurements` may leave them to a person because of a claim. The
 training does not depend on it, but without a transform in the source `grader.worker.training_setup` takes
 the image size from here.
 
@@ -27,7 +27,7 @@ from grader.domain.analyzed_program import Claim, Place, Span, TunedValue
 SHOWN_OF_A_CLAIM = 160
 MOST_TEXT = 400_000  # characters of one cell or page, from its end
 
-# the word before `accuracy` says of what it is; Persian reports write دقت
+# the word before `accuracy` says what was measured; Persian reports write دقت
 _WORD = r"(?:accuracy|acc\b|acc\.|دقت)"
 _NUMBER = r"(?P<number>\d{1,3}(?:\.\d+)?)\s*(?P<percent>%|٪|percent|درصد)?"
 _AFTER = re.compile(
@@ -37,7 +37,7 @@ _AFTER = re.compile(
 _BEFORE = re.compile(
     rf"{_NUMBER}\s*(?:\w+\s+){{0,2}}?(?P<label>[^\W\d_]*)[\s_-]*{_WORD}(?P<between>)", re.IGNORECASE
 )
-_OTHERS = re.compile(
+_NOT_A_RESULT = re.compile(
     r"at least|thresh|requir|must|minimum|target|goal|should|need|chance|random|baseline|\bcnn|resnet|"
     r"≥|>=|حداقل",
     re.IGNORECASE,
@@ -50,7 +50,7 @@ _SENTENCE = re.compile(r"(?<=[.!?؟])\s+(?=\D)|\n\s*\n")
 
 
 @dataclass(frozen=True)
-class _Found:
+class _StatedAccuracy:
     rank: int
     accuracy: float
     text: str
@@ -82,23 +82,23 @@ def claim_in_report(name: str, pages: Iterable[str]) -> Claim | None:
 
 def epochs_in_outputs(outputs: Iterable[tuple[str, str]]) -> int | None:
     """The highest number of an epoch that a notebook's outputs show; None if they show none."""
-    numbers = [int(found["number"]) for _, text in outputs for found in _EPOCH.finditer(_clean(text))]
+    numbers = [int(match["number"]) for _, text in outputs for match in _EPOCH.finditer(_clean(text))]
     return max(numbers, default=None)
 
 
 def _best(lines: Iterable[tuple[str, str]]) -> Claim | None:
-    """Of all that is said, the last of what is most clearly the result on the test images."""
+    """The accuracy that is most clearly the result on the test images; of several, the last."""
     best: tuple[int, Claim] | None = None
     for place, line in lines:
-        for found in _accuracies(line):
-            if best is None or found.rank >= best[0]:
-                best = found.rank, Claim(found.accuracy, place, found.text)
+        for stated in _accuracies(line):
+            if best is None or stated.rank >= best[0]:
+                best = stated.rank, Claim(stated.accuracy, place, stated.text)
     return best[1] if best else None
 
 
-def _accuracies(line: str) -> Iterator[_Found]:
-    """The accuracies of other than training images that a line or sentence names."""
-    if _OTHERS.search(line):
+def _accuracies(line: str) -> Iterator[_StatedAccuracy]:
+    """The accuracies that a line or sentence names, except those on training images."""
+    if _NOT_A_RESULT.search(line):
         return
     for pattern in (_AFTER, _BEFORE):
         matches = list(pattern.finditer(line))
@@ -108,13 +108,13 @@ def _accuracies(line: str) -> Iterator[_Found]:
             if accuracy is None or _TRAIN.match(label) or _TRAIN.search(match["between"]):
                 continue
             rank = 2 * bool(_TEST.search(label) or _TEST.search(line)) + bool(_FINAL.search(line))
-            yield _Found(rank, accuracy, _excerpt(line, match.start()))
+            yield _StatedAccuracy(rank, accuracy, _excerpt(line, match.start()))
         if matches:
             return
 
 
 def _share(number: str, percent: str | None) -> float | None:
-    """A number as a share of one: `83.5 %` and `0.835`; a bare `83.52` is meant as percent."""
+    """A number as a share of one: `83.5 %` and `0.835`; a bare `83.52` counts as percent."""
     value = float(number)
     if percent or (value > 1 and "." in number):
         value /= 100
@@ -124,7 +124,7 @@ def _share(number: str, percent: str | None) -> float | None:
 
 
 def _clean(text: str) -> str:
-    """The end of a text, with plain digits, and of progress bars only what they show in the end."""
+    """The end of a text, with plain digits, and with only the final state of progress bars."""
     text = unicodedata.normalize("NFKC", text[-MOST_TEXT:]).replace(
         "\u066b", "."
     )  # the decimal sign in Persian
@@ -150,16 +150,16 @@ class Values:
     """Values of expressions at a point of the program, through constants, dictionaries and configurations."""
 
     def __init__(self, flow: Flow, classes: Mapping[str, ast.ClassDef]) -> None:
-        """Args: what was executed before; the program's classes by name."""
+        """Take what was executed before, and the program's classes by name."""
         self._flow = flow
         self._classes = classes
         self._depth = 0
 
     def shown(self, node: ast.expr) -> str:
-        """The value as `repr` gives it, or the source where the value cannot be told."""
+        """The value as `repr` gives it, or the source if the value is not known."""
         with contextlib.suppress(Unknown):
-            found = value(node, self.known)
-            return found if isinstance(found, str) else repr(found)
+            known_value = value(node, self.known)
+            return known_value if isinstance(known_value, str) else repr(known_value)
         return _source(node)
 
     def known(self, node: ast.expr) -> Any:
@@ -184,7 +184,7 @@ class Values:
             self._depth -= 1
 
     def literal(self, node: ast.expr) -> ast.Constant | None:
-        """Where a number is written that an expression gives: itself, or in the constant that it names."""
+        """Where the number that an expression gives is written: there, or in the constant that it names."""
         for _ in range(DEPTH):
             if isinstance(node, ast.Constant):
                 return node if type(node.value) in (int, float) else None
@@ -195,19 +195,19 @@ class Values:
         return None
 
     def _field(self, owner: ast.expr, name: str) -> Any:
-        """`config.dim`: of a class, an object, a namespace, or the parsed command line."""
-        made = owner
+        """The value of `config.dim`, for a class, an object, a namespace, or the parsed command line."""
+        expression = owner
         if isinstance(owner, ast.Name) and owner.id not in self._classes:
-            made = self._flow.last(owner.id) or owner
-        if isinstance(made, ast.Call):
-            for keyword in made.keywords:
+            expression = self._flow.last(owner.id) or owner
+        if isinstance(expression, ast.Call):
+            for keyword in expression.keywords:
                 if keyword.arg == name:
                     return value(keyword.value, self.known)
-            if isinstance(made.func, ast.Attribute) and made.func.attr.startswith("parse_"):
+            if isinstance(expression.func, ast.Attribute) and expression.func.attr.startswith("parse_"):
                 return self._option(name)
-            made = made.func
-        if isinstance(made, ast.Name) and made.id in self._classes:
-            for statement in self._classes[made.id].body:
+            expression = expression.func
+        if isinstance(expression, ast.Name) and expression.id in self._classes:
+            for statement in self._classes[expression.id].body:
                 target, bound = _class_field(statement)
                 if target == name and bound is not None:
                     return value(bound, self.known)
@@ -230,15 +230,15 @@ class Values:
         raise Unknown
 
     def keywords(self, call: ast.Call) -> Iterator[tuple[str, ast.expr | None, Any]]:
-        """(name, node, value) for every argument by name, those of `**config` too."""
+        """(name, node, value) for every argument by name, including those of `**config`."""
         for keyword in call.keywords:
             if keyword.arg is not None:
                 yield keyword.arg, keyword.value, None
                 continue
             with contextlib.suppress(Unknown):
-                found = value(keyword.value, self.known)
-                if isinstance(found, dict):
-                    yield from ((str(name), None, part) for name, part in found.items())
+                options = value(keyword.value, self.known)
+                if isinstance(options, dict):
+                    yield from ((str(name), None, part) for name, part in options.items())
 
 
 def _class_field(node: ast.stmt) -> tuple[str, ast.expr | None]:
@@ -250,16 +250,16 @@ def _class_field(node: ast.stmt) -> tuple[str, ast.expr | None]:
 
 
 def tuned(
-    found: Ingredients, units: Sequence[Unit], makers: Mapping[str, ast.FunctionDef]
+    parts: Ingredients, units: Sequence[Unit], makers: Mapping[str, ast.FunctionDef]
 ) -> tuple[TunedValue, ...]:
-    """The values that the student chose, each where it stands.
+    """The values that the student chose, each with its place.
 
     Args:
-        found: The parts of the recipe.
+        parts: The parts of the recipe.
         units: The program.
-        makers: Functions by name: one that returns the model is looked into.
+        makers: Functions by name; one that returns the model is looked into.
     """
-    reader = _Reader(found, units)
+    reader = _Reader(parts, units)
     values = [*reader.model(makers), *reader.optimizer(), *reader.schedule(), *reader.data()]
     unique: dict[str, TunedValue] = {}
     for item in values:
@@ -270,23 +270,23 @@ def tuned(
 class _Reader:
     """Reads the values of one program."""
 
-    def __init__(self, found: Ingredients, units: Sequence[Unit]) -> None:
-        self._found = found
+    def __init__(self, parts: Ingredients, units: Sequence[Unit]) -> None:
+        self._parts = parts
         self._units = units
         self._classes = {unit.node.name: unit.node for unit in units if isinstance(unit.node, ast.ClassDef)}
         self._home: dict[int, Unit] | None = None
 
     def _place(self, node: ast.expr) -> Place:
-        """Where an expression stands."""
+        """The place of an expression."""
         return self._unit(node).cell.place(node.lineno)
 
     def _unit(self, node: ast.expr) -> Unit:
-        """What an expression is part of: nodes keep their line but not their cell."""
+        """The statement that an expression is part of: nodes keep their line but not their cell."""
         if self._home is None:
             self._home = {id(inner): unit for unit in self._units for inner in _expressions(unit.node)}
         unit = self._home.get(id(node))
         if unit is None:
-            step = next((s for s in self._found.flow.steps if node in ast.walk(s.node)), None)
+            step = next((s for s in self._parts.flow.steps if node in ast.walk(s.node)), None)
             unit = step or self._units[0]
         return unit
 
@@ -296,17 +296,17 @@ class _Reader:
         )
 
     def _written(self, node: ast.expr, values: Values) -> Span | None:
-        found = values.literal(node)
-        if found is None or found.end_lineno is None or found.end_col_offset is None:
+        literal = values.literal(node)
+        if literal is None or literal.end_lineno is None or literal.end_col_offset is None:
             return None
-        file = self._unit(found).cell.file
-        return Span(file, found.lineno, found.col_offset, found.end_lineno, found.end_col_offset)
+        file = self._unit(literal).cell.file
+        return Span(file, literal.lineno, literal.col_offset, literal.end_lineno, literal.end_col_offset)
 
     def model(self, makers: Mapping[str, ast.FunctionDef]) -> Iterator[TunedValue]:
         """Every argument of the model."""
-        if self._found.model is None:
+        if self._parts.model is None:
             return
-        _, node, flow = self._found.model
+        _, node, flow = self._parts.model
         call = unwrapped(node)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in makers:
             inner = _returned_call(makers[call.func.id], set(self._classes))
@@ -314,41 +314,41 @@ class _Reader:
         if not isinstance(call, ast.Call):
             return
         values = Values(flow, self._classes)
-        for name, given, known in values.keywords(call):
-            if given is not None:
-                yield self._value(name, given, values)
+        for name, argument, unpacked in values.keywords(call):
+            if argument is not None:
+                yield self._value(name, argument, values)
             else:
-                text = known if isinstance(known, str) else repr(known)
+                text = unpacked if isinstance(unpacked, str) else repr(unpacked)
                 yield TunedValue(name, text[:MOST_OF_SOURCE], self._place(call))
 
     def optimizer(self) -> Iterator[TunedValue]:
         """Its name and its arguments."""
-        if self._found.optimizer is None:
+        if self._parts.optimizer is None:
             return
-        _, node, flow = self._found.optimizer
+        _, node, flow = self._parts.optimizer
         if not isinstance(node, ast.Call):
             return
         values = Values(flow, self._classes)
         yield TunedValue("optimizer", ast.unparse(node.func).split(".")[-1], self._place(node))
         if len(node.args) > LEARNING_RATE_POSITION:
             yield self._value("learning_rate", node.args[LEARNING_RATE_POSITION], values)
-        for name, given, known in values.keywords(node):
+        for name, argument, unpacked in values.keywords(node):
             name = OPTIMIZER_FIELDS.get(name, name)
-            if given is not None:
-                yield self._value(name, given, values)
+            if argument is not None:
+                yield self._value(name, argument, values)
             else:
-                yield TunedValue(name, repr(known)[:MOST_OF_SOURCE], self._place(node))
+                yield TunedValue(name, repr(unpacked)[:MOST_OF_SOURCE], self._place(node))
 
     def schedule(self) -> Iterator[TunedValue]:
         """The schedule and the number of epochs."""
-        if self._found.scheduler is not None:
-            _, node, _ = self._found.scheduler
+        if self._parts.scheduler is not None:
+            _, node, _ = self._parts.scheduler
             yield TunedValue("scheduler", _source(node), self._place(node))
-        if self._found.epochs is not None:
-            values = Values(self._found.flow, self._classes)
-            node = self._found.epochs
+        if self._parts.epochs is not None:
+            values = Values(self._parts.flow, self._classes)
+            node = self._parts.epochs
             place = (
-                self._found.loop.unit.cell.place(self._found.loop.node.lineno) if self._found.loop else None
+                self._parts.loop.unit.cell.place(self._parts.loop.node.lineno) if self._parts.loop else None
             )
             written = self._written(node, values)
             yield TunedValue(
@@ -357,10 +357,10 @@ class _Reader:
 
     def data(self) -> Iterator[TunedValue]:
         """Batch size, transforms and label smoothing."""
-        size = self._found.batch_size
+        size = self._parts.batch_size
         if size is not None:
             yield self._value("batch_size", size.node, Values(size.flow, self._classes))
-        train, test = self._found.train_transform, self._found.test_transform
+        train, test = self._parts.train_transform, self._parts.test_transform
         if train is not None:
             text = _steps(train.node, train.flow)
             yield TunedValue("transform", text, train.unit.cell.place(train.node.lineno))
@@ -370,7 +370,7 @@ class _Reader:
         for unit in self._units:
             for node in ast.walk(unit.node):
                 if isinstance(node, ast.keyword) and node.arg == "label_smoothing":
-                    shown = Values(self._found.flow, self._classes).shown(node.value)
+                    shown = Values(self._parts.flow, self._classes).shown(node.value)
                     if shown not in ("0", "0.0"):
                         yield TunedValue(
                             "label_smoothing", shown[:MOST_OF_SOURCE], unit.cell.place(node.value.lineno)

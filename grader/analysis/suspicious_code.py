@@ -1,10 +1,10 @@
 """Code that a person should look at: introspection, and more data in the source than code needs.
 
-Introspection goes by names: what looks into the running program, resolves computed names or executes
-text, unless `reflection` allows it. Data goes by how many bits constants, names and their order can hold;
-words that programs use anyway are free up to an amount. Introspection errs toward pointing out. Each note
-asks a person to look and costs nothing by itself; `forbidden_uses` decides what is forbidden, `bare_text`
-what a worker gets of the text.
+Introspection is recognized by names: what looks into the running program, resolves computed names or
+executes text, unless `reflection` allows it. Data is measured by how many bits constants, names and their
+order can hold; words that programs use anyway are free up to an amount. Introspection errs toward pointing
+out. Each note asks a person to look and costs nothing by itself. `forbidden_uses` decides what is
+forbidden, and `bare_text` how much of the text a worker gets.
 
 Tests: tests/analysis/test_prying.py, tests/analysis/test_written_data.py
 """
@@ -41,14 +41,14 @@ from grader.domain.analyzed_program import LOADING, TRAINING, Note, Place, Progr
 from grader.domain.assignment import ForbiddenRule
 
 is_decoding = any_of(("base64.*decode*", "codecs.decode", "zlib.decompress", "binascii.*"))
-# what a library expects to be given another value
+# what a library expects programs to set
 is_setting = any_of(("torch.backends.*", "torch.multiprocessing.*", "*.__version__"))
 HUB_WEIGHTS = "torch.hub.load_state_dict_from_url"
 UNBOUND = frozenset({*EXECUTING, "__builtins__", "__loader__", "__spec__", "get_ipython"})
 
 
 class Prying:
-    """Finds it in one program."""
+    """Finds introspection in one program."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class Prying:
         rules: Sequence[ForbiddenRule],
         cached: Collection[str] = (),
     ) -> None:
-        """What is searched.
+        """Take the program that is searched.
 
         Args:
             units: The whole program.
-            aliases: Of the same program.
+            aliases: The same program's.
             rules: What is forbidden: the modules that hold it must not be handed on.
             cached: The names of files that libraries find without downloading them.
         """
@@ -80,37 +80,37 @@ class Prying:
         self._homes = {".".join(parts[:count]) for parts in names for count in range(1, len(parts))}
 
     def notes(self, reaches: Mapping[str, Reach], loaded: Collection[int]) -> list[Note]:
-        """What a person should look at, in the order of the source.
+        """Notes on what a person should look at, in the order of the source.
 
         Args:
             reaches: Graded names, TRAINING and LOADING -> what they depend on.
-            loaded: The statements that are executed on loading: of a definition, what that executes.
+            loaded: The statements that are executed on loading; for a definition, what executing it executes.
         """
-        found: dict[tuple[str, Place], list[str]] = {}
+        users_by_use: dict[tuple[str, Place], list[str]] = {}
         for unit in self._units:
-            for what, line, eager in self._all(unit):
+            for what, line, eager in self._uses(unit):
                 users = _users(unit, eager and unit.index in loaded, reaches)
                 if users:
-                    found.setdefault((what, unit.cell.place(line)), users)
+                    users_by_use.setdefault((what, unit.cell.place(line)), users)
         return [
             Note(
                 f"{place}: {what} by {', '.join(users)}; a person should look at what it does.",
                 ask_person=True,
             )
-            for (what, place), users in found.items()
+            for (what, place), users in users_by_use.items()
         ]
 
-    def _all(self, unit: Unit) -> Iterator[tuple[str, int, bool]]:
-        """(what is done, line, whether it is done when the statement is executed)."""
+    def _uses(self, unit: Unit) -> Iterator[tuple[str, int, bool]]:
+        """(what is done, line, whether it is done when the statement is executed) for each use."""
         for reference in unit.references.used:
-            what = self._told(reference)
-            if what:
-                yield what, reference.line, reference.eager
+            use = self._use_of(reference)
+            if use:
+                yield use, reference.line, reference.eager
         for computed in unit.references.computed:
-            yield self._computed(computed), computed.line, computed.eager
+            yield self._lookup_of(computed), computed.line, computed.eager
 
-    def _told(self, reference: Reference) -> str:
-        """What a reference does that is pointed out; empty for most."""
+    def _use_of(self, reference: Reference) -> str:
+        """The use of a reference that is pointed out; empty for most."""
         path = ".".join(part for part in reference.path if part)
         root = reference.path[0]
         free = root != ANYTHING and not reference.absolute and root not in self._bound
@@ -120,7 +120,7 @@ class Prying:
             return f"{path} is handed on as a value"
         for name in self._names(reference, free):
             if name == HUB_WEIGHTS and reference.file.rpartition("/")[2] in self._cached:
-                continue  # what it would download is there, and comes from the course
+                continue  # what it would download is already there, and comes from the course
             if is_flagged(name) or is_private(name, self._roots) or is_decoding(name):
                 return f"{path} is used"
             if reference.called and is_made(name):
@@ -135,10 +135,10 @@ class Prying:
                 return f"{path} is given another value"
         return ""
 
-    def _is_handed_on(self, name: str, whole: bool) -> bool:
-        """Whether a module that holds forbidden parts or pries is used as a value, or the names in it are."""
+    def _is_handed_on(self, name: str, is_value: bool) -> bool:
+        """Whether a module that holds forbidden parts or pries, or the names in it, are used as a value."""
         module, names, _ = name.partition(".__dict__")
-        return (whole or bool(names)) and any(
+        return (is_value or bool(names)) and any(
             home in self._homes or home in MODULES for home in homes(module)
         )
 
@@ -148,17 +148,17 @@ class Prying:
             return [f"{module}.{'.'.join(reference.path)}" for module in self._stars]
         return names
 
-    def _computed(self, computed: Computed) -> str:
+    def _lookup_of(self, computed: Computed) -> str:
         where = f" of {'.'.join(computed.base)}" if any(computed.base) else ""
         return f"a name{where} that is computed is resolved ({computed.function})"
 
 
 def _users(unit: Unit, executed: bool, reaches: Mapping[str, Reach]) -> list[str]:
-    """Who reaches it: graded names, or else the training, or else the loading."""
+    """Who reaches a use: graded names, or else the training, or else the loading."""
     users = [name for name, reach in reaches.items() if unit.index in reach.units]
-    graded = [name for name in users if name not in (TRAINING, LOADING)]
-    if graded or TRAINING in users:
-        return graded or [TRAINING]
+    graded_names = [name for name in users if name not in (TRAINING, LOADING)]
+    if graded_names or TRAINING in users:
+        return graded_names or [TRAINING]
     return [LOADING] if executed or LOADING in users else []
 
 
@@ -166,16 +166,16 @@ def _users(unit: Unit, executed: bool, reaches: Mapping[str, Reach]) -> list[str
 
 
 MUCH = 6000  # bits; docs/security.md says what fits below it
-SHOWN = 3  # statements that are pointed out: those that hold most
+SHOWN = 3  # statements that are pointed out: those that hold the most
 WORDS = frozenset(resources.files("grader.analysis").joinpath("words.txt").read_text("utf-8").split("\n")[1:])
 
-# what says nothing because every homework has it
-FREE_WORDS = 500  # that are known
+# what costs nothing because every homework has it
+FREE_WORDS = 500  # known words
 FREE_CONSTANTS = 600
-FREE_NAMES = 6000  # each time that one is used counts
+FREE_NAMES = 6000  # every use of a name counts
 FREE_NODES = 150  # of the syntax tree, in blocks of statements that are alike
 FREE_LINES = 2  # from the end of a token or statement to the next
-FREE_SPELLINGS = 600  # signs and breaks without which the same would be executed
+FREE_SPELLINGS = 600  # signs and breaks that change nothing of what is executed
 
 # in bits
 WORD = math.log2(len(WORDS))
@@ -187,13 +187,13 @@ CAPITAL, SPACE, SAME, AGAIN = (
     5.0,
 )  # `SAME` as the sign before; `AGAIN`: a word that came before
 ALPHABET, FOREIGN_LETTER, OTHER = 6.0, 5.0, 12.0  # a change of alphabet, its letter; a sign of no alphabet
-TOKEN = 2.5  # what the choice among few names or constants tells
-SPELLING = 2.0  # what a sign or break tells that could as well not be there
-UNKNOWN_IN_PROSE = 1 / 3  # of a word that is not known: people write in many languages
+TOKEN = 2.5  # what the choice among a few names or constants holds
+SPELLING = 2.0  # what a sign or break holds that might as well not be there
+UNKNOWN_IN_PROSE = 1 / 3  # the share of an unknown word that counts: people write in many languages
 
 BETWEEN_LINES = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 LONGEST_WORD = 24  # letters
-LAST_ALPHABET = "\u2e7f"  # signs behind it stand for syllables and words
+LAST_ALPHABET = "\u2e7f"  # signs after it stand for syllables and words
 DIGITS, USUAL_MARKS = "0123456789", ".,:;!?)'-"
 SIGNS = (("a-z", 26), ("A-Z", 26), ("0-9", 10), ("!-/:-@[-`{-~", 32))
 KINDS = tuple((re.compile(f"[{signs}]"), size) for signs, size in SIGNS)
@@ -204,26 +204,26 @@ PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[A-Z]|[0-9]+|[^\W\d_a-zA-Z]+|
 
 @dataclass(frozen=True)
 class Held:
-    """What a statement adds to what the statements before it hold, in bits."""
+    """The amount of data that a statement adds to that of the statements before it, in bits."""
 
     place: Place
     bits: float
 
 
 def written_data(program: Program) -> tuple[Note, ...]:
-    """What a person should look at: the statements that hold most, where a program holds much data in all."""
-    held = data_held(program)
-    total = sum(each.bits for each in held)
+    """Notes on the statements that hold the most data, if a program holds much data in all."""
+    amounts = data_held(program)
+    total = sum(amount.bits for amount in amounts)
     if total <= MUCH:
         return ()
-    most, *others = sorted(held, key=lambda each: -each.bits)[:SHOWN]
+    most, *following = sorted(amounts, key=lambda amount: -amount.bits)[:SHOWN]
     return tuple(
         Note(
-            f"{each.place}: the program's constants and names hold about {_amount(total)} of data, of which "
-            f"{_amount(each.bits)} are written out here; a person should look why.",
+            f"{amount.place}: the program's constants and names hold about {_amount(total)} of data, of "
+            f"which {_amount(amount.bits)} are written out here; a person should look why.",
             ask_person=True,
         )
-        for each in (most, *(each for each in others if each.bits > total / 10))
+        for amount in (most, *(amount for amount in following if amount.bits > total / 10))
     )
 
 
@@ -232,27 +232,29 @@ def _amount(bits: float) -> str:
 
 
 def data_held(program: Program) -> tuple[Held, ...]:
-    """How much each statement and expression that a worker gets holds."""
-    amount = _Amount()
+    """The amount of data in each statement and expression that a worker gets."""
+    counter = _Amount()
     ends: dict[str, int] = {}
     statements = dict.fromkeys((*program.statements, *program.recipe.all_statements))
-    # what is executed again, with something else in some places, holds what it held
-    known = {statement.place for statement in statements}
-    statements |= {one: None for one in program.script.statements if one.place not in known}
+    # what is executed again, changed in some places, holds no more than before
+    places = {statement.place for statement in statements}
+    statements |= {
+        statement: None for statement in program.script.statements if statement.place not in places
+    }
     files = sorted({program.file, *(statement.place.file for statement in statements)})
-    found = [Held(Place(file, 1), amount.of_name(file)) for file in files]
+    amounts = [Held(Place(file, 1), counter.of_name(file)) for file in files]
     for statement in statements:
         place = statement.place
-        bits = _of_lines(place.line - ends.get(place.file, place.line)) + amount.of(statement.source)
+        bits = _of_lines(place.line - ends.get(place.file, place.line)) + counter.of(statement.source)
         ends[place.file] = place.line + statement.source.count("\n")
-        found.append(Held(place, bits))
+        amounts.append(Held(place, bits))
     tuned_at = next((value.place for value in program.tuned), Place(program.file, 1))
     expressions = dict.fromkeys(program.recipe.expressions)
-    return (*found, *(Held(tuned_at, amount.of(expression)) for expression in expressions))
+    return (*amounts, *(Held(tuned_at, counter.of(expression)) for expression in expressions))
 
 
 class _Amount:
-    """Counts what the statements of a program hold, one after the other."""
+    """Counts the data that the statements of a program hold, one after the other."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
@@ -264,10 +266,10 @@ class _Amount:
         """What a statement adds, in bits."""
         before: Token | None = None
         bits = self._of_order(ast.parse(source).body)
-        found = list(tokens(source))
-        for token, behind in pairwise([*found, found[-1]]):
+        all_tokens = list(tokens(source))
+        for token, next_token in pairwise([*all_tokens, all_tokens[-1]]):
             begins = before is None or before.kind in BETWEEN_LINES
-            is_docstring = begins and behind.kind == tokenize.NEWLINE
+            is_docstring = begins and next_token.kind == tokenize.NEWLINE
             bits += self._of_token(token, is_docstring=is_docstring)
             bits += self._of_layout(before, token) if before is not None else 0.0
             before = token
@@ -278,7 +280,7 @@ class _Amount:
         return self._of_text(name, is_prose=False)
 
     def _of_layout(self, before: Token, token: Token) -> float:
-        """What a line or a sign between two tokens tells that changes nothing of what is executed."""
+        """What a line or sign between two tokens holds that changes nothing of what is executed."""
         apart = token.line - before.end_line
         spellings = (
             apart > 0 and before.kind not in BETWEEN_LINES,
@@ -293,9 +295,9 @@ class _Amount:
         return bits + _of_lines(apart)
 
     def _of_order(self, block: Iterable[ast.AST]) -> float:
-        """What the order of nodes tells in displays, operators, arguments, patterns and statements.
+        """What the order of nodes holds in displays, operators, arguments, patterns and statements.
 
-        Blocks of the same kinds of nodes count as one: a list may be cut into many small ones.
+        Blocks of the same kinds of nodes count as one, since a list may be cut into many small ones.
         """
         nodes: list[str] = []
         kinds: set[type[ast.AST]] = set()
@@ -308,17 +310,17 @@ class _Amount:
             kinds.add(type(node))
             stack += reversed(children)
             inner += blocks
-        seen = self._orders[frozenset(kinds)]
-        bits, number = 0.0, seen.total()
+        counts = self._orders[frozenset(kinds)]
+        bits, number = 0.0, counts.total()
         for symbol in nodes:
             number += 1
             if number > FREE_NODES:
-                bits += math.log2(number / seen[symbol]) if seen[symbol] else 1
-            seen[symbol] += 1
+                bits += math.log2(number / counts[symbol]) if counts[symbol] else 1
+            counts[symbol] += 1
         return bits + sum(map(self._of_order, inner))
 
     def _of_token(self, token: Token, *, is_docstring: bool) -> float:
-        """What a token adds: itself, if it is new, and that it stands there, where there are very many."""
+        """What a token adds: its text, if it is new, and its position, if there are very many tokens."""
         bits = 0.0
         if token.kind == tokenize.NAME and not keyword.iskeyword(token.text):
             self._names += 1
@@ -337,7 +339,7 @@ class _Amount:
         return sum(self._of_run(run, is_prose=is_prose) for run in RUNS.findall(text))
 
     def _of_run(self, run: str, *, is_prose: bool) -> float:
-        """What signs without a blank between them tell."""
+        """What signs without a blank between them hold."""
         kinds = [size for kind, size in KINDS if kind.search(run)]
         mixed = math.log2(sum(kinds)) if len(kinds) > 2 else 0.0  # then each sign may be of any kind
         is_prose = is_prose and not any(map(str.isdigit, run))
@@ -359,19 +361,19 @@ class _Amount:
         return bits
 
     def _of_word(self, word: str, before: str, mixed: float, *, is_prose: bool) -> float:
-        known = word.lower()
-        if known in WORDS:
+        lowered = word.lower()
+        if lowered in WORDS:
             self._words += not is_prose
             return WORD * (self._words > FREE_WORDS and not is_prose)
-        if len(word) > 2 and known in self._pieces:
+        if len(word) > 2 and lowered in self._pieces:
             return AGAIN
-        self._pieces.add(known)
+        self._pieces.add(lowered)
         if word.isascii():
-            bits = max(LETTER, mixed) * len(word) + CAPITAL * (word != known)
+            bits = max(LETTER, mixed) * len(word) + CAPITAL * (word != lowered)
         else:
             bits = sum(FOREIGN_LETTER if letter <= LAST_ALPHABET else OTHER for letter in word)
             alphabets = [ord(letter) >> 7 for letter in before[-1:] + word]
-            bits += ALPHABET * sum(one != other for one, other in pairwise(alphabets))
+            bits += ALPHABET * sum(left != right for left, right in pairwise(alphabets))
         return bits * (UNKNOWN_IN_PROSE if is_prose and not mixed and len(word) <= LONGEST_WORD else 1)
 
 
@@ -387,11 +389,11 @@ def _parts(node: ast.AST) -> tuple[str, list[ast.AST], list[list[ast.stmt]]]:
         if isinstance(value, list) and isinstance(value[0], ast.stmt):
             blocks.append(value)
             continue
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, ast.AST):
-                children.append(each)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, ast.AST):
+                children.append(item)
             else:
-                symbol.append(repr(each))
+                symbol.append(repr(item))
     return " ".join(symbol), children, blocks
 
 

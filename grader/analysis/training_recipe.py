@@ -1,9 +1,9 @@
 """The training recipe: expressions for model, transforms, batch size and epochs, and what they need.
 
-Models and the epoch loop go by use. Optimizers and schedules go by `torch.optim`, by `.parameters()` as
-an argument, or by a name with `sched`. What cannot be taken over is dropped with a note, a count that
-cannot be read is None, and `grader.worker.training_setup` says what the recipe lacks.
-`script.training_script`, not the recipe, decides what is trained, and `grader.worker.script_run` how
+Models and the epoch loop are recognized by use. Optimizers and schedules are recognized by `torch.optim`,
+by `.parameters()` as an argument, or by a name with `sched`. What cannot be taken over is dropped with a
+note, a count that cannot be read is None, and `grader.worker.training_setup` says what the recipe lacks.
+`script.training_script`, not the recipe, decides what is trained, and `grader.worker.script_run` for how
 long.
 
 Tests: tests/analysis/test_recipe.py, tests/worker/test_worker_recipe.py
@@ -13,7 +13,7 @@ import ast
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from grader.analysis.data_loading import DataUse, Found
+from grader.analysis.data_loading import DataArgument, DataUse
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.flow import Flow, Flows, Lifting, Phase
 from grader.analysis.roles import SCHEDULES, RoleReader, unwrapped
@@ -34,7 +34,7 @@ class EpochLoop:
         node: The `for` or `while`.
         function: The top-level function that holds it; None at top level.
         unit: The top-level statement that holds it.
-        rank: 0 where it calls the graded training function, 1 where it trains by itself.
+        rank: 0 if it calls the graded training function, 1 if it trains by itself.
     """
 
     node: ast.For | ast.While
@@ -49,13 +49,13 @@ def epoch_loop(
     """The loop that trains the final model: the last one that calls the training function.
 
     Args:
-        among: Where the loops are that train the model that counts; empty: any may be it.
+        among: The places of the loops that train the model that counts; empty: any loop may be it.
         units: The program.
         trainer: The graded function that trains for one epoch, as it is defined.
-        graded: All graded names, as they are defined: loops in those are not over epochs.
+        graded: All graded names, as they are defined: loops within them are not over epochs.
     """
     stepping = _callers(units, trainer) | ({trainer} if trainer else set())
-    found: list[EpochLoop] = []
+    loops: list[EpochLoop] = []
     for unit in units:
         if isinstance(unit.node, ast.ClassDef) or unit.binds & graded:
             continue
@@ -66,11 +66,11 @@ def epoch_loop(
                     continue
                 rank = _rank(node, stepping)
                 if rank is not None:
-                    found.append(EpochLoop(node, function, unit, rank))
+                    loops.append(EpochLoop(node, function, unit, rank))
     if among:
-        return found[-1] if found else None
-    best = min((loop.rank for loop in found), default=None)
-    return next((loop for loop in reversed(found) if loop.rank == best), None)
+        return loops[-1] if loops else None
+    best = min((loop.rank for loop in loops), default=None)
+    return next((loop for loop in reversed(loops) if loop.rank == best), None)
 
 
 def _rank(node: ast.For | ast.While, stepping: set[str]) -> int | None:
@@ -84,15 +84,15 @@ def _rank(node: ast.For | ast.While, stepping: set[str]) -> int | None:
 
 
 def _callers(units: tuple[Unit, ...], trainer: str | None) -> set[str]:
-    """Functions that call the training function once: an epoch's training and evaluation together."""
-    found = set()
+    """Functions without loops that call the training function: an epoch's training and evaluation."""
+    names_of_callers = set()
     for unit in units:
         if isinstance(unit.node, ast.FunctionDef):
-            loops = any(isinstance(node, LOOPS) for node in statements_within(unit.node))
-            names = {call.func.id for call in calls(unit.node) if isinstance(call.func, ast.Name)}
-            if not loops and trainer in names:
-                found.add(unit.node.name)
-    return found
+            has_loop = any(isinstance(node, LOOPS) for node in statements_within(unit.node))
+            called_names = {call.func.id for call in calls(unit.node) if isinstance(call.func, ast.Name)}
+            if not has_loop and trainer in called_names:
+                names_of_callers.add(unit.node.name)
+    return names_of_callers
 
 
 def own_calls(node: ast.stmt) -> Iterator[ast.Call]:
@@ -112,7 +112,7 @@ def _method(call: ast.Call) -> str:
 
 
 def epochs(loop: ast.For | ast.While, bound_to: Callable[[str], ast.expr | None]) -> ast.expr | None:
-    """The expression for how often a loop runs; None where it cannot be told.
+    """The expression for how often a loop runs; None if it is not known.
 
     Args:
         bound_to: The expression that a name is bound to before the loop (`bar = trange(30)`).
@@ -136,7 +136,7 @@ def epochs(loop: ast.For | ast.While, bound_to: Callable[[str], ast.expr | None]
 
 
 def _count(call: ast.Call) -> ast.expr | None:
-    """How many numbers `range(...)` gives, as an expression that is short where it can be."""
+    """How many numbers `range(...)` gives, as an expression that is as short as possible."""
     args = call.args
     if len(args) == 1:
         return args[0]
@@ -169,7 +169,7 @@ class Ingredients:
     """The expressions of a recipe as nodes, each with what was executed before it.
 
     Attributes:
-        flow: On the way to the loop over epochs.
+        flow: What is executed on the way to the loop over epochs.
         loop: That loop, if there is one.
         model, optimizer, scheduler: (variable, expression, the flow that it was found in).
     """
@@ -179,16 +179,16 @@ class Ingredients:
     model: tuple[str, ast.expr, Flow] | None
     optimizer: tuple[str, ast.expr, Flow] | None
     scheduler: tuple[str, ast.expr, Flow] | None
-    batch_size: Found | None
-    collate: Found | None
-    train_transform: Found | None
-    test_transform: Found | None
+    batch_size: DataArgument | None
+    collate: DataArgument | None
+    train_transform: DataArgument | None
+    test_transform: DataArgument | None
     epochs: ast.expr | None
 
 
 @dataclass
 class Reading:
-    """A recipe, what it was made of, and what came up on the way.
+    """A recipe, what it was made from, and what came up on the way.
 
     Attributes:
         roles: Names of data (loaders, data sets, class names) that its expressions use.
@@ -208,7 +208,7 @@ class Sources:
     Attributes:
         flows: The program's flows.
         effects: The program's effects.
-        reader: Tells models, optimizers, schedules.
+        reader: Recognizes models, optimizers and schedules.
         roles: Top-level names that are bound by role.
         trainer: The graded function that trains for an epoch, as it is defined.
         graded: All graded names, as they are defined.
@@ -228,7 +228,7 @@ def ingredients(sources: Sources, loops: Collection[Place]) -> Ingredients:
     """The parts of the student's training, wherever in the program they are.
 
     Args:
-        loops: Where the loops are that train the model that counts.
+        loops: The places of the loops that train the model that counts.
     """
     flows, reader = sources.flows, sources.reader
     loop = epoch_loop(flows.units, sources.trainer, sources.graded, loops)
@@ -238,8 +238,12 @@ def ingredients(sources: Sources, loops: Collection[Place]) -> Ingredients:
         flow = flows.before(None, "main" if "main" in flows.functions else None)
     places = [flow, *_other_flows(sources)]
     classes = [unit.node for unit in flows.units if isinstance(unit.node, ast.ClassDef)]
-    datasets = [each.name for each in classes if sources.effects.of_function(each.name) & Effect.DATA]
-    callables = [each.name for each in classes if _can_be_called(each)]
+    datasets = [
+        definition.name
+        for definition in classes
+        if sources.effects.of_function(definition.name) & Effect.DATA
+    ]
+    callables = [definition.name for definition in classes if _can_be_called(definition)]
     data = DataUse(flows, sources.graded, datasets, callables)
     train, test = data.transforms()
     return Ingredients(
@@ -281,21 +285,21 @@ def _last(places: Sequence[Flow], fits: Callable[[str, ast.expr], bool]) -> tupl
 
 
 def _is_optimizer(reader: RoleReader, value: ast.expr) -> bool:
-    """Whether an expression makes an optimizer: torch's, or something of that name over parameters."""
+    """Whether an expression makes an optimizer: one of torch's, or a call that is given `.parameters()`."""
     if reader.makes(value, *SCHEDULES, "torch.optim.swa_utils."):
         return False
     if reader.makes(value, "torch.optim."):
         return True
     if not isinstance(value, ast.Call) or not value.args:
         return False
-    first = value.args[0]
-    return isinstance(first, ast.Call) and ast.unparse(first.func).endswith(
+    first_argument = value.args[0]
+    return isinstance(first_argument, ast.Call) and ast.unparse(first_argument.func).endswith(
         (".parameters", ".named_parameters")
     )
 
 
 def _scheduler(flow: Flow, reader: RoleReader) -> tuple[str, ast.expr, Flow] | None:
-    """The last schedule before the loop; own classes count where the name says so."""
+    """The last schedule before the loop; the student's own classes count if the name says so."""
 
     def fits(name: str, value: ast.expr) -> bool:
         if reader.makes(value, *SCHEDULES):
@@ -308,9 +312,9 @@ def _scheduler(flow: Flow, reader: RoleReader) -> tuple[str, ast.expr, Flow] | N
 
 
 def _epochs(loop: EpochLoop | None, flow: Flow) -> ast.expr | None:
-    found = epochs(loop.node, flow.last) if loop is not None else None
-    if found is not None:
-        return found
+    counted = epochs(loop.node, flow.last) if loop is not None else None
+    if counted is not None:
+        return counted
     for name in EPOCH_NAMES:
         for bound in flow.bound:
             if bound.lower() == name and (stated := flow.last(bound)) is not None:
@@ -318,70 +322,70 @@ def _epochs(loop: EpochLoop | None, flow: Flow) -> ast.expr | None:
     return None
 
 
-def reading(sources: Sources, found: Ingredients) -> Reading:
+def reading(sources: Sources, parts: Ingredients) -> Reading:
     """The recipe that the worker executes.
 
     Args:
         sources: What it is read from.
-        found: Its parts.
+        parts: Its parts.
     """
-    model = found.model[0] if found.model else "model"
-    data = _data_names(sources, found)
+    model = parts.model[0] if parts.model else "model"
+    data = _data_names(sources, parts)
     late = dict.fromkeys(data, Phase.DATA)
     late[model] = Phase.MODEL
     lifting = Lifting(sources.effects, _loaded(sources.statements), late)
-    kept = {id(sources.flows.units[index].node) for index in sources.flows.kept}
-    made = Reading(Recipe(), found)
+    loaded_nodes = {id(sources.flows.units[index].node) for index in sources.flows.kept}
+    result = Reading(Recipe(), parts)
 
-    def text(what: str, node: ast.expr | None, flow: Flow | None, at: Phase) -> str | None:
+    def text(what: str, node: ast.expr | None, flow: Flow | None, phase: Phase) -> str | None:
         if node is None or flow is None:
             return None
-        missing = lifting.missing(node, flow, at, kept)
+        missing = lifting.missing(node, flow, phase, loaded_nodes)
         if missing is None:
             return ast.unparse(node)
-        made.notes.append(
+        result.notes.append(
             f"The {what} {as_code(ast.unparse(node))} could not be taken over: it needs {named(missing)}, "
             "which is not executed on loading."
         )
         return None
 
-    made.recipe = Recipe(
-        model=text("model", unwrapped(found.model[1]), found.model[2], Phase.DATA) if found.model else None,
+    result.recipe = Recipe(
+        model=text("model", unwrapped(parts.model[1]), parts.model[2], Phase.DATA) if parts.model else None,
         model_name=model,
-        train_transform=_of(text, "training transform", found.train_transform),
-        test_transform=_of(text, "test transform", found.test_transform),
-        batch_size=_of(text, "batch size", found.batch_size),
-        collate=_of(text, "function that makes batches", found.collate),
+        train_transform=_text_of(text, "training transform", parts.train_transform),
+        test_transform=_text_of(text, "test transform", parts.test_transform),
+        batch_size=_text_of(text, "batch size", parts.batch_size),
+        collate=_text_of(text, "function that makes batches", parts.collate),
     )
-    made.recipe = replace(
-        made.recipe,
+    result.recipe = replace(
+        result.recipe,
         statements=lifting.statements(Phase.START),
         after_data=lifting.statements(Phase.DATA),
     )
-    made.roles = {name: data[name] for name in sorted(lifting.used_late) if name in data}
-    return made
+    result.roles = {name: data[name] for name in sorted(lifting.used_late) if name in data}
+    return result
 
 
-def _of(text: Text, what: str, found: Found | None) -> str | None:
-    return text(what, found.node, found.flow, Phase.START) if found is not None else None
+def _text_of(text: Text, description: str, part: DataArgument | None) -> str | None:
+    return text(description, part.node, part.flow, Phase.START) if part is not None else None
 
 
-def _data_names(sources: Sources, found: Ingredients) -> dict[str, str]:
-    """Names of data -> role: those of the top level, and those within the functions on the way."""
+def _data_names(sources: Sources, parts: Ingredients) -> dict[str, str]:
+    """Names of data -> role: those at top level, and those within the functions on the way."""
     names = {name: role for name, role in sources.roles.items() if role in DATA_ROLES}
-    flows: Collection[Flow] = [found.flow, *(part[2] for part in (found.model, found.optimizer) if part)]
+    flows: Collection[Flow] = [parts.flow, *(part[2] for part in (parts.model, parts.optimizer) if part)]
     for flow in flows:
         for name, value, _ in flow.values:
             role = sources.reader.role(name, value, names)
             if role in DATA_ROLES and role is not None:
                 names[name] = role
         for step in flow.steps:
-            names |= _opaque(step, sources, names)
+            names |= _roles_of_unexecuted(step, sources, names)
     return names
 
 
-def _opaque(step: Unit, sources: Sources, names: dict[str, str]) -> dict[str, str]:
-    """Names bound by what is not executed: `train_loader, test_loader = loaders()`."""
+def _roles_of_unexecuted(step: Unit, sources: Sources, names: dict[str, str]) -> dict[str, str]:
+    """Names bound by statements that are not executed: `train_loader, test_loader = loaders()`."""
     return {
         name: role
         for name, role in sources.reader.roles_by_name(step, sources.effects, names).items()

@@ -1,8 +1,8 @@
 """Cells and their top-level statements, with text, origin, and the names that they bind and use.
 
-A cell is one code cell of a notebook, one script or one module. Names changed in place go by assignments
-to parts and by method names such as `append`; other methods are not seen. It decides nothing about
-execution: `slicing` does.
+A cell is one code cell of a notebook, one script or one module. Names changed in place are recognized by
+assignments to parts and by method names such as `append`; other methods are not seen. This module decides
+nothing about execution: `slicing` does.
 
 Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_source_reading.py
 """
@@ -20,13 +20,13 @@ from grader.domain.analyzed_program import Place
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell, or a whole script, or a module of the student's own.
+    """One cell, or a whole script, or one of the student's own modules.
 
     Attributes:
         file: `homework.py`, `parts/attention.py` or `In [4], cell 9`, as in `Place`.
         text: What the student wrote.
-        code: The Python of it, with the same lines: magics set aside, slips of the handout repaired,
-            imports of own modules taken out.
+        code: Its Python, with the same lines: magics set aside, slips of the handout repaired, imports of
+            own modules taken out.
         tree: `code`, parsed.
     """
 
@@ -64,7 +64,7 @@ class Unit:
     Attributes:
         index: Its place in the order of the source.
         node: The statement; line numbers count within the cell.
-        cell: Where it stands.
+        cell: The cell that contains it.
         text: Its source, dedented, decorators included, with the lines of the original.
         line: Its first line within the cell.
         binds: The names that it binds at top level.
@@ -83,7 +83,7 @@ class Unit:
 
     @property
     def place(self) -> Place:
-        """Where its first line stands."""
+        """The place of its first line."""
         return self.cell.place(self.line)
 
     @property
@@ -103,7 +103,7 @@ class Unit:
 
     @cached_property
     def eager(self) -> frozenset[str]:
-        """Global names that are used when it is executed, without its own loop variables."""
+        """Global names that are used when it is executed, without those that it binds as loop variables."""
         names = self.references.names(eager=True)
         return names if isinstance(self.node, ast.Assign | ast.AugAssign) else names - self.binds
 
@@ -135,19 +135,22 @@ def is_lazy(cells: Sequence[Cell]) -> bool:
 
 
 def further_units(
-    cells: Sequence[Cell], strings: Mapping[str, str], nodes: Iterable[tuple[ast.stmt, Cell]], first: int
+    cells: Sequence[Cell],
+    strings: Mapping[str, str],
+    nodes: Iterable[tuple[ast.stmt, Cell]],
+    first_index: int,
 ) -> tuple[Unit, ...]:
-    """Statements that stand somewhere within a program's, as units of their own.
+    """Statements from within those of a program, as units of their own.
 
     Args:
         cells: The program's.
         strings: Its text constants.
         nodes: Each statement with its cell.
-        first: The index of the first.
+        first_index: The index of the first statement.
     """
     lazy = is_lazy(cells)
     return tuple(
-        unit(node, cell, "", strings, first + number, lazy) for number, (node, cell) in enumerate(nodes)
+        unit(node, cell, "", strings, first_index + number, lazy) for number, (node, cell) in enumerate(nodes)
     )
 
 
@@ -164,22 +167,22 @@ def unit(
 
     Args:
         node: The statement.
-        cell: Where it stands.
+        cell: The cell that contains it.
         text: Its source.
         strings: Text constants of the program.
         index: Its place in the order of the source.
         lazy_annotations, paths: As in `references`.
     """
     bound, _ = bound_names([node])
-    found = references(node, strings, lazy_annotations, paths)
-    if any(imported.name == "*" for imported in found.imported):
+    used = references(node, strings, lazy_annotations, paths)
+    if any(imported.name == "*" for imported in used.imported):
         bound.add("*")
     changes = frozenset(changed_names([node])) - bound
-    return Unit(index, node, cell, text, first_line(node), frozenset(bound), changes, found)
+    return Unit(index, node, cell, text, first_line(node), frozenset(bound), changes, used)
 
 
 def reread(text: str, line: int, cell: Cell, index: int = 0) -> Unit:
-    """A statement of its own text, which begins on a line of the cell: its columns count within the text."""
+    """A statement parsed from its own text, which begins on a line of the cell; columns count in the text."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         node = ast.parse(text).body[0]
@@ -188,7 +191,7 @@ def reread(text: str, line: int, cell: Cell, index: int = 0) -> Unit:
 
 
 def aligned(item: Unit) -> Unit:
-    """The same statement with columns that count within its text: one of a main guard is dedented."""
+    """The same statement with columns that count in its text: one under a main guard is dedented."""
     return reread(item.text, item.line, item.cell, item.index) if item.node.col_offset else item
 
 
@@ -208,18 +211,18 @@ def segment(node: ast.stmt, lines: Sequence[str]) -> str:
     """
     first, last = first_line(node), node.end_lineno or node.lineno
     column = node.col_offset
-    taken = list(lines[first - 1 : last])
-    end = taken[-1].encode("utf-8")[: node.end_col_offset].decode("utf-8", "replace")
-    taken[-1] = end
-    taken[0] = taken[0].encode("utf-8")[column:].decode("utf-8", "replace")
-    if column == 0 or len(taken) == 1:
-        return "\n".join(taken)
-    fixed = _string_lines(node)
-    for offset in range(1, len(taken)):
-        if first + offset not in fixed:
-            line = taken[offset]
-            taken[offset] = line[min(column, len(line) - len(line.lstrip())) :]
-    return "\n".join(taken)
+    kept_lines = list(lines[first - 1 : last])
+    end = kept_lines[-1].encode("utf-8")[: node.end_col_offset].decode("utf-8", "replace")
+    kept_lines[-1] = end
+    kept_lines[0] = kept_lines[0].encode("utf-8")[column:].decode("utf-8", "replace")
+    if column == 0 or len(kept_lines) == 1:
+        return "\n".join(kept_lines)
+    string_lines = _string_lines(node)
+    for offset in range(1, len(kept_lines)):
+        if first + offset not in string_lines:
+            line = kept_lines[offset]
+            kept_lines[offset] = line[min(column, len(line) - len(line.lstrip())) :]
+    return "\n".join(kept_lines)
 
 
 def statements_within(node: ast.AST) -> Iterator[ast.stmt]:
@@ -240,8 +243,8 @@ def is_main_guard(node: ast.stmt) -> bool:
     if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
         return False
     sides = [node.test.left, *node.test.comparators]
-    named = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
-    return named and any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
+    has_name = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+    return has_name and any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
 
 
 def assigned(node: ast.stmt) -> tuple[list[ast.expr], ast.expr] | None:
@@ -273,28 +276,28 @@ def _string_lines(node: ast.stmt) -> set[int]:
 
 
 def text_constants(cells: Sequence[Cell]) -> dict[str, str]:
-    """Top-level names that are bound once, to text; and attributes of classes, with a dot before the name."""
-    found: dict[str, str] = {}
+    """Top-level names that are bound once, to text, and attributes of classes, with a dot before the name."""
+    texts: dict[str, str] = {}
     twice: set[str] = set()
     for cell in cells:
         for node in cell.tree.body:
             pair = assigned(node)
             if pair is None or len(pair[0]) != 1 or not isinstance(pair[0][0], ast.Name):
                 continue
-            name, text = pair[0][0].id, string(pair[1], found)
-            if name in found or text is None:
+            name, text = pair[0][0].id, string(pair[1], texts)
+            if name in texts or text is None:
                 twice.add(name)
             else:
-                found[name] = text
-    constants = {name: text for name, text in found.items() if name not in twice}
+                texts[name] = text
+    constants = {name: text for name, text in texts.items() if name not in twice}
     return constants | _strings_of_classes(cells, constants)
 
 
 def _strings_of_classes(cells: Sequence[Cell], names: Mapping[str, str]) -> dict[str, str]:
     """Attributes that only bodies of classes bind, always to one text, with a dot before the name."""
-    found: dict[str, set[str | None]] = {}
-    otherwise: set[str] = set()
-    own: dict[int, set[str]] = {}  # the `id` of a call within a class -> what the body of the class binds
+    texts_by_name: dict[str, set[str | None]] = {}
+    bound_elsewhere: set[str] = set()
+    bound_around: dict[int, set[str]] = {}  # `id` of a call in a class -> what the class body binds
     for node in (node for cell in cells for node in ast.walk(cell.tree)):
         match node:
             case ast.ClassDef():
@@ -305,25 +308,25 @@ def _strings_of_classes(cells: Sequence[Cell], names: Mapping[str, str]) -> dict
                     if isinstance(target, ast.Name)
                 }
                 for name, text in bound.items():
-                    found.setdefault(name, set()).add(text)
-                own |= {id(inner): set(bound) for inner in ast.walk(node) if _sets_on_self(inner)}
+                    texts_by_name.setdefault(name, set()).add(text)
+                bound_around |= {id(inner): set(bound) for inner in ast.walk(node) if _sets_on_self(inner)}
             case ast.Attribute(ctx=ast.Store() | ast.Del()):
-                otherwise.add(node.attr)
+                bound_elsewhere.add(node.attr)
             case ast.Call(func=ast.Name(id="setattr") | ast.Attribute(attr="__setattr__"), args=args):
                 text = string(args[-2], names) if len(args) > 1 else None
-                if text is None and id(node) not in own:
+                if text is None and id(node) not in bound_around:
                     return {}  # it may bind any of them
-                otherwise |= own[id(node)] if text is None else {text}
+                bound_elsewhere |= bound_around[id(node)] if text is None else {text}
     return {
         f".{name}": text
-        for name, texts in found.items()
+        for name, texts in texts_by_name.items()
         for text in texts
-        if len(texts) == 1 and text is not None and name not in otherwise
+        if len(texts) == 1 and text is not None and name not in bound_elsewhere
     }
 
 
 def _sets_on_self(node: ast.AST) -> bool:
-    """Whether it is `setattr(self, ...)`."""
+    """Whether a node is `setattr(self, ...)`."""
     match node:
         case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id="self"), *_]):
             return True
@@ -340,7 +343,7 @@ def _is_future_annotations(node: ast.stmt) -> bool:
 
 def changed_names(nodes: Iterable[ast.stmt]) -> set[str]:
     """The names whose values statements change in place."""
-    found: set[str] = set()
+    changed: set[str] = set()
     for outer in nodes:
         if isinstance(outer, DEFINITIONS):
             continue
@@ -352,15 +355,15 @@ def changed_names(nodes: Iterable[ast.stmt]) -> set[str]:
                 targets = [node.target]
             for target in targets:
                 if isinstance(target, ast.Attribute | ast.Subscript):
-                    found |= _root(target)
+                    changed |= _root(target)
             call = node.value if isinstance(node, ast.Expr | ast.Assign) else None
             if (
                 isinstance(call, ast.Call)
                 and isinstance(call.func, ast.Attribute)
                 and call.func.attr in MUTATING
             ):
-                found |= _root(call.func)
-    return found
+                changed |= _root(call.func)
+    return changed
 
 
 def _root(node: ast.expr) -> set[str]:

@@ -1,8 +1,8 @@
 """A submission as people read it: colored code, rendered text, and outputs made anew.
 
-Nothing is executed, and no file that a notebook names is opened. Of outputs only text and decoded
-pictures are taken over: no HTML, SVG, JavaScript, widget, attachment or metadata. It decides what is
-shown, and says what was cut. Call it where a hostile file can do no harm. It decides nothing about the
+Nothing is executed, and no file that a notebook names is opened. Only the text and decoded pictures of
+outputs are taken over: no HTML, SVG, JavaScript, widget, attachment or metadata. This module decides what
+is shown, and says what was cut. Call it where a hostile file can do no harm. It decides nothing about the
 code; `stated_values` reads claims in outputs.
 
 Tests: tests/analysis/test_view.py, tests/parser/client/test_parsed_program.py
@@ -36,7 +36,7 @@ from grader.domain.errors import SubmissionError
 from grader.domain.submission import CellKind, CodeLine, View, ViewCell, plain_lines, text_of
 
 _LEXER = PythonLexer(stripnl=False, ensurenl=False)
-# what a reader tells apart; everything else has the color of text
+# kinds that a reader should be able to tell apart; everything else has the color of text
 _KINDS = {
     Token.Keyword: "keyword",
     Token.Operator.Word: "keyword",
@@ -50,7 +50,7 @@ _KINDS = {
 
 
 def highlighted(code: str) -> tuple[CodeLine, ...]:
-    """The lines of `code`, as `str.split` counts them, each with what its pieces are.
+    """The lines of `code`, as `str.split` counts them, each with the kinds of its pieces.
 
     Args:
         code: Python, or nearly; `\\n` between lines.
@@ -65,9 +65,9 @@ def highlighted(code: str) -> tuple[CodeLine, ...]:
                 lines[-1][-1] = (kind, lines[-1][-1][1] + piece)
             elif piece:
                 lines[-1].append((kind, piece))
-    found = tuple(tuple(line) for line in lines)
-    # a lexer that changed anything would set findings beside other lines than they are about
-    return found if text_of(found) == code else plain_lines(code)
+    code_lines = tuple(tuple(line) for line in lines)
+    # if a lexer changed anything, findings would appear beside the wrong lines
+    return code_lines if text_of(code_lines) == code else plain_lines(code)
 
 
 def _kind(token: object) -> str:
@@ -88,12 +88,12 @@ MOST_PRINTED_IN_ALL = 600_000
 MOST_OUTPUTS = 200  # of one cell
 _PICTURES = ("image/png", "image/jpeg", "png", "jpeg")  # the last two in formats before 4
 _TEXTS = ("text/plain", "text", "text/markdown", "text/latex")
-# the escape begins a terminal's colors, which are shown as such
+# the escape character begins a terminal's colors, which are shown as colors
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]")
 
 
 Output = dict[str, Any]
-"""As nbformat 4 has it."""
+"""An output as in nbformat 4."""
 
 
 @dataclass
@@ -115,56 +115,58 @@ def plain_outputs(cell: dict[str, Any], where: str, budget: Budget) -> list[Outp
     """A cell's outputs as text and JPEG pictures.
 
     Args:
-        cell: As the notebook has it, of any format.
-        where: The cell, for sentences.
-        budget: What the cells before left; what this one needs is taken from it.
+        cell: As in the notebook, in any format.
+        where: The cell's name, for sentences.
+        budget: What the earlier cells left; what this one needs is taken from it.
     """
     outputs = cell.get("outputs")
-    listed = [one for one in outputs if isinstance(one, dict)] if isinstance(outputs, list) else []
+    listed = [entry for entry in outputs if isinstance(entry, dict)] if isinstance(outputs, list) else []
     if len(listed) > MOST_OUTPUTS:
         budget.cut(f"{where} has {len(listed)} outputs; the first {MOST_OUTPUTS} are shown.")
-    return [made for output in listed[:MOST_OUTPUTS] for made in _plain(output, where, budget)]
+    return [plain for output in listed[:MOST_OUTPUTS] for plain in _plain_output(output, where, budget)]
 
 
-def _plain(output: dict[str, Any], where: str, budget: Budget) -> Iterator[Output]:
+def _plain_output(output: dict[str, Any], where: str, budget: Budget) -> Iterator[Output]:
     kind = output.get("output_type")
     if kind == "stream":
         name = "stderr" if "stderr" in (output.get("name"), output.get("stream")) else "stdout"
         yield _printed(_text(joined(output.get("text")), where, budget), name)
     elif kind in ("error", "pyerr"):
         trace = output.get("traceback")
-        told = "\n".join(line for line in trace if isinstance(line, str)) if isinstance(trace, list) else ""
-        told = told or f"{joined(output.get('ename'))}: {joined(output.get('evalue'))}"
-        yield _printed(_text(joined(told), where, budget), "stderr")
+        message = (
+            "\n".join(line for line in trace if isinstance(line, str)) if isinstance(trace, list) else ""
+        )
+        message = message or f"{joined(output.get('ename'))}: {joined(output.get('evalue'))}"
+        yield _printed(_text(joined(message), where, budget), "stderr")
     else:
         data = output.get("data")
-        held = data if isinstance(data, dict) else output
-        made = _picture_of(held, where, budget)
-        if made is not None:
-            yield made
+        by_kind = data if isinstance(data, dict) else output
+        picture = _picture_of(by_kind, where, budget)
+        if picture is not None:
+            yield picture
             return
-        text = next((text for name in _TEXTS if (text := joined(held.get(name)))), None)
+        text = next((text for name in _TEXTS if (text := joined(by_kind.get(name)))), None)
         if text is None:
-            kinds = sorted(str(name)[:60] for name in held if "/" in str(name))[:3]
+            kinds = sorted(str(name)[:60] for name in by_kind if "/" in str(name))[:3]
             text = f"(not shown: an output of the kind {', '.join(kinds) or 'unknown'})"
         yield _printed(_text(text, where, budget))
 
 
 def _text(text: str, where: str, budget: Budget) -> str:
-    """A printed text as a terminal leaves it, its middle left out where it is long."""
+    """A printed text as a terminal leaves it, without its middle if it is long."""
     most = min(MOST_PRINTED, budget.printed)
     if len(text) > most:
         budget.cut(f"{where} printed more than is shown.")
         head = text[: most // 2]
         text = f"{head}\n… {len(text) - most} characters are not shown …\n{text[len(text) - most // 2 :]}"
     budget.printed -= min(len(text), budget.printed)
-    # a carriage return begins the line again, as progress bars do
+    # a carriage return begins the line again, as in progress bars
     lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", "\n".join(lines))
 
 
-def _picture_of(held: dict[str, Any], where: str, budget: Budget) -> Output | None:
-    encoded = next((text for name in _PICTURES if (text := joined(held.get(name)))), None)
+def _picture_of(by_kind: dict[str, Any], where: str, budget: Budget) -> Output | None:
+    encoded = next((text for name in _PICTURES if (text := joined(by_kind.get(name)))), None)
     if encoded is None:
         return None
     if budget.pictures <= 0 or budget.pixels <= 0:
@@ -179,8 +181,8 @@ def _picture_of(held: dict[str, Any], where: str, budget: Budget) -> Output | No
         picture = None
     if picture is None:
         return _printed("(a picture that cannot be shown)")
-    made = {"image/jpeg": base64.b64encode(picture).decode("ascii")}
-    return {"output_type": "display_data", "data": made, "metadata": {}}
+    encoded_jpeg = {"image/jpeg": base64.b64encode(picture).decode("ascii")}
+    return {"output_type": "display_data", "data": encoded_jpeg, "metadata": {}}
 
 
 def _printed(text: str, name: str = "stdout") -> Output:
@@ -188,7 +190,7 @@ def _printed(text: str, name: str = "stdout") -> Output:
 
 
 def _drawn_anew(data: bytes, budget: Budget) -> bytes | None:
-    """The pixels of a PNG or JPEG as a JPEG of our own; None where it is none, or is too large."""
+    """The pixels of a PNG or JPEG as a JPEG of our own; None if it is neither, or too large."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -204,20 +206,20 @@ def _drawn_anew(data: bytes, budget: Budget) -> bytes | None:
         return None
     if shown.width > WIDEST:
         shown.thumbnail((WIDEST, MOST_PIXELS))
-    made = io.BytesIO()
-    # made anew in the fastest of the formats: it is what costs most of a view
-    shown.save(made, "JPEG", quality=90, subsampling=0)
-    return made.getvalue()
+    jpeg = io.BytesIO()
+    # made anew in the fastest of the formats: this takes most of the time of a view
+    shown.save(jpeg, "JPEG", quality=90, subsampling=0)
+    return jpeg.getvalue()
 
 
 def _on_white(image: Image.Image) -> Image.Image:
     if image.mode in ("RGB", "L"):
         return image.convert("RGB")
-    whole = image.convert("RGBA")
-    if whole.getchannel("A").getextrema() == (255, 255):
-        return whole.convert("RGB")
-    page = Image.new("RGBA", whole.size, "white")
-    page.alpha_composite(whole)
+    layered = image.convert("RGBA")
+    if layered.getchannel("A").getextrema() == (255, 255):
+        return layered.convert("RGB")
+    page = Image.new("RGBA", layered.size, "white")
+    page.alpha_composite(layered)
     return page.convert("RGB")
 
 
@@ -227,7 +229,7 @@ def _on_white(image: Image.Image) -> Image.Image:
 MOST_CELLS = 1000
 MOST_CODE = 2_000_000  # characters in all
 MOST_TEXT = 400_000  # characters of Markdown in all
-# between cells stands what no notebook can hold: it is drawn for each view
+# cells are separated by a text that no notebook can contain: it is drawn at random for each view
 _TEMPLATE = """\
 {%- extends 'basic/index.html.j2' -%}
 {%- block any_cell -%}{{ super() }}{{ resources.separator }}{%- endblock any_cell -%}
@@ -235,7 +237,7 @@ _TEMPLATE = """\
 
 
 def viewed(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -> View:
-    """What there is to see of a script or a notebook, and of the modules that it imports.
+    """What is shown of a script or a notebook, and of the modules that it imports.
 
     Args:
         name: The file's name, without folders.
@@ -247,16 +249,16 @@ def viewed(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -
     """
     decoded, _ = decoded_text(name, data, lambda text: True)
     if PurePath(name).suffix.lower() == ".ipynb" or is_notebook(decoded):
-        whole = _notebook(name, decoded)
+        view = _notebook(name, decoded)
     elif len(decoded) > MOST_CODE:
         raise SubmissionError(f"{name}: is too long to be shown.")
     else:
-        whole = View(name, (ViewCell(name, CellKind.CODE, highlighted(decoded)),))
-    return _with_modules(whole, modules or {})
+        view = View(name, (ViewCell(name, CellKind.CODE, highlighted(decoded)),))
+    return _with_modules(view, modules or {})
 
 
-def _with_modules(whole: View, modules: Mapping[str, bytes]) -> View:
-    code, cells, cuts = MOST_CODE, list(whole.cells), list(whole.cuts)
+def _with_modules(view: View, modules: Mapping[str, bytes]) -> View:
+    code, cells, cuts = MOST_CODE, list(view.cells), list(view.cuts)
     for name, data in modules.items():
         text, _ = decoded_text(name, data, lambda text: True)
         code -= len(text)
@@ -264,7 +266,7 @@ def _with_modules(whole: View, modules: Mapping[str, bytes]) -> View:
             cuts.append(f"{name} is not shown: there is too much code.")
             break
         cells.append(ViewCell(name, CellKind.CODE, highlighted(text)))
-    return replace(whole, cells=tuple(cells), cuts=tuple(cuts))
+    return replace(view, cells=tuple(cells), cuts=tuple(cuts))
 
 
 def _notebook(name: str, text: str) -> View:
@@ -272,8 +274,8 @@ def _notebook(name: str, text: str) -> View:
     budget, code, prose = Budget(), MOST_CODE, MOST_TEXT
     if len(cells) > MOST_CELLS:
         budget.cut(f"It has {len(cells)} cells; the first {MOST_CELLS} are shown.")
-    found: list[ViewCell] = []
-    between: dict[int, dict[str, Any]] = {}  # place in `found` -> what nbconvert sets
+    shown: list[ViewCell] = []
+    between: dict[int, dict[str, Any]] = {}  # position in `shown` -> what nbconvert renders
     for file, cell in zip(cell_names(cells), cells[:MOST_CELLS], strict=False):
         if not isinstance(cell, dict):
             continue
@@ -283,8 +285,8 @@ def _notebook(name: str, text: str) -> View:
                 budget.cut(f"The text of {file} is not shown: the notebook has too much.")
                 continue
             prose -= len(source)
-            between[len(found)] = {"cell_type": "markdown", "metadata": {}, "source": _heading(cell) + source}
-            found.append(ViewCell(file, CellKind.TEXT))
+            between[len(shown)] = {"cell_type": "markdown", "metadata": {}, "source": _heading(cell) + source}
+            shown.append(ViewCell(file, CellKind.TEXT))
             continue
         if len(source) > code:
             budget.cut(f"{file} is not shown: the notebook has too much code.")
@@ -293,16 +295,16 @@ def _notebook(name: str, text: str) -> View:
         is_code = cell.get("cell_type") == "code"
         lines = (highlighted if is_code else plain_lines)(source)
         if outputs := plain_outputs(cell, file, budget) if is_code else []:
-            between[len(found)] = {"cell_type": "code", "metadata": {}, "source": "", "outputs": outputs}
-        found.append(ViewCell(file, CellKind.CODE if is_code else CellKind.RAW, lines))
+            between[len(shown)] = {"cell_type": "code", "metadata": {}, "source": "", "outputs": outputs}
+        shown.append(ViewCell(file, CellKind.CODE if is_code else CellKind.RAW, lines))
     for index, html in zip(between, _rendered(list(between.values())), strict=True):
-        cell = found[index]
-        found[index] = ViewCell(cell.file, cell.kind, cell.lines, html)
-    return View(name, tuple(found), tuple(budget.cuts))
+        cell = shown[index]
+        shown[index] = ViewCell(cell.file, cell.kind, cell.lines, html)
+    return View(name, tuple(shown), tuple(budget.cuts))
 
 
 def _heading(cell: dict[str, Any]) -> str:
-    """The marks of a heading, which was a kind of cell before format 4."""
+    """The marks of a heading cell, a kind of cell that existed before format 4."""
     level = cell.get("level", 1)
     if cell.get("cell_type") != "heading" or type(level) is not int:
         return ""
@@ -321,32 +323,32 @@ def _rendered(cells: list[dict[str, Any]]) -> list[str]:
 
 class _Renderer(IPythonRenderer):  # type: ignore[misc]
     def image(self, text: str, url: str, title: str | None = None) -> Any:
-        """A picture in a text; attachments, for want of which nbconvert gives up, are not taken over."""
+        """A picture in a text, without attachments: nbconvert fails if one is missing."""
         return super().image(text, "" if url.startswith("attachment:") else url, title)
 
 
 class _CellExporter(HTMLExporter):  # type: ignore[misc]
-    """nbconvert's HTML as its template sets it, without the steps around it that concern whole pages."""
+    """nbconvert's HTML as its template renders it, without the steps that concern whole pages."""
 
     def _init_preprocessors(self) -> None:
-        """None: they would execute, read files, or make styles."""
+        """Use no preprocessors: they would execute, read files, or make styles."""
         self._preprocessors: list[Any] = []
 
     @pass_context
     def markdown2html(self, context: Any, source: str) -> Any:
-        """A text's HTML, as nbconvert sets it."""
+        """A text's HTML, as nbconvert renders it."""
         return MarkdownWithMath(renderer=_Renderer(escape=False, exclude_anchor_links=True)).render(source)
 
-    def from_notebook_node(self, nb: Any, resources: Any = None, **more: Any) -> Any:
-        """The HTML of the cells; it is not parsed again, so that no cell reaches into the next."""
+    def from_notebook_node(self, nb: Any, resources: Any = None, **options: Any) -> Any:
+        """The HTML of the cells; it is not parsed again, so no cell can reach into the next."""
         self.register_filter("highlight_code", Highlight2HTML(parent=self))
         # HTMLExporter would parse the whole page, to describe its pictures
-        return TemplateExporter.from_notebook_node(self, nb, self._init_resources(resources), **more)
+        return TemplateExporter.from_notebook_node(self, nb, self._init_resources(resources), **options)
 
 
 @cache
 def _exporter() -> _CellExporter:
-    """The exporter of text and outputs, without code, prompts and whatever is loaded from elsewhere."""
+    """The exporter of text and outputs, without code, prompts or anything loaded from elsewhere."""
     return _CellExporter(
         template_name="basic",
         template_file="cells.html.j2",

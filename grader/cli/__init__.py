@@ -171,7 +171,7 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name, text) for name, (_, text) in commands.items()], col_max=16)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; whatever goes wrong in it is told in a sentence."""
+        """Run the command; whatever goes wrong in it is reported in a sentence."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -229,7 +229,10 @@ def cli(ctx: click.Context, course: Path | None, traceback: bool) -> None:
 def _course_defaults(command: click.Command, course: Path) -> dict[str, Any]:
     """The course as the default of a command's own `--course`, and of those of all commands below it."""
     below = command.commands if isinstance(command, click.Group) else {}
-    return {"course": course, **{name: _course_defaults(one, course) for name, one in below.items()}}
+    return {
+        "course": course,
+        **{name: _course_defaults(subcommand, course) for name, subcommand in below.items()},
+    }
 
 
 def main() -> None:
@@ -247,8 +250,8 @@ def _wants_traceback(ctx: click.Context) -> bool:
 
 def _our_fault(error: Exception) -> str:
     text = " ".join(str(error).split())[:300]
-    told = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    named_error = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return (
-        f"This is a fault of the grader, not of your files ({told}). Run the command again as "
+        f"This is a fault of the grader, not of your files ({named_error}). Run the command again as "
         "`grader --traceback ...` and report what it prints."
     )

@@ -1,6 +1,6 @@
 """`grader check`: the public checks on a student's own homework.
 
-It holds the command, its options about the warm process, and how its words are read as a part and a file.
+It holds the command and its options about the warm process, and reads its arguments as a part and a file.
 It decides what runs here and what the warm process is asked for. Views and checks are imported when they
 are needed, so that a warm process is asked at once. It never decides what a check finds.
 """
@@ -20,10 +20,10 @@ from grader.domain.errors import UsageError
 def part_and_its_file(words: Sequence[str]) -> tuple[str, Path | None]:
     """The part that is asked for (empty: all), and the file (None: the homework of the folder).
 
-    A single word is a part if it is written like a name and no file is called so.
+    A single word is a part if it looks like a Python name and no file has that name.
 
     Raises:
-        UsageError: There are more words than two.
+        UsageError: There are more than two words.
     """
     if len(words) > 2:
         raise UsageError(
@@ -44,7 +44,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def warm_options(command: Command) -> Command:
-    """`--no-warm`, which the command is told as `warm`; `--stop`, after which it is not run at all."""
+    """`--no-warm`, the parameter `warm`; and `--stop`, with which the command itself does not run."""
     for option in (
         click.option(
             "--stop",
@@ -67,8 +67,8 @@ def warm_options(command: Command) -> Command:
     return command
 
 
-def _stop(context: click.Context, parameter: click.Parameter, given: bool) -> None:
-    if not given or context.resilient_parsing:
+def _stop(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
         return
     from grader.students.warm.asking import stop
 
@@ -127,7 +127,7 @@ def command(
     from grader.students.warm.question import early_question
 
     part, file = part_and_its_file(part_and_file)
-    # a warm process works while this one loads what shows its findings; a part must be known to be one first
+    # a warm process works while this one loads the views; a part must first be known to exist
     early = warm and not watch and not part and assignment_id is None
     question = early_question(Path.cwd(), file, folder, tried=not no_try) if early else None
     from grader.cli.homework_view import CheckView, check_document
@@ -136,21 +136,21 @@ def command(
 
     if watch and as_json:
         raise UsageError("--watch is for people and --json for programs. Give one of them.")
-    own = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
-    path, local = own.path, own.local.of_part(part) if part else own.local
+    work = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
+    path, local = work.path, work.local.of_part(part) if part else work.local
     if watch:
         from grader.cli.check_watch import watch_file
 
         watch_file(path, local, details=details)
         return
     if as_json:
-        found = quick_check(path, local, tried=not no_try, warm=warm, question=question)
-        document = check_document(path, local.assignment, found, local.part)
+        check = quick_check(path, local, tried=not no_try, warm=warm, question=question)
+        document = check_document(path, local.assignment, check, local.part)
         outcome = document["exit_code"]
         click.echo(json.dumps(document, ensure_ascii=False, indent=1))
     else:
         with CheckView(path, local.assignment, values=local.values, part=local.part) as view:
-            found = quick_check(
+            check = quick_check(
                 path,
                 local,
                 read=view.read,
@@ -159,5 +159,5 @@ def command(
                 warm=warm,
                 question=question,
             )
-        outcome = view.rest(found, details=details)
+        outcome = view.show_rest(check, details=details)
     sys.exit(outcome)

@@ -1,8 +1,8 @@
 """`grader check --watch`: the findings on the terminal, again after each save.
 
-It holds the loop that a person ends with Ctrl-C, and what is shown of each check: the first part that
-fails, a line for every other, and what the last save changed. When a file counts as saved and what its
-checks find is decided in `grader.students`.
+It holds the loop that a person ends with Ctrl-C. Of each check it shows the first part that fails, a line
+for every other part, and what the last save changed. When a file counts as saved, and what its checks find,
+is decided in `grader.students`.
 """
 
 import signal
@@ -23,17 +23,17 @@ from grader.students.check_on_save import Attempt, check_on_every_save, saves_of
 from grader.students.homework import LocalAssignment
 from grader.students.own_check import LocalCheck
 
-MOST_CHANGES = 5  # that are listed one by one
+MOST_CHANGES = 5  # listed one by one
 
 
 class WatchView:
-    """The check of now beside that of the last save."""
+    """Shows each check, compared with the one after the previous save."""
 
     def __init__(self, path: Path, assignment: Assignment, page: Page, *, details: bool) -> None:
-        """Nothing was checked yet.
+        """Begin with nothing checked yet.
 
         Args:
-            details: List every statement that is left out, too.
+            details: Also list every statement that is left out.
         """
         self._path = path
         self._assignment = assignment
@@ -47,29 +47,29 @@ class WatchView:
             self._page.console.clear()
         self._page.console.print(f"{self._path.name}: {self._assignment.title}", style="bold")
 
-    def show(self, found: LocalCheck) -> None:
-        """The first part that fails in full, a line for every other, what changed, and how many pass."""
+    def show(self, check: LocalCheck) -> None:
+        """Show the first failing part in full, a line for every other, what changed, and how many pass."""
         parts: dict[str, list[Finding]] = {}
-        for finding in found.findings:
+        for finding in check.findings:
             parts.setdefault(finding.component, []).append(finding)
         first = next((name for name, findings in parts.items() if not _passed(findings)), None)
         if first is not None:
-            self._show_in_full(found, parts[first])
+            self._show_in_full(check, parts[first])
         self._page.blank()
         for name, findings in parts.items():
             if name != first:
                 self._show_in_a_line(name, findings)
         if self._details:
             replayed = self._assignment.replays_training
-            show_omissions(self._page, found.program, details=True, replayed=replayed)
-        self._show_changes(found.findings)
-        self._show_sum(found)
+            show_omissions(self._page, check.program, details=True, replayed=replayed)
+        self._show_changes(check.findings)
+        self._show_sum(check)
 
-    def _show_in_full(self, found: LocalCheck, findings: Sequence[Finding]) -> None:
+    def _show_in_full(self, check: LocalCheck, findings: Sequence[Finding]) -> None:
         view = CheckView(self._path, self._assignment, self._page)
-        view.read(found.program)
+        view.read(check.program)
         for finding in findings:
-            view.finding(finding)  # a part is shown with its last one
+            view.finding(finding)  # a part is shown after its last finding
 
     def _show_in_a_line(self, name: str, findings: Sequence[Finding]) -> None:
         title = COMPONENT_TITLES.get(name, name)
@@ -98,16 +98,16 @@ class WatchView:
             if len(changed) > MOST_CHANGES:
                 self._page.detail(f"and {len(changed) - MOST_CHANGES} more", indent=4)
 
-    def _show_sum(self, found: LocalCheck) -> None:
-        passed = sum(finding.status is Status.PASSED for finding in found.findings)
-        text = f"{passed} of {len(found.findings)} public checks pass."
-        reached = [use for use in found.program.forbidden if use.reached_from]
-        count = len(reached) + len(found.forbidden)
+    def _show_sum(self, check: LocalCheck) -> None:
+        passed = sum(finding.status is Status.PASSED for finding in check.findings)
+        text = f"{passed} of {len(check.findings)} public checks pass."
+        reached = [use for use in check.program.forbidden if use.reached_from]
+        count = len(reached) + len(check.forbidden)
         if count:
             text += f" {counted(count, 'use')} of what is not allowed: `grader check` tells where."
-        elif passed == len(found.findings):
+        elif passed == len(check.findings):
             text += " `grader check` tells what would be trained, and tries it."
-        self._page.verdict(passed == len(found.findings) and not count, text)
+        self._page.verdict(passed == len(check.findings) and not count, text)
 
 
 def _passed(findings: Sequence[Finding]) -> bool:
@@ -131,14 +131,14 @@ def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:
         rounds += 1
         started = time.monotonic()
         try:
-            with _waiting(page, first=rounds == 1):
-                found = attempt(lambda program: None, lambda finding: None)
-        except GraderError as error:  # a file that is half written is no reason to stop
+            with _spinner(page, first=rounds == 1):
+                check = attempt(lambda program: None, lambda finding: None)
+        except GraderError as error:  # a file that is half written is not a reason to stop
             view.clear()
             page.verdict(False, str(error))
         else:
             view.clear()
-            view.show(found)
+            view.show(check)
         page.blank()
         page.detail(
             f"Check {rounds} took {time.monotonic() - started:.1f} s. "
@@ -153,20 +153,20 @@ def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:
     page.detail(f"{path.name} is no longer watched.", indent=0)
 
 
-def _waiting(page: Page, *, first: bool) -> AbstractContextManager[object]:
-    """What turns on a terminal while a check is made, below what the last one found."""
+def _spinner(page: Page, *, first: bool) -> AbstractContextManager[object]:
+    """A spinner on a terminal while a check is made, below the results of the last one."""
     if not page.live:
         return nullcontext()
-    told = "Starting (PyTorch is slow to load) ..." if first else "Checking ..."
-    return page.console.status(told)
+    message = "Starting (PyTorch is slow to load) ..." if first else "Checking ..."
+    return page.console.status(message)
 
 
 @contextmanager
 def ctrl_c() -> Iterator[Event]:
-    """What is set once Ctrl-C was pressed.
+    """An event that is set once Ctrl-C was pressed, which also interrupts.
 
-    It interrupts as well. But an interrupt that comes while Python cleans up an object is only printed, not
-    raised: whoever waits for it alone may wait forever.
+    An interrupt that comes while Python finalises an object is only printed, not raised. Code that waits for
+    nothing but the interrupt might wait forever.
     """
     pressed = Event()
 

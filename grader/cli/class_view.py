@@ -1,8 +1,8 @@
 """What a person sees on the terminal while a class is graded, and the summary when it is done.
 
-It holds the live board with stages and the time left, the table of students, where the time went, and
-what to look at first. It decides what fits on a screen. Totals, causes and statistics come from the
-results and the reports; none are computed here.
+It shows the live board with stages and the time left, the table of students, where the time went, and what
+to look at first. It decides what fits on a screen. Totals, causes and statistics come from the results and
+the reports; none are computed here.
 """
 
 import contextlib
@@ -31,14 +31,14 @@ from grader.reports.whole_class.class_overview import Overview, after_penalty, s
 from grader.reports.whole_class.class_statistics import STATUS_WORDS, submission_times
 from grader.results.class_files import report_path
 
-# how much of the work of a submission each stage is, where it was never measured
+# each stage's share of the work of a submission, until it has been measured
 WEIGHTS = {
     GradingStage.READING: 0.05,
     GradingStage.CHECKS: 0.25,
     GradingStage.TRAINING: 0.65,
     GradingStage.CHECKPOINT: 0.05,
 }
-ENOUGH = 0.03  # of the work: from then on its own pace tells the time left
+ENOUGH = 0.03  # of the work; from then on, the time left follows from the run's own pace
 
 
 class Board:
@@ -47,7 +47,7 @@ class Board:
     def __init__(self, workload: Workload, *, trains: bool) -> None:
         self._workload = workload
         self._total = workload.submissions + workload.unchanged
-        self._weights = _weights(workload, trains)
+        self._weights = _stage_weights(workload, trains)
         self._under_way: dict[str, Progress] = {}
         self._done: dict[str, bool] = {}  # student -> whether anything was done for it
         self._started = time.monotonic()
@@ -59,27 +59,27 @@ class Board:
             if progress.stage is GradingStage.DONE:
                 self._under_way.pop(progress.student_id, None)
                 self._done[progress.student_id] = progress.text != UNCHANGED
-            else:  # one that was done gets more time
+            else:  # a finished one may get more time
                 self._done.pop(progress.student_id, None)
                 self._under_way[progress.student_id] = progress
 
     def overall(self) -> tuple[str, float, str]:
-        """(how many are done, the share of the work, how long it takes and took), for a line of text."""
+        """(how many are done, the share of the work, the time so far and left), for a line of text."""
         with self._lock:
             done, worked = len(self._done), sum(self._done.values())
             share_under_way = sum(map(self._share, self._under_way.values()))
         to_do = max(self._total - (done - worked), 1)
         share = min((worked + share_under_way) / to_do, 1.0)
         elapsed = time.monotonic() - self._started
-        told = f"{done} of {self._total} done"
+        done_text = f"{done} of {self._total} done"
         if done > worked:
-            told += f", {done - worked} of them unchanged"
+            done_text += f", {done - worked} of them unchanged"
         if done >= self._total:
-            return told, 1.0, _rough(elapsed)
-        return told, share, f"{_rough(elapsed)}, {self._left(share, elapsed)}"
+            return done_text, 1.0, _rough_time(elapsed)
+        return done_text, share, f"{_rough_time(elapsed)}, {self._time_left(share, elapsed)}"
 
     def __rich__(self) -> RenderableType:
-        told, share, times = self.overall()
+        done_text, share, times = self.overall()
         with self._lock:
             under_way = list(self._under_way.items())
         workers = Table.grid(padding=(0, 2))
@@ -87,18 +87,18 @@ class Board:
             bar = ProgressBar(total=1.0, completed=progress.share, width=20)
             workers.add_row(student_id, str(progress.stage), bar, progress.text)
         line = Table.grid(padding=(0, 2))
-        line.add_row(Text(told, style="bold"), ProgressBar(total=1.0, completed=share, width=30), times)
+        line.add_row(Text(done_text, style="bold"), ProgressBar(total=1.0, completed=share, width=30), times)
         return Group(workers, line)
 
-    def _left(self, share: float, elapsed: float) -> str:
+    def _time_left(self, share: float, elapsed: float) -> str:
         if share > ENOUGH:
-            return f"about {_rough(elapsed * (1 - share) / share)} left"
+            return f"about {_rough_time(elapsed * (1 - share) / share)} left"
         if self._workload.seconds is not None:
-            return f"about {_rough(max(self._workload.seconds - elapsed, 1.0))} left"
+            return f"about {_rough_time(max(self._workload.seconds - elapsed, 1.0))} left"
         return "estimating"
 
     def _share(self, progress: Progress) -> float:
-        """Of the work of one submission, 0 to 1."""
+        """How much of one submission's work is done, 0 to 1."""
         stages = list(self._weights)
         if progress.stage not in stages:
             return 0.0
@@ -106,21 +106,21 @@ class Board:
         return before + self._weights[progress.stage] * progress.share
 
 
-def _weights(workload: Workload, trains: bool) -> dict[GradingStage, float]:
-    """Stage -> its share of the work of a submission, as measured before, if it was."""
+def _stage_weights(workload: Workload, trains: bool) -> dict[GradingStage, float]:
+    """Stage -> its share of the work of a submission, as measured earlier where it was."""
     measured = {stage: workload.rates[stage].seconds for stage in WEIGHTS if stage in workload.rates}
     weights = measured or {
         stage: weight
         for stage, weight in WEIGHTS.items()
         if trains or stage in (GradingStage.READING, GradingStage.CHECKS)
     }
-    whole = sum(weights.values()) or 1.0
-    return {stage: weight / whole for stage, weight in weights.items()}
+    total = sum(weights.values()) or 1.0
+    return {stage: weight / total for stage, weight in weights.items()}
 
 
 @contextlib.contextmanager
 def live_display(workload: Workload, *, trains: bool) -> Iterator[Watcher]:
-    """A live board on a terminal, quiet lines elsewhere; yields what is to be told of progress."""
+    """A live board on a terminal, plain lines elsewhere; yields the function to call with progress."""
     screen = console(stderr=True)
     screen.print(workload_sentence(workload), markup=False, highlight=False, soft_wrap=True)
     board = Board(workload, trains=trains)
@@ -132,33 +132,35 @@ def live_display(workload: Workload, *, trains: bool) -> Iterator[Watcher]:
     def say(progress: Progress) -> None:
         board.note(progress)
         if progress.stage is GradingStage.DONE:
-            told, _, times = board.overall()
+            done_text, _, times = board.overall()
             outcome = progress.text or "done"
-            screen.print(f"{progress.student_id}: {outcome} ({told}; {times})", markup=False, highlight=False)
+            screen.print(
+                f"{progress.student_id}: {outcome} ({done_text}; {times})", markup=False, highlight=False
+            )
 
     yield say
 
 
 def workload_sentence(workload: Workload) -> str:
     """How long a run will take, for a person."""
-    told = f"{counted(workload.submissions, 'submission')} to grade"
+    sentence = f"{counted(workload.submissions, 'submission')} to grade"
     if workload.unchanged:
-        told += f", {workload.unchanged} unchanged"
-    told += f"; {workload.jobs} at once"
+        sentence += f", {workload.unchanged} unchanged"
+    sentence += f"; {workload.jobs} at once"
     if not workload.submissions:
-        return f"{told}."
+        return f"{sentence}."
     if workload.seconds is None:
-        return f"{told}. How long it takes is told soon: nothing like it was graded on this machine yet."
-    each = ", ".join(f"{stage} {duration(rate.seconds)}" for stage, rate in workload.rates.items())
+        return f"{sentence}. How long it takes is told soon: nothing like it was graded on this machine yet."
+    stages = ", ".join(f"{stage} {duration(rate.seconds)}" for stage, rate in workload.rates.items())
     most = max(rate.submissions for rate in workload.rates.values())
     return (
-        f"{told}; about {_rough(workload.seconds)}: {each} on average, as {counted(most, 'submission')} took "
-        "on this machine."
+        f"{sentence}; about {_rough_time(workload.seconds)}: {stages} on average, "
+        f"as {counted(most, 'submission')} took on this machine."
     )
 
 
-def _rough(seconds: float) -> str:
-    """A time that is not exact anyway."""
+def _rough_time(seconds: float) -> str:
+    """An estimated time, without false precision."""
     return f"{round(seconds)} s" if seconds < 60 else duration(seconds)
 
 
@@ -166,7 +168,7 @@ def _rough(seconds: float) -> str:
 
 
 PADDING = 3  # between two columns
-WIDE = 110  # columns; a narrower terminal gets no column per rubric item
+WIDE = 110  # columns; on a narrower terminal, rubric items have no columns
 MOST_ROWS = 200  # students in the table; the class page has all
 SLOWEST = 3  # submissions that are named
 NAME = "name"
@@ -180,13 +182,13 @@ def print_results(
     seconds: float,
     representatives: Mapping[str, bool] | None = None,
 ) -> None:
-    """The totals, where the time went, what the whole class came to, and where everything is.
+    """Print the totals, where the time went, a summary of the whole class, and where everything is.
 
     Args:
-        results: Of this run.
-        overview: Of the whole class, as its page says it.
-        representatives: One student for each submission of this run, and whether it was not examined again;
-            by default all were.
+        results: The results of this run.
+        overview: The overview of the whole class, as its page shows it.
+        representatives: One student for each submission of this run -> whether it was unchanged and not
+            examined again; None: all were examined.
     """
     if representatives is None:
         representatives = {result.score.student_id: False for result in results}
@@ -197,26 +199,28 @@ def print_results(
         items = []
     of_all = f" of {len(overview.results)}" if len(results) < len(overview.results) else ""
     table = Table(
-        title=f"{assignment.title}: {_count(len(representatives), len(results))}{of_all}",
+        title=f"{assignment.title}: {_counted_submissions(len(representatives), len(results))}{of_all}",
         title_justify="left",
         box=SIMPLE,
     )
     named = [NAME] if any(result.evidence.origin.person for result in results) else []
-    rows = [_row(assignment, result, items, named) for result in results[:MOST_ROWS]]
-    left = screen.width - PADDING
+    rows = [_student_row(assignment, result, items, named) for result in results[:MOST_ROWS]]
+    columns_left = screen.width - PADDING
     for number, name in enumerate(("student", *named, "status", "points", *items)):
         width = max([len(name), *(len(str(row[number])) for row in rows)])
         left_hand = name in ("student", NAME, "status")
         table.add_column(name, justify="left" if left_hand else "right", width=width, no_wrap=True)
-        left -= width + PADDING
+        columns_left -= width + PADDING
     # the last column gets what is left: rich would shrink all columns alike
-    table.add_column("first to look at", width=max(left, 12), no_wrap=True, overflow="ellipsis")
+    table.add_column("first to look at", width=max(columns_left, 12), no_wrap=True, overflow="ellipsis")
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     screen.print(table, soft_wrap=False)
     if len(results) > MOST_ROWS:
         screen.print(f"... and {len(results) - MOST_ROWS} more: see the class page.\n")
-    _print_times([one for one in results if representatives.get(one.score.student_id) is False], screen)
+    _print_times(
+        [result for result in results if representatives.get(result.score.student_id) is False], screen
+    )
     _print_overview(overview, screen)
     screen.print(f"class page   {out / 'index.html'}", soft_wrap=True)
     screen.print(f"reports      {report_path(out, '<student>')}", soft_wrap=True)
@@ -229,59 +233,70 @@ def print_results(
     )
 
 
-def _count(submissions: int, students: int) -> str:
-    """How many submissions there are, and of how many students where teams handed in together."""
-    told = counted(submissions, "submission")
-    return told if submissions == students else f"{told} of {counted(students, 'student')}"
+def _counted_submissions(submissions: int, students: int) -> str:
+    """How many submissions there are, and by how many students, where teams handed in together."""
+    submission_count = counted(submissions, "submission")
+    return (
+        submission_count
+        if submissions == students
+        else f"{submission_count} of {counted(students, 'student')}"
+    )
 
 
-def _row(
+def _student_row(
     assignment: Assignment, result: Result, items: Sequence[str], named: Sequence[str]
 ) -> list[str | Text]:
     score = result.score
     lines = {line.id: line for line in score.lines}
     shown = [shown_points(lines[item].state, lines[item].points) for item in items]
     names = [clipped(printable(result.evidence.origin.person), LONGEST_NAME) for _ in named]
-    total = _total(assignment, score)
-    return [score.student_id, *names, _status(score), total, *shown, _first(assignment, result)]
+    total = _total_text(assignment, score)
+    return [
+        score.student_id,
+        *names,
+        _status_text(score),
+        total,
+        *shown,
+        _first_to_look_at(assignment, result),
+    ]
 
 
-def _first(assignment: Assignment, result: Result) -> str:
+def _first_to_look_at(assignment: Assignment, result: Result) -> str:
     if result.score.ownership is not None and result.score.held:
         return printable(result.score.ownership.reason)
     if result.score.reason and result.score.status is not GradeStatus.GRADED:
         return printable(result.score.reason)
-    found = fixes(assignment, result.evidence, result.score)
-    messages = [fix.message for fix in found] or [
-        one.message for one in result.evidence.findings if one.flagged
+    to_fix = fixes(assignment, result.evidence, result.score)
+    messages = [fix.message for fix in to_fix] or [
+        finding.message for finding in result.evidence.findings if finding.flagged
     ]
     return printable(messages[0].splitlines()[0]) if messages else ""
 
 
-def _status(score: Score) -> Text:
+def _status_text(score: Score) -> Text:
     colors = {GradeStatus.GRADED: "green", GradeStatus.INCOMPLETE: "yellow", GradeStatus.REFUSED: "yellow"}
     word = STATUS_WORDS.get(score.status, score.status.value)
     return Text(word, style=colors.get(score.status, "red"))
 
 
-def _total(assignment: Assignment, score: Score) -> str:
+def _total_text(assignment: Assignment, score: Score) -> str:
     if score.total is None:
         return shown_total(score)
-    told = f"{shown_total(score)} of {points(score.decided)}"
-    return ", ".join([told, *filter(None, [after_penalty(assignment, score)])])
+    text = f"{shown_total(score)} of {points(score.decided)}"
+    return ", ".join([text, *filter(None, [after_penalty(assignment, score)])])
 
 
 def _print_overview(overview: Overview, screen: Console) -> None:
-    """What the first screen of the class page says of the whole class."""
-    told = [_count(overview.submissions, overview.students)]
-    told += [f"{number}{SPACE}{word}" for word, number in overview.counts]
+    """Print what the first screen of the class page says about the whole class."""
+    counts = [_counted_submissions(overview.submissions, overview.students)]
+    counts += [f"{number}{SPACE}{word}" for word, number in overview.counts]
     if overview.absent is not None:
         missing, listed = overview.absent
         of_all = "" if listed is None else f" of {listed} on the list"
-        told.append(f"{missing}{SPACE}handed in nothing{of_all}")
+        counts.append(f"{missing}{SPACE}handed in nothing{of_all}")
     if overview.lacking:
-        told.append(f"{len(overview.lacking)}{SPACE}listed by the LMS, and not in its download")
-    screen.print(f"class        {', '.join(told)}", soft_wrap=True)
+        counts.append(f"{len(overview.lacking)}{SPACE}listed by the LMS, and not in its download")
+    screen.print(f"class        {', '.join(counts)}", soft_wrap=True)
     screen.print(overview.release)
     for title, sections in (("What is missing", overview.holding), ("Worth a look before", overview.looks)):
         if not sections:
@@ -294,9 +309,9 @@ def _print_overview(overview: Overview, screen: Console) -> None:
 
 
 def _print_times(results: Sequence[Result], screen: Console) -> None:
-    """Where the time of this run went."""
+    """Print where the time of this run went."""
     pairs = [(result.evidence, result.score) for result in results]
-    stages, each = stage_times(evidence for evidence, _ in pairs), submission_times(pairs)
+    stages, times = stage_times(evidence for evidence, _ in pairs), submission_times(pairs)
     if not stages:
         return
     table = Table(title="Where the time went", title_justify="left", box=SIMPLE)
@@ -308,6 +323,6 @@ def _print_times(results: Sequence[Result], screen: Console) -> None:
             duration(stage.longest),
         )  # fmt: skip
     screen.print(table, soft_wrap=False)
-    if len(each) > SLOWEST:
-        named = ", ".join(f"{one.student_id} ({duration(one.total)})" for one in each[:SLOWEST])
+    if len(times) > SLOWEST:
+        named = ", ".join(f"{row.student_id} ({duration(row.total)})" for row in times[:SLOWEST])
         screen.print(f"slowest      {named}\n", soft_wrap=True)

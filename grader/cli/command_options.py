@@ -1,8 +1,8 @@
 """The options that several commands share, and the session that commands about a gradebook open.
 
-It holds the decorators for assignment, device, gradebook and person, and what is read from them: the
-number of cores, the operator's name, the time, the session of a class. It tells what a session caught up
-with and what a decision changed. It imports nothing slow. It never decides about grades.
+It holds the decorators for assignment, device, gradebook and person. It also supplies the number of cores,
+the operator's name, the time and the session of a class. It prints what a session caught up with and what
+a decision changed. It imports nothing slow. It never decides about grades.
 """
 
 import contextlib
@@ -120,7 +120,7 @@ def book_options(command: Command) -> Command:
 
 
 def session_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of commands about the results folder `out`: these get `request`, the session to open."""
+    """The options of commands about the results folder `out`; they get `request`, the session to open."""
 
     @functools.wraps(command)
     def requested(
@@ -130,9 +130,9 @@ def session_options(command: Callable[..., None]) -> Callable[..., None]:
         course: Path | None,
         gradebook: str | None,
         by: str | None,
-        **given: Any,
+        **options: Any,
     ) -> None:
-        command(request=session_request(out, assignment_id, course, gradebook, by), **given)
+        command(request=session_request(out, assignment_id, course, gradebook, by), **options)
 
     return book_options(requested)
 
@@ -143,7 +143,7 @@ def session_request(
     """What `book_options` give, as a request.
 
     Raises:
-        UsageError: Nobody says who runs the command.
+        UsageError: It is not known who runs the command.
     """
     from grader.results.session import SessionRequest
 
@@ -151,7 +151,7 @@ def session_request(
 
 
 def decision_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of commands that decide something: as `session_options`, and `allow_lower`."""
+    """The options of commands that decide something: those of `session_options`, and `allow_lower`."""
     return session_options(lower_option(command))
 
 
@@ -161,10 +161,10 @@ def lower_option(command: Command) -> Command:
 
 
 def operator(by: str | None) -> str:
-    """Who runs the command.
+    """The name of the person who runs the command.
 
     Raises:
-        UsageError: Nobody says so.
+        UsageError: It is not known.
     """
     from grader.domain.formatting import printable
 
@@ -192,19 +192,19 @@ def session(request: "SessionRequest") -> Iterator["ClassSession"]:
     """
     from grader.results.session import class_session
 
-    with class_session(request, clock=now, on_catch_up=told_catch_up) as opened:
+    with class_session(request, clock=now, on_catch_up=print_catch_up) as opened:
         yield opened
 
 
-def told_catch_up(catch_up: "CatchUp") -> None:
-    """Print that files told of an earlier state of the gradebook."""
+def print_catch_up(catch_up: "CatchUp") -> None:
+    """Print that files showed an earlier state of the gradebook."""
     from grader.domain.formatting import printable
 
     click.echo(printable(f"note: {catch_up}"), err=True)
 
 
-def told_revision(revision: "Revision", done: str) -> None:
-    """Print whose total changed, from what to what, and what was done."""
+def print_revision(revision: "Revision", done: str) -> None:
+    """Print whose total changed, from which points to which, and what was done."""
     from grader.domain.formatting import printable
 
     for change in revision.changes:

@@ -1,7 +1,7 @@
 """The commands for people who make a course: begin one, write the students' folder, try the checks.
 
 They are `grader new-course`, `new-assignment`, `new-term`, `template` and `validate`. Each reads its
-options, hands the work on, and tells what was written or found. What a course's files look like is
+options, hands the work on, and prints what was written or found. What a course's files look like is
 decided in `grader.course`; what counts as a good check is decided in `grader.validation`.
 """
 
@@ -68,10 +68,10 @@ def new_assignment_command(assignment_id: str, kind: str, title: str, course: Pa
     from grader.course.beginning import begin_assignment
     from grader.course.locate import located_course
 
-    found = located_course(course)
-    written = begin_assignment(found, assignment_id, kind, title)
+    located = located_course(course)
+    written = begin_assignment(located, assignment_id, kind, title)
     for path in written:
-        click.echo(path.relative_to(found.root))
+        click.echo(path.relative_to(located.root))
     measured = any(path.parent.name == "datasets" for path in written)
     click.echo("\nNext:")
     click.echo(f"  grader validate {assignment_id}{'' if not measured else '          and with --train'}")
@@ -104,21 +104,21 @@ def new_term_command(term: str, course: Path | None) -> None:
     change = begin_term(located_course(course), term, datetime.now().astimezone())
     before = f", after {change.before}" if change.before not in ("", change.after) else ""
     click.echo(f"The course is in the term {change.after}{before}.")
-    for each in change.assignments:
-        click.echo(f"{each.id}: {each.template}")
-        for name, old, new in each.differing:
+    for assignment in change.assignments:
+        click.echo(f"{assignment.id}: {assignment.template}")
+        for name, old, new in assignment.differing:
             click.echo(f"  {name} is {shown_value(new)}; last term it was {shown_value(old)}")
-        for name in each.per_student:
+        for name in assignment.per_student:
             click.echo(
                 f"  {name} is drawn anew for each student: "
-                f"grader template {each.id} --students ROSTER --out FOLDER"
+                f"grader template {assignment.id} --students ROSTER --out FOLDER"
             )
-        if not each.differing and not each.per_student:
+        if not assignment.differing and not assignment.per_student:
             click.echo("  its values are the last term's, or it draws none")
-        if each.overdue is not None:
+        if assignment.overdue is not None:
             click.echo(
-                f"  its deadline, {each.overdue.isoformat(' ', 'minutes')}, lies in the past: "
-                f"change it in reference/{each.id}/assignment.toml"
+                f"  its deadline, {assignment.overdue.isoformat(' ', 'minutes')}, lies in the past: "
+                f"change it in reference/{assignment.id}/assignment.toml"
             )
 
 
@@ -169,19 +169,19 @@ def template_command(
     from grader.course.locate import located_course
     from grader.course.student_template import handed_out_copy, student_files, student_wheel, write_template
 
-    found = located_course(course)
-    reference = found.reference(assignment_id)
+    located = located_course(course)
+    reference = located.reference(assignment_id)
     copies: Mapping[Path, HandedOutCopy]
     if student is None and roster is None:
-        copies = {out or found.root / "template" / assignment_id: handed_out_copy(found, assignment_id)}
+        copies = {out or located.root / "template" / assignment_id: handed_out_copy(located, assignment_id)}
     else:
-        copies = dict(_own_copies(found, assignment_id, out, student, roster))
+        copies = dict(_own_copies(located, assignment_id, out, student, roster))
     if out is not None and not force:
         for folder, copy in copies.items():
-            _require_unwritten(folder, student_files(reference, found.datasets, copy))
+            _require_unwritten(folder, student_files(reference, located.datasets, copy))
     wheel = student_wheel()
     for folder, copy in copies.items():
-        written = write_template(reference, folder, found.datasets, copy, wheel)
+        written = write_template(reference, folder, located.datasets, copy, wheel)
         for path in [folder] if roster is not None else written:
             click.echo(path)
 
@@ -189,7 +189,7 @@ def template_command(
 def _own_copies(
     course: "Course", assignment_id: str, out: Path | None, student: str | None, roster: Path | None
 ) -> Iterator[tuple[Path, "HandedOutCopy"]]:
-    """Folder -> the copy of the student that it is made for.
+    """Each folder with the copy of the student for whom it is made.
 
     Raises:
         UsageError: The options contradict each other, or nothing is drawn for each student.
@@ -217,10 +217,10 @@ def _own_copies(
 
 
 def _require_unwritten(folder: Path, files: Mapping[str, str]) -> None:
-    """Refuse to write over a homework that somebody has changed.
+    """Refuse to overwrite a homework that somebody has changed.
 
     Raises:
-        UsageError: There is one.
+        UsageError: The folder has one.
     """
     for name in ("homework.py", "homework.ipynb"):
         path = folder / name
@@ -310,7 +310,7 @@ def validate_command(
       grader validate vit_defects --train --seeds 5
     """
     if train:
-        sys.exit(0 if _measured(assignment_id, only, seeds, data, course) else 1)
+        sys.exit(0 if _train_variants(assignment_id, only, seeds, data, course) else 1)
     from grader.cli.validate_view import ValidateView
     from grader.validation.assignment_trial import ValidationRequest, validate
 
@@ -323,10 +323,10 @@ def validate_command(
     sys.exit(0 if passed else 1)
 
 
-def _measured(
+def _train_variants(
     assignment_id: str | None, only: str | None, seeds: int, data: str, course: Path | None
 ) -> bool:
-    """Train variants, and show what is measured; whether nothing is wrong with the assignment."""
+    """Train variants, and show what is measured; returns whether nothing is wrong with the assignment."""
     from grader.cli.measured_view import MeasuredView
     from grader.validation.measured_variants import MeasuringRequest, measured_variants
 

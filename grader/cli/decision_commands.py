@@ -1,8 +1,8 @@
 """The commands that record what a person decides about submissions, and score a class again.
 
 They are `grader accept`, `claim`, `count`, `owner`, `received`, `rule`, `waive` and `regrade`. Each reads
-its words, opens the session of a class, hands the decision to `grader.decisions`, and tells what changed.
-Whether a decision is allowed, and what it does to a grade, is never decided here.
+its arguments, opens the session of a class, hands the decision to `grader.decisions`, and prints what
+changed. Whether a decision is allowed, and what it does to a grade, is never decided here.
 """
 
 from datetime import datetime
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.command_options import decision_options, session, told_revision
+from grader.cli.command_options import decision_options, print_revision, session
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def accept_command(
     done = f"{file} counts as the report of {student_id}."
     if accepted is None:
         done = f"No file that was set aside counts as the report of {student_id}."
-    told_revision(revision, done)
+    print_revision(revision, done)
 
 
 # --- claim -----------------------------------------------------------------------------------------------
@@ -85,11 +85,11 @@ def claim_command(
     with session(request) as opened:
         revision = record_claim(opened, student_id, share, why=why, allow_lower=allow_lower)
     done = "is not claimed any more" if share is None else "is claimed"
-    told_revision(revision, f"{accuracy} {done} by {student_id}.")
+    print_revision(revision, f"{accuracy} {done} by {student_id}.")
 
 
 def _claimed_share(text: str) -> float | None:
-    """The accuracy as a share of one; None to take it back.
+    """The accuracy as a share, 0 to 1; None to take it back.
 
     Raises:
         UsageError: It is not a percentage.
@@ -137,14 +137,14 @@ def count_command(
     wanted = _run_number(number)
     with session(request) as opened:
         chosen = choose_run(opened, student_id, wanted, why=why, allow_lower=allow_lower)
-    told_revision(chosen.revision, f"{'The latest run' if wanted is None else f'Run {number}'} counts.")
+    print_revision(chosen.revision, f"{'The latest run' if wanted is None else f'Run {number}'} counts.")
 
 
 def _run_number(text: str) -> int | None:
     """The number of the run that is meant; None: the latest.
 
     Raises:
-        UsageError: It is none.
+        UsageError: The text is not a number.
     """
     if text == LATEST_RUN:
         return None
@@ -190,26 +190,26 @@ def owner_command(
 
     with session(request) as opened:
         owner = None if student_id == NO_OWNER else student_id
-        said = say_owner(opened, upload, owner, why=why, instead=instead, allow_lower=allow_lower)
-    _tell_owner(said.owner, said.revision)
+        new_owner = say_owner(opened, upload, owner, why=why, instead=instead, allow_lower=allow_lower)
+    _tell_owner(new_owner.owner, new_owner.revision)
 
 
 def _tell_owner(owner: "NewOwner", revision: "Revision") -> None:
     from grader.domain.formatting import printable
 
     upload = owner.upload.origin.upload or owner.upload.student_id
-    other = owner.displaced
-    if other is not None:
-        listed = next((edit.listed_as for edit in owner.edits if edit.student_id == other.row), "")
+    displaced = owner.displaced
+    if displaced is not None:
+        listed = next((edit.listed_as for edit in owner.edits if edit.student_id == displaced.row), "")
         what = f"is listed as {listed}, and nobody knows whose it is" if listed else "does not count any more"
-        click.echo(printable(f"{other.origin.upload}, which was {owner.student_id}'s, {what}."))
+        click.echo(printable(f"{displaced.origin.upload}, which was {owner.student_id}'s, {what}."))
     if not owner.edits:
         done = "So it is already."
     elif owner.student_id == owner.upload.origin.listed_as:
         done = f"{upload}: nobody knows whose it is. It is listed as {owner.student_id}."
     else:
         done = f"{upload} is {owner.student_id}'s."
-    told_revision(revision, done)
+    print_revision(revision, done)
 
 
 # --- received --------------------------------------------------------------------------------------------
@@ -242,21 +242,21 @@ def received_command(
 
     from grader.decisions.corrections import record_in_time, record_received
 
-    when = None if moment in (IN_TIME, NO_TIME) else _when(moment)
+    when = None if moment in (IN_TIME, NO_TIME) else _moment(moment)
     with session(request) as opened:
         if moment == IN_TIME:
             arrival = record_in_time(opened, student_id, why=why, allow_lower=allow_lower)
         else:
             arrival = record_received(opened, student_id, when, why=why, allow_lower=allow_lower)
     nothing = "The assignment has no deadline, so nothing follows from it."
-    told_revision(arrival.revision, f"{student_id}: {arrival.late.reason if arrival.late else nothing}")
+    print_revision(arrival.revision, f"{student_id}: {arrival.late.reason if arrival.late else nothing}")
 
 
-def _when(text: str) -> datetime:
-    """A moment with its zone.
+def _moment(text: str) -> datetime:
+    """A moment with its time zone.
 
     Raises:
-        UsageError: It is none.
+        UsageError: The text is not a date and time with a zone.
     """
     try:
         moment = datetime.fromisoformat(text)
@@ -321,7 +321,7 @@ def rule_command(
         word = rule(opened, named or None, why=why, lift=lift, allow_lower=allow_lower)
     count = len(word.students)
     done = f"What there is counts for {count}" if lift else f"0 points for {count}"
-    told_revision(word.revision, f"{done} of the class.")
+    print_revision(word.revision, f"{done} of the class.")
 
 
 # --- waive -----------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def waive_command(request: "SessionRequest", check: str, why: str, undo: bool, a
     with session(request) as opened:
         waived = waive_check(opened, check, why=why, undo=undo, allow_lower=allow_lower)
     done = "counts again" if undo else "counts as passed for the whole class"
-    told_revision(waived.revision, f"'{waived.check}' {done}.")
+    print_revision(waived.revision, f"'{waived.check}' {done}.")
 
 
 # --- regrade ---------------------------------------------------------------------------------------------
@@ -383,10 +383,12 @@ def regrade_command(request: "SessionRequest", extensions: Path | None, allow_lo
     from grader.domain.formatting import printable
 
     with session(request) as opened:
-        given = read_extensions(extensions, opened.assignment.deadline) if extensions else None
+        deadlines = read_extensions(extensions, opened.assignment.deadline) if extensions else None
         source = extensions.name if extensions else ""
-        done = regrade(opened, extensions=given, source=source, allow_lower=allow_lower)
+        done = regrade(opened, extensions=deadlines, source=source, allow_lower=allow_lower)
     for student_id in done.unknown:
         click.echo(printable(f"note: {student_id}: has an extension, and no result."), err=True)
     sentence = f"{len(done.revision.results)} submissions scored again."
-    told_revision(done.revision, f"{sentence} New extensions: {done.extensions}." if extensions else sentence)
+    print_revision(
+        done.revision, f"{sentence} New extensions: {done.extensions}." if extensions else sentence
+    )

@@ -38,44 +38,44 @@ def command(course: Path | None) -> None:
     located, why = _located(course)
     page = Page()
     fault = _show_software(page)
-    found = survey()
-    _show_layers(page, found)
+    machine = survey()
+    _show_layers(page, machine)
     _show_course(page, located, why)
-    hindrance = _hindrance(found, located)
+    hindrance = _hindrance(machine, located)
     before = " once the secret is changed" if located is not None and located.secret_is_public else ""
     if fault:
-        said = f"This machine cannot check homework yet. {fault}"
+        sentence = f"This machine cannot check homework yet. {fault}"
     elif hindrance and located is not None:
-        said = f"This machine can check your own homework, but not grade others. {hindrance}"
+        sentence = f"This machine can check your own homework, but not grade others. {hindrance}"
     elif hindrance:
-        said = f"This machine can check your own homework. (To grade others: {hindrance})"
+        sentence = f"This machine can check your own homework. (To grade others: {hindrance})"
     else:
-        said = f"This machine can check your own homework, and grade others{before}."
+        sentence = f"This machine can check your own homework, and grade others{before}."
     fine = not fault and (located is None or not hindrance)
-    page.verdict(fine, f"Isolation: {found.verdict}. {said}")
+    page.verdict(fine, f"Isolation: {machine.verdict}. {sentence}")
     sys.exit(0 if fine else 1)
 
 
-def _located(given: Path | None) -> tuple["Course | None", str]:
+def _located(folder: Path | None) -> tuple["Course | None", str]:
     """The course, or None and why there is none.
 
     Raises:
-        UsageError: A folder is named that is not a course.
+        UsageError: A folder was named that is not a course.
         CourseError: Its course.toml is malformed.
     """
     from grader.course.locate import located_course
     from grader.domain.errors import UsageError
 
     try:
-        return located_course(given), ""
+        return located_course(folder), ""
     except UsageError as error:
-        if given is not None:
+        if folder is not None:
             raise
         return None, str(error).partition(". ")[0]
 
 
 def _show_software(page: "Page") -> str:
-    """Python, PyTorch and the GPU; what keeps them from checking anything, if something does."""
+    """Show Python, PyTorch and the GPU; returns what prevents checks, or an empty text."""
     from importlib.metadata import PackageNotFoundError, version
 
     from grader.grading.run import is_new_enough
@@ -105,27 +105,27 @@ def _show_software(page: "Page") -> str:
     return ""
 
 
-def _show_layers(page: "Page", found: "Survey") -> None:
-    page.heading(f"Isolation of other people's code: {found.verdict}")
-    for state in found.states:
+def _show_layers(page: "Page", machine: "Survey") -> None:
+    page.heading(f"Isolation of other people's code: {machine.verdict}")
+    for state in machine.states:
         form = f" ({state.detail})" if state.available and state.detail else ""
         page.item(
             "passed" if state.available else "skipped", f"{state.layer}: {LAYER_TITLES[state.layer]}{form}"
         )
         if not state.available:
             page.detail(state.detail, style="yellow", indent=4)
-    _show_bubblewrap(page, found)
+    _show_bubblewrap(page, machine)
 
 
-def _show_bubblewrap(page: "Page", found: "Survey") -> None:
-    """The second wall, which no grade needs."""
+def _show_bubblewrap(page: "Page", machine: "Survey") -> None:
+    """Show the second wall, which no grade requires."""
     from grader.sandbox import rootfs
     from grader.sandbox.survey import survey
 
     version = rootfs.bubblewrap_version()
     if not version:
         page.item("note", "bubblewrap is not installed (`apt install bubblewrap`): it would be a second wall")
-    elif survey(wrapped=True).layers >= found.layers:
+    elif survey(wrapped=True).layers >= machine.layers:
         page.item("passed", f"bubblewrap {version}: a second wall around them all")
     else:
         page.item("note", f"bubblewrap {version} does not work beside these layers here, and is left out")
@@ -146,15 +146,15 @@ def _show_course(page: "Page", course: "Course | None", why: str) -> None:
         page.item("passed", "The secret of the hidden test images is your own.")
 
 
-def _hindrance(found: "Survey", course: "Course | None") -> str:
-    """Why others' work cannot be graded here, in a sentence; empty when it can."""
+def _hindrance(machine: "Survey", course: "Course | None") -> str:
+    """Why others' work cannot be graded here, in a sentence; empty when it can be."""
     from importlib.metadata import PackageNotFoundError, version
 
     from grader.grading.run import is_new_enough
 
-    if found.verdict == "refused":
-        return f"It gives too little isolation: {' '.join(found.missing)}"
-    if course is not None and course.minimum_level == "strict" and found.verdict != "strict":
+    if machine.verdict == "refused":
+        return f"It gives too little isolation: {' '.join(machine.missing)}"
+    if course is not None and course.minimum_level == "strict" and machine.verdict != "strict":
         return "course.toml asks for the isolation `strict`, and this machine gives `standard`."
     try:
         torch = version("torch")

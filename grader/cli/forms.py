@@ -1,4 +1,4 @@
-"""The tables of forms and mistakes in a page: `python -m grader.cli.forms docs/instructor.md` renews them."""
+"""`python -m grader.cli.forms docs/instructor.md` renews the tables of forms and mistakes in a page."""
 
 import sys
 from pathlib import Path

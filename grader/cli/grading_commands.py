@@ -1,8 +1,8 @@
 """The commands that work on submissions: `grader grade`, `study` and `similar`.
 
 They grade a class or a single submission, train a submission with other values, and compare the
-submissions of a class. Each makes a request of its options and tells how the work goes on and where the
-results are. Grades, trainings and comparisons are made in `grader.grading`, never here.
+submissions of a class. Each makes a request from its options, and shows the progress of the work and where
+the results are. Grades, trainings and comparisons are made in `grader.grading`, never here.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from grader.cli.command_options import (
     lower_option,
     now,
     operator,
-    told_catch_up,
+    print_catch_up,
 )
 from grader.domain.errors import UsageError
 from grader.domain.formatting import about_file
@@ -135,14 +135,14 @@ def grade_command(
 
 
 class _GradingDisplay:
-    """How the grading of a class goes on, on the terminal."""
+    """Shows the progress of grading a class on the terminal."""
 
     def caught_up(self, catch_up: "CatchUp") -> None:
-        """Files told of an earlier state of the gradebook."""
-        told_catch_up(catch_up)
+        """Files showed an earlier state of the gradebook, and were written again."""
+        print_catch_up(catch_up)
 
     def secret_is_public(self) -> None:
-        """The course's secret is the one that it was handed out with."""
+        """The course's secret is still the one that it was handed out with."""
         click.echo(
             "warning: the course's secret is still the one that it was handed out with, so students could "
             "work out the seeds of their trainings. Set `secret` in course.toml or GRADER_SECRET.",
@@ -186,7 +186,7 @@ class _GradingDisplay:
 
 
 def _tell_graded(graded: "ClassResult", out: Path) -> None:
-    """What came of the run."""
+    """Print the results of the run."""
     from grader.cli.class_view import print_results
     from grader.domain.formatting import counted, printable
     from grader.reports.whole_class.class_overview import set_aside
@@ -200,8 +200,8 @@ def _tell_graded(graded: "ClassResult", out: Path) -> None:
             err=True,
         )
     if overview.absent is not None and overview.list_source:
-        count, whole = overview.absent
-        of_all = f"{count} of {whole}" if whole is not None else str(count)
+        count, students = overview.absent
+        of_all = f"{count} of {students}" if students is not None else str(count)
         click.echo(f"{overview.list_source}: {of_all} students handed in nothing.", err=True)
     print_results(shown, overview, out, graded.seconds, graded.submissions)
     for result in shown:
@@ -342,33 +342,33 @@ def similar_command(
 
 
 class _ComparisonDisplay:
-    """How a comparison goes on, on the terminal."""
+    """Shows the progress of a comparison on the terminal."""
 
     def taken_in(self, notes: Sequence[str], submissions: int) -> None:
-        """The submissions are there."""
+        """The submissions have been read from the path."""
         from grader.domain.formatting import counted, printable
 
         for note in notes:
             click.echo(printable(f"note: {note}"), err=True)
         click.echo(f"Reading {counted(submissions, 'submission')} ...", err=True)
 
-    def read(self, done: int, whole: int) -> None:
+    def read(self, done: int, total: int) -> None:
         """So many submissions were read."""
-        _say_now_and_then(done, whole, "submissions read", EVERY_SUBMISSION)
+        _say_now_and_then(done, total, "submissions read", EVERY_SUBMISSION)
 
-    def compared(self, done: int, whole: int) -> None:
+    def compared(self, done: int, total: int) -> None:
         """So many pairs were compared."""
-        _say_now_and_then(done, whole, "pairs compared", EVERY_PAIR)
+        _say_now_and_then(done, total, "pairs compared", EVERY_PAIR)
 
     def caught_up(self, catch_up: "CatchUp") -> None:
-        """Files of the class told of an earlier state of the gradebook."""
-        told_catch_up(catch_up)
+        """Files of the class showed an earlier state of the gradebook, and were written again."""
+        print_catch_up(catch_up)
 
     def rubric_changed(self) -> None:
         """The class page is not written again."""
         click.echo("note: the rubric changed since. `grader regrade` writes the class page anew.", err=True)
 
 
-def _say_now_and_then(done: int, whole: int, what: str, every: int) -> None:
-    if done % every == 0 or done == whole:
-        click.echo(f"{done} of {whole} {what}", err=True)
+def _say_now_and_then(done: int, total: int, what: str, every: int) -> None:
+    if done % every == 0 or done == total:
+        click.echo(f"{done} of {total} {what}", err=True)

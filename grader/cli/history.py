@@ -34,7 +34,7 @@ class HistoryEntry:
     """A line of the history.
 
     Attributes:
-        rank: Its place among those of the same moment: what is decided comes before what follows from it.
+        rank: Its place among entries of the same moment: decisions come before what follows from them.
     """
 
     when: datetime
@@ -64,7 +64,9 @@ def command(out: Path, student: str, assignment_id: str | None, gradebook: str |
     with Gradebook(out, gradebook, assignment_id=assignment_id) as book:
         _catch_up(out, book, assignment_id)
         runs, edits, totals = book.run_records(student), book.edits(student), book.totals(student)
-    entries = sorted([*_runs(runs), *_edits(edits, several=len(runs) > 1), *_totals(totals)])
+    entries = sorted(
+        [*_run_entries(runs), *_edit_entries(edits, several=len(runs) > 1), *_total_entries(totals)]
+    )
     what = max(len(entry.what) for entry in entries)
     who = max(len(entry.who) for entry in entries)
     click.echo(f"{student}: {total_sentence(totals[-1]) if totals else 'no total yet'}")
@@ -74,16 +76,16 @@ def command(out: Path, student: str, assignment_id: str | None, gradebook: str |
 
 
 def _catch_up(out: Path, book: "Gradebook", assignment_id: str | None) -> None:
-    """As other commands do it, where the course is found: the history does without."""
-    from grader.cli.command_options import now, told_catch_up
+    """Update files as other commands do, if the course is found; the history itself does not need it."""
+    from grader.cli.command_options import now, print_catch_up
     from grader.course.assignment_file import read_assignment
     from grader.course.locate import located_course
     from grader.domain.errors import GraderError
     from grader.results.class_pages import OLDER, are_behind, caught_up
 
-    known = book.assignments()
-    asked = assignment_id or (known[0] if len(known) == 1 else "")
-    if asked not in known or not are_behind(book, out, asked):
+    assignment_ids = book.assignments()
+    asked = assignment_id or (assignment_ids[0] if len(assignment_ids) == 1 else "")
+    if asked not in assignment_ids or not are_behind(book, out, asked):
         return
     try:
         assignment = read_assignment(located_course(None).reference(asked))
@@ -92,10 +94,10 @@ def _catch_up(out: Path, book: "Gradebook", assignment_id: str | None) -> None:
         return
     done = caught_up(assignment, book, out, now)
     if done is not None:
-        told_catch_up(done)
+        print_catch_up(done)
 
 
-def _runs(runs: "Sequence[RunRecord]") -> Iterator[HistoryEntry]:
+def _run_entries(runs: "Sequence[RunRecord]") -> Iterator[HistoryEntry]:
     for number, run in enumerate(runs):
         made_of = {
             "submission": run.submission_digest[:12],
@@ -107,7 +109,7 @@ def _runs(runs: "Sequence[RunRecord]") -> Iterator[HistoryEntry]:
         yield HistoryEntry(run.when, 0, number, f"run {run.number}", run.who, text)
 
 
-def _totals(totals: Sequence[Total]) -> Iterator[HistoryEntry]:
+def _total_entries(totals: Sequence[Total]) -> Iterator[HistoryEntry]:
     from grader.domain.score import total_sentence
 
     for number, total in enumerate(totals):
@@ -115,32 +117,34 @@ def _totals(totals: Sequence[Total]) -> Iterator[HistoryEntry]:
         yield HistoryEntry(total.when, 2, number, "total", total.who, text)
 
 
-def _edits(edits: Sequence[Edit], *, several: bool) -> Iterator[HistoryEntry]:
+def _edit_entries(edits: Sequence[Edit], *, several: bool) -> Iterator[HistoryEntry]:
     before: dict[str, float | None] = {}
     for number, edit in enumerate(edits):
-        what, text = _said(edit, before)
-        told = [edit.reason if isinstance(edit, RunChosen) else edit.why]
+        what, text = _decision_text(edit, before)
+        reasons = [edit.reason if isinstance(edit, RunChosen) else edit.why]
         if isinstance(edit, Marked):
             before[edit.target] = edit.points
-            told += [*(remark for _, remark in edit.remarks), edit.comment]
-            told += [f"marked in {edit.sheet}"] if edit.sheet else []
-        seen = f"about run {edit.run}" if several and edit.run is not None else ""
-        sentences = [one.rstrip(".") for one in (text, *dict.fromkeys(told), seen) if one]
+            reasons += [*(remark for _, remark in edit.remarks), edit.comment]
+            reasons += [f"marked in {edit.sheet}"] if edit.sheet else []
+        about_run = f"about run {edit.run}" if several and edit.run is not None else ""
+        sentences = [
+            sentence.rstrip(".") for sentence in (text, *dict.fromkeys(reasons), about_run) if sentence
+        ]
         yield HistoryEntry(edit.when, 1, number, what, edit.who, ". ".join(sentences))
 
 
-def _said(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, str]:
+def _decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, str]:
     """(the command that decided it, what was decided).
 
     Args:
-        before: Item or part -> the points that it had.
+        before: Item or part -> the points that it had before.
     """
     from grader.domain.formatting import stamp
 
     match edit:
         case Marked(target=target, points=points):
             old = before.get(target)
-            change = _given(points) if old is None else f"{old:g} -> {_given(points)}"
+            change = _value_text(points) if old is None else f"{old:g} -> {_value_text(points)}"
             return "mark", f"{target}: {change}"
         case Waived(check=check, lifted=lifted):
             return (
@@ -150,7 +154,7 @@ def _said(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, str]:
         case Ruled(counts=counts):
             return "rule", "the total counts all the same" if counts else "0 points"
         case Claimed(accuracy=accuracy):
-            return "claim", _given(accuracy)
+            return "claim", _value_text(accuracy)
         case Received(moment=moment):
             return "received", "taken back" if moment is None else stamp(moment)
         case InTime():
@@ -158,23 +162,23 @@ def _said(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, str]:
         case Extended(deadline=deadline):
             return "extension", stamp(deadline)
         case RunChosen(number=number, run=run):
-            return "count", f"run {_given(run if number is None else number)} counts"
+            return "count", f"run {_value_text(run if number is None else number)} counts"
         case Listed():
-            return "owner", _listed(edit)
+            return "owner", _owner_text(edit)
         case Released(way=way, points=points):
-            return "released", f"{'no grade' if points is None else _given(points)} by {way}"
+            return "released", f"{'no grade' if points is None else _value_text(points)} by {way}"
         case Accepted(file=file):
             return "accept", f"{file or ''} counts as the report"
     raise AssertionError(f"an edit of which nobody told the history: {type(edit).__name__}")
 
 
-def _listed(edit: Listed) -> str:
+def _owner_text(edit: Listed) -> str:
     if edit.by_person:
-        listed = f"it is not known whose it is: listed as {edit.listed_as}"
-        return listed if edit.held else f"it is {edit.listed_as}'s"
+        unowned = f"it is not known whose it is: listed as {edit.listed_as}"
+        return unowned if edit.held else f"it is {edit.listed_as}'s"
     return f"{'held' if edit.held else 'listed'} as {edit.listed_as}"
 
 
-def _given(value: float | None) -> str:
-    """What was given: points, a share, the number of a run."""
+def _value_text(value: float | None) -> str:
+    """A value that was given: points, a share, or the number of a run."""
     return "taken back" if value is None else f"{value:g}"

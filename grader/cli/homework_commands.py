@@ -1,8 +1,8 @@
 """The commands for a student's own homework: `grader program`, `train`, `pack` and `data`.
 
-They show what the grader understood of a homework, train it as a grade is measured, put together the
-files to hand in, and show or write a data set. Each command reads its options and asks `grader.students`.
-How results are printed is up to the views, which are imported when a command runs.
+They show how the grader understands a homework, train it as a grade is measured, put together the files to
+hand in, and show or write a data set. Each command reads its options and asks `grader.students`. The views
+decide how results are printed; they are imported when a command runs.
 """
 
 import sys
@@ -46,26 +46,26 @@ def program_command(
     from grader.students.own_check import tried_program, untried_plans
     from grader.students.own_machine import own_program
 
-    own = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
+    work = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
     if no_run:
-        program = own_program(own.path, own.local.assignment)
-        plans = untried_plans(program, own.local.assignment)
+        program = own_program(work.path, work.local.assignment)
+        plans = untried_plans(program, work.local.assignment)
     else:
-        program, plans = tried_program(own)
-    assignment = own.local.assignment
+        program, plans = tried_program(work)
+    assignment = work.local.assignment
     show_calls(Page(), assignment)
     if not plans and all(measure.call is None for measure in assignment.measures):
         click.echo("This assignment measures nothing, so nothing is trained.")
     for measure in assignment.measures:
         if measure.id in plans:
-            show_program(program.read_for(measure.id), plans[measure.id], own.path, measure.title, code=code)
+            show_program(program.read_for(measure.id), plans[measure.id], work.path, measure.title, code=code)
     sys.exit(0 if all(plan.can_be_trained for plan in plans.values()) else 1)
 
 
 # --- train -----------------------------------------------------------------------------------------------
 
 
-STOPPED = 130  # the exit code of what Ctrl-C ended
+STOPPED = 130  # the exit code after Ctrl-C
 
 
 @click.command("train")
@@ -147,14 +147,14 @@ def train_command(
         write_results,
     )
 
-    found = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
+    work = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
     if estimate:
         from grader.cli.train_view import show_estimates
         from grader.students.homework_training import training_estimates
 
-        sys.exit(0 if show_estimates(training_estimates(found, data, device=device)) else 1)
-    view = TrainView(found.path, found.local.assignment)
-    done = train_homework(found, TrainRequest(out, data, device, seeds, measure, epochs), watch=lambda: view)
+        sys.exit(0 if show_estimates(training_estimates(work, data, device=device)) else 1)
+    view = TrainView(work.path, work.local.assignment)
+    done = train_homework(work, TrainRequest(out, data, device, seeds, measure, epochs), watch=lambda: view)
     if isinstance(done, StoppedTraining):
         view.stopped(done)
         view.written(write_results(done, out))
@@ -239,11 +239,13 @@ def pack_command(
     from grader.domain.submission import Role
     from grader.students.packing import HandinRequest, pack_handin
 
-    given: dict[str, tuple[Path, ...]] = {Role.CHECKPOINT: checkpoints} if checkpoints else {}
-    given |= {role: (path,) for role, path in ((Role.CODE, code), (Role.REPORT, report)) if path is not None}
-    for named in files:
-        role, _, name = named.partition("=")
-        given[role] = (*given.get(role, ()), Path(name))
+    named_files: dict[str, tuple[Path, ...]] = {Role.CHECKPOINT: checkpoints} if checkpoints else {}
+    named_files |= {
+        role: (path,) for role, path in ((Role.CODE, code), (Role.REPORT, report)) if path is not None
+    }
+    for option in files:
+        role, _, name = option.partition("=")
+        named_files[role] = (*named_files.get(role, ()), Path(name))
     packed = pack_handin(
         HandinRequest(
             source,
@@ -251,7 +253,7 @@ def pack_command(
             student_id=student_id,
             confirmed=id_is_right,
             checked=not no_checks,
-            given=given,
+            given=named_files,
             out=out,
             zipped=zipped,
             force=force,
@@ -309,7 +311,7 @@ def preview(
     from grader.students.homework import local_assignment
     from grader.students.own_training import image_source
 
-    picture = _png(out)
+    picture = _require_png(out)
     local = local_assignment((Path.cwd(),), folder=folder, assignment_id=assignment_id, course=course)
     use = local.assignment.required_data()
     if not use.are_images:
@@ -370,7 +372,7 @@ def write(
     )
 
 
-def _png(out: Path) -> Path:
+def _require_png(out: Path) -> Path:
     from grader.domain.errors import UsageError
 
     if out.suffix.lower() != ".png":

@@ -1,8 +1,8 @@
 """How a homework is shown on a terminal: its checks' findings, its program, and what would be trained.
 
-It prints findings while they are made, what was left out of a file, the calls and values of a training,
-and the statements that train a model; it also makes the JSON document of `grader check`. It decides the
-order and the words. What passes, and what it means for a grade, is decided in `grader.students`.
+It prints findings as they are made, what was left out of a file, the calls and values of a training, and
+the statements that train a model. It also makes the JSON document of `grader check`. It decides the order
+and the words. What passes, and what it means for a grade, is decided in `grader.students`.
 """
 
 import re
@@ -40,7 +40,7 @@ MARKS = {
     Status.ERRORED: "skipped",
 }
 COMPONENT_TITLES = {SUBMISSION: "The file"}
-# how the tuned values are read aloud, in order
+# the tuned values in the order in which they are shown
 MODEL_VALUES = (
     "image_size",
     "patch_size",
@@ -57,7 +57,7 @@ OPTIMIZER_VALUES = ("learning_rate", "weight_decay", "momentum", "betas", "label
 
 
 class CheckView:
-    """Findings on the terminal, each component as soon as all of its are made. A context, with a spinner."""
+    """Findings on the terminal, each component's once its checks are made. A context with a spinner."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class CheckView:
         self._values = values or {}
         self._part = part  # the only one that is asked for
         self._program: Program | None = None
-        self._waiting: dict[str, list[Finding]] = {}  # component -> those that are not shown yet
+        self._waiting: dict[str, list[Finding]] = {}  # component -> findings that are not shown yet
         self._headed = ""  # the component whose findings are being shown
         self._made: Counter[str] = Counter()  # component -> its checks that were made
         self._done = 0
@@ -96,80 +96,83 @@ class CheckView:
         if self._spinner is not None:
             self._spinner.stop()
         for component in tuple(self._waiting):  # whose checks were not all made
-            self._show(component)
+            self._show_component(component)
 
     def read(self, program: Program) -> None:
         """The file was read."""
         self._program = program
 
-    def finding(self, found: Finding) -> None:
-        """A check was made; those that pass are shown at once, the others once all causes are known."""
+    def finding(self, finding: Finding) -> None:
+        """Take a new finding; passed checks are shown at once, others once all causes are known."""
         self._done += 1
-        self._made[found.component] += 1
-        if found.status is Status.PASSED and not found.flagged and found.component not in self._waiting:
-            self._head(found.component)
-            self._page.item(MARKS[found.status], found.title)
+        self._made[finding.component] += 1
+        if finding.status is Status.PASSED and not finding.flagged and finding.component not in self._waiting:
+            self._show_heading(finding.component)
+            self._page.item(MARKS[finding.status], finding.title)
         else:
-            self._waiting.setdefault(found.component, []).append(found)
-        asked = sum(spec.component == found.component for spec in self._assignment.checks)
-        if self._made[found.component] >= asked and found.component in self._waiting:
-            self._show(found.component)
+            self._waiting.setdefault(finding.component, []).append(finding)
+        asked = sum(spec.component == finding.component for spec in self._assignment.checks)
+        if self._made[finding.component] >= asked and finding.component in self._waiting:
+            self._show_component(finding.component)
         if self._spinner is not None:
             total = len(self._assignment.checks)
             self._spinner.update(
                 f"{self._done} of {total} checks done" if self._done < total else "Looking at the model"
             )
 
-    def _head(self, component: str) -> None:
+    def _show_heading(self, component: str) -> None:
         if component != self._headed:
             self._headed = component
             self._page.heading(COMPONENT_TITLES.get(component, component))
 
-    def _show(self, component: str) -> None:
-        """The findings of a component: each cause once, with the checks that fail for it."""
+    def _show_component(self, component: str) -> None:
+        """Show the findings of a component: each cause once, with the checks that fail because of it."""
         findings = self._waiting.pop(component)
-        lost = [found for found in findings if found.status is not Status.PASSED]
-        told = (*told_causes(lost), *told_causes([found for found in findings if found.flagged]))
-        causes = {cause.finding.check: cause for cause in told}
-        others = {found.check for cause in told for found in cause.others}
-        self._head(component)
-        for found in findings:
-            if found.check in others:
+        lost = [finding for finding in findings if finding.status is not Status.PASSED]
+        shown_causes = (
+            *told_causes(lost),
+            *told_causes([finding for finding in findings if finding.flagged]),
+        )
+        causes = {cause.finding.check: cause for cause in shown_causes}
+        folded = {finding.check for cause in shown_causes for finding in cause.others}
+        self._show_heading(component)
+        for finding in findings:
+            if finding.check in folded:
                 continue
-            self._page.item(MARKS[found.status], found.title)
-            if found.check in causes:
-                self._explain(causes[found.check])
+            self._page.item(MARKS[finding.status], finding.title)
+            if finding.check in causes:
+                self._explain(causes[finding.check])
 
     def _explain(self, cause: ToldCause) -> None:
-        found = cause.finding
-        if found.status is Status.PASSED:
-            self._page.detail(f"A person has a look: {found.message} It costs no points.", indent=6)
+        finding = cause.finding
+        if finding.status is Status.PASSED:
+            self._page.detail(f"A person has a look: {finding.message} It costs no points.", indent=6)
         else:
-            style = "red" if found.status is Status.FAILED else "yellow"
-            self._page.detail(found.message, style=style, indent=6)
-        if found.hint:
-            self._page.detail(f"Try: {found.hint}", indent=6)
-        if found.where:
+            style = "red" if finding.status is Status.FAILED else "yellow"
+            self._page.detail(finding.message, style=style, indent=6)
+        if finding.hint:
+            self._page.detail(f"Try: {finding.hint}", indent=6)
+        if finding.where:
             source = self._program.source if self._program else None
             self._page.excerpt(
-                found.where, excerpt(source, found.where, definition=OF_A_DEFINITION), indent=6
+                finding.where, excerpt(source, finding.where, definition=OF_A_DEFINITION), indent=6
             )
         if cause.others:
             self._page.detail(f"{cause.others_in_words}:", style="dim", indent=6)
-        for other in cause.others:
-            self._page.detail(other.title, style="dim", indent=8)
+        for folded in cause.others:
+            self._page.detail(folded.title, style="dim", indent=8)
 
-    def rest(self, found: LocalCheck, *, details: bool) -> Outcome:
-        """What else is to be known, and the verdict."""
-        page, program = self._page, found.program
-        self._show_names(found)
-        self._show_forbidden(found)
+    def show_rest(self, check: LocalCheck, *, details: bool) -> Outcome:
+        """Show everything else, and the verdict."""
+        page, program = self._page, check.program
+        self._show_names(check)
+        self._show_forbidden(check)
         if self._part:
-            return show_part_verdict(page, found, self._assignment, self._part)
-        self._show_plans(found)
+            return show_part_verdict(page, check, self._assignment, self._part)
+        self._show_plans(check)
         notes = [
             *(note.text for note in program.notes),
-            *(f"{named(name)} is not installed here: a stand-in took its place." for name in found.stand_ins),
+            *(f"{named(name)} is not installed here: a stand-in took its place." for name in check.stand_ins),
         ]
         notes += [
             f"{named(name)}, which `{part}` uses, is defined nowhere in the file."
@@ -180,28 +183,28 @@ class CheckView:
             for note in notes:
                 page.item("note", note)
         show_omissions(page, program, details=details, replayed=self._assignment.replays_training)
-        return show_verdict(page, found, self._assignment)
+        return show_verdict(page, check, self._assignment)
 
-    def _show_plans(self, found: LocalCheck) -> None:
+    def _show_plans(self, check: LocalCheck) -> None:
         show_calls(self._page, self._assignment)
-        parameters = found.parameters  # the checks build the first model alone
+        parameters = check.parameters  # the checks build the first model alone
         for measure in self._assignment.measures:
-            if measure.id in found.plans:
-                title = f": {measure.title}" if len(found.plans) > 1 else ""
+            if measure.id in check.plans:
+                title = f": {measure.title}" if len(check.plans) > 1 else ""
                 self._page.heading(f"What would be trained{title}")
-                read = found.program.read_for(measure.id)
-                self._page.pairs(training_rows(read, parameters, found.plans[measure.id], measure))
+                read = check.program.read_for(measure.id)
+                self._page.pairs(training_rows(read, parameters, check.plans[measure.id], measure))
             parameters = None
 
-    def _show_names(self, found: LocalCheck) -> None:
-        """Nearly right names that no check has told of."""
-        program = found.program
-        told = {
+    def _show_names(self, check: LocalCheck) -> None:
+        """Show nearly right names that no check has reported."""
+        program = check.program
+        told_places = {
             finding.where
-            for finding in found.findings
+            for finding in check.findings
             if finding.component == SUBMISSION and finding.status is Status.FAILED
         }
-        near_names = [near for near in program.near_names if str(near.place) not in told]
+        near_names = [near for near in program.near_names if str(near.place) not in told_places]
         if near_names:
             self._page.heading("Names that are nearly right")
         for near in near_names:
@@ -210,15 +213,17 @@ class CheckView:
             )
             self._page.code(str(near.place), line_at(program, str(near.place)), indent=6)
 
-    def _show_forbidden(self, found: LocalCheck) -> None:
-        program = found.program
-        if program.forbidden or found.forbidden:
+    def _show_forbidden(self, check: LocalCheck) -> None:
+        program = check.program
+        if program.forbidden or check.forbidden:
             self._page.heading("Parts that are not allowed")
         for use in program.forbidden:
             self._page.item("failed" if use.reached_from else "note", self._forbidden_text(use))
             self._page.code(str(use.place), line_at(program, str(use.place)), indent=6)
-        for use in found.forbidden:
-            self._page.item("failed", f"`{use.name}` was used when your code ran. {self._reason(use.rule)}")
+        for use in check.forbidden:
+            self._page.item(
+                "failed", f"`{use.name}` was used when your code ran. {self._rule_reason(use.rule)}"
+            )
             self._page.code(str(use.place), line_at(program, str(use.place)), indent=6)
 
     def _forbidden_text(self, use: ForbiddenUse) -> str:
@@ -226,20 +231,22 @@ class CheckView:
         if not use.reached_from:
             return f"{named(use.name)} is there, but no graded part uses it, so it costs nothing."
         if use.in_training and (rule is None or rule.policy == "forbid"):
-            told = f"{named(use.name)} is used by the training: a person decides what its accuracy is worth."
-            return f"{told} {self._reason(use.rule)}"
+            sentence = (
+                f"{named(use.name)} is used by the training: a person decides what its accuracy is worth."
+            )
+            return f"{sentence} {self._rule_reason(use.rule)}"
         where = f"{named(use.name)} is used by {listed([f'`{name}`' for name in use.reached_from])}."
         if rule is not None and rule.policy == "flag":
             return f"{where} {rule.reason}"
         cost = f" It costs the points of {rule.costs}." if rule is not None else ""
-        return f"{where} {self._reason(use.rule)}{cost}"
+        return f"{where} {self._rule_reason(use.rule)}{cost}"
 
-    def _reason(self, pattern: str) -> str:
+    def _rule_reason(self, pattern: str) -> str:
         return next((rule.reason for rule in self._assignment.forbidden if rule.pattern == pattern), "")
 
 
 def call_rows(assignment: Assignment) -> list[tuple[str, str]]:
-    """What is trained by a call, each model with its call, as names and values."""
+    """The models that are trained by a call, each with its call, as names and values."""
     several = len(assignment.measures) > 1
     return [
         (measure.title if several else "called", call_in_words(measure.call).strip("`"))
@@ -256,10 +263,10 @@ def show_calls(page: Page, assignment: Assignment) -> None:
 
 
 def show_omissions(page: Page, program: Program, *, details: bool, replayed: bool) -> None:
-    """What is executed neither on loading nor for training, by reason or line by line.
+    """Print what is executed neither on loading nor for training, by reason or line by line.
 
     Args:
-        replayed: The grader trains by what the program itself does.
+        replayed: The grader trains by executing the program's own training.
     """
     omissions = program.omissions
     if not omissions:
@@ -286,7 +293,7 @@ def _by_reason(omissions: Sequence[Omission]) -> dict[str, list[Place]]:
 
 
 def _listed_places(places: Sequence[Place]) -> str:
-    """`lines 3, 4 and 7` of a script; `In [4], line 2 (cell 9); ... and 3 more` of a notebook."""
+    """`lines 3, 4 and 7` for a script; `In [4], line 2 (cell 9); ... and 3 more` for a notebook."""
     if len({place.file for place in places}) == 1 and cell_number(places[0].file) is None:
         return f"line{'s' if len(places) > 1 else ''} {listed([str(place.line) for place in places])}"
     shown = "; ".join(map(str, places[:SHOWN_CELLS]))
@@ -294,14 +301,14 @@ def _listed_places(places: Sequence[Place]) -> str:
 
 
 def line_at(program: Program | None, where: str) -> str:
-    """The line of the student's source that a place names; empty when it is not known."""
+    """The line of the student's source at a place; empty when it is not known."""
     lines = excerpt(program.source if program else None, where, definition=2)
     marked = next((index for index, line in enumerate(lines) if line.marked), None)
     if marked is None:
         return ""
     text = lines[marked].text.strip()
     if text.endswith("(") and marked + 1 < len(lines):
-        text += lines[marked + 1].text.strip()  # a call over several lines says nothing by its first
+        text += lines[marked + 1].text.strip()  # the first line of a longer call says nothing by itself
     return text
 
 
@@ -314,10 +321,12 @@ def training_rows(
     built = [f"{quantity(parameters)} parameters"] if parameters is not None else []
     values = [f"{name} {tuned[name]}" for name in MODEL_VALUES if name in tuned]
     rows = [("model", ", ".join([*built, *values]) or "it is built when it is trained")]
-    seen = ", ".join(dict.fromkeys(s.optimizer for s in plan.rehearsal.stages)) if plan.rehearsal else ""
-    optimizer = tuned.get("optimizer") or seen or "none was found"
+    tried_optimizers = (
+        ", ".join(dict.fromkeys(s.optimizer for s in plan.rehearsal.stages)) if plan.rehearsal else ""
+    )
+    optimizer = tuned.get("optimizer") or tried_optimizers or "none was found"
     settings = [
-        f"{name.replace('_', ' ')} {_value(tuned[name])}" for name in OPTIMIZER_VALUES if name in tuned
+        f"{name.replace('_', ' ')} {_value_text(tuned[name])}" for name in OPTIMIZER_VALUES if name in tuned
     ]
     rows.append(("optimizer", ", ".join([optimizer, *settings])))
     batch = tuned.get("batch_size") or _one_line(recipe.batch_size) or "not found: 64, as handed out"
@@ -327,44 +336,44 @@ def training_rows(
     return [*rows, *plan_rows(plan, program.file, measure)]
 
 
-def _value(written: str) -> str:
-    """A number as it is, and what stands in a number's place as code: it is known when it is trained."""
+def _value_text(written: str) -> str:
+    """A number as it is; an expression in its place as code, since its value is known only in training."""
     return written if NUMBER.match(written) else as_code(written)
 
 
-def check_document(path: Path, assignment: Assignment, found: LocalCheck, part: str = "") -> dict[str, Any]:
-    """What was found, for programs; findings have the keys of results.json.
+def check_document(path: Path, assignment: Assignment, check: LocalCheck, part: str = "") -> dict[str, Any]:
+    """The results of a check as JSON data, for programs; findings have the keys of results.json.
 
     Args:
-        part: The only one that was asked for, whose checks alone the assignment has; empty: all were.
+        part: The only part that was asked for; the assignment then has its checks alone. Empty: all parts.
     """
-    program = found.program
-    known = part_document(found, assignment, part) if part else verdict_document(found, assignment)
+    program = check.program
+    grade = part_document(check, assignment, part) if part else verdict_document(check, assignment)
     return {
         "assignment": assignment.id,
         "file": path.name,
-        "passed": found.passed,
-        **known,
+        "passed": check.passed,
+        **grade,
         "findings": [
             {
-                "check": one.check,
-                "component": one.component,
-                "status": one.status.value,
-                "blame": one.blame.value if one.blame else None,
-                "diagnosis": one.label,
-                "message": one.message,
-                "where": one.where,
-                "title": one.title,
-                "hint": one.hint,
-                "because": one.because,
+                "check": finding.check,
+                "component": finding.component,
+                "status": finding.status.value,
+                "blame": finding.blame.value if finding.blame else None,
+                "diagnosis": finding.label,
+                "message": finding.message,
+                "where": finding.where,
+                "title": finding.title,
+                "hint": finding.hint,
+                "because": finding.because,
             }
-            for one in found.findings
+            for finding in check.findings
         ],
-        "parameters": found.parameters,
+        "parameters": check.parameters,
         "plans": {
-            measure.id: dict(plan_rows(found.plans[measure.id], program.read_for(measure.id).file, measure))
+            measure.id: dict(plan_rows(check.plans[measure.id], program.read_for(measure.id).file, measure))
             for measure in assignment.measures
-            if measure.id in found.plans
+            if measure.id in check.plans
         },
         "tuned": [{"name": v.name, "value": v.value, "where": str(v.place)} for v in program.tuned],
         "near_names": [
@@ -381,8 +390,8 @@ def check_document(path: Path, assignment: Assignment, found: LocalCheck, part: 
             for use in program.forbidden
         ],
         "left_out": [
-            {"where": str(left.place), "line": left.first_line, "reason": left.reason}
-            for left in program.omissions
+            {"where": str(omission.place), "line": omission.first_line, "reason": omission.reason}
+            for omission in program.omissions
         ],
         "notes": list(program.notes),
     }
@@ -402,9 +411,9 @@ def show_program(program: Program, plan: Plan, path: Path, model: str, *, code: 
     """Print what trains the model that counts, and what is left alone.
 
     Args:
-        path: Of the file.
-        model: What people call it, where several are measured.
-        code: Print the statements, too.
+        path: The path of the file.
+        model: What people call the model, where several are measured.
+        code: Also print the statements.
     """
     page = Page()
     page.heading(f"{path.name}: what trains the {model or 'model that counts'}")

@@ -1,4 +1,4 @@
-"""The help of every command as one page: `python -m grader.cli.manual > docs/commands.md`."""
+"""`python -m grader.cli.manual > docs/commands.md` writes the help of all commands as one page."""
 
 import click
 
@@ -8,7 +8,7 @@ WIDTH = 100
 
 
 def manual() -> str:
-    """docs/commands.md."""
+    """The text of docs/commands.md."""
     parts = ["# Commands", "", "What `--help` says of each, generated from the program.", ""]
     root = click.Context(
         cli,
@@ -29,13 +29,13 @@ def _described(command: click.Command, parent: click.Context, name: str) -> list
         command, info_name=name, parent=parent, terminal_width=WIDTH, max_content_width=WIDTH
     )
     lines = [line.rstrip() for line in command.get_help(context).splitlines()]
-    found = [f"## {context.command_path}", "", "```", *lines, "```", ""]
+    lines_of_page = [f"## {context.command_path}", "", "```", *lines, "```", ""]
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):
             part = command.get_command(context, inner)
             if part is not None:
-                found += _described(part, context, inner)
-    return found
+                lines_of_page += _described(part, context, inner)
+    return lines_of_page
 
 
 if __name__ == "__main__":

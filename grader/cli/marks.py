@@ -1,4 +1,4 @@
-"""`grader marks`: what people give, by spreadsheet or one by one."""
+"""`grader marks`: the marks that people give, by spreadsheet or one by one."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.command_options import decision_options, session, session_options, told_revision
+from grader.cli.command_options import decision_options, print_revision, session, session_options
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
@@ -91,14 +91,14 @@ def import_(request: "SessionRequest", files: tuple[Path, ...], allow_lower: boo
 
     rows = [row for file in files for row in read_sheet(file)]
     with session(request) as opened:
-        given = import_marks(opened, rows, allow_lower=allow_lower)
-    for entry in given.entries:
+        marks = import_marks(opened, rows, allow_lower=allow_lower)
+    for entry in marks.entries:
         if entry.before is not None and entry.before.points is not None:
             click.echo(f"changed: {entry} ({request.who})")
-    _tell_notes(given)
-    told_revision(given.revision, _count(given.entries))
-    if given.refused:
-        _tell_refused(given.refused)
+    _tell_notes(marks)
+    print_revision(marks.revision, _marks_taken(marks.entries))
+    if marks.refused:
+        _tell_refused(marks.refused)
         click.get_current_context().exit(1)
 
 
@@ -128,39 +128,41 @@ def set_(
 
     value = points_in(points)
     if isinstance(value, MarkFault):
-        raise UsageError(_worded(value))
+        raise UsageError(_fault_sentence(value))
     with session(request) as opened:
         try:
-            given = set_mark(opened, NewMark(student, item, value, why, alone=alone), allow_lower=allow_lower)
+            marks = set_mark(opened, NewMark(student, item, value, why, alone=alone), allow_lower=allow_lower)
         except MarkRefused as refused:
-            raise UsageError("\n".join([*map(_worded, refused.faults), "Nothing was changed."])) from None
-    for entry in given.entries:
+            raise UsageError(
+                "\n".join([*map(_fault_sentence, refused.faults), "Nothing was changed."])
+            ) from None
+    for entry in marks.entries:
         click.echo(f"{entry} ({request.who})")
-    _tell_notes(given)
-    told_revision(given.revision, "" if given.entries else "That is the mark already.")
+    _tell_notes(marks)
+    print_revision(marks.revision, "" if marks.entries else "That is the mark already.")
 
 
-def _worded(fault: "MarkFault") -> str:
-    """A fault with the argument or option that is wrong."""
+def _fault_sentence(fault: "MarkFault") -> str:
+    """A fault, preceded by the argument or option that is wrong."""
     from grader.decisions.mark_entries import MarkField
 
     arguments = {MarkField.STUDENT: "STUDENT", MarkField.ITEM: "ITEM", MarkField.POINTS: "POINTS"}
     return f"{arguments.get(fault.field, '--why')}: {fault}"
 
 
-def _tell_notes(given: "GivenMarks") -> None:
-    """Print what stays as it is, and whose marks count for nothing."""
-    for note in given.notes:
+def _tell_notes(marks: "GivenMarks") -> None:
+    """Print which marks stay as they are, and whose marks have no effect."""
+    for note in marks.notes:
         _say(str(note))
-    for student in given.without_effect:
+    for student in marks.without_effect:
         _say(f"{student}: by a rule the total is 0, so marks count for nothing until `grader rule --lift`.")
 
 
-def _count(entries: "Sequence[Entry]") -> str:
-    """How many marks were taken, and how many of them reach others of a team."""
+def _marks_taken(entries: "Sequence[Entry]") -> str:
+    """How many marks were taken, and how many of them are for others of a team."""
     count, mates = len(entries), sum(entry.mate for entry in entries)
-    others = f", {mates} of them for others of a team" if mates else ""
-    return f"{count} {'mark' if count == 1 else 'marks'} taken{others}."
+    for_mates = f", {mates} of them for others of a team" if mates else ""
+    return f"{count} {'mark' if count == 1 else 'marks'} taken{for_mates}."
 
 
 def _say(sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""What a person sees while variants are trained and measured, and the table afterwards."""
+"""How the measuring of variants is shown: a line for each, and the table afterwards."""
 
 import statistics
 import time
@@ -23,43 +23,43 @@ class MeasuredView:
         self._started = time.monotonic()
         self._screen.print(STARTING)
 
-    def line(self, found: MeasuredVariant) -> None:
-        """Tell of a variant that was measured."""
-        measured = ", ".join(map(found.measure.scale.shown, found.values)) or found.training.reason
-        self._screen.print(f"{found.variant.name}: {found.measure.id} {measured}", soft_wrap=True)
+    def line(self, trained: MeasuredVariant) -> None:
+        """Print a variant that was measured."""
+        measured = ", ".join(map(trained.measure.scale.shown, trained.values)) or trained.training.reason
+        self._screen.print(f"{trained.variant.name}: {trained.measure.id} {measured}", soft_wrap=True)
 
-    def show(self, found: Sequence[MeasuredVariant]) -> bool:
-        """Show the table; whether nothing is wrong with the assignment."""
+    def show(self, trained: Sequence[MeasuredVariant]) -> bool:
+        """Show the table; returns whether nothing is wrong with the assignment."""
         table = Table(box=SIMPLE)
         for name in ("variant", "measure", "mean", "deviation", "points", "full points from"):
             table.add_column(name, justify="left" if name in ("variant", "measure") else "right")
-        for each in found:
-            table.add_row(*_cells(each))
+        for result in trained:
+            table.add_row(*_cells(result))
         if self._page.live:
             console(markup=False, highlight=False).print(table)
         else:
             console(file=self._page.console.file, markup=False, highlight=False).print(table, soft_wrap=False)
-        faults = [fault for each in found for fault in each.faults]
+        faults = [fault for result in trained for fault in result.faults]
         for fault in faults:
             self._page.verdict(False, fault)
         seconds = duration(time.monotonic() - self._started)
         if not faults:
-            self._page.verdict(True, f"{counted(len(found), 'measurement')} in {seconds}.")
+            self._page.verdict(True, f"{counted(len(trained), 'measurement')} in {seconds}.")
         return not faults
 
 
-def _cells(found: MeasuredVariant) -> tuple[str, ...]:
-    scale, values = found.measure.scale, found.values
-    given = (
-        f"{points(found.points)} of {points(found.item.points)}"
-        if found.item and found.points is not None
+def _cells(trained: MeasuredVariant) -> tuple[str, ...]:
+    scale, values = trained.measure.scale, trained.values
+    worth = (
+        f"{points(trained.points)} of {points(trained.item.points)}"
+        if trained.item and trained.points is not None
         else ""
     )
     return (
-        found.variant.name,
-        found.measure.id,
-        scale.shown(statistics.mean(values)) if values else found.training.outcome.value,
-        scale.shown(found.deviation) if found.deviation is not None else "",
-        given,
-        scale.shown(found.full_from) if found.full_from is not None else "",
+        trained.variant.name,
+        trained.measure.id,
+        scale.shown(statistics.mean(values)) if values else trained.training.outcome.value,
+        scale.shown(trained.deviation) if trained.deviation is not None else "",
+        worth,
+        scale.shown(trained.full_from) if trained.full_from is not None else "",
     )

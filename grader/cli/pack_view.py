@@ -1,4 +1,4 @@
-"""What was put together, as a person reads it."""
+"""How packed files are shown: each with what was verified, and the verdict."""
 
 from pathlib import Path
 
@@ -21,13 +21,13 @@ PROOFS: dict[str, str] = {
 
 
 def show_package(packed: Package, *, zipped: bool) -> None:
-    """Print each file with what was found, and the verdict."""
+    """Print each file with what was found about it, and the verdict."""
     page = Page()
     page.item("passed", f"id       {packed.student_id}")
     for file in packed.files:
-        _show(page, file, _title(file), _proof(packed, file))
+        _show_file(page, file, _title(file), _proof(packed, file))
     for file in packed.modules:
-        _show(page, file, "module", "your code imports it, so hand it in under this name")
+        _show_file(page, file, "module", "your code imports it, so hand it in under this name")
     if packed.archive is not None:
         page.item("passed", f"zip      {packed.archive}")
     elif zipped:
@@ -36,27 +36,27 @@ def show_package(packed: Package, *, zipped: bool) -> None:
         show_calls(page, packed.assignment)
         if packed.assignment.replays_training:
             page.heading("What will be trained")
-            page.pairs(_training(packed, packed.program))
+            page.pairs(_training_rows(packed, packed.program))
         show_omissions(page, packed.program, details=False, replayed=packed.assignment.replays_training)
-    page.verdict(packed.complete and is_right(packed), _verdict(packed))
+    page.verdict(packed.complete and is_right(packed), _verdict_text(packed))
 
 
 def is_right(packed: Package) -> bool:
     """Whether the public checks, where they were made, found nothing wrong."""
-    found = packed.checked
-    return found is None or prospect(packed.assignment, found).outcome is Outcome.RIGHT
+    check = packed.checked
+    return check is None or prospect(packed.assignment, check).outcome is Outcome.RIGHT
 
 
-def _training(packed: Package, program: Program) -> list[tuple[str, str]]:
-    """What would be trained first, with what the trial of it showed."""
-    found, measure = packed.checked, packed.assignment.measures[0]
-    plan = found.plans.get(measure.id) if found is not None else None
-    parameters = found.parameters if found is not None else None
+def _training_rows(packed: Package, program: Program) -> list[tuple[str, str]]:
+    """What would be trained first, and what a trial of it showed."""
+    check, measure = packed.checked, packed.assignment.measures[0]
+    plan = check.plans.get(measure.id) if check is not None else None
+    parameters = check.parameters if check is not None else None
     return training_rows(program, parameters, plan or plan_of(program.script), measure)
 
 
 def _proof(packed: Package, file: PackedFile) -> str:
-    """What was found out of a file that is fine."""
+    """What was verified about a file that is fine."""
     if file.role == Role.CHECKPOINT and not packed.trains:
         return "it holds weights"
     return PROOFS.get(file.role, "it is there")
@@ -67,7 +67,7 @@ def _title(file: PackedFile) -> str:
     return f"{title} ({file.title})" if file.title else title
 
 
-def _show(page: Page, file: PackedFile, what: str, shown: str) -> None:
+def _show_file(page: Page, file: PackedFile, what: str, shown: str) -> None:
     title = f"{what:<8} "
     if file.target is None:
         page.item("failed", f"{title}{file.name}")
@@ -84,20 +84,20 @@ def _show(page: Page, file: PackedFile, what: str, shown: str) -> None:
         page.detail(note, style="dim", indent=13)
 
 
-def _complete(packed: Package) -> str:
-    """That all is there, and what the checks found."""
-    found = packed.checked
-    if found is None:
+def _complete_sentence(packed: Package) -> str:
+    """A sentence saying that everything is there, and what the checks found."""
+    check = packed.checked
+    if check is None:
         return f"Everything is in {packed.folder}. The public checks were not made."
-    told = verdict(found, prospect(packed.assignment, found))
+    sentence = verdict(check, prospect(packed.assignment, check))
     if is_right(packed):
-        return f"Everything is in {packed.folder}. {told}"
-    return f"Everything is in {packed.folder}, but the work is not right yet: {told} See: grader check."
+        return f"Everything is in {packed.folder}. {sentence}"
+    return f"Everything is in {packed.folder}, but the work is not right yet: {sentence} See: grader check."
 
 
-def _verdict(packed: Package) -> str:
+def _verdict_text(packed: Package) -> str:
     if packed.complete:
-        return f"{_complete(packed)} Hand in {'the zip' if packed.archive else 'these files'}."
+        return f"{_complete_sentence(packed)} Hand in {'the zip' if packed.archive else 'these files'}."
     absent = [f"no {_title(file)}" for file in packed.files if file.target is None]
     absent += [f"no {file.name}" for file in packed.modules if file.target is None]
     if absent:

@@ -1,7 +1,7 @@
 """The commands that hand results on: `grader export`, `publish` and `schema`.
 
 They write grades for an LMS (a subcommand for each format), the pages as a folder or a zip, and the JSON
-schema of results.json. They read the options and tell what was written. What a file or a page contains is
+schema of results.json. They read the options and print what was written. What a file or a page contains is
 decided in `grader.publishing`, `grader.lms` and `grader.reports`.
 """
 
@@ -39,7 +39,7 @@ def export_command() -> None:
     """
 
 
-def format_command(one: ExportFormat) -> click.Command:
+def format_command(export_format: ExportFormat) -> click.Command:
     """The subcommand of a format."""
 
     def run(
@@ -51,13 +51,15 @@ def format_command(one: ExportFormat) -> click.Command:
     ) -> None:
         from grader.publishing.exporting import ExportRequest, export_grades
 
-        wanted = ExportRequest(one, template=into, to=to, choices=_choices(chosen), partial=partial)
-        with session(request) as at:
-            done = export_grades(at.assignment, at.book, at.out, wanted, who=at.who, now=at.clock())
-            _tell_exported(one.noun, done)
+        wanted = ExportRequest(export_format, template=into, to=to, choices=_choices(chosen), partial=partial)
+        with session(request) as opened:
+            done = export_grades(
+                opened.assignment, opened.book, opened.out, wanted, who=opened.who, now=opened.clock()
+            )
+            _tell_exported(export_format.noun, done)
 
     decorators: list[Callable[[Any], Any]] = [
-        click.command(one.name, help=one.help),
+        click.command(export_format.name, help=export_format.help),
         click.argument("out", type=click.Path(path_type=Path)),
         click.option(
             "--to",
@@ -67,8 +69,8 @@ def format_command(one: ExportFormat) -> click.Command:
         ),
         click.option("--partial", is_flag=True, help="Leave out grades that await a person."),
         session_options,
-        *([_input_option(one.template)] if one.template else []),
-        *map(_option, one.options),
+        *([_input_option(export_format.template)] if export_format.template else []),
+        *map(_format_option, export_format.options),
     ]
     made: Any = run
     for decorate in reversed(decorators):
@@ -81,16 +83,16 @@ def _input_option(file: InputFile) -> Callable[[Any], Any]:
     return click.option("--into", type=path, metavar="FILE", required=file.required, help=file.what)
 
 
-def _option(one: Option) -> Callable[[Any], Any]:
-    if one.is_flag:
-        return click.option(f"--{one.name}", is_flag=True, help=one.what)
+def _format_option(option: Option) -> Callable[[Any], Any]:
+    if option.is_flag:
+        return click.option(f"--{option.name}", is_flag=True, help=option.what)
     return click.option(
-        f"--{one.name}",
-        type=click.Choice(one.values) if one.values else None,
-        default=one.default,
-        show_default=bool(one.default),
-        metavar=one.metavar or None,
-        help=one.what,
+        f"--{option.name}",
+        type=click.Choice(option.values) if option.values else None,
+        default=option.default,
+        show_default=bool(option.default),
+        metavar=option.metavar or None,
+        help=option.what,
     )
 
 
@@ -103,7 +105,7 @@ def _choices(chosen: Mapping[str, Any]) -> Choices:
 
 
 def _tell_exported(noun: str, done: "Exported") -> None:
-    """Print what was written, and what somebody should know of it."""
+    """Print what was written, and what a person should know about it."""
     from grader.domain.formatting import printable
 
     count = done.export.count
@@ -171,10 +173,10 @@ def _tell_update(to: Path, done: "Update") -> None:
     whose = "1 student's page" if len(done.students) == 1 else f"The pages of {len(done.students)} students"
     click.echo(f"{whose} changed:")
     for student in done.students:
-        click.echo(printable(f"  {student.student_id}: {_told_student(student)}"))
+        click.echo(printable(f"  {student.student_id}: {_grade_change(student)}"))
 
 
-def _told_student(student: "ChangedStudent") -> str:
+def _grade_change(student: "ChangedStudent") -> str:
     from grader.domain.formatting import points
 
     if student.is_gone:

@@ -1,4 +1,4 @@
-"""How a study is shown while it runs, and what came of it."""
+"""How a study is shown: progress while it runs, and its results."""
 
 import contextlib
 import time
@@ -24,28 +24,30 @@ class StudyView:
 
     @contextlib.contextmanager
     def progress(self, file: Path, planned: Study) -> Iterator[EpochWatcher]:
-        """Say what is going to be trained; gives who is told each epoch."""
+        """Say what will be trained; yields the function to call after each epoch."""
         trainings = len(planned.choices) + 1
-        each = f" of {counted(planned.epochs, 'epoch')}" if planned.epochs else ""
-        heading = printable(f"{file.name}: {counted(trainings, 'training')}{each}")
+        epochs_text = f" of {counted(planned.epochs, 'epoch')}" if planned.epochs else ""
+        heading = printable(f"{file.name}: {counted(trainings, 'training')}{epochs_text}")
         self._console.print(heading, style="bold", markup=False)
         for sentence in planned.left_out:
             self._console.print(printable(sentence), markup=False)
         columns = TextColumn("{task.description}"), BarColumn(bar_width=30), TimeElapsedColumn()
-        bar = Progress(*columns, TextColumn("{task.fields[left]}"), console=self._console, transient=True)
-        task = bar.add_task("Training", total=1.0, left="")
+        bar = Progress(
+            *columns, TextColumn("{task.fields[time_left]}"), console=self._console, transient=True
+        )
+        task = bar.add_task("Training", total=1.0, time_left="")
         done: dict[Choice | None, tuple[int, int]] = {}
         started = time.monotonic()
 
-        def epoch(choice: Choice | None, told: EpochReport) -> None:
-            done[choice] = told.epoch.number, told.planned
-            share = sum(number / whole for number, whole in done.values()) / trainings
+        def epoch(choice: Choice | None, report: EpochReport) -> None:
+            done[choice] = report.epoch.number, report.planned
+            share = sum(number / planned_epochs for number, planned_epochs in done.values()) / trainings
             elapsed = time.monotonic() - started
-            left = f"about {duration(elapsed * (1 - share) / share)} left" if share > 0.02 else ""
-            bar.update(task, completed=share, left=left)
-            if not self._console.is_terminal and told.epoch.number == told.planned:
+            time_left = f"about {duration(elapsed * (1 - share) / share)} left" if share > 0.02 else ""
+            bar.update(task, completed=share, time_left=time_left)
+            if not self._console.is_terminal and report.epoch.number == report.planned:
                 name = f"{choice.field} {choice.value}" if choice else "own values"
-                line = f"{name}: {percent(told.epoch.test_accuracy)}. {left}".rstrip()
+                line = f"{name}: {percent(report.epoch.test_accuracy)}. {time_left}".rstrip()
                 self._console.print(line, markup=False)
 
         if self._console.is_terminal:
@@ -61,13 +63,13 @@ class StudyView:
         for name in ("value", "setting", "accuracy", "95 % interval", "time"):
             table.add_column(name, justify="left" if name == "value" else "right")
         before = ""
-        for field, value, own, training in rows:
+        for field, value, is_own, training in rows:
             low, high = training.interval or (None, None)
             completed = training.outcome is TrainingOutcome.COMPLETED and training.accuracy is not None
             shown = percent(training.accuracy) if completed else training.outcome.value
             interval = f"{percent(low)} to {percent(high)}" if completed and low is not None else ""
             name = "" if field == before else field.replace("_", " ")
-            mark = f"{value} (own)" if own else value
+            mark = f"{value} (own)" if is_own else value
             table.add_row(name, mark, shown, interval, duration(training.seconds))
             before = field
         self._console.print(table, soft_wrap=False)

@@ -1,7 +1,7 @@
-"""Text on a terminal: marked, indented and wrapped there, and plain lines in a file or a pipe.
+"""Text on a terminal, marked, indented and wrapped; in a file or a pipe, plain lines.
 
 It holds the console that all commands print on, and the page: headings, items, pairs, code and verdicts.
-It decides about widths, marks and characters that a terminal lacks. It never decides what is said.
+It decides about widths, marks, and characters that a terminal lacks. It never decides what is said.
 """
 
 import os
@@ -18,15 +18,15 @@ from rich.text import Text
 from grader.domain.formatting import SPACE, clipped, printable, revealed
 from grader.reports.student.code_lines import CodeLine
 
-KERNEL = "JPY_PARENT_PID"  # the variable that a Jupyter kernel hands on to what it starts
+KERNEL = "JPY_PARENT_PID"  # the variable that a Jupyter kernel passes to the processes it starts
 FILE_WIDTH = 200  # columns of a table that does not go to a terminal
 
 
 def console(**options: Any) -> Console:
-    """A console; outside a terminal, lines are as long as what they say, unless $COLUMNS says otherwise.
+    """A console; outside a terminal, lines are not wrapped, and tables are wide unless $COLUMNS is set.
 
     Args:
-        options: As for rich's.
+        options: The options of rich's console.
     """
     made = Console(**options)
     if not made.is_terminal:
@@ -44,17 +44,17 @@ WIDEST = 100
 
 
 class Page:
-    """Where a command writes what a person reads.
+    """The output of a command for a person.
 
     Attributes:
         console: The terminal or the file.
     """
 
     def __init__(self, file: IO[str] | None = None, *, terminal: bool | None = None) -> None:
-        """Begin.
+        """Begin an empty page.
 
         Args:
-            terminal: Whether the file is a terminal; None: it says so itself, or the surroundings do.
+            terminal: Whether the file is a terminal; None: the file or the environment says.
         """
         self.console = console(
             file=file or sys.stdout, highlight=False, markup=False, emoji=False, force_terminal=terminal
@@ -100,7 +100,7 @@ class Page:
         self._print(prose(text, style), indent)
 
     def command(self, purpose: str, command: str, *, indent: int = 4) -> None:
-        """What a command line would tell besides."""
+        """A command that shows more."""
         self.detail(f"{purpose}: {command}", style="dim", indent=indent)
 
     def printed(self, text: str, *, style: str = "", indent: int = 4) -> None:
@@ -108,7 +108,7 @@ class Page:
         self._print(Text(revealed(text), style=style), indent)
 
     def code(self, place: str, line: str, *, indent: int = 4) -> None:
-        """A place in the student's file and the line that stands there."""
+        """A place in the student's file, and the line there."""
         shown = Text.assemble((printable(place), "cyan"))
         if line:
             shown.append("  " + printable(clipped(line.strip(), WIDEST)), style="dim")
@@ -157,7 +157,7 @@ class Page:
 
 
 def prose(text: str, style: str = "") -> Text:
-    """A sentence, with `code` and what it quotes set apart."""
+    """A sentence, with `code` and quotations set apart."""
     shown = Text(style=style)
     for piece in re.split(r"(`[^`]+`|“[^“”]*”)", printable(clipped(text, LONGEST))):
         shown.append(piece, style={"`": "cyan", "“": "italic"}.get(piece[:1] if len(piece) > 1 else "", ""))

@@ -1,4 +1,4 @@
-"""How a training is shown while it runs, and what came of it."""
+"""How a training is shown: progress while it runs, and its results."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ WIDTH = 14  # of the column of names
 
 
 class TrainView:
-    """A progress bar on a terminal, a line for each epoch elsewhere. A context: the bar lives in it."""
+    """A progress bar on a terminal, a line for each epoch elsewhere. A context manager that ends the bar."""
 
     def __init__(self, path: Path, assignment: Assignment) -> None:
         self._page = Page()
@@ -42,12 +42,12 @@ class TrainView:
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[progress_text]}"),
             console=self._page.console,
             transient=True,
         )
         self._task: TaskID | None = None
-        self._absent = ""  # what is said of libraries that are not here
+        self._absent = ""  # a sentence about missing libraries
 
     def __enter__(self) -> "TrainView":
         self._page.console.print(f"{self._path.name}: {self._assignment.title}", style="bold")
@@ -74,49 +74,51 @@ class TrainView:
         if self._page.live:
             self._bar.start()
             self._task = self._bar.add_task(
-                "Reading the data" if calls else "Reading the images", total=None, told=""
+                "Reading the data" if calls else "Reading the images", total=None, progress_text=""
             )
 
     def images(self, splits: Splits) -> None:
         """The images were read; training begins."""
         train, test = len(splits.train_labels), len(splits.test_labels)
-        told = f"{splits.name}, {counted(train, 'image')} to train on, {test} to measure on"
-        self._page.pairs([("data", told)], width=WIDTH)
+        text = f"{splits.name}, {counted(train, 'image')} to train on, {test} to measure on"
+        self._page.pairs([("data", text)], width=WIDTH)
         self._page.blank()
         if self._task is not None:
             self._bar.update(self._task, description="Loading PyTorch, then the first epoch")
 
-    def epoch(self, told: "EpochReport") -> None:
+    def epoch(self, report: "EpochReport") -> None:
         """An epoch was trained and measured."""
-        epoch, planned = told.epoch, told.planned
-        if epoch.number == 1 and told.run == 1:
+        epoch, planned = report.epoch, report.planned
+        if epoch.number == 1 and report.run == 1:
             self._started = time.monotonic() - epoch.seconds
-        done, whole = (told.run - 1) * planned + epoch.number, told.runs * planned
-        each = (time.monotonic() - self._started) / done
-        left = f"about {duration(each * (whole - done))} left" if done < whole else ""
+        done, total = (report.run - 1) * planned + epoch.number, report.runs * planned
+        seconds_per_epoch = (time.monotonic() - self._started) / done
+        time_left = f"about {duration(seconds_per_epoch * (total - done))} left" if done < total else ""
         accuracy = f"{percent(epoch.test_accuracy)} correct"
-        seed = f"seed {told.run} of {told.runs}, " if told.runs > 1 else ""
+        seed = f"seed {report.run} of {report.runs}, " if report.runs > 1 else ""
         name = f"{seed}epoch {epoch.number} of {planned}"
         if self._task is None:
             loss = f"test loss {epoch.test_loss:.3f}"
-            parts = [name, accuracy, loss, *([left] if left else [])]
+            parts = [name, accuracy, loss, *([time_left] if time_left else [])]
             self._page.detail(", ".join(parts), indent=0)
             return
         self._bar.update(
             self._task,
             description=name,
-            total=whole,
+            total=total,
             completed=done,
-            told=f"{accuracy}, {left}" if left else accuracy,
+            progress_text=f"{accuracy}, {time_left}" if time_left else accuracy,
         )
 
-    def measured(self, found: LocalTraining) -> None:
+    def measured(self, trained: LocalTraining) -> None:
         """Show what was measured."""
-        page, words = self._page, self._words(found)
-        if found.training.measured is not None:
-            page.pairs(_rows(found, words), width=WIDTH)
-        page.pairs([("undecided", f"{doubt} A person would decide.") for doubt in found.doubts], width=WIDTH)
-        page.pairs([("assumed", note.text) for note in found.notes], width=WIDTH)
+        page, words = self._page, self._words(trained)
+        if trained.training.measured is not None:
+            page.pairs(_measured_rows(trained, words), width=WIDTH)
+        page.pairs(
+            [("undecided", f"{doubt} A person would decide.") for doubt in trained.doubts], width=WIDTH
+        )
+        page.pairs([("assumed", note.text) for note in trained.notes], width=WIDTH)
 
     def written(self, files: Sequence[Path]) -> None:
         """Show which files were written."""
@@ -124,7 +126,7 @@ class TrainView:
         self._page.pairs([(name, str(file)) for name, file in zip(names, files, strict=False)], width=WIDTH)
 
     def stopped(self, done: StoppedTraining) -> None:
-        """Show what there was when a person stopped it."""
+        """Show what was reached when a person stopped it."""
         last, best = done.epochs[-1], max(done.epochs, key=lambda epoch: epoch.test_accuracy)
         rows = [
             ("trained", f"{len(done.epochs)} of {counted(done.planned, 'epoch')}"),
@@ -135,54 +137,58 @@ class TrainView:
 
     def stop_verdict(self, done: StoppedTraining) -> None:
         """The last line of a training that was stopped."""
-        told = f"Stopped after {len(done.epochs)} of {counted(done.planned, 'epoch')}"
-        self._page.verdict(False, f"{told}: what it would have come to is not known.")
+        stopped_text = f"Stopped after {len(done.epochs)} of {counted(done.planned, 'epoch')}"
+        self._page.verdict(False, f"{stopped_text}: what it would have come to is not known.")
 
-    def result(self, found: LocalTraining) -> bool:
-        """Show the verdict; whether training was completed, and reached what is asked for."""
-        page, training, words = self._page, found.training, self._words(found)
+    def result(self, trained: LocalTraining) -> bool:
+        """Show the verdict; returns whether training was completed."""
+        page, training, words = self._page, trained.training, self._words(trained)
         if training.outcome is not TrainingOutcome.COMPLETED or training.measured is None:
             page.verdict(False, (training.reason or "Training did not come to its end.") + self._absent)
             if training.where:
                 page.code(training.where, line_at(self._program, training.where), indent=2)
             return False
-        self._advise(found)
-        if not found.tells_points:
-            page.verdict(True, _short_verdict(found, words) + self._absent)
+        self._advise(trained)
+        if not trained.tells_points:
+            page.verdict(True, _short_verdict(trained, words) + self._absent)
             return True
-        threshold = found.item.threshold if found.item is not None else None
+        threshold = trained.item.threshold if trained.item is not None else None
         reached = threshold is None or passes(training, threshold, words.scale)
-        page.verdict(reached, _verdict(found, words) + self._absent)
+        page.verdict(reached, _verdict_text(trained, words) + self._absent)
         return True
 
-    def _words(self, found: LocalTraining) -> MeasuredWords:
+    def _words(self, trained: LocalTraining) -> MeasuredWords:
         """The words of the measure that it was trained for."""
-        own = [each for each in self._assignment.measures if found.item and each.id == found.item.measured]
-        return measured_words(self._assignment, (own or self._assignment.measures)[0])
+        decided_by = [
+            measure
+            for measure in self._assignment.measures
+            if trained.item and measure.id == trained.item.measured
+        ]
+        return measured_words(self._assignment, (decided_by or self._assignment.measures)[0])
 
-    def _advise(self, found: LocalTraining) -> None:
+    def _advise(self, trained: LocalTraining) -> None:
         limit = self._assignment.limits.training_seconds
-        if found.training.seconds > limit:
+        if trained.training.seconds > limit:
             text = f"The grader stops after {duration(limit)}: choose fewer epochs or a smaller model."
             self._page.pairs([("too slow", text)], width=WIDTH)
-        elif found.training.seconds > limit / 2:
+        elif trained.training.seconds > limit / 2:
             text = f"The grader stops after {duration(limit)}, and its machine may be slower than yours."
             self._page.pairs([("near the limit", text)], width=WIDTH)
-        threshold = found.item.threshold if found.item is not None else None
-        if found.near and threshold is not None:
+        threshold = trained.item.threshold if trained.item is not None else None
+        if trained.near and threshold is not None:
             text = (
-                f"So near {self._words(found).round(threshold)} the grader trains with three seeds, and "
+                f"So near {self._words(trained).round(threshold)} the grader trains with three seeds, and "
                 "their mean counts: --seeds 3 does the same."
             )
             self._page.pairs([("close", text)], width=WIDTH)
-        if found.item is not None and found.points is not None and found.points < found.item.points:
-            advice = training_fix_text(found.item, _evidence(found))
+        if trained.item is not None and trained.points is not None and trained.points < trained.item.points:
+            advice = training_fix_text(trained.item, _evidence(trained))
             if advice is not None:
                 self._page.pairs([("worth trying", advice.hint)], width=WIDTH)
 
 
-def _rows(found: LocalTraining, words: MeasuredWords) -> list[tuple[str, str]]:
-    training = found.training
+def _measured_rows(trained: LocalTraining, words: MeasuredWords) -> list[tuple[str, str]]:
+    training = trained.training
     images = sum(sum(row) for row in training.confusion)
     several = f", the mean of {counted(len(training.runs), 'seed')}" if len(training.runs) > 1 else ""
     of = f" of {counted(images, 'test image')}" if words.is_accuracy else words.direction
@@ -190,50 +196,50 @@ def _rows(found: LocalTraining, words: MeasuredWords) -> list[tuple[str, str]]:
     if training.interval is not None:
         measured += f" (95 % interval: {words.interval(training)})"
     rows = [("accuracy" if words.is_accuracy else words.what, measured)]
-    if found.points is not None and found.item is not None:
-        worth = f"{points(found.points)} of {points(found.item.points)}"
-        own = "images" if words.is_accuracy else "data"
-        rows.append(("points", f"{worth}, if the grader measured the same on its own {own}"))
+    if trained.points is not None and trained.item is not None:
+        worth = f"{points(trained.points)} of {points(trained.item.points)}"
+        graders_data = "images" if words.is_accuracy else "data"
+        rows.append(("points", f"{worth}, if the grader measured the same on its own {graders_data}"))
     count = counted(len(training.epochs), "epoch") if training.epochs else training.counted
     rows.append(("trained", f"{count} in {duration(training.seconds)} on {training.device}"))
     return rows
 
 
-def _verdict(found: LocalTraining, words: MeasuredWords) -> str:
-    measured, value = words.value(found.training.measured), found.training.measured or 0.0
-    if found.item is None or found.item.threshold is None:
+def _verdict_text(trained: LocalTraining, words: MeasuredWords) -> str:
+    measured, value = words.value(trained.training.measured), trained.training.measured or 0.0
+    if trained.item is None or trained.item.threshold is None:
         if words.is_accuracy:
             return f"{measured} of the test images are right."
         return f"{words.what[:1].upper()}{words.what[1:]}: {measured}{words.direction}."
-    threshold = found.item.threshold
+    threshold = trained.item.threshold
     asked = words.round(threshold)
-    if words.scale.reaches(value, threshold) or not passes(found.training, threshold, words.scale):
+    if words.scale.reaches(value, threshold) or not passes(trained.training, threshold, words.scale):
         side = "above" if value >= threshold else "below"
         return f"{measured} is {side} the {asked} that the assignment asks for{words.direction}."
     return f"{measured} counts as the {asked} that the assignment asks for: its interval reaches that."
 
 
-def _short_verdict(found: LocalTraining, words: MeasuredWords) -> str:
-    """The verdict on a training that tells nothing of points."""
+def _short_verdict(trained: LocalTraining, words: MeasuredWords) -> str:
+    """The verdict on a training that says nothing about points."""
     why = [
-        *(["the images are made up"] if found.synthetic else []),
-        *(["it was trained for other epochs than its own"] if found.shortened else []),
+        *(["the images are made up"] if trained.synthetic else []),
+        *(["it was trained for other epochs than its own"] if trained.shortened else []),
     ]
-    value = words.value(found.training.measured)
+    value = words.value(trained.training.measured)
     return f"The training runs, and {value} was measured. That tells nothing of points: {' and '.join(why)}."
 
 
-def _evidence(found: LocalTraining) -> Evidence:
-    """What the advice looks at, as evidence."""
-    program, beginning = found.program, datetime.fromtimestamp(0, UTC)
+def _evidence(trained: LocalTraining) -> Evidence:
+    """The evidence that the advice needs."""
+    program, beginning = trained.program, datetime.fromtimestamp(0, UTC)
     return Evidence(
         "",
         "",
         "",
         beginning,
         tuned=program.tuned,
-        training=found.training,
-        plan=found.plan,
+        training=trained.training,
+        plan=trained.plan,
         source=program.source,
     )
 
@@ -242,21 +248,24 @@ def show_estimates(estimates: Iterable[TrainingEstimate]) -> bool:
     """Print how long each training will take, as soon as it is known.
 
     Returns:
-        Whether it is known of all.
+        Whether it is known for all of them.
     """
-    page, total, known = Page(), 0.0, True
-    for each in estimates:
-        title = each.measure.title or "training"
-        if each.seconds is None or each.epoch_seconds is None:
-            known = False
-            page.item("failed", f"{title}: how long it takes is not known. {each.why_not}".rstrip())
+    page, total, all_known = Page(), 0.0, True
+    for estimate in estimates:
+        title = estimate.measure.title or "training"
+        if estimate.seconds is None or estimate.epoch_seconds is None:
+            all_known = False
+            page.item("failed", f"{title}: how long it takes is not known. {estimate.why_not}".rstrip())
             continue
-        total += each.seconds
-        epochs = counted(each.epochs or 0, "epoch")
+        total += estimate.seconds
+        epochs = counted(estimate.epochs or 0, "epoch")
         page.item(
-            "passed", f"{title}: {epochs} of {duration(each.epoch_seconds)}, about {duration(each.seconds)}"
+            "passed",
+            f"{title}: {epochs} of {duration(estimate.epoch_seconds)}, about {duration(estimate.seconds)}",
         )
     if total:
         page.blank()
-        page.verdict(known, f"About {duration(total)} in all{'' if known else ', as far as is known'}.")
-    return known
+        page.verdict(
+            all_known, f"About {duration(total)} in all{'' if all_known else ', as far as is known'}."
+        )
+    return all_known

@@ -1,4 +1,4 @@
-"""What a person sees while the checks of an assignment are tried, and the report afterwards."""
+"""How a validation is shown: progress while checks are tried, and the report afterwards."""
 
 import contextlib
 import time
@@ -26,7 +26,7 @@ SHOWN_CHECKS = 3  # that failed, for each variant
 
 
 class ValidationBoard:
-    """How far a validation is, as a picture."""
+    """The progress of a validation, drawn on a terminal."""
 
     def __init__(self, assignment: Assignment, total: int) -> None:
         self._assignment = assignment
@@ -38,25 +38,25 @@ class ValidationBoard:
         self._last = ""
 
     def note(self, outcome: TrialOutcome) -> str:
-        """Take note of an outcome; its line where nobody watches a picture."""
-        found = verdict(self._assignment, outcome)
+        """Take note of an outcome; returns its line for where there is no terminal."""
+        judged = verdict(self._assignment, outcome)
         self._done += 1
-        self._wrong += bool(found.wrong)
+        self._wrong += bool(judged.wrong)
         now = time.monotonic()
         self._first = self._first or now
-        # the first outcome waits for the start, so the time of the others is counted from it
+        # the first outcome includes the start, so the pace is measured from it on
         pace = (now - self._first) / max(self._done - 1, 1)
         self._end = now + pace * (self._total - self._done)
-        self._last = f"{outcome.variant.name}: {found.word}"
-        done = [f"{self._done} of {self._total} done", *filter(None, [self._left()])]
+        self._last = f"{outcome.variant.name}: {judged.word}"
+        done = [f"{self._done} of {self._total} done", *filter(None, [self._time_left()])]
         return f"{self._last} ({', '.join(done)})"
 
-    def _left(self) -> str:
-        """The time that is left, by the pace so far; empty while or when there is nothing to say."""
+    def _time_left(self) -> str:
+        """The time left, by the pace so far; empty while it cannot be estimated, and at the end."""
         if self._done in (*range(FIRST), self._total):
             return ""
-        left = max(round(self._end - time.monotonic()), 1)
-        return f"about {duration(left) if left >= 60 else f'{left} s'} left"
+        seconds_left = max(round(self._end - time.monotonic()), 1)
+        return f"about {duration(seconds_left) if seconds_left >= 60 else f'{seconds_left} s'} left"
 
     def __rich__(self) -> RenderableType:
         if not self._done:
@@ -65,7 +65,7 @@ class ValidationBoard:
         line.add_row(
             Text(f"{self._done} of {self._total} done", style="bold"),
             ProgressBar(total=self._total, completed=self._done, width=30),
-            self._left() or ("finished" if self._done == self._total else "estimating"),
+            self._time_left() or ("finished" if self._done == self._total else "estimating"),
             Text(f"{self._wrong} wrong", style="red") if self._wrong else "",
             Text(self._last, style="dim", no_wrap=True, overflow="ellipsis"),
         )
@@ -81,7 +81,7 @@ class ValidateView:
 
     @contextlib.contextmanager
     def progress(self, assignment: Assignment, total: int) -> Iterator[Report]:
-        """Show progress on the error stream; yields what is to be told each outcome."""
+        """Show progress on the error stream; yields the function to call with each outcome."""
         screen = console(stderr=True, markup=False, highlight=False)
         board = ValidationBoard(assignment, total)
         if screen.is_terminal:
@@ -92,18 +92,18 @@ class ValidateView:
         yield lambda outcome: screen.print(board.note(outcome), soft_wrap=True)
 
     def show(self, validated: ValidatedAssignment) -> None:
-        """The table, what is wrong, and the figures."""
+        """Show the table, what is wrong, and the figures."""
         page, report = self._page, validated.report
         self._tried.append(validated)
-        told = f" ({shown_values(validated.values)})" if validated.values else ""
-        title = f"{validated.assignment.title}{told}: {counted(len(report.verdicts), 'variant')}"
+        values_text = f" ({shown_values(validated.values)})" if validated.values else ""
+        title = f"{validated.assignment.title}{values_text}: {counted(len(report.verdicts), 'variant')}"
         table = _table(report, title)
         if page.live:
             console(markup=False, highlight=False).print(table)
         else:
             console(file=page.console.file, markup=False, highlight=False).print(table, soft_wrap=False)
-        for each in report.verdicts:
-            self._show_traces(each.outcome)
+        for variant in report.verdicts:
+            self._show_traces(variant.outcome)
         for title, kind, sentences in (
             ("To be fixed", "failed", report.wrong),
             ("Notes", "note", report.notes),
@@ -115,19 +115,25 @@ class ValidateView:
         page.verdict(report.passed, f"{report.summary}. {duration(validated.seconds)}.")
 
     def end(self) -> None:
-        """Which values failed, where several sets of them were tried for an assignment."""
-        for assignment in dict.fromkeys(each.assignment.id for each in self._tried):
-            own = [each for each in self._tried if each.assignment.id == assignment]
-            if len(own) < 2:
+        """Show which values failed, where several sets of values were tried for an assignment."""
+        for assignment in dict.fromkeys(validated.assignment.id for validated in self._tried):
+            of_assignment = [validated for validated in self._tried if validated.assignment.id == assignment]
+            if len(of_assignment) < 2:
                 continue
-            failed = [shown_values(each.values) for each in own if not each.report.passed]
-            word = f"{len(failed)} of {len(own)} sets of values fail" if failed else f"all {len(own)} pass"
+            failed = [
+                shown_values(validated.values) for validated in of_assignment if not validated.report.passed
+            ]
+            word = (
+                f"{len(failed)} of {len(of_assignment)} sets of values fail"
+                if failed
+                else f"all {len(of_assignment)} pass"
+            )
             self._page.heading(f"{assignment}: {word}")
             for values in failed:
                 self._page.item("failed", values)
 
     def _show_traces(self, outcome: TrialOutcome) -> None:
-        """How the checks of a variant ended, where that was asked for."""
+        """Show how the checks of a variant ended, where that was asked for."""
         for trace in outcome.traces:
             self._page.heading(f"{printable(outcome.variant.name)}: {trace.check}")
             if trace.raised:
@@ -144,23 +150,23 @@ def _table(report: MutationReport, title: str) -> Table:
         table.add_column(name, overflow="fold")
     table.add_column("s", justify="right", no_wrap=True)
     section = None
-    for each in report.verdicts:
-        variant = each.outcome.variant
+    for judged in report.verdicts:
+        variant = judged.outcome.variant
         if section is not None and variant.kind is not section and variant.kind in (Kind.FORM, Kind.MISTAKE):
             table.add_section()
         section = variant.kind
         table.add_row(
             printable(variant.name),
             "\n".join(variant.parts),
-            _word(each),
-            _called(each),
-            _failed(each),
-            f"{each.outcome.seconds:.1f}",
+            _verdict_text(judged),
+            _called_text(judged),
+            _failed_text(judged),
+            f"{judged.outcome.seconds:.1f}",
         )
     return table
 
 
-def _word(found: VariantVerdict) -> Text:
+def _verdict_text(judged: VariantVerdict) -> Text:
     good = {
         "detected": "green",
         "full": "green",
@@ -169,19 +175,19 @@ def _word(found: VariantVerdict) -> Text:
         "flagged": "yellow",
         "told apart": "green",
     }
-    return Text(found.word, style="red" if found.wrong else good.get(found.word, "red"))
+    return Text(judged.word, style="red" if judged.wrong else good.get(judged.word, "red"))
 
 
-def _called(found: VariantVerdict) -> Text:
-    """`named`, or what a mistake was called instead; what a form is flagged for."""
-    if found.outcome.variant.kind not in (Kind.MISTAKE, Kind.PAIR):
-        return Text("\n".join(found.called), style="yellow")
-    if found.named:
+def _called_text(judged: VariantVerdict) -> Text:
+    """`named`, or what a mistake was called instead; for a form, what it is flagged for."""
+    if judged.outcome.variant.kind not in (Kind.MISTAKE, Kind.PAIR):
+        return Text("\n".join(judged.called), style="yellow")
+    if judged.named:
         return Text("named", style="green")
-    return Text("\n".join(found.called) or ("not named" if found.detected else ""), style="yellow")
+    return Text("\n".join(judged.called) or ("not named" if judged.detected else ""), style="yellow")
 
 
-def _failed(found: VariantVerdict) -> str:
-    if found.outcome.variant.kind is Kind.TEMPLATE:
-        return counted(len(found.failed), "check")
-    return listed(found.failed, SHOWN_CHECKS)
+def _failed_text(judged: VariantVerdict) -> str:
+    if judged.outcome.variant.kind is Kind.TEMPLATE:
+        return counted(len(judged.failed), "check")
+    return listed(judged.failed, SHOWN_CHECKS)

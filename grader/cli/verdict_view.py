@@ -1,7 +1,7 @@
-"""The end of `grader check`: what is known of the grade or of one part, and the verdict in a sentence.
+"""The end of `grader check`: what is known about the grade or one part, and the verdict in a sentence.
 
-It prints rows of parts, points and trainings, and the verdict on a homework or on a single part of it;
-each also as a document for programs. It chooses the words. Points and outcome come from
+It prints rows of parts, points and trainings, and the verdict on a homework or on a single part of it. It
+also makes a document of each for programs. It chooses the words. Points and outcome come from
 `grader.students.prospect` and are never computed here.
 """
 
@@ -18,53 +18,54 @@ from grader.students.own_check import LocalCheck
 from grader.students.prospect import KnownPoints, OpenCheck, Outcome, PlannedTraining, Prospect, prospect
 
 
-def show_part_verdict(page: Page, found: LocalCheck, assignment: Assignment, part: str) -> Outcome:
-    """What hinders the checks of a part, and what they come to, in a sentence.
+def show_part_verdict(page: Page, check: LocalCheck, assignment: Assignment, part: str) -> Outcome:
+    """Print what hinders the checks of a part, and the verdict on them in a sentence.
 
     Args:
         assignment: With the checks of the part alone.
     """
     hindrances = [
-        *(_broken(left) for left in found.program.omissions),
+        *(_broken_statement(omission) for omission in check.program.omissions),
         *(
             f"{named(name)}, which `{graded}` uses, is defined nowhere in the file."
-            for graded, name in found.program.unresolved
+            for graded, name in check.program.unresolved
         ),
     ]
     if hindrances:
         page.heading("Notes")
         for note in hindrances:
             page.item("note", note)
-    known = prospect(assignment, found)
-    page.verdict(known.outcome is Outcome.RIGHT, part_verdict(found, known, part))
-    return known.outcome
+    outlook = prospect(assignment, check)
+    page.verdict(outlook.outcome is Outcome.RIGHT, part_verdict(check, outlook, part))
+    return outlook.outcome
 
 
-def part_document(found: LocalCheck, assignment: Assignment, part: str) -> dict[str, Any]:
+def part_document(check: LocalCheck, assignment: Assignment, part: str) -> dict[str, Any]:
     """The same for programs."""
-    known = prospect(assignment, found)
-    told = part_verdict(found, known, part).replace(SPACE, " ")
-    return {"part": part, "exit_code": int(known.outcome), "verdict": told}
+    outlook = prospect(assignment, check)
+    sentence = part_verdict(check, outlook, part).replace(SPACE, " ")
+    return {"part": part, "exit_code": int(outlook.outcome), "verdict": sentence}
 
 
-def _broken(left: Omission) -> str:
-    return f"{left.place}: {left.reason}."
+def _broken_statement(omission: Omission) -> str:
+    return f"{omission.place}: {omission.reason}."
 
 
-def part_verdict(found: LocalCheck, known: Prospect, part: str) -> str:
+def part_verdict(check: LocalCheck, outlook: Prospect, part: str) -> str:
     """The findings of a part in a sentence."""
-    findings = found.findings
+    findings = check.findings
     passed = sum(finding.status is Status.PASSED for finding in findings)
     if passed == len(findings):
-        one = passed == 1
-        told = (
-            f"The public check of `{part}` passes" if one else f"All {passed} public checks of `{part}` pass"
+        is_single = passed == 1
+        all_pass = (
+            f"The public check of `{part}` passes"
+            if is_single
+            else f"All {passed} public checks of `{part}` pass"
         )
-        if known.forbidden:
-            return (
-                f"{told}, but {listed([named(name) for name in known.forbidden])} is not allowed: see above."
-            )
-        return f"{told}."
+        if outlook.forbidden:
+            names = listed([named(name) for name in outlook.forbidden])
+            return f"{all_pass}, but {names} is not allowed: see above."
+        return f"{all_pass}."
     text = f"{passed} of {counted(len(findings), 'public check')} of `{part}` pass."
     if ours := sum(finding.status is Status.ERRORED for finding in findings):
         text += f" {counted(ours, 'check')} could not be decided, which is not your fault."
@@ -74,69 +75,75 @@ def part_verdict(found: LocalCheck, known: Prospect, part: str) -> str:
 # --- verdict view ----------------------------------------------------------------------------------------
 
 
-THE_FILE = "the file"  # what a check of no part is about
-MOST_OPEN = 12  # checks that are told one by one
-NEVER_LEAST = 0.005  # points: less is rounding
+THE_FILE = "the file"  # what a check is about that does not belong to a part
+MOST_OPEN = 12  # checks that are listed one by one
+NEVER_LEAST = 0.005  # points; less is a rounding error
 
 
-def show_verdict(page: Page, found: LocalCheck, assignment: Assignment) -> Outcome:
+def show_verdict(page: Page, check: LocalCheck, assignment: Assignment) -> Outcome:
     """Print what is known and what is decided later, and the verdict."""
-    known = prospect(assignment, found)
+    outlook = prospect(assignment, check)
     page.heading("Where you stand")
-    page.pairs([*_part_rows(known), *_point_rows(known.points), *_training_rows(known, found)])
-    page.verdict(known.outcome is Outcome.RIGHT, verdict(found, known))
-    return known.outcome
+    page.pairs([*_part_rows(outlook), *_point_rows(outlook.points), *_training_rows(outlook, check)])
+    page.verdict(outlook.outcome is Outcome.RIGHT, verdict(check, outlook))
+    return outlook.outcome
 
 
-def _part_rows(known: Prospect) -> Iterator[tuple[str, str]]:
-    if known.done:
-        yield "done", _names(known.done)
-    if known.not_done:
-        yield "not yet", _names(known.not_done)
+def _part_rows(outlook: Prospect) -> Iterator[tuple[str, str]]:
+    if outlook.done:
+        yield "done", _listed_parts(outlook.done)
+    if outlook.not_done:
+        yield "not yet", _listed_parts(outlook.not_done)
 
 
-def _names(names: Sequence[str]) -> str:
+def _listed_parts(names: Sequence[str]) -> str:
     return listed([f"`{name}`" for name in names], limit=20)
 
 
-def _point_rows(known: KnownPoints) -> Iterator[tuple[str, str]]:
-    if known.code:
+def _point_rows(split: KnownPoints) -> Iterator[tuple[str, str]]:
+    if split.code:
         yield (
             "sure",
-            f"{points(known.sure)} of {points(known.maximum)} points, by the public checks that pass",
+            f"{points(split.sure)} of {points(split.maximum)} points, by the public checks that pass",
         )
-    if known.lost >= NEVER_LEAST:
-        yield "lost", f"{points(known.lost)} points, as it stands now"
-    if known.hidden >= NEVER_LEAST:
-        yield "open", _open_text(known)
-        yield from (("", f"{check.title.rstrip('.')}: {points(check.points)}") for check in _shown(known))
-    if known.trained:
-        yield "training", f"{points(known.trained)} points, by what is measured when it is trained"
-    if known.people:
-        yield "people", f"{points(known.people)} points, by people who read your work"
+    if split.lost >= NEVER_LEAST:
+        yield "lost", f"{points(split.lost)} points, as it stands now"
+    if split.hidden >= NEVER_LEAST:
+        yield "open", _open_text(split)
+        yield from (
+            ("", f"{check.title.rstrip('.')}: {points(check.points)}") for check in _listed_checks(split)
+        )
+    if split.trained:
+        yield "training", f"{points(split.trained)} points, by what is measured when it is trained"
+    if split.people:
+        yield "people", f"{points(split.people)} points, by people who read your work"
 
 
-def _open_text(known: KnownPoints) -> str:
-    """What checks decide that are made when it is graded."""
-    text = f"{points(known.hidden)} points, decided by checks that are made when it is graded"
-    unseen = sum(check.points for check in known.open_checks)
-    if not known.open_checks:
+def _open_text(split: KnownPoints) -> str:
+    """The points decided by checks that are made only during grading."""
+    text = f"{points(split.hidden)} points, decided by checks that are made when it is graded"
+    unseen = sum(check.points for check in split.open_checks)
+    if not split.open_checks:
         return f"{text}: they look closer at what the checks above look at"
-    seen = known.hidden - unseen
-    closer = f"{points(seen)} by a closer look at the same as above, " if seen >= NEVER_LEAST else ""
-    more = f", the first {MOST_OPEN} here" if len(known.open_checks) > MOST_OPEN else ""
-    return f"{text}: {closer}{points(unseen)} by what no check above looks at{more}:"
+    closer_points = split.hidden - unseen
+    closer = (
+        f"{points(closer_points)} by a closer look at the same as above, "
+        if closer_points >= NEVER_LEAST
+        else ""
+    )
+    limit_text = f", the first {MOST_OPEN} here" if len(split.open_checks) > MOST_OPEN else ""
+    return f"{text}: {closer}{points(unseen)} by what no check above looks at{limit_text}:"
 
 
-def _shown(known: KnownPoints) -> tuple[OpenCheck, ...]:
-    return known.open_checks[:MOST_OPEN]
+def _listed_checks(split: KnownPoints) -> tuple[OpenCheck, ...]:
+    return split.open_checks[:MOST_OPEN]
 
 
-def _training_rows(known: Prospect, found: LocalCheck) -> Iterator[tuple[str, str]]:
-    for training in known.trainings:
-        title = training.measure.title if len(known.trainings) > 1 else ""
-        said = training_in_a_line(training, found.program.file)
-        yield "trial", f"{title}: {said}" if title else said
+def _training_rows(outlook: Prospect, check: LocalCheck) -> Iterator[tuple[str, str]]:
+    for training in outlook.trainings:
+        title = training.measure.title if len(outlook.trainings) > 1 else ""
+        clause = training_in_a_line(training, check.program.file)
+        yield "trial", f"{title}: {clause}" if title else clause
 
 
 def training_in_a_line(training: PlannedTraining, file: str) -> str:
@@ -145,60 +152,66 @@ def training_in_a_line(training: PlannedTraining, file: str) -> str:
     if plan.missing:
         return f"the grader would train nothing: {plan.missing}"
     what = f"`{plan.model}`" if plan.model else "the model that counts"
-    seen = [stage.loop for stage in tried.stages if stage.loop is not None] if tried is not None else []
-    loops = listed([within(place, file) for place in dict.fromkeys(seen or plan.loops)])
+    trained_loops = (
+        [stage.loop for stage in tried.stages if stage.loop is not None] if tried is not None else []
+    )
+    loops = listed([within(place, file) for place in dict.fromkeys(trained_loops or plan.loops)])
     where = f" ({loops})" if loops else ""
     if tried is None:
         return f"{what}{where} was not tried"
     if not tried.fault and not tried.complete and not tried.stages:
         return f"no epoch of {what}{where} came to its end in the time of the trial"
     if tried.fault:
-        at = f" ({tried.where})" if tried.where else ""
-        return f"training {what} on made-up images does not run{at}"
-    told = f"{_epochs(tried)} of {what}{where}"
+        where_text = f" ({tried.where})" if tried.where else ""
+        return f"training {what} on made-up images does not run{where_text}"
+    clause = f"{_epoch_count(tried)} of {what}{where}"
     if tried.other_models:
-        told += f", after {counted(tried.other_models, 'other model')}"
+        clause += f", after {counted(tried.other_models, 'other model')}"
     if len(training.rebuilt) > 1:
-        *others, last = [within(place, file) for place in training.rebuilt]
-        told += f"; it is built at {listed(others)} and again at {last}: the last one counts"
+        *earlier, last = [within(place, file) for place in training.rebuilt]
+        clause += f"; it is built at {listed(earlier)} and again at {last}: the last one counts"
     for module in training.absent:
-        told += f"; {named(module)} is not installed here, so what it does was left out: install it"
-    return told
+        clause += f"; {named(module)} is not installed here, so what it does was left out: install it"
+    return clause
 
 
-def _epochs(tried: Rehearsal) -> str:
-    """`3 epochs`, or how far a trial came that was ended."""
+def _epoch_count(tried: Rehearsal) -> str:
+    """`3 epochs`, or how far a trial came before it was ended."""
     if tried.epochs is not None:
         return counted(tried.epochs, "epoch")
     return f"the first {counted(sum(stage.epochs for stage in tried.stages), 'epoch')}"
 
 
-def verdict(found: LocalCheck, known: Prospect) -> str:
-    """The findings and what would be trained, in a sentence or two."""
-    findings = found.findings
+def verdict(check: LocalCheck, outlook: Prospect) -> str:
+    """The findings, and what would be trained, in a sentence or two."""
+    findings = check.findings
     passed = sum(finding.status is Status.PASSED for finding in findings)
     if passed < len(findings):
-        return f"{passed} of {len(findings)} public checks pass.{_first(findings)}"
-    told = f"All {passed} public checks pass"
-    if known.forbidden:
-        names = listed([named(name) for name in known.forbidden])
-        return f"{told}, but {names} is not allowed (see above: parts that are not allowed)."
-    said = [training_in_a_line(training, found.program.file) for training in known.trainings]
+        return f"{passed} of {len(findings)} public checks pass.{_where_to_begin(findings)}"
+    all_pass = f"All {passed} public checks pass"
+    if outlook.forbidden:
+        names = listed([named(name) for name in outlook.forbidden])
+        return f"{all_pass}, but {names} is not allowed (see above: parts that are not allowed)."
+    clauses = [training_in_a_line(training, check.program.file) for training in outlook.trainings]
     wrong = [
-        text for training, text in zip(known.trainings, said, strict=True) if not training.plan.can_be_trained
+        text
+        for training, text in zip(outlook.trainings, clauses, strict=True)
+        if not training.plan.can_be_trained
     ]
     if wrong:
-        return f"{told}, but {'; '.join(wrong)}."
-    for training, text in zip(known.trainings, said, strict=True):
+        return f"{all_pass}, but {'; '.join(wrong)}."
+    for training, text in zip(outlook.trainings, clauses, strict=True):
         if training.plan.rehearsal is None or not (
             training.plan.rehearsal.complete or training.plan.rehearsal.stages
         ):
-            return f"{told}; whether the training runs is not known: {text}.{_later(known.points)}"
-    runs = f", and the training runs: {'; '.join(said)}" if said else ""
-    return f"{told}{runs}.{_later(known.points)}"
+            return (
+                f"{all_pass}; whether the training runs is not known: {text}.{_sure_points(outlook.points)}"
+            )
+    runs = f", and the training runs: {'; '.join(clauses)}" if clauses else ""
+    return f"{all_pass}{runs}.{_sure_points(outlook.points)}"
 
 
-def _first(findings: Sequence[Finding]) -> str:
+def _where_to_begin(findings: Sequence[Finding]) -> str:
     """Where to begin."""
     text = ""
     open_ = [finding for finding in findings if finding.status in (Status.FAILED, Status.SKIPPED)]
@@ -214,31 +227,31 @@ def _first(findings: Sequence[Finding]) -> str:
     return text
 
 
-def _later(known: KnownPoints) -> str:
-    """What is sure of all points, as a sentence."""
-    if not known.code:
+def _sure_points(split: KnownPoints) -> str:
+    """How many of all points are sure, as a sentence."""
+    if not split.code:
         return ""
-    rest = known.maximum - known.sure
-    if rest < NEVER_LEAST:
-        return f" All {points(known.maximum)} points are sure."
+    undecided = split.maximum - split.sure
+    if undecided < NEVER_LEAST:
+        return f" All {points(split.maximum)} points are sure."
     deciding = [
-        *(["further checks"] if known.hidden >= NEVER_LEAST else []),
-        *(["what is measured"] if known.trained else []),
-        *(["people"] if known.people else []),
+        *(["further checks"] if split.hidden >= NEVER_LEAST else []),
+        *(["what is measured"] if split.trained else []),
+        *(["people"] if split.people else []),
     ]
-    sure = f"{points(known.sure)} of {points(known.maximum)} points are sure"
+    sure = f"{points(split.sure)} of {points(split.maximum)} points are sure"
     return f" {sure}; the others are decided by {listed(deciding)}."
 
 
-def verdict_document(found: LocalCheck, assignment: Assignment) -> dict[str, Any]:
+def verdict_document(check: LocalCheck, assignment: Assignment) -> dict[str, Any]:
     """The same for programs."""
-    known = prospect(assignment, found)
-    shown = known.points
+    outlook = prospect(assignment, check)
+    shown = outlook.points
     return {
-        "exit_code": int(known.outcome),
-        "verdict": verdict(found, known).replace(SPACE, " "),
-        "done": list(known.done),
-        "not_done": list(known.not_done),
+        "exit_code": int(outlook.outcome),
+        "verdict": verdict(check, outlook).replace(SPACE, " "),
+        "done": list(outlook.done),
+        "not_done": list(outlook.not_done),
         "points": {
             "maximum": shown.maximum,
             "sure": round(shown.sure, 2),
@@ -248,11 +261,11 @@ def verdict_document(found: LocalCheck, assignment: Assignment) -> dict[str, Any
             "people": shown.people,
         },
         "open_checks": [
-            {"component": check.component, "title": check.title, "points": round(check.points, 2)}
-            for check in shown.open_checks
+            {"component": hidden.component, "title": hidden.title, "points": round(hidden.points, 2)}
+            for hidden in shown.open_checks
         ],
         "training": {
-            training.measure.id: training_in_a_line(training, found.program.file).replace(SPACE, " ")
-            for training in known.trainings
+            training.measure.id: training_in_a_line(training, check.program.file).replace(SPACE, " ")
+            for training in outlook.trainings
         },
     }

@@ -1,1 +1,1 @@
-"""The course folder and what its files say: where it is, its assignments, their checks and data sets."""
+"""Reads the course folder: where it is, its assignments, their checks and data sets."""

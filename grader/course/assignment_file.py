@@ -1,8 +1,8 @@
-"""`assignment.toml`, its check files and its comment bank, read into an `Assignment`.
+"""Reads `assignment.toml`, its check files and its comment bank into an `Assignment`.
 
-It reads every part by the module for that part, checks what concerns several of them, and computes the
-digest of all files that grades depend on. The comment bank, `comments.toml`, has sentences for students
-that markers choose by their ids. It never changes a file of the course.
+Each part is read by its own module; this one checks what concerns several parts, and computes the digest
+of all files that grades depend on. The comment bank, `comments.toml`, has sentences for students, which
+markers choose by their ids. It never changes a file of the course.
 """
 
 import ast
@@ -73,21 +73,21 @@ def remarks(folder: Path, items: Sequence[str], edition: Edition = ONE_EDITION) 
     Args:
         folder: `reference/<id>`.
         items: The ids of the rubric's items.
-        edition: Comments may stand in some editions only.
+        edition: Some comments belong to some editions only.
 
     Raises:
-        CourseError: The file is malformed, an id is there twice or an item does not exist.
+        CourseError: The file is malformed, an id occurs twice or an item does not exist.
     """
     if not (folder / COMMENTS_FILE).exists():
         return ()
-    found: dict[str, Remark] = {}
+    remarks_by_id: dict[str, Remark] = {}
     for table in toml_table(folder / COMMENTS_FILE, _BankTable, edition).comment:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", table.id):
             raise CourseError(
                 f"{COMMENTS_FILE}: comment '{table.id}' is written into a cell beside others. "
                 "Use only letters, digits, '_', '-' and '.' in its id."
             )
-        if table.id in found:
+        if table.id in remarks_by_id:
             raise CourseError(f"{COMMENTS_FILE}: comment '{table.id}' is there twice. Remove or rename one.")
         if table.item and table.item not in items:
             advice = remedy(table.item, items, f"There are {listing(items)}.")
@@ -95,8 +95,8 @@ def remarks(folder: Path, items: Sequence[str], edition: Edition = ONE_EDITION) 
                 f"{COMMENTS_FILE}: comment '{table.id}' is about '{table.item}', which is not a rubric item. "
                 f"{advice}"
             )
-        found[table.id] = Remark(table.id, table.text, table.item)
-    return tuple(found.values())
+        remarks_by_id[table.id] = Remark(table.id, table.text, table.item)
+    return tuple(remarks_by_id.values())
 
 
 # --- assignment file -------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ _STUDENTS_FILES = (
     FILE,
     PUBLIC_FILE,
     MEASURES_FILE,
-)  # beside them stands the homework, which changes every day
+)  # without the homework beside them, which changes every day
 
 
 def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
@@ -138,8 +138,8 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
     if not public_only and table.id != folder.resolve().name:
         raise fault(f"id is '{table.id}' but the folder is '{folder.resolve().name}'. Make them the same.")
     files = submitted_files(table.files)
-    own = [file.role for file in files if file.role not in tuple(Role)]
-    components = _components(table.component, own)
+    own_roles = [file.role for file in files if file.role not in tuple(Role)]
+    components = _components(table.component, own_roles)
     names = [component.name for component in components]
     data = _data(table.data) if table.data is not None else None
     if data is None:
@@ -155,9 +155,9 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         _require_measured_by_call(measured)
     classes = len(data.classes) if data is not None else 0
     rubric = rubric_items(table.rubric, names, measured, classes)
-    study = study_table(table.study, components, own) if table.study is not None else None
-    if study is None and (unfounded := [item.id for item in rubric if item.study]):
-        raise fault(f"rubric item '{unfounded[0]}' is by = \"study\", and there is no [study]. Add it.")
+    study = study_table(table.study, components, own_roles) if table.study is not None else None
+    if study is None and (study_items := [item.id for item in rubric if item.study]):
+        raise fault(f"rubric item '{study_items[0]}' is by = \"study\", and there is no [study]. Add it.")
     return Assignment(
         id=table.id,
         title=table.title,
@@ -190,20 +190,20 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
 
 
 def _require_accepted(folder: Path, measured: Sequence[Measure]) -> None:
-    """Check that each mistake with which a measured value still counts is a known one."""
-    known = sorted(path.stem for path in (folder / "mistakes").glob("*.py"))
+    """Check that each mistake that `accepts` names is a known one."""
+    known_mistakes = sorted(path.stem for path in (folder / "mistakes").glob("*.py"))
     for name in (name for measure in measured if measure.call for name in measure.call.accepts):
-        if name not in known:
-            advice = remedy(name, known, "Name a file of mistakes/ without '.py'.")
+        if name not in known_mistakes:
+            advice = remedy(name, known_mistakes, "Name a file of mistakes/ without '.py'.")
             raise fault(f"[measure.call]: accepts names '{name}', which is not a known mistake. {advice}")
 
 
 def digest(folder: Path, *, public_only: bool = False) -> str:
     """SHA-256, hexadecimal, over the names and contents of all files that grades depend on."""
     globs = _STUDENTS_FILES if public_only else _INSTRUCTORS_FILES
-    found = {path.relative_to(folder).as_posix(): path for glob in globs for path in folder.glob(glob)}
+    path_by_name = {path.relative_to(folder).as_posix(): path for glob in globs for path in folder.glob(glob)}
     total = sha256()
-    for name, path in sorted(found.items()):
+    for name, path in sorted(path_by_name.items()):
         content = path.read_bytes()
         # The lengths keep "ab" + "c" apart from "a" + "bc".
         total.update(f"{len(name.encode())} {name} {len(content)} ".encode() + content)
@@ -237,9 +237,9 @@ def _boundaries(points: Sequence[float], maximum: float) -> tuple[float, ...]:
 
 
 def _require_nothing_measured(table: AssignmentTable) -> None:
-    """Refuse what cannot be without data."""
+    """Refuse what needs data where there is none."""
     needing = [f"rubric item '{item.id}' is measured" for item in table.rubric if item.measured is not None]
-    needing += [f"[[measure]] '{each.id}' measures a model" for each in table.measure]
+    needing += [f"[[measure]] '{measure.id}' measures a model" for measure in table.measure]
     needing += ["'leaderboard' lists accuracies"] if table.leaderboard else []
     if needing:
         raise fault(
@@ -249,7 +249,7 @@ def _require_nothing_measured(table: AssignmentTable) -> None:
 
 
 def _require_measured_by_call(measured: Sequence[Measure]) -> None:
-    """Refuse what only images can be measured by."""
+    """Refuse measures that only work for images."""
     for measure in measured:
         if measure.call is None or not measure.function:
             raise fault(
@@ -265,8 +265,8 @@ def _data(table: DataTable) -> DataUse:
                 f"[data]: '{name}' is not the name of a file in datasets/ without its '.py'. Change it."
             )
     if len(table.classes) == 1 or (table.kind == "images" and not table.classes):
-        there = "names one class" if table.classes else "is missing"
-        raise fault(f"[data]: 'classes' {there}. Name at least two.")
+        problem = "names one class" if table.classes else "is missing"
+        raise fault(f"[data]: 'classes' {problem}. Name at least two.")
     require_different(table.classes, "[data]: the class", "Remove one.")
     return DataUse(
         real=table.real,

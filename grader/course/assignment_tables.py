@@ -39,7 +39,7 @@ class RequiredTable(Table):
 
 
 class OptionalTable(Table):
-    """`[files.optional]`: files without which only what is judged by them is lost. See `RequiredTable`."""
+    """`[files.optional]`: without such a file, only what depends on it is lost. See `RequiredTable`."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -86,14 +86,14 @@ _LIMITS: dict[str, Any] = {
 if TYPE_CHECKING:
 
     class LimitsTable(Table):
-        """`[limits]`: what one submission may use; its keys, and what is left out, are those of `Limits`."""
+        """`[limits]`: what one submission may use; keys and defaults are those of `Limits`."""
 
 else:
     LimitsTable = create_model("LimitsTable", __base__=Table, **_LIMITS)
 
 
 class LateTable(Table):
-    """`[late]`: what follows when a submission comes after the deadline."""
+    """`[late]`: the consequences of handing in after the deadline."""
 
     grace_minutes: NotNegative = LatePolicy.grace_minutes
     points_per_day: Positive | None = None
@@ -109,7 +109,7 @@ class ComponentTable(Table):
 
 
 class ProgramTable(Table):
-    """`[program]`: which names of a homework have which role, where the defaults are not what is meant."""
+    """`[program]`: which names of a homework have which role, where the defaults do not fit."""
 
     model: Text | None = None
     trainer: Text | None = None
@@ -118,7 +118,7 @@ class ProgramTable(Table):
 
 
 class TrainingCallTable(Table):
-    """`[measure.call]`: how a model is made, trained and asked by calling what students wrote."""
+    """`[measure.call]`: how a model is made, trained and queried by calling what students wrote."""
 
     model: Text
     arguments: dict[Text, Any] = Field(default_factory=dict)
@@ -134,7 +134,7 @@ class TrainingCallTable(Table):
 
 
 class StudyFileTable(TrainingCallTable):
-    """`[study]`: a table of trainings that is handed in, of which some rows are trained again."""
+    """`[study]`: a table of trainings that is handed in; some of its rows are trained again."""
 
     file: Text
     claimed: Text
@@ -144,7 +144,7 @@ class StudyFileTable(TrainingCallTable):
 
 
 class MeasureTable(Table):
-    """`[[measure]]`: a model that is trained and measured, where there are several or its id is another."""
+    """`[[measure]]`: a model that is trained and measured; needed if there are several or to set its id."""
 
     id: Text
     title: Text | None = None
@@ -171,7 +171,7 @@ class BreakpointTable(Table):
 
 
 class PartTable(Table):
-    """`{ id = "patches", title = "...", points = 2.5 }`: what a person marks by itself."""
+    """`{ id = "patches", title = "...", points = 2.5 }`: a part that a person marks separately."""
 
     id: Text
     title: Text
@@ -196,7 +196,7 @@ class RubricTable(Table):
 
 
 class ForbiddenTable(Table):
-    """`[[forbidden]]`: parts that must not be used, what a use costs, and the sentence that says so."""
+    """`[[forbidden]]`: parts that must not be used, the items that a use costs, and the reason."""
 
     parts: Texts
     policy: Literal["forbid", "flag"] = "forbid"
@@ -214,7 +214,7 @@ class HiddenCheckTable(Table):
 
 
 class HandedOutTable(Table):
-    """`[handed_out]`: what stands in the files as students get them, in their copy of the file."""
+    """`[handed_out]`: the values in the files that students get, in their copy of the file."""
 
     student_id: Text
 

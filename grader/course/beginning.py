@@ -1,8 +1,8 @@
-"""The beginning of a course, of an assignment and of a term.
+"""Begins a course, an assignment or a term.
 
-A new course or assignment is something small that validates at once, written from `beginnings/`. A new
-term is written into `course.toml`, and the templates are made again with the values of that term; what
-has changed is told. Nothing else is touched.
+A new course or assignment is a small one that validates at once, copied from `beginnings/`. A new term is
+written into `course.toml`, and the templates are made again with the values of that term; the changes are
+returned. Nothing else is touched.
 """
 
 import json
@@ -25,7 +25,7 @@ from grader.files import atomic
 
 KINDS = ("minimal", "numpy", "text", "vision")
 BEGINNINGS = Path(__file__).parent / "beginnings"
-SUFFIX = ".txt"  # behind the names of files that are not the grader's own
+SUFFIX = ".txt"  # appended to the names of files that are not the grader's own
 _SECRET_BYTES = 32
 _COURSE = """\
 title = {title}
@@ -52,13 +52,13 @@ def begin_course(folder: Path, title: str) -> list[Path]:
         What was written.
 
     Raises:
-        UsageError: There is something in the folder already, or it cannot be written.
+        UsageError: The folder is not empty, or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: there is something already. Name a folder that is new or empty.")
-    own = {"title": json.dumps(title), "secret": json.dumps(secrets.token_urlsafe(_SECRET_BYTES))}
+    settings = {"title": json.dumps(title), "secret": json.dumps(secrets.token_urlsafe(_SECRET_BYTES))}
     texts = {
-        COURSE_FILE: _COURSE.format(**own),
+        COURSE_FILE: _COURSE.format(**settings),
         "README.md": _README.format(title=title),
         ".gitignore": _IGNORED,
     }
@@ -72,13 +72,13 @@ def begin_assignment(course: Course, assignment_id: str, kind: str, title: str =
 
     Args:
         kind: One of KINDS.
-        title: For people; empty: made of the id.
+        title: For people; empty: derived from the id.
 
     Returns:
         What was written.
 
     Raises:
-        UsageError: The id cannot be one, or there is such an assignment already.
+        UsageError: The id is not allowed, or such an assignment already exists.
     """
     if not assignment_id.isidentifier() or not assignment_id.islower() or not assignment_id.isascii():
         raise UsageError(
@@ -95,9 +95,11 @@ def begin_assignment(course: Course, assignment_id: str, kind: str, title: str =
         target = folder / name
         if name.parts[0] == "datasets":
             target = course.datasets / f"{assignment_id}_{name.name}"
-        # in TOML, the title stands within quotation marks
-        shown = json.dumps(title, ensure_ascii=False)[1:-1] if name.name == ASSIGNMENT_FILE else title
-        text = path.read_text(encoding="utf-8").replace("@ID@", assignment_id).replace("@TITLE@", shown)
+        # in TOML, the title is within quotation marks
+        title_in_file = json.dumps(title, ensure_ascii=False)[1:-1] if name.name == ASSIGNMENT_FILE else title
+        text = (
+            path.read_text(encoding="utf-8").replace("@ID@", assignment_id).replace("@TITLE@", title_in_file)
+        )
         written.append(_written(target, text))
     return written
 
@@ -117,13 +119,13 @@ _TITLE = re.compile(r"^title[ \t]*=.*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class AssignmentChange:
-    """What a new term changes of an assignment.
+    """What a new term changes about an assignment.
 
     Attributes:
-        differing: (name, last term's value, this term's) of what is drawn for the term and differs.
-        per_student: The names of what is drawn anew for each student.
-        overdue: The deadline, where it lies in the past.
-        template: The students' folder that was made.
+        differing: (name, last term's value, this term's) of the values drawn for the term that differ.
+        per_student: The names of the values that are drawn again for each student.
+        overdue: The deadline, if it is in the past.
+        template: The students' folder, which was made again.
     """
 
     id: str
@@ -149,17 +151,17 @@ class TermChange:
 def begin_term(course: Course, term: str, now: datetime) -> TermChange:
     """Write the term into `course.toml` and make all templates again; nothing else is touched.
 
-    What can go wrong is tried before anything is written, and the same call can be made again.
+    Whatever can fail is tried before anything is written, and the same call can be repeated.
 
     Args:
         now: With its zone.
 
     Raises:
-        UsageError: Values are drawn, and the secret is the one that the course was handed out with.
-        CourseError: A file of the course is malformed, or the term is not a name of one.
+        UsageError: Values are drawn, and the secret is still the one that the course was handed out with.
+        CourseError: A file of the course is malformed, or the term is not a valid name.
     """
     require_term(term, "The term")
-    assignments = [read_assignment(course.reference(each)) for each in course.assignments()]
+    assignments = [read_assignment(course.reference(assignment_id)) for assignment_id in course.assignments()]
     if any(assignment.variant for assignment in assignments):
         course.require_secret()
     path = course.root / FILE
@@ -174,19 +176,27 @@ def begin_term(course: Course, term: str, now: datetime) -> TermChange:
         template = course.root / "template" / assignment.id
         copy = handed_out_copy(later, assignment.id)
         write_template(assignment.folder, template, course.datasets, copy, wheel)
-        changes.append(_changed(assignment, course, later, template, now))
+        changes.append(_assignment_change(assignment, course, later, template, now))
     return TermChange(course.term, term, tuple(changes))
 
 
-def _changed(
+def _assignment_change(
     assignment: Assignment, before: Course, after: Course, template: Path, now: datetime
 ) -> AssignmentChange:
-    old, new = (course.values(assignment.id, assignment.variant) for course in (before, after))
-    anew = [value.name for value in assignment.variant if value.per_student and before.term != after.term]
+    values_before, values_after = (
+        course.values(assignment.id, assignment.variant) for course in (before, after)
+    )
+    drawn_again = [
+        value.name for value in assignment.variant if value.per_student and before.term != after.term
+    ]
     return AssignmentChange(
         assignment.id,
-        tuple((name, old[name], new[name]) for name in new if old[name] != new[name]),
-        tuple(anew),
+        tuple(
+            (name, values_before[name], values_after[name])
+            for name in values_after
+            if values_before[name] != values_after[name]
+        ),
+        tuple(drawn_again),
         assignment.deadline if assignment.deadline is not None and assignment.deadline < now else None,
         template,
     )
@@ -196,20 +206,20 @@ def _with_term(text: str, term: str) -> str:
     """`course.toml` with another term; every other line stays as it is.
 
     Raises:
-        CourseError: The line cannot be found, or there is no place for one.
+        CourseError: The line can neither be replaced nor inserted.
     """
     line = f"term = {python_text(term)}"
     head, table, rest = _before_tables(text)
     if _TERM.search(head):
-        head = _TERM.sub(lambda found: f"{line}{found['rest']}", head, count=1)
+        head = _TERM.sub(lambda match: f"{line}{match['rest']}", head, count=1)
     else:
-        head = _TITLE.sub(lambda found: f"{found[0]}\n{line}", head, count=1)
+        head = _TITLE.sub(lambda match: f"{match[0]}\n{line}", head, count=1)
     changed = head + table + rest
     try:
-        whole = tomllib.loads(changed)
+        table_after = tomllib.loads(changed)
     except tomllib.TOMLDecodeError:
-        whole = {}
-    if whole != {**tomllib.loads(text), "term": term}:
+        table_after = {}
+    if table_after != {**tomllib.loads(text), "term": term}:
         raise CourseError(f"{FILE}: the term cannot be put into it by itself. Write the line: {line}")
     return changed
 

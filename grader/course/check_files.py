@@ -1,8 +1,8 @@
-"""The checks that check files declare, with the causes that they name, found by parsing.
+"""Finds the checks that check files declare, with the causes that they name, by parsing.
 
-Because checks are found without executing anything, one that stays silent is missed. It decides which
-checks there are, and their order: each stands behind the checks that are its causes. It never runs a
-check and never judges what one found.
+Because checks are found without executing anything, a missing finding of a check is noticed. It decides
+which checks there are, and their order: each comes after the checks that are its causes. It never runs a
+check and never judges its findings.
 """
 
 import ast
@@ -20,20 +20,20 @@ from grader.domain.errors import CourseError
 def with_explained(
     specs: Sequence[CheckSpec], explained: Mapping[str, tuple[str, ...]], places: Mapping[str, str]
 ) -> tuple[CheckSpec, ...]:
-    """The checks, each with those that explain its failure behind the causes that it names itself.
+    """The checks, each with the checks that explain its failure after the causes that it names itself.
 
     Args:
-        explained: Check -> those that it says it explains.
+        explained: Check -> the checks that it says it explains.
         places: Check -> where it is declared, for messages.
 
     Raises:
-        CourseError: A check explains one that is not there, that judges something else, or itself; or a
-            public check names one as its cause that students lack.
+        CourseError: A check explains itself, one that does not exist, or one of another component; or a
+            public check names a cause that students do not have.
     """
-    known = {spec.id: spec for spec in specs}
+    spec_by_id = {spec.id: spec for spec in specs}
     for spec in specs:
         for name in spec.because:
-            if spec.public and name in known and not known[name].public:
+            if spec.public and name in spec_by_id and not spec_by_id[name].public:
                 raise CourseError(
                     f"{places[spec.id]}: test_{spec.id} names '{name}' as its cause, which students do not "
                     f"have. Name one of {spec.file}."
@@ -41,9 +41,9 @@ def with_explained(
     causes: dict[str, list[str]] = {}
     for spec in specs:
         for name in explained.get(spec.id, ()):
-            others = {check: each for check, each in known.items() if check != spec.id}
-            says = f"{places[spec.id]}: test_{spec.id} explains '{name}'"
-            _require_known(spec, name, others, says, "no such other check")
+            other_checks = {check: other for check, other in spec_by_id.items() if check != spec.id}
+            claim = f"{places[spec.id]}: test_{spec.id} explains '{name}'"
+            _require_known(spec, name, other_checks, claim, "no such other check")
             causes.setdefault(name, []).append(spec.id)
     return tuple(
         replace(spec, because=tuple(dict.fromkeys((*spec.because, *causes.get(spec.id, ())))))
@@ -52,54 +52,60 @@ def with_explained(
 
 
 def causes_first(specs: Sequence[CheckSpec], places: Mapping[str, str]) -> tuple[CheckSpec, ...]:
-    """The checks in their order, but each behind those that it names as its causes.
+    """The checks in their order, but each after those that it names as its causes.
 
     Args:
         specs: In the order of their files and lines.
         places: Check -> where it is declared, for messages.
 
     Raises:
-        CourseError: A check names one that is not there, that judges something else, or that names it in
+        CourseError: A check names one that does not exist, one of another component, or one that names it in
             turn.
     """
-    known = {spec.id: spec for spec in specs}
+    spec_by_id = {spec.id: spec for spec in specs}
     for spec in specs:
         for name in spec.because:
-            says = f"{places[spec.id]}: test_{spec.id} names '{name}' as its cause"
-            _require_known(spec, name, known, says, "no such check")
+            claim = f"{places[spec.id]}: test_{spec.id} names '{name}' as its cause"
+            _require_known(spec, name, spec_by_id, claim, "no such check")
     ordered: dict[str, CheckSpec] = {}
     for spec in specs:
-        ordered |= {each.id: each for each in _behind_causes(spec, known, places, ())}
+        ordered |= {placed.id: placed for placed in _after_causes(spec, spec_by_id, places, ())}
     return tuple(ordered.values())
 
 
 def _require_known(
-    spec: CheckSpec, name: str, known: Mapping[str, CheckSpec], says: str, missing: str
+    spec: CheckSpec, name: str, checks: Mapping[str, CheckSpec], claim: str, absent: str
 ) -> None:
-    """Check that what a check names is a check of the same component.
+    """Check that the name in a check's mark is a check of the same component.
 
     Args:
-        known: Those that it may name.
-        says: The beginning of the sentence: who names what.
-        missing: How one that is not there is called.
+        checks: The checks that it may name.
+        claim: The beginning of the message: who names what.
+        absent: What the message calls a check that does not exist.
     """
-    if name not in known:
-        own = [each.id for each in known.values() if each.component == spec.component and each.id != spec.id]
-        advice = remedy(name, own, f"{spec.component} has {listing(own)}." if own else "Remove the mark.")
-        raise CourseError(f"{says}, and there is {missing}. {advice}")
-    if known[name].component != spec.component:
+    if name not in checks:
+        same_component = [
+            check.id for check in checks.values() if check.component == spec.component and check.id != spec.id
+        ]
+        advice = remedy(
+            name,
+            same_component,
+            f"{spec.component} has {listing(same_component)}." if same_component else "Remove the mark.",
+        )
+        raise CourseError(f"{claim}, and there is {absent}. {advice}")
+    if checks[name].component != spec.component:
         raise CourseError(
-            f"{says}, which judges {known[name].component}. Name one that judges {spec.component}, too."
+            f"{claim}, which judges {checks[name].component}. Name one that judges {spec.component}, too."
         )
 
 
-def _behind_causes(
-    spec: CheckSpec, known: Mapping[str, CheckSpec], places: Mapping[str, str], above: tuple[str, ...]
+def _after_causes(
+    spec: CheckSpec, spec_by_id: Mapping[str, CheckSpec], places: Mapping[str, str], above: tuple[str, ...]
 ) -> Iterator[CheckSpec]:
-    """The check, behind all that it names, directly or not.
+    """The check, after all checks that it names, directly or indirectly.
 
     Args:
-        above: The checks by which it was come to, each named by the one before.
+        above: The chain of checks that led here, each named by the one before.
     """
     if spec.id in above:
         circle = [f"'{check}'" for check in (*above[above.index(spec.id) :], spec.id)]
@@ -108,7 +114,7 @@ def _behind_causes(
             "Remove one of these marks."
         )
     for name in spec.because:
-        yield from _behind_causes(known[name], known, places, (*above, spec.id))
+        yield from _after_causes(spec_by_id[name], spec_by_id, places, (*above, spec.id))
     yield spec
 
 
@@ -124,7 +130,7 @@ _MARKS = ("component", "weight", "because", "explains")
 def trained_checks(
     folder: Path, components: Collection[str], left_out: Collection[str] = ()
 ) -> tuple[CheckSpec, ...]:
-    """What is asked of a trained model: `trained/test_*.py` of an assignment's folder. See `checks`."""
+    """The checks of a trained model: `trained/test_*.py` of an assignment's folder. See `checks`."""
     return _all_declared(sorted((folder / TRAINED).glob(f"{_PREFIX}*.py")), components, left_out)
 
 
@@ -135,11 +141,11 @@ def checks(
     public_only: bool = False,
     left_out: Collection[str] = (),
 ) -> tuple[CheckSpec, ...]:
-    """The checks of an assignment, in the order of their files and lines, each behind the causes it names.
+    """The checks of an assignment, in the order of their files and lines, each after the causes it names.
 
     Args:
         folder: The assignment's folder: its checks are `checks/test_*.py`, or a student's `test_public.py`.
-        components: The names that a check may judge, besides `submission`.
+        components: The components that a check may judge, besides `submission`.
         public_only: The folder is a student's: only its `test_public.py` counts.
         left_out: Components of other editions, whose checks are left out.
 
@@ -147,8 +153,8 @@ def checks(
         One entry for each test function; one that pytest would run with several parameters is one check.
 
     Raises:
-        CourseError: A file is not Python, a check lacks something or is declared twice, or the causes that
-            checks name cannot be theirs.
+        CourseError: A file is not Python, a check lacks something or is declared twice, or checks name causes
+            that they cannot have.
     """
     files = [] if public_only else sorted((folder / CHECKS).glob(f"{_PREFIX}*.py"))
     if not files and (folder / PUBLIC_FILE).is_file():
@@ -159,28 +165,28 @@ def checks(
 def _all_declared(
     files: Iterable[Path], components: Collection[str], left_out: Collection[str]
 ) -> tuple[CheckSpec, ...]:
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     specs = []
     explained: dict[str, tuple[str, ...]] = {}
     for path in files:
-        for line, spec, others in _declared(
+        for line, spec, explained_ids in _declared(
             path.name, _content(path), (*components, SUBMISSION, *sorted(left_out))
         ):
             place = f"{path.name}:{line}"
-            if spec.id in found:
+            if spec.id in places:
                 raise CourseError(
-                    f"{place}: {_PREFIX}{spec.id} is also declared at {found[spec.id]}. Rename one of them."
+                    f"{place}: {_PREFIX}{spec.id} is also declared at {places[spec.id]}. Rename one of them."
                 )
-            found[spec.id] = place
-            explained[spec.id] = others
+            places[spec.id] = place
+            explained[spec.id] = explained_ids
             specs.append(spec)
-    ordered = causes_first(with_explained(specs, explained, found), found)
+    ordered = causes_first(with_explained(specs, explained, places), places)
     return tuple(spec for spec in ordered if spec.component not in left_out)
 
 
 @dataclass(frozen=True)
 class _Causes:
-    """What `pytest.mark.because` says: who has the cause, and whether the check is run all the same."""
+    """What `pytest.mark.because` says: the checks that are causes, and whether the check is run anyway."""
 
     checks: tuple[str, ...]
     run: bool
@@ -188,7 +194,7 @@ class _Causes:
 
 @dataclass(frozen=True)
 class _Marks:
-    """What `pytest.mark.component`, `weight`, `because` and `explains` say; None: they say nothing."""
+    """What `pytest.mark.component`, `weight`, `because` and `explains` say; None: the mark is absent."""
 
     component: str | None = None
     weight: float | None = None
@@ -203,7 +209,7 @@ def _content(path: Path) -> bytes:
         raise CourseError(f"{path} cannot be read ({error.strerror}). Change its permissions.") from None
 
 
-# one process reads an assignment many times: to find out which one is meant, and for what is told of it
+# one process reads an assignment many times
 @functools.lru_cache(256)
 def _declared(
     file: str, content: bytes, components: tuple[str, ...]
@@ -226,7 +232,7 @@ def _declared(
 def _parsed(file: str, content: bytes) -> ast.Module:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an old escape such as "\d" is no reason to refuse a file
+            warnings.simplefilter("ignore")  # an invalid escape such as "\d" is no reason to refuse a file
             return ast.parse(content, filename=file)
     except SyntaxError as error:
         place = f"{file}:{error.lineno}" if error.lineno else file
@@ -236,7 +242,7 @@ def _parsed(file: str, content: bytes) -> ast.Module:
 
 
 def _misplaced(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Tests in classes or under an `if`: pytest would run them, and nobody would miss them."""
+    """Tests in classes or under an `if`: pytest would run them, but nobody would notice if one is missing."""
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -247,7 +253,7 @@ def _misplaced(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def _spec(
     function: ast.FunctionDef | ast.AsyncFunctionDef,
-    everywhere: _Marks,
+    file_marks: _Marks,
     file: str,
     components: tuple[str, ...],
 ) -> tuple[CheckSpec, tuple[str, ...]]:
@@ -256,8 +262,8 @@ def _spec(
     title = (ast.get_docstring(function) or "").strip().partition("\n")[0].strip()
     if not title:
         raise CourseError(f"{where} has no docstring. Its first line is what the student reads.")
-    own = _marks(function.decorator_list, file)
-    component = own.component or everywhere.component
+    own_marks = _marks(function.decorator_list, file)
+    component = own_marks.component or file_marks.component
     if component is None:
         raise CourseError(
             f"{where} does not say which component it judges. "
@@ -267,23 +273,23 @@ def _spec(
         advice = remedy(component, components, f"There are {listing(components)}.")
         raise CourseError(f"{where} judges the component '{component}', which does not exist. {advice}")
     check = function.name.removeprefix(_PREFIX)
-    causes = own.causes or _of_others(everywhere.causes, check)
+    causes = own_marks.causes or _file_causes_for(file_marks.causes, check)
     spec = CheckSpec(
         id=check,
         component=component,
         title=title,
-        weight=next((weight for weight in (own.weight, everywhere.weight) if weight is not None), 1.0),
+        weight=next((weight for weight in (own_marks.weight, file_marks.weight) if weight is not None), 1.0),
         public=file == PUBLIC_FILE,
         file=file,
         because=causes.checks,
         tried_anyway=causes.run,
     )
-    return spec, own.explains
+    return spec, own_marks.explains
 
 
-def _of_others(everywhere: _Causes | None, check: str) -> _Causes:
-    """The causes that a file names for all its checks: those that it names have none of them."""
-    return everywhere if everywhere is not None and check not in everywhere.checks else _Causes((), True)
+def _file_causes_for(file_causes: _Causes | None, check: str) -> _Causes:
+    """The causes that a file names for all its checks; the causes themselves get none of them."""
+    return file_causes if file_causes is not None and check not in file_causes.checks else _Causes((), True)
 
 
 def _module_marks(tree: ast.Module) -> list[ast.expr]:
@@ -380,7 +386,7 @@ def _ids(call: ast.Call, place: str) -> tuple[str, ...]:
 
 
 def _texts(call: ast.Call) -> tuple[str, ...]:
-    """The positional arguments, where all are texts; else none."""
+    """The positional arguments if all are texts; otherwise none."""
     values = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
     texts = tuple(value for value in values if isinstance(value, str))
     return texts if len(texts) == len(call.args) else ()

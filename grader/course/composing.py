@@ -1,12 +1,12 @@
-"""Homeworks put together from the solution and from files with other versions of some of its parts.
+"""Composes homeworks from the solution and from files with other versions of some of its parts.
 
-Tuned recipes are such files: definitions, assignments and loops that take the place of the solution's.
-`Based on: NAME` in a recipe's docstring builds on another recipe. A remark behind a value names an
-ingredient, and what takes it out:
+Tuned recipes are such files: definitions, assignments and loops that replace the solution's.
+`Based on: NAME` in a recipe's docstring builds on another recipe. A comment after a value names an
+ingredient, and the value that removes it:
 
     LABEL_SMOOTHING = 0.1  # without label smoothing: 0.0
 
-It writes source text, executes nothing, and does not decide whether a homework is right.
+It writes source text, executes nothing, and does not decide whether a homework is correct.
 """
 
 import ast
@@ -32,11 +32,11 @@ def composed(solved: str, part: str, *, after: bool = False, values: bool = Fals
 
     Args:
         solved: The homework, as Python source.
-        part: Source with definitions. What stands between two of them goes with the second one.
-        after: Put each behind the homework's definition of its name, which it may derive from, instead of
-            in its place.
-        values: An assignment or a loop on the top level takes the place of the homework's too: of the last
-            one to the same names.
+        part: Source with definitions. Whatever stands between two of them goes with the second one.
+        after: Put each after the homework's definition of that name, which it may derive from, instead of
+            replacing it.
+        values: Assignments and loops at the top level also replace the homework's: the last one to the same
+            names.
 
     Returns:
         The source.
@@ -45,14 +45,14 @@ def composed(solved: str, part: str, *, after: bool = False, values: bool = Fals
     spans = {
         name: (_first_line(node) - 1, node.end_lineno or node.lineno)
         for node in ast.parse(solved).body
-        if (name := _bound(node, values=values))
+        if (name := _defined_name(node, values=values))
     }
     part_lines = part.splitlines(keepends=True)
     changes: list[tuple[int, int, str]] = []
     pending: list[str] = []
     for node in ast.parse(part).body:
         pending.append("".join(part_lines[_first_line(node) - 1 : node.end_lineno]) + "\n\n")
-        name = _bound(node, values=values)
+        name = _defined_name(node, values=values)
         if name in spans:
             start, end = spans[name]
             changes.append((end if after else start, end, "".join(pending)))
@@ -72,7 +72,7 @@ def first_sentence(docstring: str) -> str:
 
 
 def policies_named(docstring: str, shown: str, assignment: Assignment) -> tuple[str, ...]:
-    """What a docstring names as `Policy: fixed_positions`: what a person is asked to look at.
+    """The policies that a docstring names, as in `Policy: fixed_positions`, for a person to look at.
 
     Raises:
         CourseError: The assignment has no such policy.
@@ -99,8 +99,8 @@ def described(tree: ast.Module, shown: str) -> str:
     return docstring
 
 
-def _bound(node: ast.stmt, *, values: bool) -> str:
-    """What a statement defines: `Attention`, and with `values` also `model` or `for epoch`."""
+def _defined_name(node: ast.stmt, *, values: bool) -> str:
+    """The name that a statement defines: `Attention`, and with `values` also `model` or `for epoch`."""
     match node:
         case ast.ClassDef() | ast.FunctionDef():
             return node.name
@@ -114,11 +114,11 @@ def _bound(node: ast.stmt, *, values: bool) -> str:
 def _first_line(node: ast.stmt) -> int:
     """The first line of a statement, 1-based, decorators included."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(each.lineno for each in decorators)])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def source_text(path: Path, shown: str, edition: Edition) -> str:
-    """The text of a source file of an edition; `shown` is its path as it is told.
+    """The text of a source file of an edition; `shown` is its path in messages.
 
     Raises:
         CourseError: It cannot be read, or a mark of an edition is malformed.
@@ -159,11 +159,11 @@ class TunedRecipe:
 
     Attributes:
         name: The file's name without `.py`.
-        file: The file to fix, as it is told: `recipes/linear_28.py`.
+        file: The file to fix, as messages name it: `recipes/linear_28.py`.
         source: The whole homework.
         says: The first sentence of the file's docstring.
-        policies: What its docstring names as `Policy: convolutional_stem`.
-        ingredients: What can be taken out -> the assignment that does, `LABEL_SMOOTHING = 0.0`.
+        policies: The policies that its docstring names: `Policy: convolutional_stem`.
+        ingredients: What can be removed -> the assignment that does it, `LABEL_SMOOTHING = 0.0`.
     """
 
     name: str
@@ -189,10 +189,10 @@ def recipes(assignment: Assignment, values: Mapping[str, Value] | None = None) -
     """The recipes of an assignment, by name.
 
     Args:
-        values: What is drawn, by name; None: each first choice.
+        values: The drawn values by name; None: the first choice of each.
 
     Raises:
-        CourseError: A file is malformed, or is based on what is not there.
+        CourseError: A file is malformed, or is based on a recipe that does not exist.
     """
     files = sorted((assignment.folder / "recipes").glob("*.py"))
     values = first_choices(assignment.variant) if values is None else values
@@ -202,7 +202,7 @@ def recipes(assignment: Assignment, values: Mapping[str, Value] | None = None) -
 def _recipe(
     name: str, assignment: Assignment, values: Mapping[str, Value], above: tuple[str, ...]
 ) -> TunedRecipe:
-    """One recipe; `above` are those that are based on it."""
+    """One recipe; `above` are the recipes that are based on it."""
     shown = f"recipes/{name}.py"
     text = filled_code(
         source_text(assignment.folder / "recipes" / f"{name}.py", shown, assignment.edition), values, shown
@@ -230,5 +230,5 @@ def _recipe(
         source,
         first_sentence(docstring),
         policies_named(docstring, shown, assignment),
-        {found["what"]: f"{found['name']} = {found['value']}\n" for found in _WITHOUT.finditer(source)},
+        {match["what"]: f"{match['name']} = {match['value']}\n" for match in _WITHOUT.finditer(source)},
     )

@@ -1,4 +1,4 @@
-"""A data set file of the course, `datasets/<name>.py`, loaded by its path and checked for what it returns."""
+"""Loads a data set file of the course, `datasets/<name>.py`, and checks what it returns."""
 
 import importlib.util
 import re
@@ -16,18 +16,18 @@ from grader.domain.errors import CourseError, GraderError
 from grader.kit import Examples, Splits
 from grader.kit.splits import ARRAY_TYPES
 
-SYNTHETIC = "synthetic"  # in the place of a path: the images that a data set makes
+SYNTHETIC = "synthetic"  # in place of a path: the images that a data set makes
 
 
 @dataclass(frozen=True)
 class DatasetFile:
-    """What a data set file declares.
+    """The declarations of a data set file.
 
     Attributes:
         path: The file.
         name: Its `NAME`, which is also the file's name.
         title: Its `TITLE`, for people.
-        classes: Its `CLASSES`, in the order of the labels; () where what is to be said is not a class.
+        classes: Its `CLASSES`, in the order of the labels; () where the targets are not classes.
         load: `load(source, *, seed, train_share, cache)` -> `Splits`, or `Examples`.
     """
 
@@ -44,16 +44,16 @@ def dataset_file(datasets: Path, name: str, *, labeled: bool = True) -> DatasetF
     Args:
         datasets: The course's folder of data set files.
         name: The file's name without `.py`.
-        labeled: It has classes.
+        labeled: Whether it has classes.
 
     Raises:
         CourseError: The file is absent, cannot be executed or lacks a declaration.
     """
     path = datasets / f"{name}.py"
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or not path.is_file():
-        there = sorted(file.stem for file in datasets.glob("[a-z]*.py"))
-        known = f"the course has {', '.join(there)}" if there else f"{datasets} holds no data set files"
-        raise CourseError(f"There is no data set '{name}': {known}. Correct the name, or add {path}.")
+        names = sorted(file.stem for file in datasets.glob("[a-z]*.py"))
+        choices = f"the course has {', '.join(names)}" if names else f"{datasets} holds no data set files"
+        raise CourseError(f"There is no data set '{name}': {choices}. Correct the name, or add {path}.")
     module = _executed(path)
     declared = {key: getattr(module, key, None) for key in ("NAME", "TITLE", "CLASSES", "load")}
     classes = declared["CLASSES"]
@@ -90,8 +90,8 @@ def load_dataset(
     Args:
         course_datasets_dir: The course's folder of data set files.
         name: The data set's name: `neu_cls`, `synthetic_steel`.
-        source: The file or folder with the images; None: the data set makes them.
-        seed: Of the split (and of made images).
+        source: The file or folder with the images; None: the data set generates them.
+        seed: Of the split (and of generated images).
         train_share: The share of each class that trains, more than 0, less than 1.
         cache: The folder for decoded images; None: no cache.
 
@@ -101,9 +101,9 @@ def load_dataset(
     """
     file = dataset_file(course_datasets_dir, name)
     splits = _loaded(file, source, seed=seed, train_share=train_share, cache=cache)
-    wrong = _malformation(splits, file)
-    if wrong:
-        raise _fault(file.path, f"load returned {wrong}. Fix the file")
+    malformation = _malformation(splits, file)
+    if malformation:
+        raise _fault(file.path, f"load returned {malformation}. Fix the file")
     return splits  # type: ignore[no-any-return]  # `_malformation` has proved it
 
 
@@ -119,7 +119,7 @@ def load_examples(
     """A data set of the course whose inputs and targets are arrays of any kind.
 
     Args:
-        seed: Of the split, and of what is made; another one gives other hidden examples.
+        seed: Of the split, and of what is generated; another one gives other hidden examples.
 
     Raises:
         CourseError: The data set file is absent or broken, or returns something malformed.
@@ -127,9 +127,9 @@ def load_examples(
     """
     file = dataset_file(course_datasets_dir, name, labeled=False)
     examples = _loaded(file, source, seed=seed, train_share=train_share, cache=cache)
-    wrong = _malformed_examples(examples, file)
-    if wrong:
-        raise _fault(file.path, f"load returned {wrong}. Fix the file")
+    malformation = _malformed_examples(examples, file)
+    if malformation:
+        raise _fault(file.path, f"load returned {malformation}. Fix the file")
     return examples  # type: ignore[no-any-return]  # `_malformed_examples` has proved it
 
 
@@ -152,13 +152,13 @@ def _described(error: BaseException) -> str:
 
 
 def _executed(path: Path) -> ModuleType:
-    """The module, under a name of its own: `datasets` is also the name of a famous package."""
+    """The module, under a unique name: `datasets` is also the name of a famous package."""
     name = f"_course_dataset_{path.stem}_{sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise _fault(path, "Python cannot load this file. Check its name and its permissions")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pickles look their module up
+    sys.modules[name] = module  # dataclasses and pickle look up their module
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -183,13 +183,13 @@ def _malformation(splits: object, file: DatasetFile) -> str:
         ("test", splits.test_images, splits.test_labels, splits.test_names),
     )
     for side, images, labels, names in sides:
-        wrong = _side_malformation(images, labels, names, len(file.classes))
-        if wrong:
-            return f"{side} {wrong}"
+        malformation = _side_malformation(images, labels, names, len(file.classes))
+        if malformation:
+            return f"{side} {malformation}"
     if splits.train_images.shape[1:] != splits.test_images.shape[1:]:
         return "training and test images of different shapes"
-    every = splits.train_names + splits.test_names
-    if len(set(every)) != len(every):
+    all_names = splits.train_names + splits.test_names
+    if len(set(all_names)) != len(all_names):
         return "an image name twice: a name stands for one image, on one side"
     absent = set(range(len(file.classes))) - set(splits.train_labels.tolist())
     if absent:

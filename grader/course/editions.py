@@ -1,12 +1,12 @@
-"""One assignment in several editions: what of its files stands in the one that the course hands out.
+"""One assignment in several editions: which lines of its files belong to the one that is handed out.
 
-`assignment.toml` says above its first table which editions there are, and which one is meant:
+`assignment.toml` says above its first table which editions there are, and which one is handed out:
 
     edition = ["laptop", "full"]
     editions = [["laptop", "gpu"], ["full", "core"]]
 
-In it, in the solution, its README, the public checks, forms and mistakes, lines stand between marks where
-they belong to some editions only. Marks may stand within each other:
+In it, in the solution, its README, the public checks, forms and mistakes, lines that belong to some
+editions only stand between marks. Marks may be nested:
 
     # >>> ONLY gpu                  in Markdown: <!-- >>> ONLY gpu -->
     # <<< ONLY                                   <!-- <<< ONLY -->
@@ -27,15 +27,15 @@ from grader.domain.errors import CourseError
 FILE = "assignment.toml"
 _OPENING = re.compile(r"\s*(?:#|<!--) >>> ONLY(?: (?P<name>\S+))?(?: -->)?\s*$")
 _CLOSING = re.compile(r"\s*(?:#|<!--) <<< ONLY(?: -->)?\s*$")
-_LEFT_OUT = "# <<< ONLY"  # stands for a line of another edition, so that lines keep their numbers
+_LEFT_OUT = "# <<< ONLY"  # replaces a line of another edition, so that lines keep their numbers
 
 
 def edition_of(folder: Path) -> Edition:
     """The edition that an assignment's folder hands out.
 
     Raises:
-        CourseError: `edition` and `editions` do not fit together. What else is wrong with the file is left to
-            who reads it.
+        CourseError: `edition` and `editions` do not fit together. Other faults of the file are left to its
+            reader.
     """
     try:
         text = (folder / FILE).read_text(encoding="utf-8")
@@ -75,9 +75,9 @@ def stated_edition(text: str, shown: str) -> Edition:
 
 
 def edition_text(text: str, edition: Edition, shown: str) -> str:
-    """A text as it is in an edition, with a comment in the place of each mark and of each line left out.
+    """A text as it is in an edition, with a comment in place of each mark and of each line left out.
 
-    Lines keep their numbers; `without_left_out` takes the comments away.
+    Lines keep their numbers; `without_left_out` removes the comments.
 
     Args:
         shown: The file's name, for messages.
@@ -86,14 +86,14 @@ def edition_text(text: str, edition: Edition, shown: str) -> str:
         CourseError: A mark is malformed, or names no edition.
     """
     lines = text.split("\n")
-    opened: list[tuple[int, bool]] = []  # (line, whether it is in this edition) of each mark around
+    opened: list[tuple[int, bool]] = []  # (line, whether it is in this edition) of each enclosing mark
     for number, line in enumerate(lines, start=1):
         if mark := _OPENING.match(line):
             if mark["name"] not in edition.known:
-                named = f"'{mark['name']}', which is not an edition" if mark["name"] else "no edition"
-                there = f"are {_listed(edition.known)}" if edition.known else "is none"
+                mistake = f"'{mark['name']}', which is not an edition" if mark["name"] else "no edition"
+                choices = f"are {_listed(edition.known)}" if edition.known else "is none"
                 raise CourseError(
-                    f"{shown}:{number}: the mark names {named}. There {there} in 'editions' of {FILE}."
+                    f"{shown}:{number}: the mark names {mistake}. There {choices} in 'editions' of {FILE}."
                 )
             opened.append((number, mark["name"] in edition.chosen))
         elif _CLOSING.match(line):
@@ -109,7 +109,7 @@ def edition_text(text: str, edition: Edition, shown: str) -> str:
 
 
 def without_left_out(text: str) -> str:
-    """A text without the comments of `edition_text`; blank lines around what vanishes are not doubled."""
+    """A text without the comments of `edition_text`; blank lines around them are not doubled."""
     if _LEFT_OUT not in text:
         return text
     kept: list[str] = []
@@ -126,9 +126,10 @@ def without_left_out(text: str) -> str:
 
 
 def belongs_elsewhere(path: Path, edition: Edition) -> bool:
-    """Whether a file of `forms/` or `mistakes/` is another version of a part that this edition lacks.
+    """Whether a file of `forms/` or `mistakes/` belongs to another edition.
 
-    Or all that it says stands between marks of other editions.
+    It does if it is another version of a part that this edition lacks, or if all of its lines stand between
+    marks of other editions.
 
     Raises:
         CourseError: A mark is malformed.
@@ -139,14 +140,14 @@ def belongs_elsewhere(path: Path, edition: Edition) -> bool:
         text = path.read_text(encoding="utf-8")
         body = ast.parse(edition_text(text, edition, f"{path.parent.name}/{path.name}")).body
     except (OSError, SyntaxError, ValueError):
-        return False  # who reads it tells what is wrong
+        return False  # its reader reports what is wrong
     return not body or any(
         isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in edition.left_out for node in body
     )
 
 
 def _head(text: str) -> Mapping[str, Any]:
-    """The keys above the first table or mark; none where that is not TOML."""
+    """The keys above the first table or mark; none if that is not TOML."""
     lines = itertools.takewhile(
         lambda line: (
             not (line.lstrip().startswith("[") and "=" not in line.partition("[")[0])
@@ -161,7 +162,7 @@ def _head(text: str) -> Mapping[str, Any]:
 
 
 def _are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) and each for each in value)
+    return isinstance(value, list) and all(isinstance(text, str) and text for text in value)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -170,13 +171,16 @@ def _listed(names: Sequence[str]) -> str:
 
 def _left_out(text: str, edition: Edition, lines: Sequence[Sequence[str]], shown: str) -> frozenset[str]:
     """The components of other editions that this one lacks."""
-    own = frozenset(_components(edition_text(text, edition, shown)))
-    others = (Edition(chosen, edition.known) for chosen in itertools.product(*lines))
-    return frozenset(name for other in others for name in _components(edition_text(text, other, shown))) - own
+    own_components = frozenset(_components(edition_text(text, edition, shown)))
+    other_editions = (Edition(chosen, edition.known) for chosen in itertools.product(*lines))
+    return (
+        frozenset(name for other in other_editions for name in _components(edition_text(text, other, shown)))
+        - own_components
+    )
 
 
 def _components(text: str) -> Iterator[str]:
-    """The names of the components; none where the text is not TOML."""
+    """The names of the components; none if the text is not TOML."""
     try:
         tables = tomllib.loads(text).get("component", [])
     except tomllib.TOMLDecodeError:

@@ -1,4 +1,4 @@
-"""A CSV file of extensions: single students' own deadlines."""
+"""Reads a CSV file of extensions: single students' own deadlines."""
 
 import csv
 import io
@@ -16,18 +16,18 @@ def read_extensions(path: Path, deadline: datetime | None) -> dict[str, datetime
     """Each student's own deadline, by the student's id.
 
     Args:
-        path: A CSV file with the columns `student_id` and `deadline`; others are left alone.
+        path: A CSV file with the columns `student_id` and `deadline`; others are ignored.
         deadline: Everybody else's.
 
     Raises:
-        UsageError: The file cannot be read or has a bad value, with its row (as a spreadsheet counts) and
-            column.
+        UsageError: The file cannot be read or has a bad value; the message names its row (as a spreadsheet
+            counts) and column.
     """
     text = _text(path)
     head = text.partition("\n")[0]
     separator = ";" if head.count(";") > head.count(",") else ","  # as spreadsheets write in many countries
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    found: dict[str, datetime] = {}
+    deadlines: dict[str, datetime] = {}
     try:
         header = [cell.strip().casefold() for cell in next(rows, [])]
         for name in COLUMNS:
@@ -36,19 +36,19 @@ def read_extensions(path: Path, deadline: datetime | None) -> dict[str, datetime
                     f"{path.name}: row 1 must have the column '{name}' once. Begin the file with "
                     f"{','.join(COLUMNS)}."
                 )
-        places = [header.index(name) for name in COLUMNS]
+        columns = [header.index(name) for name in COLUMNS]
         for number, row in enumerate(rows, start=2):
             if not any(cell.strip() for cell in row):
                 continue
-            student_id, moment = (row[place].strip() if place < len(row) else "" for place in places)
+            student_id, moment = (row[column].strip() if column < len(row) else "" for column in columns)
             if not student_id:
                 raise _fault(path, number, "student_id", "is empty. Write whose extension it is.")
-            if student_id in found:
+            if student_id in deadlines:
                 raise _fault(path, number, "student_id", f"'{student_id}' is there twice. Remove one row.")
-            found[student_id] = _moment(path, number, moment, deadline)
+            deadlines[student_id] = _moment(path, number, moment, deadline)
     except csv.Error as error:
         raise UsageError(f"{path.name}: is not a CSV file ({error}). Save it as CSV again.") from None
-    return found
+    return deadlines
 
 
 def _text(path: Path) -> str:

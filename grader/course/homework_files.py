@@ -28,7 +28,7 @@ from grader.course.toml_file import fault, listing, remedy, require_different
 from grader.domain.assignment import HUB, MEGABYTE, PROVIDED, TORCH, ProvidedFile, SubmittedFile
 from grader.domain.submission import Role
 
-# what else is in a student's folder, and what tools would take for their own
+# other files of a student's folder, and names that tools would take for their own
 _TAKEN = {
     *("homework.py", "homework.ipynb", "readme.md", "test_public.py", "assignment.toml", "course.toml"),
     *("dataset.zip", "datasets", "handin", "pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg"),
@@ -44,10 +44,10 @@ def provided_files(table: ProvidedTable | None, folder: Path | None) -> tuple[Pr
 
     Args:
         table: `[provided]`, if there is one.
-        folder: Where they lie, to compare them with their digests; None: they are not looked at.
+        folder: Where they lie, to compare them with their digests; None: they are not compared.
 
     Raises:
-        CourseError: A name or a place cannot be used, or a file is missing or another than its digest says.
+        CourseError: A name or a place cannot be used, or a file is missing or does not have its digest.
     """
     if table is None:
         return ()
@@ -59,7 +59,7 @@ def provided_files(table: ProvidedTable | None, folder: Path | None) -> tuple[Pr
             advice = remedy(name, table.files, "Add it to 'files', or remove it.")
             raise fault(f"[provided.sha256] has '{name}', which is not in 'files'. {advice}")
     if folder is not None:
-        _require_free(table.files)
+        _require_no_clash(table.files)
     for name in table.files:
         _require_digest(name, table.sha256.get(name), folder)
     for place, name in table.cache.items():
@@ -98,15 +98,15 @@ def _require_name(name: str) -> None:
         raise fault(f"[provided]: '{name}' cannot be imported: that is not a name in Python. Rename it.")
 
 
-def _require_free(names: Sequence[str]) -> None:
-    """Check that homework that imports a provided module gets no other one."""
+def _require_no_clash(names: Sequence[str]) -> None:
+    """Check that homework that imports a provided module does not get another one."""
     modules = [name for name in names if name.endswith(_MODULE)]
     if not modules:
         return
     folders = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
-    taken = sys.stdlib_module_names | {module.name for module in pkgutil.iter_modules(folders)}
+    module_names = sys.stdlib_module_names | {module.name for module in pkgutil.iter_modules(folders)}
     for name in modules:
-        if name.removesuffix(_MODULE) in taken:
+        if name.removesuffix(_MODULE) in module_names:
             raise fault(f"[provided]: Python or a library has a module of the name of '{name}'. Rename it.")
 
 
@@ -133,9 +133,9 @@ def _require_digest(name: str, stated: str | None, folder: Path | None) -> None:
         )
 
 
-def _require_place(place: str, name: str, known: list[str]) -> None:
-    if name not in known:
-        advice = remedy(name, known, f"There are {listing(known)}.")
+def _require_place(place: str, name: str, names: list[str]) -> None:
+    if name not in names:
+        advice = remedy(name, names, f"There are {listing(names)}.")
         raise fault(f"[provided.cache]: '{name}' is not in 'files'. {advice}")
     parts = PurePosixPath(place).parts
     plain = all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]*", part) for part in parts)
@@ -154,7 +154,7 @@ def _require_place(place: str, name: str, known: list[str]) -> None:
 # --- submitted files -------------------------------------------------------------------------------------
 
 
-# what intake unpacks: whatever is in them is handed in, and they are not
+# intake unpacks these: what counts as handed in is their content
 _ARCHIVES = {".zip", ".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz"}
 _CODE_SUFFIXES = {".py", ".ipynb"}
 
@@ -163,7 +163,7 @@ def file_stem(table: FilesTable) -> str:
     """How the names of all files begin.
 
     Raises:
-        CourseError: It does not hold the student's id once, or what no name can hold.
+        CourseError: It does not hold the student's id exactly once, or has characters that no name can have.
     """
     return _stem(table.stem, "[files]: 'stem'")
 
@@ -172,20 +172,20 @@ def submitted_files(table: FilesTable) -> tuple[SubmittedFile, ...]:
     """The files that are handed in: those of the engine's roles first, then of the assignment's own.
 
     Raises:
-        CourseError: A role, a suffix or a stem cannot be used, or two files cannot be told apart.
+        CourseError: A role, a suffix or a stem cannot be used, or two files cannot be distinguished.
     """
     required, optional = _values(table.required), _values(table.optional)
     if Role.CODE in optional:
         raise fault(f"[files.optional] has '{Role.CODE}', which is always required. Move it there.")
-    if both := [role for role in required if role in optional]:
-        raise fault(f"[files]: '{both[0]}' is required and optional. Keep it in one of the two tables.")
+    if in_both := [role for role in required if role in optional]:
+        raise fault(f"[files]: '{in_both[0]}' is required and optional. Keep it in one of the two tables.")
     files = [_file(role, value, "[files.required]", required=True) for role, value in required.items()]
     files += [_file(role, value, "[files.optional]", required=False) for role, value in optional.items()]
     order = {role.value: place for place, role in enumerate(Role)}
     files.sort(key=lambda file: order.get(file.role, len(order)))
     for index, file in enumerate(files):
         for other in files[:index]:
-            _require_told_apart(other, file)
+            _require_distinguishable(other, file)
     return tuple(files)
 
 
@@ -204,10 +204,10 @@ def _stem(stem: str, what: str) -> str:
 
 
 def _require_role(role: str, where: str) -> None:
-    known = [each.value for each in Role]
-    if role in known:
+    engine_roles = [role_of_engine.value for role_of_engine in Role]
+    if role in engine_roles:
         return
-    if close := get_close_matches(role, known, n=1, cutoff=0.75):
+    if close := get_close_matches(role, engine_roles, n=1, cutoff=0.75):
         raise fault(f"{where} has '{role}', which is nearly '{close[0]}'. Write that, or call it otherwise.")
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", role):
         raise fault(
@@ -246,10 +246,10 @@ def _require_suffixes(role: str, suffixes: Sequence[str], where: str) -> None:
         raise fault(f"[files]: the suffix '{repeated[0]}' is there twice. Keep it for one kind of file.")
 
 
-def _require_told_apart(one: SubmittedFile, other: SubmittedFile) -> None:
-    shared = [suffix for suffix in one.suffixes if suffix in other.suffixes]
-    if shared and one.stem.casefold() == other.stem.casefold():
+def _require_distinguishable(file: SubmittedFile, other: SubmittedFile) -> None:
+    shared = [suffix for suffix in file.suffixes if suffix in other.suffixes]
+    if shared and file.stem.casefold() == other.stem.casefold():
         raise fault(
             f"[files]: the suffix '{shared[0]}' is there twice. Keep it for one kind of file, or give "
-            f"{listing([one.role, other.role])} a 'stem' each."
+            f"{listing([file.role, other.role])} a 'stem' each."
         )

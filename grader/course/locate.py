@@ -1,4 +1,4 @@
-"""Where the course is, and what its `course.toml` says."""
+"""Finds the course, and reads its `course.toml`."""
 
 import os
 import re
@@ -44,8 +44,8 @@ class Course:
 
     Attributes:
         root: The folder of `course.toml`.
-        secret: What the hidden splits and all seeds are made from.
-        minimum_level: The least isolation that a grade may come from, `strict` or `standard`.
+        secret: The hidden splits and all seeds are derived from it.
+        minimum_level: The least isolation that a grade needs, `strict` or `standard`.
         term: `2026-fall`; in each term, assignments draw other values.
         language: The code of the language that students' reports are written in.
     """
@@ -67,7 +67,7 @@ class Course:
         """The seed that a data set is loaded with: the first 8 bytes of the secret's SHA-256.
 
         It decides which images a synthetic data set contains. The hidden splits are drawn from all of these
-        images; older versions of the grader used the split that this seed gave.
+        images; older versions of the grader used the split that resulted from this seed.
         """
         return int.from_bytes(sha256(self.secret.encode()).digest()[:8], "big")
 
@@ -77,7 +77,7 @@ class Course:
         return self.secret == PLACEHOLDER
 
     def require_secret(self) -> None:
-        """Refuse to draw values for good while the secret is the one that everybody knows.
+        """Refuse to draw final values while the secret is the one that everybody knows.
 
         Raises:
             UsageError: The secret is still the one that the course was handed out with.
@@ -89,14 +89,14 @@ class Course:
             )
 
     def values(
-        self, assignment_id: str, stated: Sequence[DrawnValue], student_id: str = ""
+        self, assignment_id: str, drawn: Sequence[DrawnValue], student_id: str = ""
     ) -> dict[str, Value]:
-        """What is drawn of an assignment's values this term.
+        """The values of an assignment that are drawn this term.
 
         Args:
-            student_id: If it is empty, values that differ from student to student take their first choice.
+            student_id: If it is empty, values that differ between students take their first choice.
         """
-        return drawn_values(self.secret, assignment_id, stated, self.term, student_id)
+        return drawn_values(self.secret, assignment_id, drawn, self.term, student_id)
 
     def assignments(self) -> tuple[str, ...]:
         """The ids of the assignments, sorted."""
@@ -109,10 +109,10 @@ class Course:
             UsageError: There is no such assignment, or Babel is missing.
             CourseError: One of its files is malformed, a catalogue among them.
         """
-        found = read_assignment(self.reference(assignment_id))
-        # raises where a catalogue is malformed
-        language(self.language, (self.root / CATALOGUE_FOLDER, found.folder / CATALOGUE_FOLDER))
-        return replace(found, language=self.language)
+        assignment = read_assignment(self.reference(assignment_id))
+        # raises if a catalogue is malformed
+        language(self.language, (self.root / CATALOGUE_FOLDER, assignment.folder / CATALOGUE_FOLDER))
+        return replace(assignment, language=self.language)
 
     def reference(self, assignment_id: str) -> Path:
         """The assignment's folder, which only instructors see.
@@ -120,17 +120,17 @@ class Course:
         Raises:
             UsageError: There is no such assignment.
         """
-        known = self.assignments()
-        if assignment_id in known:
+        assignment_ids = self.assignments()
+        if assignment_id in assignment_ids:
             return self.root / "reference" / assignment_id
-        if not known:
+        if not assignment_ids:
             raise UsageError(
                 f"The course in {self.root} has no assignments. "
                 f"Begin one: grader new-assignment {assignment_id}"
             )
-        there = f"The course has {listing(known)}."
-        advice = remedy(assignment_id, known, "Choose one of them.")
-        raise UsageError(f"There is no assignment '{assignment_id}'. {there} {advice}")
+        choices = f"The course has {listing(assignment_ids)}."
+        advice = remedy(assignment_id, assignment_ids, "Choose one of them.")
+        raise UsageError(f"There is no assignment '{assignment_id}'. {choices} {advice}")
 
 
 def located_course(
@@ -141,7 +141,7 @@ def located_course(
     Args:
         given: The folder that the operator names (`--course`), if any.
         environment: The environment variables; the process's own by default. `GRADER_COURSE` names the
-            folder when it is not given, `GRADER_SECRET` replaces the secret of `course.toml`.
+            folder if it is not given, `GRADER_SECRET` replaces the secret of `course.toml`.
         working: Where the search upward for `course.toml` starts; the working directory by default.
 
     Raises:
@@ -165,10 +165,11 @@ def located_course(
 
 
 def require_term(term: str, what: str) -> None:
-    """Refuse what is not a name of a term.
+    """Refuse what is not the name of a term.
 
     Raises:
-        CourseError: It is empty, or holds a character that is reserved: values are drawn from a text with it.
+        CourseError: It is empty, or holds a reserved character: it becomes part of a text from which values
+            are drawn.
     """
     if not re.fullmatch(r"\w[\w ./-]*", term):
         raise CourseError(
@@ -198,9 +199,9 @@ def student_assignment(folder: Path) -> Assignment:
 
 def _root(given: Path | None, variable: str, working: Path) -> Path:
     if given is not None:
-        return _named(given, "--course")
+        return _course_folder(given, "--course")
     if variable:
-        return _named(Path(variable), f"${COURSE_VARIABLE}")
+        return _course_folder(Path(variable), f"${COURSE_VARIABLE}")
     start = working.resolve()
     for folder in (start, *start.parents):
         if (folder / FILE).is_file():
@@ -211,7 +212,7 @@ def _root(given: Path | None, variable: str, working: Path) -> Path:
     )
 
 
-def _named(path: Path, source: str) -> Path:
+def _course_folder(path: Path, source: str) -> Path:
     folder = path.expanduser().resolve()
     if folder.is_file() and folder.name == FILE:
         return folder.parent

@@ -1,8 +1,8 @@
-"""The measures of an assignment: which models are trained, how, and what is computed of their outputs.
+"""The measures of an assignment: which models are trained, how, and what is computed from their outputs.
 
-It reads `[program]`, `[[measure]]` and `[measure.call]` of `assignment.toml`, and the rows of a study
-that are trained again. It finds the functions of `measures.py`: reading an assignment only parses that
-file; `measure_function` executes it, for whoever measures. It trains nothing and gives no points.
+It reads `[program]`, `[[measure]]`, `[measure.call]` and `[study]` of `assignment.toml`. It finds the
+functions of `measures.py`: reading an assignment only parses that file, and `measure_function` executes it
+for the measuring side. It trains nothing and gives no points.
 """
 
 import ast
@@ -28,26 +28,26 @@ def measures_file(folder: Path, *, public_only: bool) -> Path:
 
 
 def require_functions(folder: Path, measures: Sequence[Measure], *, public_only: bool) -> None:
-    """Refuse measures by functions that are not there; nothing is executed.
+    """Refuse measures by functions that do not exist; nothing is executed.
 
     Raises:
         CourseError: The file is missing, is not Python, or defines no such function.
     """
-    wanted = [measure for measure in measures if measure.function]
-    if not wanted:
+    custom = [measure for measure in measures if measure.function]
+    if not custom:
         return
     path = measures_file(folder, public_only=public_only)
     if not path.is_file():
         raise fault(
-            f"[[measure]] '{wanted[0].id}' is computed by {wanted[0].function}, and there is no {path.name} "
-            f"in {path.parent.name}/. Write it there: def {wanted[0].function}(outputs, targets)."
+            f"[[measure]] '{custom[0].id}' is computed by {custom[0].function}, and there is no {path.name} "
+            f"in {path.parent.name}/. Write it there: def {custom[0].function}(outputs, targets)."
         )
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError) as error:
         raise CourseError(f"{path.name}: it is not Python ({error}). Fix it.") from error
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    for measure in wanted:
+    for measure in custom:
         if measure.function not in defined:
             raise fault(
                 f"[[measure]] '{measure.id}': {path.name} defines no function {measure.function}. Write it: "
@@ -93,11 +93,12 @@ def training_call(
     """How a model is trained by a call.
 
     Args:
-        where: Where it stands, for messages.
+        where: Where it stands in the file, for messages.
         columns: Other names in braces are allowed: columns of a table.
 
     Raises:
-        CourseError: A name is not a component, an argument no parameter of it, or a placeholder none of ours.
+        CourseError: A name is not a component, an argument is not a parameter of it, or a placeholder is
+            unknown.
     """
     stubs = {component.name: component for component in components}
     for key, name in (("model", table.model), ("function", table.function)):
@@ -132,30 +133,38 @@ def training_call(
 
 
 def study_table(table: StudyFileTable, components: Sequence[Component], roles: Sequence[str]) -> StudyTable:
-    """How the rows of a study that is handed in are trained again.
+    """How the rows of a submitted study are trained again.
 
     Args:
-        roles: Of the files that the assignment names itself.
+        roles: The roles that the assignment itself names.
 
     Raises:
         CourseError: It contradicts what is trained or handed in.
     """
     if table.file not in roles:
-        there = listing(list(roles)) if roles else "none"
-        raise fault(f"[study]: file = '{table.file}' is not a role of [files] of your own; there is {there}.")
+        choices = listing(list(roles)) if roles else "none"
+        raise fault(
+            f"[study]: file = '{table.file}' is not a role of [files] of your own; there is {choices}."
+        )
     call = training_call(table, "[study]", components, columns=True)
     texts = [text for text in _texts([call.arguments, call.given]) if text not in PLACEHOLDERS]
-    found = [name for text in texts if (name := placeholder_in(text))]
-    if not found:
+    columns = [name for text in texts if (name := placeholder_in(text))]
+    if not columns:
         raise fault("[study]: no argument is a column of the table. Write one in braces, as '{depth}'.")
     return StudyTable(
-        table.file, call, table.claimed, table.seed, table.size or "", tuple(dict.fromkeys(found)), table.rows
+        table.file,
+        call,
+        table.claimed,
+        table.seed,
+        table.size or "",
+        tuple(dict.fromkeys(columns)),
+        table.rows,
     )
 
 
 def _require_parameters(where: str, given: Mapping[str, Any], stub: Component) -> None:
     arguments = ast.parse(f"def stub({stub.signature}): ...").body[0].args  # type: ignore[attr-defined]
-    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
     for name in given:
         if name not in names:
             advice = remedy(name, names, f"It has {listing(names)}.")
@@ -172,16 +181,16 @@ def _texts(value: Any) -> Iterator[str]:
     """All texts in nested tables and lists.
 
     Raises:
-        CourseError: There is a date among them.
+        CourseError: One of the values is a date or a time.
     """
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts(each)
+        for element in value.values():
+            yield from _texts(element)
     elif isinstance(value, list):
-        for each in value:
-            yield from _texts(each)
+        for element in value:
+            yield from _texts(element)
     elif isinstance(value, date | time):
         raise fault(f"[measure.call]: {value} is a date, which no function is given. Write a text.")
 
@@ -192,39 +201,39 @@ def _texts(value: Any) -> Iterator[str]:
 def measures(
     tables: Sequence[MeasureTable], program: ProgramTable, components: Sequence[Component]
 ) -> tuple[Measure, ...]:
-    """The models that are trained and measured; one, where the file names none.
+    """The models that are trained and measured; one if the file names none.
 
     Args:
         tables: `[[measure]]`.
-        program: `[program]`: what holds where a measure does not say it.
+        program: `[program]`: the defaults for what a measure does not say.
         components: All components.
 
     Raises:
-        CourseError: A role has a name that is not a component of its kind, or several measures cannot be told
-            apart.
+        CourseError: A role has a name that is not a component of its kind, or several measures cannot be
+            distinguished.
     """
-    stated = program.model_dump(exclude_none=True)
-    roles = _roles("[program]", stated, components)
+    defaults = program.model_dump(exclude_none=True)
+    roles = _roles("[program]", defaults, components)
     if not tables:
         return (Measure(TEST_ACCURACY, roles=roles),)
     require_different((table.id for table in tables), "[[measure]]", "Remove or rename one.")
-    found = [_measure(table, stated, components) for table in tables]
-    if len(found) > 1:
-        _require_told_apart(found)
-    return tuple(found)
+    all_measures = [_measure(table, defaults, components) for table in tables]
+    if len(all_measures) > 1:
+        _require_distinguishable(all_measures)
+    return tuple(all_measures)
 
 
-def _measure(table: MeasureTable, stated: dict[str, str], components: Sequence[Component]) -> Measure:
+def _measure(table: MeasureTable, defaults: dict[str, str], components: Sequence[Component]) -> Measure:
     require_file_name(table.id, "[[measure]]")
     if table.id in MEASUREMENTS:
         raise fault(f"[[measure]] '{table.id}': the results have something else of that name. Rename it.")
-    own = table.model_dump(exclude_none=True, include=set(ProgramTable.model_fields))
+    own_roles = table.model_dump(exclude_none=True, include=set(ProgramTable.model_fields))
     if table.weights is not None and not re.fullmatch(r"[A-Za-z0-9_-]+", table.weights):
         raise fault(
             f"[[measure]] '{table.id}': weights = '{table.weights}' becomes part of a file's name. Use only "
             "letters, digits, '_' and '-'."
         )
-    roles = _roles(f"[[measure]] '{table.id}'", {**stated, **own}, components)
+    roles = _roles(f"[[measure]] '{table.id}'", {**defaults, **own_roles}, components)
     if table.function is None and table.better == "lower":
         raise fault(f"[[measure]] '{table.id}': of accuracies, higher is better. Remove 'better'.")
     if table.function is not None and not table.function.isidentifier():
@@ -253,33 +262,35 @@ def _measure(table: MeasureTable, stated: dict[str, str], components: Sequence[C
     )
 
 
-def _require_told_apart(found: Sequence[Measure]) -> None:
-    replayed = [each for each in found if each.call is None]
-    for each in replayed if len(replayed) > 1 else ():
-        for key, own in (("model", each.roles.model), ("weights", each.weights)):
-            if not own:
+def _require_distinguishable(all_measures: Sequence[Measure]) -> None:
+    replayed = [measure for measure in all_measures if measure.call is None]
+    for measure in replayed if len(replayed) > 1 else ():
+        for key, setting in (("model", measure.roles.model), ("weights", measure.weights)):
+            if not setting:
                 raise fault(
-                    f"[[measure]] '{each.id}' has no '{key}'. Each of several measures needs its own."
+                    f"[[measure]] '{measure.id}' has no '{key}'. Each of several measures needs its own."
                 )
-    require_different((each.roles.model for each in replayed), "[[measure]]: the model", "Measure it once.")
-    for each in replayed:
-        others = (other for other in replayed if other is not each)
-        wider = next((other for other in others if each.weights.lower() in other.weights.lower()), None)
+    require_different(
+        (measure.roles.model for measure in replayed), "[[measure]]: the model", "Measure it once."
+    )
+    for measure in replayed:
+        others = (other for other in replayed if other is not measure)
+        wider = next((other for other in others if measure.weights.lower() in other.weights.lower()), None)
         if wider is not None:
             raise fault(
-                f"[[measure]] '{each.id}': weights = '{each.weights}' is also a part of '{wider.weights}'. "
-                "Choose parts of names that tell the files apart."
+                f"[[measure]] '{measure.id}': weights = '{measure.weights}' is also a part of "
+                f"'{wider.weights}'. Choose parts of names that tell the files apart."
             )
 
 
-def _roles(where: str, stated: dict[str, str], components: Sequence[Component]) -> ProgramRoles:
+def _roles(where: str, names_by_role: dict[str, str], components: Sequence[Component]) -> ProgramRoles:
     for key, kind in (("model", "class"), ("trainer", "function"), ("evaluator", "function")):
         names = [component.name for component in components if component.kind == kind]
-        if key in stated and stated[key] not in names:
+        if key in names_by_role and names_by_role[key] not in names:
             raise fault(
-                f"{where}: {key} = '{stated[key]}' is not a component of kind {kind}. "
+                f"{where}: {key} = '{names_by_role[key]}' is not a component of kind {kind}. "
                 f"There are: {', '.join(names)}."
             )
-    if "final" in stated and not stated["final"].isidentifier():
-        raise fault(f"{where}: final = '{stated['final']}' is not the name of a variable. Change it.")
-    return ProgramRoles(**stated)
+    if "final" in names_by_role and not names_by_role["final"].isidentifier():
+        raise fault(f"{where}: final = '{names_by_role['final']}' is not the name of a variable. Change it.")
+    return ProgramRoles(**names_by_role)

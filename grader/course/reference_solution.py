@@ -1,12 +1,12 @@
-"""The reference solution: the marks in it, and its signatures.
+"""Reads the marks in the reference solution, and its signatures.
 
 A mark opens with `# >>> ` and a kind, and closes with `# <<<` at the same indentation:
 
     # >>> TODO part: what  the student gets `raise NotImplementedError("TODO part: what")`,
-                            below the lines `# hint: ...` that follow the mark
+                            below the hints, which are the lines `# hint: ...` that follow the mark
     # >>> INSTEAD code      the student gets `code` (several INSTEAD lines in a row: all of them)
     # >>> SOLUTION          left out of the student's file
-    # >>> INSTRUCTORS       a note: left out of everything that is made from the solution
+    # >>> INSTRUCTORS       a note, left out of everything that is made from the solution
 
 The signatures that `assignment.toml` states are compared with those of the solution. Nothing is executed
 here, and no file is written.
@@ -29,7 +29,7 @@ _CLOSING = re.compile(r"\s*# <<<\s*$")
 _HINT = re.compile(r"\s*# hint: (?P<text>.+)$")
 _TODO = re.compile(r"(?P<place>[A-Za-z_][\w.]*): (?P<what>\S.*)$")
 _MARK_KINDS = ("TODO", "INSTEAD", "SOLUTION", "INSTRUCTORS")
-_LINE_LENGTH = 110  # beyond it, a stub's `raise` goes over three lines
+_LINE_LENGTH = 110  # beyond it, a stub's `raise` is split into three lines
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Region:
 
     Attributes:
         kind: `TODO`, `INSTEAD`, `SOLUTION` or `INSTRUCTORS`.
-        line: Where the mark stands, 1-based.
-        end: Where its `# <<<` stands, 1-based.
+        line: The line of the mark, 1-based.
+        end: The line of its `# <<<`, 1-based.
         indent: The spaces in front of the mark.
         texts: TODO: (place, what); INSTEAD: the lines of code; otherwise empty.
         hints: The texts of the hints.
-        body: The marked lines themselves, as they stand.
+        body: The marked lines themselves, unchanged.
     """
 
     kind: str
@@ -63,10 +63,10 @@ def regions(text: str, name: str) -> tuple[Region, ...]:
         name: Its name, for messages: `reference/vit_defects/solution.py`.
 
     Raises:
-        CourseError: A mark is malformed; the message has the line and what to do.
+        CourseError: A mark is malformed; the message names the line and the remedy.
     """
     lines = text.split("\n")
-    found: list[Region] = []
+    regions_so_far: list[Region] = []
     index = 0
     while index < len(lines):
         if _CLOSING.match(lines[index]):
@@ -75,10 +75,10 @@ def regions(text: str, name: str) -> tuple[Region, ...]:
             index += 1
             continue
         region = _region(lines, index, name)
-        found.append(region)
+        regions_so_far.append(region)
         index = region.end
-    _check_places(text, tuple(found), name)
-    return tuple(found)
+    _check_places(text, tuple(regions_so_far), name)
+    return tuple(regions_so_far)
 
 
 def homework_source(text: str, name: str, values: Mapping[str, Value] | None = None) -> str:
@@ -87,7 +87,7 @@ def homework_source(text: str, name: str, values: Mapping[str, Value] | None = N
     Args:
         text: The solution's source.
         name: Its name, for messages.
-        values: What is drawn, which is put into its places.
+        values: The drawn values, which are filled in.
 
     Raises:
         CourseError: A mark is malformed, or what is left is not Python.
@@ -109,7 +109,7 @@ def solved_source(text: str, name: str, values: Mapping[str, Value] | None = Non
     Args:
         text: The solution's source.
         name: Its name, for messages.
-        values: What is drawn, which is put into its places.
+        values: The drawn values, which are filled in.
 
     Raises:
         CourseError: A mark is malformed.
@@ -183,14 +183,14 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _check_places(text: str, found: tuple[Region, ...], name: str) -> None:
+def _check_places(text: str, all_regions: tuple[Region, ...], name: str) -> None:
     """Raises unless every TODO names the function or method that it stands in."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
         raise CourseError(f"{name}:{error.lineno}: not Python: {error.msg}. Correct the solution.") from None
     spans = _spans(tree, "")
-    for region in found:
+    for region in all_regions:
         if region.kind != "TODO":
             continue
         around = [qualified for qualified, first, last in spans if first <= region.line <= last]
@@ -288,11 +288,11 @@ def compare_signatures(
         function = _function(node)
         if function is None:  # a class with the constructor of its base
             continue
-        stated, own = _stated(component.signature), list(_parameters(function))
-        if stated != own:
+        stated_parameters, defined_parameters = _stated(component.signature), list(_parameters(function))
+        if stated_parameters != defined_parameters:
             raise CourseError(
                 f"{where}: the signature is '{component.signature}', and {file}:{function.lineno} has "
-                f"'{', '.join(own)}'. Make them the same."
+                f"'{', '.join(defined_parameters)}'. Make them the same."
             )
 
 
@@ -302,7 +302,7 @@ def _definitions(tree: ast.Module) -> list[Definition]:
 
 def _imported(tree: ast.Module, provided: Sequence[ProvidedFile]) -> dict[str, tuple[str, Definition]]:
     """What the solution imports from provided modules: name -> (file, definition)."""
-    found: dict[str, tuple[str, Definition]] = {}
+    definition_by_name: dict[str, tuple[str, Definition]] = {}
     modules = {file.name: file.code for file in provided if file.code}
     for statement in tree.body:
         file = f"{statement.module}.py" if isinstance(statement, ast.ImportFrom) else ""
@@ -317,15 +317,20 @@ def _imported(tree: ast.Module, provided: Sequence[ProvidedFile]) -> dict[str, t
             ) from error
         for alias in statement.names:
             if alias.name in definitions:
-                found[alias.asname or alias.name] = (shown, definitions[alias.name])
-    return found
+                definition_by_name[alias.asname or alias.name] = (shown, definitions[alias.name])
+    return definition_by_name
 
 
 def _function(node: Definition) -> ast.FunctionDef | None:
     if isinstance(node, ast.FunctionDef):
         return node
     return next(
-        (each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == _CONSTRUCTOR), None
+        (
+            statement
+            for statement in node.body
+            if isinstance(statement, ast.FunctionDef) and statement.name == _CONSTRUCTOR
+        ),
+        None,
     )
 
 
@@ -340,15 +345,15 @@ def _parameters(function: ast.FunctionDef) -> Iterator[str]:
     positional = [*arguments.posonlyargs, *arguments.args]
     missing = len(positional) - len(arguments.defaults)
     defaults: list[ast.expr | None] = [*[None] * missing, *arguments.defaults]
-    for given, default in zip(positional, defaults, strict=True):
-        if given.arg != "self":
-            yield _written(given.arg, default)
+    for parameter, default in zip(positional, defaults, strict=True):
+        if parameter.arg != "self":
+            yield _written(parameter.arg, default)
     if arguments.vararg is not None:
         yield f"*{arguments.vararg.arg}"
     elif arguments.kwonlyargs:
         yield "*"
-    for given, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield _written(given.arg, default)
+    for parameter, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _written(parameter.arg, default)
     if arguments.kwarg is not None:
         yield f"**{arguments.kwarg.arg}"
 

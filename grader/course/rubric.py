@@ -1,9 +1,9 @@
-"""The rubric of an assignment: items, breakpoints, and what is told of hidden checks.
+"""The rubric of an assignment: items, breakpoints, and what students learn about hidden checks.
 
-It reads the rubric, the forbidden parts and the breakpoints of `assignment.toml`, and refuses what
-contradicts itself: every point has one source, and every name exists. It also writes and reads what a
-student's copy says of the checks that it lacks: which part each of them judges, and its weight. It never
-scores a submission.
+It reads the rubric, the forbidden parts and the breakpoints of `assignment.toml`, and refuses
+contradictions: every point has one source, and every name exists. It also writes and reads what a
+student's copy says about the checks that it lacks: which part each of them judges, and its weight. It
+never scores a submission.
 """
 
 import json
@@ -28,7 +28,7 @@ def breakpoints(table: RubricTable, measure: Measure, classes: int) -> tuple[tup
         classes: How many classes the data have: guessing gets one in so many.
 
     Raises:
-        CourseError: They are in no order, or give other points than the item has.
+        CourseError: They are not in order, or give other points than the item has.
     """
     item, lower = f"rubric item '{table.id}'", measure.scale.lower_is_better
     if not table.breakpoints:
@@ -38,8 +38,10 @@ def breakpoints(table: RubricTable, measure: Measure, classes: int) -> tuple[tup
             else f'[{{ at = "{CHANCE}", points = 0 }}, {{ at = 0.8, points = {table.points:g} }}]'
         )
         raise fault(f"{item} is measured but has no breakpoints. Add breakpoints = {ends}.")
-    found = tuple((_value(entry.at, item, measure, classes), entry.points) for entry in table.breakpoints)
-    for (lesser, before), (greater, after) in pairwise(found):
+    value_points = tuple(
+        (_value(entry.at, item, measure, classes), entry.points) for entry in table.breakpoints
+    )
+    for (lesser, before), (greater, after) in pairwise(value_points):
         if greater <= lesser:
             raise fault(
                 f"{item}: the breakpoint at {greater:g} comes after {lesser:g}. Put them in ascending order."
@@ -49,20 +51,20 @@ def breakpoints(table: RubricTable, measure: Measure, classes: int) -> tuple[tup
                 f"{item}: the breakpoint at {greater:g} gives {after:g} points, "
                 f"{'more' if lower else 'fewer'} than the {before:g} before it. Change one of them."
             )
-    which, most = ("first", found[0][1]) if lower else ("last", found[-1][1])
+    outermost, most = ("first", value_points[0][1]) if lower else ("last", value_points[-1][1])
     if most != table.points:
         raise fault(
-            f"{item} has {table.points:g} points but its {which} breakpoint gives {most:g}. "
+            f"{item} has {table.points:g} points but its {outermost} breakpoint gives {most:g}. "
             "Change one of them."
         )
-    return found
+    return value_points
 
 
 def threshold(table: RubricTable, measure: Measure) -> float | None:
-    """The value that is asked for.
+    """The value that an item asks for.
 
     Raises:
-        CourseError: It can be no value of the measure.
+        CourseError: It cannot be a value of the measure.
     """
     if table.threshold is not None and not measure.scale.is_value(table.threshold):
         raise fault(
@@ -84,10 +86,10 @@ def _value(at: object, item: str, measure: Measure, classes: int) -> float:
         return float(share[1]) / 100 * measure.reference
     if isinstance(at, int | float) and not isinstance(at, bool) and measure.scale.is_value(float(at)):
         return float(at)
-    wanted = "a number from 0 to 1" if measure.scale.is_share else "a number"
+    number = "a number from 0 to 1" if measure.scale.is_share else "a number"
     chance = f'"{CHANCE}" for what guessing gets, ' if measure.scale.is_share and classes else ""
     raise fault(
-        f"{item} has a breakpoint at '{at}'. Write {wanted}, {chance}or \"95 % of reference\" for a share of "
+        f"{item} has a breakpoint at '{at}'. Write {number}, {chance}or \"95 % of reference\" for a share of "
         "what the reference reaches."
     )
 
@@ -103,12 +105,12 @@ def rubric_items(
     Args:
         tables: `[[rubric]]`.
         components: The names of all components.
-        measures: All that is measured.
+        measures: All measures.
         classes: How many classes the data have: guessing gets one in so many.
 
     Raises:
-        CourseError: Points do not add up, or an item has no source of points or two, or a component has
-            no item or two, or an item is measured by what is not a measure.
+        CourseError: Points do not add up, an item does not have exactly one source of points, a component
+            is not in exactly one item, or an item is measured by something that is not a measure.
     """
     require_different((table.id for table in tables), "rubric item", "Remove or rename one.")
     _require_one_owner(tables, components)
@@ -128,7 +130,7 @@ def forbidden_rules(
         components: The names of all components.
 
     Raises:
-        CourseError: A part is not a dotted name or is there twice, or what it costs does not exist.
+        CourseError: A part is not a dotted name or occurs twice, or what it costs does not exist.
     """
     parts = [part for table in tables for part in table.parts]
     require_different(parts, "the forbidden part", "Keep it in one [[forbidden]].")
@@ -154,7 +156,7 @@ def forbidden_rules(
 
 
 def _require_one_owner(tables: Sequence[RubricTable], components: Sequence[str]) -> None:
-    owner: dict[str, str] = {}
+    items: dict[str, str] = {}
     for table in tables:
         for name in table.components or ():
             if name not in components:
@@ -162,13 +164,13 @@ def _require_one_owner(tables: Sequence[RubricTable], components: Sequence[str])
                 raise fault(
                     f"rubric item '{table.id}' has points for '{name}', which is not a component. {advice}"
                 )
-            if name in owner:
+            if name in items:
                 raise fault(
-                    f"component '{name}' is in rubric items '{owner[name]}' and '{table.id}'. Remove one."
+                    f"component '{name}' is in rubric items '{items[name]}' and '{table.id}'. Remove one."
                 )
-            owner[name] = table.id
+            items[name] = table.id
     for name in components:
-        if name not in owner:
+        if name not in items:
             raise fault(f"component '{name}' is in no rubric item. Give it points in a [rubric.components].")
 
 
@@ -176,11 +178,11 @@ def _item(table: RubricTable, measure: Measure | None, classes: int) -> RubricIt
     require_file_name(table.id, "rubric item")
     _require_one_source(table)
     if table.components is not None:
-        together = sum(table.components.values())
-        if abs(together - table.points) > 1e-6:
+        total = sum(table.components.values())
+        if abs(total - table.points) > 1e-6:
             raise fault(
                 f"rubric item '{table.id}' has {table.points:g} points "
-                f"but its components add up to {together:g}. Change one of them."
+                f"but its components add up to {total:g}. Change one of them."
             )
     return RubricItem(
         id=table.id,
@@ -206,10 +208,10 @@ def _parts(table: RubricTable) -> tuple[RubricPart, ...]:
     for part in table.parts:
         require_file_name(part.id, f"{item}: the part")
     require_different((part.id for part in table.parts), f"{item}: the part", "Remove or rename one.")
-    together = sum(part.points for part in table.parts)
-    if abs(together - table.points) > 1e-6:
+    total = sum(part.points for part in table.parts)
+    if abs(total - table.points) > 1e-6:
         raise fault(
-            f"{item} has {table.points:g} points but its parts add up to {together:g}. Change one of them."
+            f"{item} has {table.points:g} points but its parts add up to {total:g}. Change one of them."
         )
     return tuple(RubricPart(part.id, part.title, part.points) for part in table.parts)
 
@@ -227,9 +229,9 @@ def _require_one_source(table: RubricTable) -> None:
     item = f"rubric item '{table.id}'"
     sources = sum(source is not None for source in (table.components, table.measured, table.by))
     if sources != 1:
-        wrong = "two sources of points" if sources else "nothing that its points come from"
+        problem = "two sources of points" if sources else "nothing that its points come from"
         raise fault(
-            f"{item} has {wrong}. Give it exactly one of [rubric.components], a measure "
+            f"{item} has {problem}. Give it exactly one of [rubric.components], a measure "
             '(measured = "test_accuracy") and by = "person".'
         )
     for key, value in (("breakpoints", table.breakpoints), ("threshold", table.threshold)):
@@ -250,16 +252,16 @@ _HEAD = """
 
 
 def hidden_checks_text(checks: Sequence[CheckSpec]) -> str:
-    """The tables that go into a student's assignment.toml, of all checks that are not public.
+    """The tables about the checks that are not public, for a student's assignment.toml.
 
-    They hold what a student reads in the report anyway: no name of a check, and nothing of what it does.
+    They hold what a student reads in the report anyway: not the name of a check, nor what it does.
     """
-    seen = {cause for check in checks if check.public for cause in check.because}
+    causes_of_public = {cause for check in checks if check.public for cause in check.because}
     tables = [
         f"\n[[{KEY}]]\n"
         f"component = {json.dumps(check.component)}\n"
         f"title = {json.dumps(check.title, ensure_ascii=False)}\n"
-        f"weight = {check.weight:g}\n" + ("seen = true\n" if check.id in seen else "")
+        f"weight = {check.weight:g}\n" + ("seen = true\n" if check.id in causes_of_public else "")
         for check in checks
         if not check.public
     ]
@@ -269,14 +271,14 @@ def hidden_checks_text(checks: Sequence[CheckSpec]) -> str:
 def told_checks(
     tables: Sequence[HiddenCheckTable], components: Sequence[str], *, public_only: bool
 ) -> tuple[HiddenCheck, ...]:
-    """What a student's copy tells of the checks that it lacks.
+    """What a student's copy says about the checks that it lacks.
 
     Args:
         components: The names of the assignment's components.
-        public_only: It is a student's copy; in the reference nothing may be told.
+        public_only: Whether it is a student's copy; the reference may not have such tables.
 
     Raises:
-        CourseError: A table stands where none may, or names a component that there is not.
+        CourseError: There is a table in the reference, or one names a component that does not exist.
     """
     if tables and not public_only:
         raise fault(f"[[{KEY}]] is what `grader template` writes into the students' copy. Remove it here.")

@@ -17,21 +17,21 @@ PARTS = ("train", "test")
 
 
 def student_split(datasets: Path, use: DataUse, source: Path | None) -> Splits:
-    """The images, split as students split them.
+    """The images in the students' own split.
 
     Args:
         datasets: The course's folder of data set files.
-        use: What the assignment takes of its data sets.
-        source: What the course handed out, or the data set itself: a file or folder; None makes the
-            synthetic images.
+        use: Which data sets the assignment uses, and how.
+        source: The zip that the course handed out, or the data set itself: a file or folder; None makes
+            the synthetic images.
 
     Raises:
         UsageError: The images cannot be read.
         CourseError: The data set file is broken.
     """
-    given = _given_parts(datasets, use, source) if use.in_parts and source is not None else None
-    if given is not None:
-        return given
+    handed_out = _given_parts(datasets, use, source) if use.in_parts and source is not None else None
+    if handed_out is not None:
+        return handed_out
     loaded = load_dataset(
         datasets,
         use.synthetic if source is None else use.real,
@@ -59,10 +59,10 @@ def write_student_data(datasets: Path, use: DataUse, source: Path | None, destin
 
     Args:
         datasets, use, source: As in `student_split`.
-        destination: The zip file; one that is there is replaced.
+        destination: The zip file; an existing one is replaced.
 
     Returns:
-        What it holds, as students split it.
+        Its images, in the students' own split.
 
     Raises:
         UsageError: The images cannot be read, or the file cannot be written.
@@ -79,7 +79,7 @@ def write_student_data(datasets: Path, use: DataUse, source: Path | None, destin
 
 
 def _numbered(splits: Splits) -> tuple[str, ...]:
-    """`train/<class>/00001.png`: numbered in the order of the split, which sorting by name restores."""
+    """`train/<class>/00001.png`: numbered in the order of the split, so that sorting by name restores it."""
     names = []
     for part, labels in zip(PARTS, (splits.train_labels, splits.test_labels), strict=True):
         counts: Counter[int] = Counter()
@@ -90,14 +90,17 @@ def _numbered(splits: Splits) -> tuple[str, ...]:
 
 
 def _as_png(names: list[str]) -> tuple[str, ...]:
-    """The names of PNG files; where two would be the same, both keep their endings."""
-    changed = [str(PurePosixPath(name).with_suffix(".png")) for name in names]
-    often = Counter(changed)
-    return tuple(new if often[new] == 1 else f"{name}.png" for name, new in zip(names, changed, strict=True))
+    """The names of PNG files; if two would be the same, both keep their suffixes."""
+    png_names = [str(PurePosixPath(name).with_suffix(".png")) for name in names]
+    counts = Counter(png_names)
+    return tuple(
+        png_name if counts[png_name] == 1 else f"{name}.png"
+        for name, png_name in zip(names, png_names, strict=True)
+    )
 
 
 def _given_parts(datasets: Path, use: DataUse, source: Path) -> Splits | None:
-    """The split that lies in a zip or folder that was handed out; None where it is the data set itself."""
+    """The split in a zip or folder that was handed out; None if it is the data set itself."""
     if not (source.is_dir() or zipfile.is_zipfile(source)):
         return None
     with opened_source(source) as opened:
@@ -114,5 +117,5 @@ def _given_parts(datasets: Path, use: DataUse, source: Path) -> Splits | None:
             rows: tuple[list[int], list[int]] = ([], [])
             for row in np.argsort(data.labels, kind="stable").tolist():  # by class, then by name
                 rows[PARTS.index(PurePosixPath(data.names[row]).parts[-3])].append(row)
-            return taken(name, classes, data, *(np.array(own, dtype=np.intp) for own in rows))
+            return taken(name, classes, data, *(np.array(side, dtype=np.intp) for side in rows))
     return None

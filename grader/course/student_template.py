@@ -1,9 +1,9 @@
-"""What students receive: the template and the wheel, made from the course and never edited by hand.
+"""Makes what students receive, the template and the wheel, which are never edited by hand.
 
 The template is made from the reference, as a notebook and other files, with a student's own values. The
-wheel is the running grader without anything of the course, made from the package as it is installed here;
-the same package gives the same bytes, because dates and modes are fixed. What a mark in the solution
-hides is decided in `grader.course.reference_solution`.
+wheel is the running grader without the course, made from the package as it is installed here. The same
+package gives the same bytes, because dates and modes are fixed. `grader.course.reference_solution` decides
+what a mark in the solution hides.
 """
 
 import base64
@@ -58,7 +58,7 @@ _KINDS = {
     ".j2",
     ".css",
     ".po",
-}  # of what else lies in the folder, nothing is handed out
+}  # no other files of the package are handed out
 _BEGINNINGS = "beginnings"
 _METADATA = ("METADATA", "entry_points.txt", "top_level.txt")
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # the first date that a ZIP archive can hold
@@ -66,16 +66,16 @@ _MODE = 0o100644 << 16
 
 
 def is_student_wheel(name: str) -> bool:
-    """Whether a file of this name is a wheel of the grader, of whatever version."""
+    """Whether a file of this name is a wheel of the grader, of any version."""
     return name.startswith(f"{_NAME}-") and name.endswith(".whl")
 
 
 def write_student_wheel(folder: Path, wheel: tuple[str, bytes] | None = None) -> Path:
-    """Put the wheel into a folder, in the place of those of other versions, and return its path.
+    """Put the wheel into a folder, in place of those of other versions, and return its path.
 
     Args:
         folder: The students' folder, which exists.
-        wheel: What `student_wheel` gives, where it is there already.
+        wheel: The result of `student_wheel`, if it is already known.
 
     Raises:
         UsageError: The running grader was not installed, or the folder cannot be written.
@@ -113,10 +113,10 @@ def student_wheel() -> tuple[str, bytes]:
 
 
 def _installed() -> Distribution:
-    """What was installed as the running grader."""
-    # an .egg-info that building left beside the source has the name as well, and not all that a wheel needs
-    found = distributions(name=DISTRIBUTION)
-    installed = next((each for each in found if each.read_text("METADATA")), None)
+    """The distribution that was installed as the running grader."""
+    # an .egg-info that a build left beside the source has the same name, but lacks some of a wheel's files
+    candidates = distributions(name=DISTRIBUTION)
+    installed = next((candidate for candidate in candidates if candidate.read_text("METADATA")), None)
     if installed is None:
         raise UsageError(
             f"This grader was not installed, so it cannot be handed out. Install it: "
@@ -138,13 +138,13 @@ def _package_files(package: Path) -> dict[str, bytes]:
         if path.is_file()
         and path.suffix in _KINDS
         and not path.name.startswith(".")
-        # what assignments begin with has solutions
+        # the beginnings of assignments contain solutions
         and _BEGINNINGS not in path.parts
     }
 
 
 def _digest(content: bytes) -> str:
-    """As RECORD writes it: URL-safe base64 without padding."""
+    """The digest as RECORD writes it: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
 
 
@@ -154,7 +154,7 @@ def _archive(files: dict[str, bytes]) -> bytes:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, _EARLIEST)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.create_system = 3  # Unix, wherever it is made
+            entry.create_system = 3  # Unix, on whatever system it is made
             entry.external_attr = _MODE
             archive.writestr(entry, content)
     return buffer.getvalue()
@@ -169,7 +169,7 @@ _PRIVATE_END = "# <<<"
 
 
 class _WithProvided(Table):
-    """Of the whole file, what is provided."""
+    """Of the whole file, the table of provided files."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -178,12 +178,12 @@ class _WithProvided(Table):
 
 @dataclass(frozen=True)
 class HandedOutCopy:
-    """Whose copy of an assignment is made, with which values.
+    """Says whose copy of an assignment is made, and with which values.
 
     Attributes:
         stated: The values that the assignment states.
-        values: What was drawn of them: see `Course.values`.
-        student_id: Empty: nobody's, in which what is drawn for each student has its first choice.
+        values: The drawn values: see `Course.values`.
+        student_id: Empty: nobody's, in which values that differ between students have their first choice.
     """
 
     stated: tuple[DrawnValue, ...] = ()
@@ -192,11 +192,11 @@ class HandedOutCopy:
 
     @property
     def own(self) -> Sequence[DrawnValue]:
-        """What is drawn for each student."""
+        """The values that are drawn for each student."""
         return [value for value in self.stated if value.per_student]
 
 
-NOBODYS = HandedOutCopy()  # of an assignment that draws no values
+NOBODYS = HandedOutCopy()  # for an assignment that draws no values
 
 
 def handed_out_copy(course: Course, assignment_id: str, student_id: str = "") -> HandedOutCopy:
@@ -221,7 +221,7 @@ def student_files(
     Args:
         assignment_folder: `reference/<id>` of a course.
         datasets_folder: Where the course's data sets are; None: `datasets` beside `reference`.
-        copy: Whose it is, where values are drawn.
+        copy: Whose copy it is, if values are drawn.
 
     Raises:
         CourseError: A file is missing, or a mark in one is malformed.
@@ -237,7 +237,7 @@ def student_files(
         _text(assignment_folder / "checks" / PUBLIC_FILE, f"{shown}/checks", edition)
     )
     names = _component_names(settings, f"{shown}/assignment.toml")
-    told = _handed_out(homework, copy) + hidden_checks_text(
+    tables_for_students = _handed_out(homework, copy) + hidden_checks_text(
         checks(assignment_folder, names, left_out=edition.left_out)
     )
     files = {
@@ -248,7 +248,7 @@ def student_files(
             f"# Generated by `grader template` from the checks of {assignment_folder.name}. "
             f"Changes are overwritten.\n{public_checks}"
         ),
-        "assignment.toml": public_settings(settings, f"{shown}/assignment.toml") + told,
+        "assignment.toml": public_settings(settings, f"{shown}/assignment.toml") + tables_for_students,
     }
     if (functions := measures_file(assignment_folder, public_only=False)).is_file():
         files[MEASURES_FILE] = without_left_out(_text(functions, f"{shown}/checks", edition))
@@ -266,20 +266,20 @@ def write_template(
     copy: HandedOutCopy = NOBODYS,
     wheel: tuple[str, bytes] | None = None,
 ) -> list[Path]:
-    """Writes the student's folder, over what is there, and returns the files written.
+    """Write the student's folder, over any existing files, and return the files written.
 
-    Beside the files of `student_files` it gets those that are provided, and the grader itself, as a wheel
-    that students install. Wheels of other versions are removed; files of other names are left alone.
+    Besides the files of `student_files` it gets the provided files, and the grader itself, as a wheel for
+    students to install. Wheels of other versions are removed; files of other names are left alone.
 
     Args:
         assignment_folder: `reference/<id>` of a course.
         destination: The folder to write; it is created.
         datasets_folder: Where the course's data sets are; None: `datasets` beside `reference`.
-        copy: Whose it is, where values are drawn.
-        wheel: What `student_wheel` gives, where it is there already.
+        copy: Whose copy it is, if values are drawn.
+        wheel: The result of `student_wheel`, if it is already known.
 
     Raises:
-        CourseError: As `student_files`; then nothing is written.
+        CourseError: As in `student_files`; nothing is written then.
         UsageError: The running grader was not installed.
     """
     written = []
@@ -296,10 +296,10 @@ def write_template(
 
 
 def provided_in(assignment_folder: Path) -> dict[str, Path]:
-    """The files of `[provided]`: name -> where it lies.
+    """The files of `[provided]`: name -> path.
 
     Raises:
-        CourseError: One is missing, or another than its digest says.
+        CourseError: One is missing, or does not have its digest.
     """
     settings = toml_table(assignment_folder / "assignment.toml", _WithProvided, edition_of(assignment_folder))
     folder = assignment_folder / PROVIDED
@@ -311,13 +311,13 @@ def notebook(source: str, assignment_id: str, name: str) -> str:
 
     Args:
         source: The script.
-        assignment_id: Goes into the cells' ids, which depend on nothing else but their order.
-        name: What the script is made from, for messages.
+        assignment_id: Part of the cells' ids, which depend on nothing else but their order.
+        name: The file that the script is made from, for messages.
 
     Raises:
         CourseError: A line of a text cell is not a comment.
     """
-    from nbformat import v4  # reading a course does not wait for it
+    from nbformat import v4  # imported here, so that reading a course does not wait for it
 
     cells: list[NotebookNode] = []
     lines: list[str] = []
@@ -350,7 +350,7 @@ def notebook(source: str, assignment_id: str, name: str) -> str:
 
 
 def public_settings(text: str, name: str) -> str:
-    """assignment.toml without what stands between `# >>> instructors only` and `# <<<`.
+    """assignment.toml without the lines between `# >>> instructors only` and `# <<<`.
 
     Args:
         text: The file's text.
@@ -379,7 +379,7 @@ def public_settings(text: str, name: str) -> str:
         elif opened:
             continue
         elif after_removal and not line.strip() and not (kept and kept[-1].strip()):
-            continue  # or the blank lines around what was removed would be doubled
+            continue  # so that the blank lines around removed ones are not doubled
         else:
             kept.append(line)
             after_removal = False
@@ -397,12 +397,12 @@ def public_settings(text: str, name: str) -> str:
 
 
 def _with_note(readme: str, copy: HandedOutCopy) -> str:
-    """The README with a sentence on whose copy it is, where values are drawn for each student."""
+    """The README with a sentence on whose copy it is, if values are drawn for each student."""
     if not copy.own:
         return readme
     names = ", ".join(f"`{value.name}`" for value in copy.own)
     if copy.student_id:
-        values = ", ".join(f"`{one.name} = {python_text(copy.values[one.name])}`" for one in copy.own)
+        values = ", ".join(f"`{value.name} = {python_text(copy.values[value.name])}`" for value in copy.own)
         note = f"This is the copy of student {copy.student_id}: {values}. Work with no other values."
     else:
         note = (
@@ -424,7 +424,7 @@ def _uncommented(line: str, name: str) -> str:
 
 
 def _handed_out(homework: str, copy: HandedOutCopy) -> str:
-    """What the student's file states of the others: the id in the code, where it is an example."""
+    """The `[handed_out]` table for the student's file: the id in the code, if it is only an example."""
     example = written_id(homework)
     if example is None or example[0] == copy.student_id:
         return ""
@@ -439,23 +439,23 @@ def _settings(text: str, name: str) -> dict[str, Any]:
 
 
 def _component_names(settings: str, name: str) -> list[str]:
-    """What students write, by name; what else is wrong with the tables is left to who reads the file."""
+    """The names of what students write; other faults in the tables are left to the file's reader."""
     tables = _settings(settings, name).get("component", [])
     return [str(table["name"]) for table in tables if isinstance(table, dict) and "name" in table]
 
 
 def _dataset_names(settings: str, name: str) -> list[str]:
-    """The file names (without `.py`) of the assignment's data sets, each once; none where it has no data."""
+    """The file names (without `.py`) of the assignment's data sets, each once; none if it has no data."""
     data = _settings(settings, name).get("data")
     if data is None:
         return []
     names = [data.get(key) for key in ("real", "synthetic")] if isinstance(data, dict) else [None]
-    if not all(isinstance(each, str) and re.fullmatch(r"\w+", each) for each in names):
+    if not all(isinstance(name_of_set, str) and re.fullmatch(r"\w+", name_of_set) for name_of_set in names):
         raise CourseError(
             f"{name}: [data] does not name the data sets. "
             f"Give it 'real' and 'synthetic', each a file name under datasets/ without '.py'."
         )
-    return list(dict.fromkeys(str(each) for each in names))
+    return list(dict.fromkeys(str(name_of_set) for name_of_set in names))
 
 
 def _text(path: Path, shown_folder: str, edition: Edition) -> str:

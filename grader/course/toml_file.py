@@ -1,7 +1,7 @@
-"""TOML files of a course, read strictly, with one sentence for whatever is wrong in them.
+"""Reads the TOML files of a course strictly, with one sentence for whatever is wrong in them.
 
 Keys must be known and values must have their types. It holds the advice on misspelled names, and the
-errors about an `assignment.toml` that contradicts itself. Who reads a certain file brings its tables
+errors about an `assignment.toml` that contradicts itself. The reader of a certain file brings its tables
 along; this module does not know what the keys mean.
 """
 
@@ -23,7 +23,7 @@ FILE = "assignment.toml"
 
 
 def fault(sentence: str) -> CourseError:
-    """The error that names the file first."""
+    """The error, which begins with the file's name."""
     return CourseError(f"{FILE}: {sentence}")
 
 
@@ -38,16 +38,16 @@ def require_file_name(text: str, what: str) -> None:
 
 
 def require_different(names: Iterable[str], what: str, advice: str) -> None:
-    """Refuse a name that is there twice.
+    """Refuse a name that occurs twice.
 
     Raises:
-        CourseError: `what` is there twice; `advice` says what to do.
+        CourseError: `what` occurs twice; `advice` says what to do.
     """
-    seen: set[str] = set()
+    names_before: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in names_before:
             raise fault(f"{what} '{name}' is there twice. {advice}")
-        seen.add(name)
+        names_before.add(name)
 
 
 # --- toml file -------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ _EXPECTED = {
     "string_too_short": "some text",
     "too_short": "a list with at least one entry",
 }
-_KEY = "[key]"  # what pydantic adds to the place of a key that is wrong itself
+_KEY = "[key]"  # pydantic adds this to the place of a key that is itself wrong
 _BOUNDS = {
     "greater_than": ("more than", "gt"),
     "greater_than_equal": ("at least", "ge"),
@@ -86,12 +86,12 @@ _BOUNDS = {
 
 
 def toml_table(path: Path, shape: type[T], edition: Edition = ONE_EDITION) -> T:
-    """What a TOML file says.
+    """The content of a TOML file.
 
     Args:
         path: The file.
         shape: The keys that it may have, with their types.
-        edition: Of what stands in some editions only, this one's lines are read.
+        edition: Of the lines that belong to some editions only, this one's are read.
 
     Returns:
         The file's content.
@@ -103,8 +103,8 @@ def toml_table(path: Path, shape: type[T], edition: Edition = ONE_EDITION) -> T:
     try:
         return shape.model_validate(raw)
     except ValidationError as error:
-        # A misspelled key is also a missing one: the first reading is the useful one.
-        errors = sorted(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
+        # a misspelled key is reported as unknown and as missing: the former is the useful message
+        errors = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
         raise CourseError(f"{path.name}: {_sentence(errors[0], raw, shape)}") from None
 
 
@@ -115,7 +115,7 @@ def listing(names: Sequence[str]) -> str:
 
 
 def remedy(name: str, known: Sequence[str], otherwise: str) -> str:
-    """`Did you mean 'x'?` where a known name is close to the given one, else another advice."""
+    """`Did you mean 'x'?` if a known name is close to the given one; otherwise another piece of advice."""
     close = get_close_matches(name, known, n=1)
     if not close:
         by_lower = {candidate.lower(): candidate for candidate in known}
@@ -135,8 +135,8 @@ def _parsed(path: Path, edition: Edition) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise CourseError(f"{path.name} is not UTF-8 text. Save it again in UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
-        what, line = found.groups() if found else (str(error), None)
+        match = re.search(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+        what, line = match.groups() if match else (str(error), None)
         raise CourseError(
             f"{path.name}:{line or len(text.splitlines())}: this is not valid TOML ({what}). "
             "Fix that line, or the end of the one before it."
@@ -149,29 +149,29 @@ def _sentence(error: ErrorDetails, raw: dict[str, Any], shape: type[Table]) -> s
     name = f"'{last}'" if isinstance(last, str) else f"entry {last + 1} of '{outer[-1]}'"
     if inner and isinstance(last, str):
         name = f"'{last}' in '{inner}'"
-    given, kind = error["input"], error["type"]
+    value, kind = error["input"], error["type"]
     if last == _KEY:
         return f"{_place(outer[:-1], raw)[0] or outer[0]} has a key that is empty. Give it a name."
     if kind == "missing":
         return f"{place or 'the file'} lacks {name}. Add it."
     if kind == "extra_forbidden":
-        known = _keys(shape, outer)
-        advice = remedy(str(last), known, f"It knows {listing(known)}.")
+        known_keys = _keys(shape, outer)
+        advice = remedy(str(last), known_keys, f"It knows {listing(known_keys)}.")
         return f"{place or 'the file'} has {name}, which means nothing here. {advice}"
     subject = f"{place}: {name}" if place else name
     if kind == "literal_error":
         allowed = re.findall(r"'([^']*)'", error.get("ctx", {}).get("expected", ""))
-        advice = remedy(str(given), allowed, f"Choose {listing(allowed).replace(' and ', ' or ')}.")
-        return f"{subject} is {_shown(given)}, which is not a choice. {advice}"
+        advice = remedy(str(value), allowed, f"Choose {listing(allowed).replace(' and ', ' or ')}.")
+        return f"{subject} is {_shown(value)}, which is not a choice. {advice}"
     if kind in _BOUNDS:
         words, key = _BOUNDS[kind]
         bound = error.get("ctx", {}).get(key)
-        return f"{subject} is {_shown(given)} but must be {words} {bound:g}. Change it."
-    return f"{subject} is {_shown(given)} but must be {_EXPECTED.get(kind, 'something else')}. Change it."
+        return f"{subject} is {_shown(value)} but must be {words} {bound:g}. Change it."
+    return f"{subject} is {_shown(value)} but must be {_EXPECTED.get(kind, 'something else')}. Change it."
 
 
 def _place(steps: Sequence[str | int], raw: Any) -> tuple[str, str]:
-    """(The table that a person looks for, the key within it that the value is inside of)."""
+    """(The table that a person looks for, the key within it that holds the value)."""
     if not steps:
         return "", ""
     node, rest = raw[steps[0]], steps[1:]
@@ -179,8 +179,8 @@ def _place(steps: Sequence[str | int], raw: Any) -> tuple[str, str]:
         index, rest = rest[0], rest[1:]
         node, header = node[index], f"[[{steps[0]}]] number {index + 1}"
         if isinstance(node, Mapping):
-            named = node.get("id", node.get("name"))
-            header = f"[[{steps[0]}]] '{named}'" if isinstance(named, str) else header
+            item_name = node.get("id", node.get("name"))
+            header = f"[[{steps[0]}]] '{item_name}'" if isinstance(item_name, str) else header
     elif isinstance(node, Mapping):
         names = [steps[0]]
         while rest and isinstance(node[rest[0]], Mapping):
@@ -196,7 +196,9 @@ def _keys(shape: type[Table], steps: Sequence[str | int]) -> tuple[str, ...]:
     """The keys that the table at this place may have."""
     current = shape
     for step in steps:
-        if isinstance(step, str) and step in current.model_fields:  # or it is a name of the instructor's
+        if (
+            isinstance(step, str) and step in current.model_fields
+        ):  # else it is a name that an instructor chose
             current = _table_in(current.model_fields[step].annotation) or current
     return tuple(current.model_fields)
 
@@ -204,7 +206,7 @@ def _keys(shape: type[Table], steps: Sequence[str | int]) -> tuple[str, ...]:
 def _table_in(annotation: Any) -> type[Table] | None:
     if isinstance(annotation, type) and issubclass(annotation, Table):
         return annotation
-    return next((found for argument in get_args(annotation) if (found := _table_in(argument))), None)
+    return next((table for argument in get_args(annotation) if (table := _table_in(argument))), None)
 
 
 def _shown(value: object) -> str:

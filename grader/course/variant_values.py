@@ -1,7 +1,7 @@
-"""The drawn values of an assignment in its files: what is stated, and where a value is put in.
+"""The drawn values of an assignment in its files: the choices stated, and where a value is inserted.
 
-It reads `[variant]` of `assignment.toml`, the file that tells a student's own values, and the student id
-that a homework's code states. In Python an assignment is marked, and its value is rewritten:
+It reads `[variant]` of `assignment.toml`, the file with a student's own values, and the student id that a
+homework's code states. In Python an assignment is marked, and its value is rewritten:
 
     HEADS = 4  # variant: heads
 
@@ -39,25 +39,25 @@ NAME = "STUDENT_ID"
 
 
 def written_id(source: str) -> tuple[str, int] | None:
-    """The id that Python code gives to `STUDENT_ID` outside of functions, and the line of it.
+    """The id that Python code assigns to `STUDENT_ID` outside functions, and its line.
 
     Args:
-        source: A script, or a cell of a notebook. What is not Python states nothing.
+        source: A script, or a cell of a notebook. If it is not Python, it states nothing.
 
     Returns:
-        The last one; None where there is none, or what stands there is no text or number.
+        The last one; None if there is none, or if it is not a text or number.
     """
     try:
         statements = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    found = None
+    last_id = None
     for statement in statements:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str() | int() as value)):
                 if name == NAME and not isinstance(value, bool):
-                    found = str(value).strip(), statement.lineno
-    return found if found and found[0] else None
+                    last_id = str(value).strip(), statement.lineno
+    return last_id if last_id and last_id[0] else None
 
 
 # --- value choices ---------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def stated_values(tables: Mapping[str, VariantTable]) -> tuple[DrawnValue, ...]:
 
 
 class _VariantAlone(Table):
-    """`assignment.toml`, of which the rest may still be unwritten."""
+    """`assignment.toml`, whose other tables may still be missing."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -94,7 +94,7 @@ def values_stated_in(folder: Path) -> tuple[DrawnValue, ...]:
 
 
 def own_values_text(values: Mapping[str, Value], student_id: str) -> str:
-    """The text of `variant.json`, by which the public checks know the values on a student's own machine.
+    """The text of `variant.json`, from which the public checks read the values on a student's machine.
 
     Args:
         student_id: Whose copy it is; empty: nobody's.
@@ -104,12 +104,12 @@ def own_values_text(values: Mapping[str, Value], student_id: str) -> str:
 
 
 def own_values(folder: Path, stated: Sequence[DrawnValue]) -> dict[str, Value]:
-    """The values that a student's folder tells.
+    """The values that a student's folder states.
 
-    The grader never asks it about a submission: there the values are drawn again.
+    For submissions, the grader never reads this file: it draws the values again.
 
     Args:
-        stated: The values that the assignment states; where it states none, there need be no file.
+        stated: The values that the assignment states; if it states none, no file is needed.
 
     Raises:
         CourseError: The file is missing or malformed.
@@ -159,7 +159,7 @@ def _stated(name: str, table: VariantTable) -> DrawnValue:
 
 
 def _require_one_kind(where: str, choices: Sequence[object]) -> None:
-    """Refuse choices that are not all numbers, all texts, all truth values, or all lists of such.
+    """Refuse choices that are not all numbers, all texts, all truth values, or all lists of these.
 
     Raises:
         CourseError: They are not.
@@ -174,10 +174,10 @@ def _require_one_kind(where: str, choices: Sequence[object]) -> None:
             "such. Replace it."
         )
     if len(kinds) > 1 or len(lists) not in (0, len(choices)):
-        told = ["a list"] * bool(lists) if len(lists) < len(choices) else []
-        told += sorted({_KINDS[type(choice)] for choice in choices if not isinstance(choice, list)})
-        told = told if len(told) > 1 else sorted(kinds)
-        raise fault(f"{where}: 'choices' mixes {' and '.join(told)}. Write choices of one kind.")
+        kinds_named = ["a list"] * bool(lists) if len(lists) < len(choices) else []
+        kinds_named += sorted({_KINDS[type(choice)] for choice in choices if not isinstance(choice, list)})
+        kinds_named = kinds_named if len(kinds_named) > 1 else sorted(kinds)
+        raise fault(f"{where}: 'choices' mixes {' and '.join(kinds_named)}. Write choices of one kind.")
 
 
 # --- value places ----------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class MarkedValue:
         name: The value's: `heads`.
         variable: The top-level variable that it is assigned to: `HEADS`; empty: something else.
         line: 1-based.
-        start, end: Where the value stands in the line, in bytes of UTF-8.
+        start, end: The position of the value in the line, in bytes of UTF-8.
     """
 
     name: str
@@ -206,7 +206,7 @@ class MarkedValue:
 
 
 def filled_text(text: str, values: Mapping[str, Value], shown: str) -> str:
-    """A text with the values in the places of its placeholders; without values it stays as it is.
+    """A text with the values in place of its placeholders; without values it stays as it is.
 
     Args:
         shown: The file's name, for messages.
@@ -221,13 +221,13 @@ def filled_text(text: str, values: Mapping[str, Value], shown: str) -> str:
 
 
 def filled_code(text: str, values: Mapping[str, Value], shown: str) -> str:
-    """Python source with the values in its marked assignments, and in the placeholders of its comments.
+    """Python source with the values in its marked assignments and in the placeholders of its comments.
 
     Args:
         shown: The file's name, for messages.
 
     Raises:
-        CourseError: A mark or a placeholder names no value, or a mark stands behind something else.
+        CourseError: A mark or a placeholder names no value, or a mark follows something else.
     """
     if not _concerns(text, values):
         return text
@@ -235,7 +235,7 @@ def filled_code(text: str, values: Mapping[str, Value], shown: str) -> str:
     for token in _comments(text, shown):
         row, column = token.start
         comment = _filled_line(token.string, values, f"{shown}:{row}") if values else token.string
-        # the line's end: nothing follows a comment
+        # to the end of the line: nothing follows a comment
         lines[row - 1] = lines[row - 1][:column] + comment
     for marked in marked_values(text, shown, values):
         line = lines[marked.line - 1].encode()
@@ -252,8 +252,8 @@ def marked_values(text: str, shown: str, known: Collection[str]) -> tuple[Marked
         known: The names of the values.
 
     Raises:
-        CourseError: A mark names no value, or stands behind something else than an assignment of one that is
-            written out in its line.
+        CourseError: A mark names no value, or does not follow an assignment of one that is written out in
+            the same line.
     """
     comments = {token.start[0]: _MARK.fullmatch(token.string) for token in _comments(text, shown)}
     marks = {line: mark["name"] for line, mark in comments.items() if mark}
@@ -261,7 +261,7 @@ def marked_values(text: str, shown: str, known: Collection[str]) -> tuple[Marked
     assigned = {
         node.end_lineno: node for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.AnnAssign)
     }
-    found = []
+    in_order = []
     for line, name in marks.items():
         if name not in known:
             raise _unknown(name, known, f"{shown}:{line}", f"'# variant: {name}' marks")
@@ -274,12 +274,12 @@ def marked_values(text: str, shown: str, known: Collection[str]) -> tuple[Marked
             )
         variable = _variable(node) if node in tree.body else ""
         end = value.end_col_offset or value.col_offset
-        found.append(MarkedValue(name, variable, line, value.col_offset, end))
-    return tuple(found)
+        in_order.append(MarkedValue(name, variable, line, value.col_offset, end))
+    return tuple(in_order)
 
 
 def is_written_out(value: ast.expr) -> bool:
-    """Whether an expression is a value by itself, as numbers, texts and lists of them are."""
+    """Whether an expression is a literal: a number, a text or a list of these."""
     try:
         ast.literal_eval(value)
     except (ValueError, TypeError, SyntaxError):
@@ -293,7 +293,7 @@ def _variable(node: ast.Assign | ast.AnnAssign) -> str:
 
 
 def _concerns(text: str, values: Mapping[str, Value]) -> bool:
-    """Whether anything may have to be filled in; a mark without any value is refused later."""
+    """Whether anything may have to be filled in; a mark without a value is refused later."""
     return "variant:" in text or (bool(values) and "{{" in text)
 
 
@@ -308,8 +308,8 @@ def _comments(text: str, shown: str) -> list[tokenize.TokenInfo]:
 
 
 def _filled_line(line: str, values: Mapping[str, Value], place: str) -> str:
-    def written(found: re.Match[str]) -> str:
-        name = found["name"]
+    def written(placeholder: re.Match[str]) -> str:
+        name = placeholder["name"]
         if name not in values:
             raise _unknown(name, values, place, f"'{{{{{name}}}}}' names")
         return shown_value(values[name])
@@ -319,5 +319,7 @@ def _filled_line(line: str, values: Mapping[str, Value], place: str) -> str:
 
 def _unknown(name: str, known: Collection[str], place: str, what: str) -> CourseError:
     names = tuple(known)
-    there = f"It knows {listing(names)}." if names else f"State it in [variant.{name}] of assignment.toml."
-    return CourseError(f"{place}: {what} no value of [variant]. {remedy(name, names, there)}")
+    alternatives = (
+        f"It knows {listing(names)}." if names else f"State it in [variant.{name}] of assignment.toml."
+    )
+    return CourseError(f"{place}: {what} no value of [variant]. {remedy(name, names, alternatives)}")

@@ -1,9 +1,9 @@
-"""Versions of a homework that are made from a course: what the checks of an assignment are tried on.
+"""Makes versions of a homework from a course, on which the checks of an assignment are tried.
 
 The reference and the bare template come from `solution.py`. A legitimate form or a known mistake is a
-file with other versions of some parts, which are put into the reference. A tuned recipe is a legitimate
-form, too. It also makes pairs of mistakes, the files that are handed in beside the code, and the table
-that shows all forms and mistakes. It never runs a check.
+file with other versions of some parts, which are put into the reference. A tuned recipe is also a
+legitimate form. The module also makes pairs of mistakes, the files that are handed in besides the code,
+and the table of all forms and mistakes. It never runs a check.
 """
 
 import ast
@@ -38,13 +38,13 @@ SOLUTION = "solution.py"
 
 
 class Kind(StrEnum):
-    """What is expected of a variant."""
+    """The kind of a variant, which decides what is expected of it."""
 
     REFERENCE = "reference"  # passes every check
     TEMPLATE = "template"  # earns nothing
     FORM = "form"  # correct but unusual: passes every check
-    MISTAKE = "mistake"  # fails a check of its own component and of no other, and is named
-    PAIR = "pair"  # two mistakes of two components: both are noticed, and nothing else is
+    MISTAKE = "mistake"  # fails a check of its own component and of no other, and is diagnosed
+    PAIR = "pair"  # two mistakes in two components: both are noticed, and nothing else is
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,16 @@ class Variant:
 
     Attributes:
         name: `reference`, `template`, or the file's name without `.py`.
-        file: The file to fix, as it is told: `mistakes/missing_scale.py`.
+        file: The file to fix, as messages name it: `mistakes/missing_scale.py`.
         source: The whole homework.
-        parts: The graded names that a form or a mistake defines; none: it meets every check.
+        parts: The graded names that a form or a mistake defines; none: every check applies to it.
         says: The first sentence of the file's docstring.
-        changes: Where the part is a file that is handed in: the code of a function of its name, which takes
+        changes: If the part is a file that is handed in: the code of a function of that name, which takes
             the reference's text and returns the one to judge.
-        code: Where the part is code: the file's own, without the rest of the homework.
-        planted: The names of the mistakes that a pair has.
-        policies: What a form's docstring names as `Policy: fixed_positions`: a policy, or the pattern of a
-            part, that the assignment may flag, so that a person is asked to look at the form.
+        code: If the part is code: the file's own, without the rest of the homework.
+        planted: The names of the mistakes in a pair.
+        policies: Named in a form's docstring, as in `Policy: fixed_positions`: policies, or patterns of
+            parts, that the assignment may flag, so that a person is asked to look at the form.
     """
 
     kind: Kind
@@ -77,10 +77,10 @@ class Variant:
     planted: tuple[str, ...] = ()
 
     def handed_in(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
-        """The files beside the code: those of the reference, one of them changed where that is the variant.
+        """The files besides the code: those of the reference, one of them changed if the variant does so.
 
         Args:
-            files: The reference's, by role.
+            files: The reference's files by role.
 
         Raises:
             CourseError: The function cannot change the file.
@@ -118,33 +118,36 @@ def variants(assignment: Assignment, values: Mapping[str, Value] | None = None) 
     text = source_text(assignment.folder / SOLUTION, shown, assignment.edition)
     solved = solved_source(text, shown, values)
     parsed(solved, shown)
-    found = [
+    all_variants = [
         Variant(Kind.REFERENCE, "reference", SOLUTION, solved),
         Variant(Kind.TEMPLATE, "template", SOLUTION, homework_source(text, shown, values)),
     ]
 
-    def own(folder: str) -> list[Path]:
-        files = sorted((assignment.folder / folder).glob("*.py"))
+    def files_of_edition(name: str) -> list[Path]:
+        files = sorted((assignment.folder / name).glob("*.py"))
         return [path for path in files if not belongs_elsewhere(path, assignment.edition)]
 
-    found += [
-        _part(path, f"forms/{path.name}", Kind.FORM, solved, assignment, values) for path in own("forms")
+    all_variants += [
+        _part(path, f"forms/{path.name}", Kind.FORM, solved, assignment, values)
+        for path in files_of_edition("forms")
     ]
-    found += [
-        Variant(Kind.FORM, each.name, each.file, each.source, says=each.says, policies=each.policies)
-        for each in recipes(assignment, values)
+    all_variants += [
+        Variant(
+            Kind.FORM, recipe.name, recipe.file, recipe.source, says=recipe.says, policies=recipe.policies
+        )
+        for recipe in recipes(assignment, values)
     ]
-    found += [
+    all_variants += [
         _part(path, f"mistakes/{path.name}", Kind.MISTAKE, solved, assignment, values)
-        for path in own("mistakes")
+        for path in files_of_edition("mistakes")
     ]
-    return tuple(found)
+    return tuple(all_variants)
 
 
 def _part(
     path: Path, shown: str, kind: Kind, solved: str, assignment: Assignment, values: Mapping[str, Value]
 ) -> Variant:
-    """The variant that a form's or a mistake's file makes of the reference."""
+    """The variant that results from the reference and the file of a form or a mistake."""
     text = filled_code(source_text(path, shown, assignment.edition), values, shown)
     tree = parsed(text, shown)
     graded = [component.name for component in assignment.components]
@@ -172,32 +175,34 @@ def _part(
 # --- mistake pairs ---------------------------------------------------------------------------------------
 
 
-SEED = 20  # of the sample: the same pairs every time, so that what was wrong can be tried again
+SEED = 20  # of the sample: the same pairs every time, so that a failure can be reproduced
 
 
 def mistake_pairs(known: Sequence[Variant], count: int) -> tuple[Variant, ...]:
-    """A sample of pairs of mistakes in code, which covers every pair of parts before it repeats one.
+    """A sample of pairs of mistakes in code that covers every pair of parts before it repeats one.
 
     Args:
         known: The variants of an assignment.
-        count: How many pairs; fewer where there are no more.
+        count: How many pairs; fewer if there are not as many.
     """
-    drawn = random.Random(SEED)
+    generator = random.Random(SEED)
     by_part: dict[str, list[Variant]] = {}
-    for each in known:
-        if each.kind is Kind.MISTAKE and each.code:
-            by_part.setdefault(each.parts[0], []).append(each)
-    left = {}
-    for one, other in combinations(by_part, 2):
-        left[one, other] = [(first, second) for first in by_part[one] for second in by_part[other]]
-        drawn.shuffle(left[one, other])
-    found: list[Variant] = []
-    while left and len(found) < count:
-        for parts in list(left)[: count - len(found)]:
-            found.append(_pair(*left[parts].pop()))
-            if not left[parts]:
-                del left[parts]
-    return tuple(found)
+    for variant in known:
+        if variant.kind is Kind.MISTAKE and variant.code:
+            by_part.setdefault(variant.parts[0], []).append(variant)
+    pairs_by_parts = {}
+    for part, other_part in combinations(by_part, 2):
+        pairs_by_parts[part, other_part] = [
+            (first, second) for first in by_part[part] for second in by_part[other_part]
+        ]
+        generator.shuffle(pairs_by_parts[part, other_part])
+    sample: list[Variant] = []
+    while pairs_by_parts and len(sample) < count:
+        for parts in list(pairs_by_parts)[: count - len(sample)]:
+            sample.append(_pair(*pairs_by_parts[parts].pop()))
+            if not pairs_by_parts[parts]:
+                del pairs_by_parts[parts]
+    return tuple(sample)
 
 
 def _pair(first: Variant, second: Variant) -> Variant:
@@ -224,14 +229,14 @@ _BLOCK = re.compile(
 
 
 def forms_table(assignment: Assignment) -> str:
-    """The table as Markdown: what is legitimate, what goes to a person, and the mistakes, part by part.
+    """The table as Markdown: legitimate forms, forms that a person looks at, and mistakes, part by part.
 
     Raises:
         CourseError: As `variants`.
     """
-    every = variants(assignment)
-    forms = [variant for variant in every if variant.kind is Kind.FORM]
-    mistakes = [variant for variant in every if variant.kind is Kind.MISTAKE]
+    all_variants = variants(assignment)
+    forms = [variant for variant in all_variants if variant.kind is Kind.FORM]
+    mistakes = [variant for variant in all_variants if variant.kind is Kind.MISTAKE]
     rows = [_row(form.says, form.parts, _ruling(form, assignment), form.name) for form in forms]
     rows += _policy_rows(assignment)
     rows += _flagged_parts(assignment)
@@ -242,7 +247,7 @@ def forms_table(assignment: Assignment) -> str:
 
 
 def with_tables(page: str, course: Course) -> str:
-    """A page with the table of each assignment that its marks name, in the place of what stands there.
+    """A page with the table of each assignment that its marks name, in place of the old table.
 
     The marks are `<!-- forms of vit_defects: ... -->` and `<!-- end of forms -->`, each on its own line.
 
@@ -260,12 +265,12 @@ def with_tables(page: str, course: Course) -> str:
 
 
 def _policy_rows(assignment: Assignment) -> Iterable[str]:
-    """The policies, in the words of the comments beside them."""
+    """The rows of the policies, in the words of the comments beside them."""
     text = (assignment.folder / "assignment.toml").read_text(encoding="utf-8")
-    words = {found["name"]: found["text"] for found in _COMMENTED_POLICY.finditer(text)}
+    words = {match["name"]: match["text"] for match in _COMMENTED_POLICY.finditer(text)}
     for name, policy in assignment.policies.items():
-        says = words.get(name, name.replace("_", " "))
-        yield _row(f"{says[0].upper()}{says[1:].rstrip('.')}.", (), RULINGS[policy], name)
+        description = words.get(name, name.replace("_", " "))
+        yield _row(f"{description[0].upper()}{description[1:].rstrip('.')}.", (), RULINGS[policy], name)
 
 
 def _flagged_parts(assignment: Assignment) -> Iterable[str]:
@@ -280,13 +285,13 @@ def _ruling(form: Variant, assignment: Assignment) -> str:
     return "flagged" if flagged.intersection(form.policies) else "legitimate"
 
 
-def _row(says: str, parts: Sequence[str], ruling: str, name: str) -> str:
+def _row(description: str, parts: Sequence[str], ruling: str, name: str) -> str:
     code = f"`{name}`" if name else ""
-    return f"| {_cell(says)} | {', '.join(f'`{part}`' for part in parts)} | {ruling} | {code} |"
+    return f"| {_cell(description)} | {', '.join(f'`{part}`' for part in parts)} | {ruling} | {code} |"
 
 
 def _cell(text: str) -> str:
-    """Text for a cell: outside of `backticks`, nothing of it is taken for Markdown."""
+    """Text for a cell: outside `backticks`, nothing is taken for Markdown."""
     pieces = " ".join(text.split()).split("`")
     plain = [re.sub(r"([\\*<\[])", r"\\\1", p) if index % 2 == 0 else p for index, p in enumerate(pieces)]
     return "`".join(plain).replace("|", "\\|")
@@ -305,16 +310,18 @@ def reference_files(assignment: Assignment) -> dict[str, bytes]:
         CourseError: A file is of no role that the assignment names, has another suffix, or cannot be read.
     """
     asked = {file.role: file.suffixes for file in assignment.files if file.role in assignment.own_roles}
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for path in sorted((assignment.folder / HANDIN).glob("*")):
         if path.stem in assignment.edition.left_out:
             continue
         if path.suffix.lower() not in asked.get(path.stem, ()):
-            wanted = [f"{role}{suffix}" for role, suffixes in asked.items() for suffix in suffixes]
-            there = f"It holds {' and '.join(wanted)}" if wanted else "[files] names no further role"
-            raise CourseError(f"{HANDIN}/{path.name} is not a file that is handed in. {there}.")
+            expected = [f"{role}{suffix}" for role, suffixes in asked.items() for suffix in suffixes]
+            expectation = (
+                f"It holds {' and '.join(expected)}" if expected else "[files] names no further role"
+            )
+            raise CourseError(f"{HANDIN}/{path.name} is not a file that is handed in. {expectation}.")
         try:
-            found[path.stem] = path.read_bytes()
+            contents[path.stem] = path.read_bytes()
         except OSError as error:
             raise CourseError(f"{HANDIN}/{path.name} cannot be read ({error.strerror}). Fix it.") from None
-    return found
+    return contents

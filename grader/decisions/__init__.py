@@ -1,1 +1,1 @@
-"""What people decide about grades: marks by spreadsheet or one by one, deadlines, absences."""
+"""People's decisions about grades: marks by spreadsheet or one by one, deadlines, absences."""

@@ -1,9 +1,9 @@
-"""What people correct after grading, with a reason: runs, claims, files, checks, arrival times.
+"""People's corrections after grading, each with a reason: runs, claims, files, checks, arrival times.
 
-It holds which run of a student counts, the claim of a report, the acceptance of a file, a wrong check
-that counts as passed for the whole class, and when submissions were due and came. Every decision is
-recorded with why somebody took it; decisions elsewhere take their reason from here, too. It never gives
-marks (`marking` does), and it never scores: the revision of the class does.
+It records which run of a student counts, the claim of a report, the acceptance of a file, waivers of wrong
+checks for the whole class, and when submissions were due and came. Every decision is recorded with its
+reason; decisions elsewhere also have their reasons checked here. It never gives marks (`marking` does), and
+it never scores: the revision of the class does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ def stated(why: str) -> str:
 
 @dataclass(frozen=True)
 class WaivedCheck:
-    """What a waiver came to.
+    """The result of a waiver.
 
     Attributes:
         check: The check's id, without `test_`.
@@ -55,7 +55,7 @@ class WaivedCheck:
 def waive_check(
     session: ClassSession, check: str, *, why: str, undo: bool = False, allow_lower: bool = False
 ) -> WaivedCheck:
-    """Count a check as passed for everybody, also for later submissions. No student's code runs.
+    """Count a check as passed for everybody, including later submissions. No student's code runs.
 
     Args:
         check: Its id, with or without `test_`.
@@ -65,10 +65,10 @@ def waive_check(
     Raises:
         UsageError: There is no such check or reason, or a released grade would fall.
     """
-    reason, known = stated(why), [spec.id for spec in session.assignment.checks]
+    reason, check_ids = stated(why), [spec.id for spec in session.assignment.checks]
     name = check.removeprefix("test_")
-    if name not in known:
-        advice = remedy(name, known, "The class page lists them all.")
+    if name not in check_ids:
+        advice = remedy(name, check_ids, "The class page lists them all.")
         raise UsageError(f"'{session.assignment.id}' has no check '{check}'. {advice}")
 
     def decide(*_: object) -> Sequence[Edit]:
@@ -85,7 +85,7 @@ def waive_check(
 
 @dataclass(frozen=True)
 class ChosenRun:
-    """Which run counts now.
+    """The run that counts now.
 
     Attributes:
         number: Its number, 1 for the student's first.
@@ -98,10 +98,10 @@ class ChosenRun:
 def choose_run(
     session: ClassSession, student_id: str, number: int | None, *, why: str, allow_lower: bool = False
 ) -> ChosenRun:
-    """Say which of a student's runs counts, until the student hands in something new. Nothing runs again.
+    """Decide which of a student's runs counts until the student hands in again. Nothing runs again.
 
     Args:
-        number: As `grader history` numbers them; None: the latest there is.
+        number: As `grader history` numbers them; None: the latest.
         allow_lower: Grades that were released may fall.
 
     Raises:
@@ -114,8 +114,8 @@ def choose_run(
         runs = session.book.runs(student_id)
         chosen = runs[-1] if number is None else number
         if chosen not in runs:
-            known = ", ".join(map(str, runs))
-            raise UsageError(f"There is no run '{number}'. Give one of {known}, or latest.")
+            numbers = ", ".join(map(str, runs))
+            raise UsageError(f"There is no run '{number}'. Give one of {numbers}, or latest.")
         return [
             RunChosen(who=session.who, when=session.clock(), why=reason, student_id=student_id, number=chosen)
         ]
@@ -127,11 +127,11 @@ def choose_run(
 def record_claim(
     session: ClassSession, student_id: str, accuracy: float | None, *, why: str, allow_lower: bool = False
 ) -> Revision:
-    """Record the test accuracy that a student's report claims, where it could not be read.
+    """Record the test accuracy that a student's report claims, if it could not be read.
 
     Args:
-        accuracy: 0 to 1; None takes back what was recorded before.
-        why: Where it stands.
+        accuracy: 0 to 1; None withdraws what was recorded before.
+        why: Where the report states it.
         allow_lower: Grades that were released may fall.
 
     Raises:
@@ -153,10 +153,10 @@ def record_claim(
 def accept_file(
     session: ClassSession, student_id: str, file: str | None, *, why: str, allow_lower: bool = False
 ) -> Revision:
-    """Accept a file that was set aside as a student's report, while the submission that counts has it.
+    """Accept a file that was set aside as a student's report, as long as that submission counts.
 
     Args:
-        file: Its name, as the report and the class page show it; None takes back what was accepted.
+        file: Its name, as the report and the class page show it; None withdraws the acceptance.
         allow_lower: Grades that were released may fall.
 
     Raises:
@@ -175,7 +175,7 @@ def accept_file(
 
 
 def _require_acceptable(assignment: Assignment, evidence: Evidence, file: str) -> None:
-    """Raises unless a file can count as the report.
+    """Check that a file can count as the report.
 
     Raises:
         UsageError: It cannot.
@@ -187,8 +187,8 @@ def _require_acceptable(assignment: Assignment, evidence: Evidence, file: str) -
         raise UsageError(f"{whose} has a report already, or was graded without one: nothing is missing.")
     names = list(dict.fromkeys(refused.name for refused in evidence.refused_files))
     if file not in names:
-        there = f"There is {', '.join(names)}." if names else "Nothing of theirs was set aside."
-        raise UsageError(f"No file '{file}' of {whose} was set aside. {there}")
+        advice = f"There is {', '.join(names)}." if names else "Nothing of theirs was set aside."
+        raise UsageError(f"No file '{file}' of {whose} was set aside. {advice}")
     suffix = Path(file).suffix.lower()
     for required in assignment.files:
         if required.role != Role.REPORT and suffix in required.suffixes:
@@ -200,10 +200,10 @@ def _require_acceptable(assignment: Assignment, evidence: Evidence, file: str) -
 
 @dataclass(frozen=True)
 class ArrivalDecision:
-    """What follows from when a submission came.
+    """The consequence of a decision on when a submission came.
 
     Attributes:
-        late: None where the assignment has no deadline.
+        late: None if the assignment has no deadline.
     """
 
     late: LateRecord | None
@@ -213,11 +213,11 @@ class ArrivalDecision:
 def record_received(
     session: ClassSession, student_id: str, moment: datetime | None, *, why: str, allow_lower: bool = False
 ) -> ArrivalDecision:
-    """Record when the files that were graded came. Whatever comes later comes when the LMS says.
+    """Record when the graded files came. For later submissions, the LMS's time counts.
 
     Args:
-        moment: With its zone; None takes back what people said before.
-        why: Where that is from: the student reads it.
+        moment: With its zone; None withdraws earlier decisions.
+        why: The source of that, for the student.
         allow_lower: Grades that were released may fall.
 
     Raises:
@@ -241,7 +241,7 @@ def record_received(
 def record_in_time(
     session: ClassSession, student_id: str, *, why: str, allow_lower: bool = False
 ) -> ArrivalDecision:
-    """Record that the files that were graded came in time, whatever the LMS says: see `record_received`."""
+    """Record that the graded files came in time, whatever the LMS says: see `record_received`."""
 
     def decided(digest: str, reason: str) -> InTime:
         return InTime(who=session.who, when=session.clock(), why=reason, student_id=student_id, digest=digest)
@@ -252,7 +252,7 @@ def record_in_time(
 def _arrival(
     session: ClassSession, student_id: str, decided: Callable[[str, str], Edit], why: str, allow_lower: bool
 ) -> ArrivalDecision:
-    """What follows from an edit of the submission's digest and the reason."""
+    """The consequence of an edit that is made from the submission's digest and the reason."""
     reason = stated(why)
     session.require_student(student_id)
 
@@ -266,11 +266,11 @@ def _arrival(
 
 @dataclass(frozen=True)
 class Regrade:
-    """What scoring a class again came to.
+    """The result of scoring a class again.
 
     Attributes:
-        extensions: How many deadlines were given that had not been.
-        unknown: The students with an extension and without a result, sorted.
+        extensions: The number of new deadlines.
+        unknown: The students with an extension but without a result, sorted.
     """
 
     revision: Revision
@@ -285,11 +285,11 @@ def regrade(
     source: str = "",
     allow_lower: bool = False,
 ) -> Regrade:
-    """Score the stored evidence with the rubric as it is now. No student's code runs.
+    """Score the stored evidence with the current rubric. No student's code runs.
 
     Args:
         extensions: Student -> a deadline of the student's own, given after the fact.
-        source: The name of the list that they are from.
+        source: The name of the list that they come from.
         allow_lower: Grades that were released may fall.
 
     Raises:
@@ -301,25 +301,25 @@ def regrade(
         why = f"An extension, by {source}."
         return extension_edits(results, deadlines, who=session.who, when=session.clock(), why=why)
 
-    given = decide if extensions is not None else None
-    revision = session.revised("regrade", decide=given, allow_lower=allow_lower)
-    known = {result.score.student_id for result in revision.results}
-    return Regrade(revision, len(revision.edits), tuple(sorted(deadlines.keys() - known)))
+    decide_extensions = decide if extensions is not None else None
+    revision = session.revised("regrade", decide=decide_extensions, allow_lower=allow_lower)
+    with_result = {result.score.student_id for result in revision.results}
+    return Regrade(revision, len(revision.edits), tuple(sorted(deadlines.keys() - with_result)))
 
 
 def extension_edits(
     results: Sequence[Result], deadlines: Mapping[str, datetime], *, who: str, when: datetime, why: str
 ) -> list[Extended]:
-    """The edits that give students deadlines of their own, without those whose deadline is that already.
+    """The edits that give students deadlines of their own, except those who already have that deadline.
 
     Args:
-        deadlines: By student; those without a result are left out.
+        deadlines: By student; students without a result are left out.
     """
     edits = []
     for result in results:
         student_id, late = result.score.student_id, result.score.late
-        wanted = deadlines.get(student_id)
-        if wanted is not None and (late is None or not late.extended or late.due != wanted):
-            deadline = wanted.astimezone(UTC)
+        new_deadline = deadlines.get(student_id)
+        if new_deadline is not None and (late is None or not late.extended or late.due != new_deadline):
+            deadline = new_deadline.astimezone(UTC)
             edits.append(Extended(who=who, when=when, why=why, student_id=student_id, deadline=deadline))
     return edits

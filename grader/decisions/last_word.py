@@ -1,7 +1,7 @@
-"""The last word on submissions that cannot be graded, lack a file, or do not exist.
+"""Rulings on submissions that cannot be graded, lack a file, or do not exist.
 
-It holds the ruling on such a submission, and who handed in nothing, as a result: known from a list of the
-class, or from what an LMS lists. It never rules on what could be graded, and it never scores.
+It records rulings on such submissions. It also makes a result for students who handed in nothing and are
+known from a class list or an LMS. It never rules on what could be graded, and it never scores.
 """
 
 import difflib
@@ -28,30 +28,32 @@ from grader.scoring.decided_by_people import RULED
 
 
 def known_students(downloads: Sequence[DownloadRecord]) -> dict[str, Origin]:
-    """The students that lists of the class and LMSs name -> what is known of their submission.
+    """The students whom class lists and LMSs name -> what is known about their submission.
 
-    The origin has no key: it is no upload's, and exports look for the student's row by the id.
+    The origin has no key: it does not belong to an upload, and exports find the student's row by the id.
     """
-    known: dict[str, Origin] = {}
+    origins: dict[str, Origin] = {}
     for download in downloads:
         if download.roster is not None:
-            known |= dict.fromkeys(download.roster.students, Origin())
-        known |= {file.student_id: Origin() for file in download.files if file.student_id}
+            origins |= dict.fromkeys(download.roster.students, Origin())
+        origins |= {file.student_id: Origin() for file in download.files if file.student_id}
     for download in downloads:
-        known |= {one.student_id: Origin(upload=one.upload, lms=one.lms) for one in download.lacking}
-    return known
+        origins |= {
+            missing.student_id: Origin(upload=missing.upload, lms=missing.lms) for missing in download.lacking
+        }
+    return origins
 
 
 def absence(assignment: Assignment, student_id: str, origin: Origin, now: datetime) -> Evidence:
-    """What is recorded of a student who handed in nothing: there is no submission, and no file.
+    """The record of a student who handed in nothing: without a submission or files.
 
     Args:
-        origin: What is known of it.
+        origin: What is known about it.
     """
     return Evidence(
         student_id=student_id,
         assignment_id=assignment.id,
-        # no submission has this digest, so that what is said of this is said of no upload
+        # no submission has this digest, so that decisions about this never apply to an upload
         submission_digest=hashlib.sha256(f"nothing was handed in\0{student_id}".encode()).hexdigest(),
         graded_at=now,
         absent=True,
@@ -67,7 +69,7 @@ def absence(assignment: Assignment, student_id: str, origin: Origin, now: dateti
 
 @dataclass(frozen=True)
 class LastWord:
-    """What a rule came to.
+    """The result of a ruling.
 
     Attributes:
         students: Whom it is about.
@@ -85,31 +87,31 @@ def rule(
     lift: bool = False,
     allow_lower: bool = False,
 ) -> LastWord:
-    """Have the last word on submissions that lack something: the total is 0, or it counts all the same.
+    """Rule on submissions that lack something: the total is 0, or it counts anyway.
 
-    It is about what was handed in until now: a later attempt is graded as usual.
+    The ruling is about what was handed in so far: a later attempt is graded as usual.
 
     Args:
-        students: Whom it is about; None: all whose total is withheld for a missing file, or was refused.
-        lift: What there is counts.
+        students: Whom it is about; None: all whose total is withheld for a missing file, or who were refused.
+        lift: Whether the existing points count.
         allow_lower: Grades that were released may fall.
 
     Raises:
-        UsageError: It cannot be about one of them, there is no reason, or a released grade would fall.
+        UsageError: One of them cannot be ruled on, there is no reason, or a released grade would fall.
     """
     reason = stated(why)
     named = None if students is None else tuple(dict.fromkeys(students))
-    absent, known = _absent(session, named or ())
+    absent, known_ids = _absences(session, named or ())
     about: Sequence[str] = ()
 
     def decide(snapshot: Snapshot, results: Sequence[Result]) -> Sequence[Edit]:
         nonlocal about
         scores = {result.score.student_id: result.score for result in results}
         if named is None:
-            about = _open_ones(scores)
+            about = _needing_ruling(scores)
         else:
             held = {result.evidence.origin.carries for result in results if result.score.held}
-            _require_possible(scores, named, known, held)
+            _require_ruling_possible(scores, named, known_ids, held)
             about = named
         digests = {student: snapshot.evidence[student].submission_digest for student in about}
         return [
@@ -129,22 +131,22 @@ def rule(
     return LastWord(tuple(about), revision)
 
 
-def _absent(session: ClassSession, named: Sequence[str]) -> tuple[list[Evidence], Collection[str]]:
-    """What is recorded of those who handed in nothing, and all who are known without having handed in."""
+def _absences(session: ClassSession, named: Sequence[str]) -> tuple[list[Evidence], Collection[str]]:
+    """The records of those who handed in nothing, and the ids of all students known from lists."""
     if set(named) <= set(session.book.students()):
         return [], ()
     snapshot = session.book.snapshot()
-    known = known_students(standing_downloads(session.book, session.out, snapshot))
+    origins = known_students(standing_downloads(session.book, session.out, snapshot))
     absent = [
-        absence(session.assignment, student, known[student], session.clock())
+        absence(session.assignment, student, origins[student], session.clock())
         for student in named
-        if student in known and student not in snapshot.evidence
+        if student in origins and student not in snapshot.evidence
     ]
-    return absent, known.keys()
+    return absent, origins.keys()
 
 
-def _open_ones(scores: Mapping[str, Score]) -> list[str]:
-    """Those on whom nobody has had the last word, in order."""
+def _needing_ruling(scores: Mapping[str, Score]) -> list[str]:
+    """The students who need a ruling and have none, in order."""
     return [
         student
         for student, score in scores.items()
@@ -152,23 +154,25 @@ def _open_ones(scores: Mapping[str, Score]) -> list[str]:
     ]
 
 
-def _require_possible(
+def _require_ruling_possible(
     scores: Mapping[str, Score], named: Sequence[str], known: Collection[str], held: Collection[str]
 ) -> None:
-    """Raises unless a rule can be about each of those who are named.
+    """Check that each of the named students can be ruled on.
 
     Args:
-        known: Those of whom a list or the LMS knows.
-        held: The ids on uploads of which nobody knows whose they are.
+        known: The students whom a list or the LMS knows.
+        held: The ids carried by held uploads, whose owner nobody knows.
 
     Raises:
-        UsageError: About some it cannot be.
+        UsageError: Some cannot.
     """
     faults = []
     for student in named:
         if student not in scores:
-            near = difflib.get_close_matches(student, [*scores, *known], n=1, cutoff=0.8)
-            advice = f"Did you mean {near[0]}?" if near else "Grade with --roster, so that they are known."
+            similar = difflib.get_close_matches(student, [*scores, *known], n=1, cutoff=0.8)
+            advice = (
+                f"Did you mean {similar[0]}?" if similar else "Grade with --roster, so that they are known."
+            )
             faults.append(f"'{student}' is neither in the gradebook nor on a list of the class. {advice}")
         elif scores[student].status is GradeStatus.ENGINE_ERROR:
             faults.append(

@@ -1,8 +1,8 @@
-"""Marks as entries: a row of a marking sheet, whether a mark can be given, and what becomes of it.
+"""Marks as entries: the rows of a marking sheet, the checks of marks, and their edits.
 
-It holds a row (a student and an item, or a part of one), the checks of who, for what, how many points and
-with which comments, and marks that say something new, whoever they reach of a team, as edits. It reads
-and writes no files (`sheet_files` does), and it changes no gradebook.
+It holds a row (a student and an item, or a part of one) and the checks of student, item, points and
+comments. It turns new marks into edits, for all members of a team. It neither reads nor writes files
+(`sheet_files` does), and it changes no gradebook.
 """
 
 import math
@@ -20,7 +20,7 @@ from grader.domain.errors import UsageError
 from grader.domain.formatting import points, printable
 from grader.domain.score import rounded
 
-# in the order of the sheet; markers fill in the three that are FILLED
+# in the order of the sheet; markers fill in the columns in FILLED
 FILLED = ("points", "comment", "comment_ids")
 COLUMNS = (
     "student_id",
@@ -38,13 +38,13 @@ COLUMNS = (
     "answers",
     "exported",
 )
-_SEPARATOR = "-"  # between the token of a mark and how many there had been
+_SEPARATOR = "-"  # between the token of a mark and the number of earlier marks
 NEEDED = ("student_id", "item", "points")
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What a marker filled in.
+    """The cells that a marker filled in.
 
     Attributes:
         points: None: no mark.
@@ -58,28 +58,28 @@ class Mark:
 
     @property
     def token(self) -> str:
-        """A short text that another mark does not have, which tells an untouched row from a filled one.
+        """A short text, different for each mark, that distinguishes an untouched row from a filled one.
 
-        It begins with a letter, or a spreadsheet would take some for numbers.
+        It begins with a letter, so that a spreadsheet does not take it for a number.
         """
-        told = f"{self.points}\x1f{self.comment}\x1f{' '.join(self.remarks)}"
-        return f"v{sha256(told.encode('utf-8', 'replace')).hexdigest()[:10]}"
+        content = f"{self.points}\x1f{self.comment}\x1f{' '.join(self.remarks)}"
+        return f"v{sha256(content.encode('utf-8', 'replace')).hexdigest()[:10]}"
 
 
 @dataclass(frozen=True)
 class MarkRow:
-    """A row as it is exported.
+    """A row as exported.
 
     Attributes:
-        student_id: Whose; of a team, the first's.
+        student_id: The student's; for a team, the first member's.
         target: The item (`q6`), or the part of one (`q10.class_token`).
         mark: The mark that stands.
-        number: How many marks were given or taken back so far.
-        marked_by: Whose it is; empty while there is none.
-        evidence: Column -> text: what helps to mark.
+        number: How many marks were given or withdrawn so far.
+        marked_by: The marker; empty if there is no mark.
+        evidence: Column -> text that helps to mark.
         report: The relative address of the student's report.
-        answers: Of the page that shows the student's PDF; empty where none was accepted.
-        awaiting: Whether a person still has to mark it.
+        answers: The relative address of the page with the student's PDF; empty if none was accepted.
+        awaiting: Whether a person must still mark it.
         team: All who handed it in together, sorted; () for a student's own.
     """
 
@@ -98,21 +98,21 @@ class MarkRow:
 
     @property
     def exported(self) -> str:
-        """What the sheet keeps of the mark that stood when it was made."""
+        """The token and number by which the sheet records the mark that stood when it was made."""
         return f"{self.mark.token}{_SEPARATOR}{self.number}"
 
 
 def mark_of(edit: Marked | None) -> Mark:
-    """The mark that an edit gave; none for no edit, and for one that took a mark back."""
+    """The mark that an edit gave; an empty one if there is no edit, or if it withdrew a mark."""
     if edit is None or edit.points is None:
         return Mark()
     return Mark(rounded(edit.points), edit.comment, tuple(remark_id for remark_id, _ in edit.remarks))
 
 
-def stood(exported: str) -> tuple[str, int | None]:
-    """(the token of the mark that stood, how many there had been) when a sheet was made.
+def mark_at_export(exported: str) -> tuple[str, int | None]:
+    """(The token of the mark that stood, the number of earlier marks) when a sheet was made.
 
-    Sheets of older versions do not tell the number.
+    Sheets of older versions do not hold the number.
     """
     token, _, number = exported.partition(_SEPARATOR)
     return token, int(number) if number.isdecimal() else None
@@ -127,7 +127,7 @@ _OF_MOST = re.compile(r"\s*([^\s/]+)\s*(?:/|\\|out of|of|von|sur|از|من)\s*[^
 
 
 class MarkField(StrEnum):
-    """What of a mark is wrong; the value is the column of a marking sheet."""
+    """The field of a mark that is wrong; the value is the column of a marking sheet."""
 
     STUDENT = "student_id"
     ITEM = "item"
@@ -138,7 +138,7 @@ class MarkField(StrEnum):
 
 @dataclass(frozen=True)
 class MarkFault:
-    """What is wrong with a mark.
+    """A fault of a mark.
 
     Attributes:
         sentence: What is wrong and what to do, beginning in lower case, without the full stop.
@@ -152,11 +152,11 @@ class MarkFault:
 
 
 class MarkRefused(UsageError):
-    """Marks that cannot be given; none of them was.
+    """Marks cannot be given; none of them was.
 
     Args:
-        faults: What is wrong, all of it.
-        worded: How a fault is told where it stands: by default with the name of the field.
+        faults: All faults.
+        worded: Words a fault with its place; by default with the name of the field.
     """
 
     def __init__(self, faults: Sequence[MarkFault], worded: Callable[[MarkFault], str] | None = None) -> None:
@@ -167,7 +167,7 @@ class MarkRefused(UsageError):
 
 @dataclass(frozen=True)
 class MarkChecks:
-    """What marks are held against.
+    """The checks of marks against an assignment and its students.
 
     Attributes:
         students: The ids that the gradebook knows.
@@ -177,16 +177,16 @@ class MarkChecks:
     students: Sequence[str]
 
     def known_student(self, given: str) -> str | None:
-        """The student who is meant by an id: a spreadsheet takes the zeros from the front of a number."""
+        """The student with an id, which may lack leading zeros: spreadsheets drop them."""
         if given in self.students:
             return given
-        same = [student for student in self.students if student.lstrip("0") == given.lstrip("0")]
-        return same[0] if given.isdigit() and len(same) == 1 else None
+        matching = [student for student in self.students if student.lstrip("0") == given.lstrip("0")]
+        return matching[0] if given.isdigit() and len(matching) == 1 else None
 
     def student(self, given: str) -> str | MarkFault:
-        """The student who is meant by an id, or what is wrong with it."""
-        if (known := self.known_student(given)) is not None:
-            return known
+        """The student with an id, or what is wrong with it."""
+        if (student_id := self.known_student(given)) is not None:
+            return student_id
         if not given:
             return MarkFault(MarkField.STUDENT, "it is empty. Write the student's id")
         advice = remedy(given, self.students, "Grade that submission first, or remove the row").rstrip(".")
@@ -209,8 +209,8 @@ class MarkChecks:
         """What is wrong with points.
 
         Args:
-            target: What they are for; None where that is not known.
-            given: As they were written.
+            target: The item that they are for; None if unknown.
+            given: The points as written.
         """
         most = self.assignment.mark_targets().get(target or "", math.inf)
         if 0 <= value <= most:
@@ -220,11 +220,11 @@ class MarkChecks:
         )
 
     def words(self, mark: Mark, target: str | None, told: Sequence[str] = ()) -> list[MarkFault]:
-        """What is wrong with what a mark says: its comment and the comments that were chosen.
+        """What is wrong with the words of a mark: its comment and the chosen comments.
 
         Args:
-            target: What it is for; None where that is not known.
-            told: Ids of comments that the student was told before: the comment bank may have lost them since.
+            target: The item that it is for; None if unknown.
+            told: Ids of comments that the student got before: the comment bank may have lost them since.
         """
         faults = []
         if len(mark.comment) > _LONGEST:
@@ -242,16 +242,18 @@ class MarkChecks:
             faults.append(MarkFault(MarkField.COMMENT, sentence))
         return faults
 
-    def _remarks(self, given: Sequence[str], target: str | None, told: Sequence[str]) -> list[MarkFault]:
+    def _remarks(
+        self, given: Sequence[str], target: str | None, ids_before: Sequence[str]
+    ) -> list[MarkFault]:
         bank = {remark.id: remark for remark in self.assignment.remarks}
         faults = []
         for remark_id in given:
             remark = bank.get(remark_id)
-            if remark is None and remark_id in told:
+            if remark is None and remark_id in ids_before:
                 continue
             if remark is None:
-                known = "comments.toml has no comments" if not bank else f"There are {listing(list(bank))}"
-                advice = remedy(remark_id, list(bank), known).rstrip(".")
+                choices = "comments.toml has no comments" if not bank else f"There are {listing(list(bank))}"
+                advice = remedy(remark_id, list(bank), choices).rstrip(".")
                 sentence = f"the comment bank has no '{remark_id}'. {advice}"
                 faults.append(MarkFault(MarkField.REMARKS, sentence))
             elif remark.item and target and remark.item != target.partition(".")[0]:
@@ -261,9 +263,9 @@ class MarkChecks:
 
 
 def points_in(text: str) -> float | MarkFault | None:
-    """Points as people write them: a number, or `none`; or what is wrong with the text.
+    """Points as people write them (None for `none` or an empty text), or what is wrong with the text.
 
-    With a comma, or the Persian and Arabic mark, in the place of the point.
+    A comma, or the Persian and Arabic decimal separator, may replace the point.
     """
     if not text or text.lower() in TAKEN_BACK:
         return None
@@ -276,7 +278,7 @@ def points_in(text: str) -> float | MarkFault | None:
 
 
 def number(text: str) -> float:
-    """Points that are written, to as many digits as are kept.
+    """Written points, rounded to the stored precision.
 
     Raises:
         ValueError: It is not a number.
@@ -285,7 +287,7 @@ def number(text: str) -> float:
 
 
 def as_kept(value: float) -> float:
-    """Points to as many digits as are kept."""
+    """Points rounded to the stored precision."""
     return rounded(float(value)) if math.isfinite(value) else value
 
 
@@ -293,19 +295,19 @@ def as_kept(value: float) -> float:
 
 
 Marks = Mapping[tuple[str, str], Marked]
-"""(student, item or part) -> the last mark, which may have taken an earlier one back."""
+"""(student, item or part) -> the last mark, which may withdraw an earlier one."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A checked mark that says something new.
+    """A checked mark that changes something.
 
     Attributes:
-        place: Where it stands: a sheet and its row; empty for what is in no sheet.
+        place: Its sheet and row; empty if it does not come from a sheet.
         before: The mark that stands, and whose it is.
-        sheet: The name of the sheet; empty for what is in none.
-        texts: Id -> text of the comments that the student was told so far.
-        mate: Of the same team as the student whom the mark is about.
+        sheet: The name of the sheet; empty if it does not come from one.
+        texts: Id -> text of the comments that the student got so far.
+        mate: Whether it was added for another member of the marked student's team.
     """
 
     place: str
@@ -318,18 +320,20 @@ class Entry:
     mate: bool = False
 
     def __str__(self) -> str:
-        old, who = mark_of(self.before), self.before.who if self.before else ""
-        stood = f"{points(old.points)} ({who})" if old.points is not None else "no mark"
-        new = "no mark" if self.mark.points is None else points(self.mark.points)
-        return f"{self.student_id} {self.target}: {stood} -> {new}"
+        mark_before, who = mark_of(self.before), self.before.who if self.before else ""
+        points_before = (
+            f"{points(mark_before.points)} ({who})" if mark_before.points is not None else "no mark"
+        )
+        points_after = "no mark" if self.mark.points is None else points(self.mark.points)
+        return f"{self.student_id} {self.target}: {points_before} -> {points_after}"
 
 
 @dataclass(frozen=True)
 class MarkNote:
-    """What stays as it is although a mark says something else.
+    """Something that stays as it is, although a mark says otherwise.
 
     Attributes:
-        place: Where that mark stands; empty for what is in no sheet.
+        place: The place of that mark; empty if it does not come from a sheet.
         sentence: What stays, and why.
     """
 
@@ -343,50 +347,54 @@ class MarkNote:
 def with_mates(
     entries: Mapping[tuple[str, str], Entry], marks: Marks, teams: Mapping[str, Sequence[str]]
 ) -> tuple[list[Entry], list[MarkNote]]:
-    """The entries, and the same for those of a team who have none and no mark of their own.
+    """The entries, and the same for members of a team who have neither an entry nor a mark of their own.
 
     Args:
         entries: By student and item or part.
-        marks: Those that stand.
-        teams: Student -> all who handed in the same together.
+        marks: The marks that stand.
+        teams: Student -> all who handed in together.
     """
-    every, notes = dict(entries), []
+    all_entries, notes = dict(entries), []
     for (student_id, target), entry in entries.items():
         for mate in teams.get(student_id, ()):
             key, other = (mate, target), entries.get((mate, target))
             if other is not None and other.mark != entry.mark and mate > student_id:
                 differ = (
-                    f"{student_id} and {mate} handed in together, and have {said(entry.mark)} and "
-                    f"{said(other.mark)} for '{target}'."
+                    f"{student_id} and {mate} handed in together, and have {in_words(entry.mark)} and "
+                    f"{in_words(other.mark)} for '{target}'."
                 )
                 notes.append(MarkNote(f"{entry.place} and {other.place}", differ))
-            if key in every or mark_of(marks.get(key)) == entry.mark:
+            if key in all_entries or mark_of(marks.get(key)) == entry.mark:
                 continue
-            own = marks.get(key)
-            if own is not None and own.points is not None and mark_of(own) != mark_of(entry.before):
+            own_mark = marks.get(key)
+            if (
+                own_mark is not None
+                and own_mark.points is not None
+                and mark_of(own_mark) != mark_of(entry.before)
+            ):
                 keeps = (
-                    f"{mate}, of the same team as {student_id}, keeps {said(mark_of(own))} for '{target}', "
-                    f"which {own.who} gave to {mate} alone."
+                    f"{mate}, of the same team as {student_id}, keeps {in_words(mark_of(own_mark))} for "
+                    f"'{target}', which {own_mark.who} gave to {mate} alone."
                 )
                 notes.append(MarkNote(entry.place, keeps))
                 continue
-            every[key] = replace(entry, student_id=mate, before=own, mate=True)
-    return list(every.values()), notes
+            all_entries[key] = replace(entry, student_id=mate, before=own_mark, mate=True)
+    return list(all_entries.values()), notes
 
 
-def said(mark: Mark) -> str:
-    """A mark's points, or that there are none."""
+def in_words(mark: Mark) -> str:
+    """A mark's points in words, or `none`."""
     return TAKEN_BACK[0] if mark.points is None else points(mark.points)
 
 
 def edits_of(
     entries: Sequence[Entry], assignment: Assignment, *, who: str, when: datetime, why: str = ""
 ) -> list[Marked]:
-    """The entries as the gradebook keeps them, in their order.
+    """The entries as edits for the gradebook, in their order.
 
     Args:
         who: The marker.
-        why: The reason, where it is not in an entry's comment. The student reads it.
+        why: The reason, if it is not in an entry's comment. The student reads it.
     """
     bank: dict[str, Remark] = {remark.id: remark for remark in assignment.remarks}
     edits = []
@@ -404,7 +412,7 @@ def edits_of(
                 student_id=entry.student_id,
                 target=entry.target,
                 points=entry.mark.points,
-                # a mark that is taken back has no comment of its own
+                # a withdrawn mark has no comment of its own
                 comment=why if entry.mark.points is None else entry.mark.comment,
                 remarks=remarks,
                 sheet=entry.sheet,

@@ -1,10 +1,9 @@
-"""Marks are taken: given one by one, or from sheets that markers filled.
+"""Takes marks: given one by one, or from sheets that markers filled in.
 
-It holds how every cell of the sheets is checked, that nothing is taken while one is wrong, and that only
-the rows are refused which would take from students what was released. Markers work in one file for days.
-A cell that was imported before is left alone therefore, whoever changed the mark since, unless the sheet
-was exported after that change. It never reads files (`sheet_files` does), and it never decides whether
-points are allowed (`mark_entries`).
+It checks every cell of the sheets, takes nothing while one is wrong, and refuses only the rows that would
+lower a released grade. Markers work in one file for days: a cell that was imported before is therefore left
+alone, whoever changed the mark since, unless the sheet was exported after that change. It never reads files
+(`sheet_files` does), and it never decides whether points are allowed (`mark_entries` does).
 """
 
 from collections import defaultdict
@@ -23,11 +22,11 @@ from grader.decisions.mark_entries import (
     MarkRefused,
     as_kept,
     edits_of,
+    in_words,
+    mark_at_export,
     mark_of,
     number,
     points_in,
-    said,
-    stood,
     with_mates,
 )
 from grader.decisions.marking_sheet import standing_marks
@@ -45,16 +44,16 @@ from grader.results.session import ClassSession
 from grader.scoring import score
 
 Row = tuple[str, Sequence[Edit]]
-"""(where the row stands, its edits: several where a team is marked)."""
+"""(The row's place, its edits: several if a team is marked)."""
 
 
 @dataclass(frozen=True)
 class LoweringRow:
-    """A row that would lower what was released.
+    """A row that would lower a released grade.
 
     Attributes:
-        place: Where it stands.
-        changes: Whose grade it would lower, and to what.
+        place: Its place.
+        changes: The grades that it would lower.
     """
 
     place: str
@@ -64,42 +63,42 @@ class LoweringRow:
 def lowering_rows(
     assignment: Assignment, snapshot: Snapshot, results: Sequence[Result], rows: Sequence[Row]
 ) -> list[LoweringRow]:
-    """The rows that would lower a released grade, for those whose rows together do so.
+    """The rows that would lower a released grade, for students whose rows together do so.
 
     Args:
-        snapshot: The state of the book, and `results` what it comes to.
-        rows: New marks, which are to be taken together.
+        snapshot: The state of the gradebook, with its `results`.
+        rows: New marks, which are taken together.
     """
-    released = {one.score.student_id: one for one in results if one.score.released is not None}
-    own: dict[str, list[Row]] = {}
+    released = {result.score.student_id: result for result in results if result.score.released is not None}
+    rows_by_student: dict[str, list[Row]] = {}
     for place, edits in rows:
         for edit in edits:
             if edit.student_id in released:
-                own.setdefault(edit.student_id, []).append((place, [edit]))
-    found: dict[str, list[Change]] = {}
-    for student_id, marks in own.items():
+                rows_by_student.setdefault(edit.student_id, []).append((place, [edit]))
+    changes_by_place: dict[str, list[Change]] = {}
+    for student_id, marks in rows_by_student.items():
         for place, change in _lowered(assignment, snapshot, released[student_id], marks):
-            found.setdefault(place, []).append(change)
-    places = dict.fromkeys(place for place, _ in rows if place in found)
-    return [LoweringRow(place, tuple(found[place])) for place in places]
+            changes_by_place.setdefault(place, []).append(change)
+    places = dict.fromkeys(place for place, _ in rows if place in changes_by_place)
+    return [LoweringRow(place, tuple(changes_by_place[place])) for place in places]
 
 
 def _lowered(
     assignment: Assignment, snapshot: Snapshot, result: Result, marks: Sequence[Row]
 ) -> list[tuple[str, Change]]:
-    """The marks of one student that lower the grade, each taken by itself; none where all together do not."""
+    """The marks of one student that lower the grade individually; none if all together do not lower it."""
     student_id = result.score.student_id
     earlier = [edit for edit in snapshot.edits if edit.student_id in (None, student_id)]
 
     def change(rows: Sequence[Row]) -> Change:
-        edits = [*earlier, *(one for _, new in rows for one in new)]
+        edits = [*earlier, *(edit for _, new in rows for edit in new)]
         after = score(assignment, result.evidence, edits=edits)
         return Change(Total.of(result.score), Total.of(after), result.score.released)
 
     if not change(marks).lowers:
         return []
-    alone = [(place, change([(place, new)])) for place, new in marks]
-    return [(place, one) for place, one in alone if one.is_less]
+    single_changes = [(place, change([(place, new)])) for place, new in marks]
+    return [(place, single_change) for place, single_change in single_changes if single_change.is_less]
 
 
 # --- sheet entries ---------------------------------------------------------------------------------------
@@ -107,13 +106,13 @@ def _lowered(
 
 @dataclass
 class Reader:
-    """Reads rows against an assignment and what is in the book.
+    """Reads rows against an assignment and the gradebook.
 
     Attributes:
-        students: The ids that the book knows.
-        teams: Student -> all who handed in the same together, for whom a row counts as well.
-        faults: What is wrong, a sentence each, so far.
-        left: What was left as it is although a row says something else.
+        students: The ids in the gradebook.
+        teams: Student -> all who handed in together, for whom a row also counts.
+        faults: The faults found so far, a sentence each.
+        left: What was left as it is, although a row says otherwise.
     """
 
     assignment: Assignment
@@ -127,20 +126,20 @@ class Reader:
         self._checks = MarkChecks(self.assignment, self.students)
 
     def entries(self, rows: Sequence[SheetRow]) -> list[Entry]:
-        """What the rows say that is new, each followed by what it means for others of a team.
+        """The new marks in the rows, each followed by those for other members of a team.
 
         Raises:
             UsageError: Cells are wrong; all are listed.
         """
-        marks, given = standing_marks(self.edits), _given(self.edits)
+        marks, marks_given = standing_marks(self.edits), _marks_by_target(self.edits)
         entries: dict[tuple[str, str], Entry] = {}
         for row in rows:
-            own = given[self._key(row)]
-            newer = bool(own and own[-1].sheet == row.sheet)  # the sheet's own word stands
+            row_marks = marks_given[self._key(row)]
+            newer = bool(row_marks and row_marks[-1].sheet == row.sheet)  # the sheet's own word stands
             if self._untouched(row) and not newer:
-                if _says_none(row) and own and own[-1].points is not None:
-                    self.left.append(_not_taken_back(row, own[-1]))
-                continue  # as it was handed out, whatever others marked since
+                if _says_none(row) and row_marks and row_marks[-1].points is not None:
+                    self.left.append(_not_withdrawn_note(row, row_marks[-1]))
+                continue  # the row is as exported, whatever others marked since
             student_id, target = self._student(row), self._target(row)
             mark = self._mark(row, target)
             if student_id is None or target is None or mark is None:
@@ -148,8 +147,8 @@ class Reader:
             before = marks.get((student_id, target))
             if mark == mark_of(before) or (mark == Mark() and not row.cells["points"]):
                 continue
-            if before is not None and not newer and _was_imported(row, mark, given[student_id, target]):
-                self.left.append(_left(row, mark, before))
+            if before is not None and not newer and _was_imported(row, mark, marks_given[student_id, target]):
+                self.left.append(_left_note(row, mark, before))
                 continue
             texts = before.remarks if before else ()
             entry = Entry(row.place, student_id, target, mark, before, row.sheet, texts)
@@ -161,28 +160,28 @@ class Reader:
             raise UsageError(
                 "\n".join([*self.faults, "Nothing was taken. Fix these cells and import again."])
             )
-        every, notes = with_mates(entries, marks, self.teams)
+        all_entries, notes = with_mates(entries, marks, self.teams)
         self.left += notes
-        return every
+        return all_entries
 
     def _fault(self, row: SheetRow, fault: MarkFault) -> None:
         self.faults.append(printable(f"{row.place}, column '{fault.field.value}': {fault}"))
 
     def _untouched(self, row: SheetRow) -> bool:
-        exported, _ = stood(row.cells.get("exported", ""))
+        exported, _ = mark_at_export(row.cells.get("exported", ""))
         if any(column in row.faults for column in MarkField):
             return False
         try:
             value = None if self._without_points(row) else number(unguarded(row.cells["points"]))
         except ValueError:
             return False
-        return bool(exported) and exported == Mark(value, _comment(row), _chosen(row)).token
+        return bool(exported) and exported == Mark(value, _comment(row), _comment_ids(row)).token
 
     def _without_points(self, row: SheetRow) -> bool:
         return not row.cells["points"] or row.cells["points"].lower() in TAKEN_BACK
 
     def _is_broken(self, row: SheetRow, column: MarkField) -> bool:
-        """Whether a cell holds something that cannot be read; then that is told."""
+        """Whether a cell holds something that cannot be read, which is then added to the faults."""
         if column in row.faults:
             self._fault(row, MarkFault(column, row.faults[column]))
         return column in row.faults
@@ -199,9 +198,9 @@ class Reader:
         return self._checked(row, self._checks.student(unguarded(row.cells["student_id"])))
 
     def _key(self, row: SheetRow) -> tuple[str, str]:
-        """The student and the item of a row, as far as they can be made out."""
-        given = unguarded(row.cells["student_id"])
-        return self._checks.known_student(given) or given, unguarded(row.cells["item"])
+        """The student and the item of a row, as far as they can be read."""
+        student_id = unguarded(row.cells["student_id"])
+        return self._checks.known_student(student_id) or student_id, unguarded(row.cells["item"])
 
     def _target(self, row: SheetRow) -> str | None:
         if self._is_broken(row, MarkField.ITEM):
@@ -209,14 +208,14 @@ class Reader:
         return self._checked(row, self._checks.target(unguarded(row.cells["item"])))
 
     def _mark(self, row: SheetRow, target: str | None) -> Mark | None:
-        """The filled cells; None when one is wrong."""
-        broken = [self._is_broken(row, column) for column in _FILLED]  # all of them are told
+        """The mark in the filled cells; None if one is wrong."""
+        broken = [self._is_broken(row, column) for column in _FILLED]  # a list, so that all are reported
         if any(broken):
             return None
         value = points_in(unguarded(row.cells["points"]))
         if not isinstance(value, MarkFault) and value is not None:
             value = self._checks.points(value, target, row.cells["points"]) or value
-        mark = Mark(None if isinstance(value, MarkFault) else value, _comment(row), _chosen(row))
+        mark = Mark(None if isinstance(value, MarkFault) else value, _comment(row), _comment_ids(row))
         if isinstance(value, MarkFault):
             faults = [value]
         else:
@@ -226,15 +225,15 @@ class Reader:
         return None if faults else mark
 
     def _chosen_before(self, row: SheetRow) -> tuple[str, ...]:
-        """The comments of the mark that stands: what was told stays told."""
+        """The comments of the mark that stands, which the student has got already."""
         return mark_of(standing_marks(self.edits).get(self._key(row))).remarks
 
 
 _FILLED = (MarkField.POINTS, MarkField.COMMENT, MarkField.REMARKS)
 
 
-def _given(edits: Iterable[Edit]) -> defaultdict[tuple[str, str], list[Marked]]:
-    """(student, item or part) -> all marks that were given or taken back, oldest first."""
+def _marks_by_target(edits: Iterable[Edit]) -> defaultdict[tuple[str, str], list[Marked]]:
+    """(student, item or part) -> all marks that were given or withdrawn, oldest first."""
     marks: defaultdict[tuple[str, str], list[Marked]] = defaultdict(list)
     for edit in edits:
         if isinstance(edit, Marked):
@@ -242,47 +241,49 @@ def _given(edits: Iterable[Edit]) -> defaultdict[tuple[str, str], list[Marked]]:
     return marks
 
 
-def _was_imported(row: SheetRow, mark: Mark, given: Sequence[Marked]) -> bool:
-    """Whether a row says what a sheet said before, and the mark was changed since.
+def _was_imported(row: SheetRow, mark: Mark, marks_given: Sequence[Marked]) -> bool:
+    """Whether a row repeats what a sheet said before, and the mark was changed since.
 
-    One that was exported after that change was filled in by somebody who saw it. Where the points are those
-    of before and only the comment is new, the points of whoever changed them stay as well.
+    A row that was exported after that change was filled in by somebody who saw it. If the points are the
+    earlier ones and only the comment is new, the changed points stay as well.
 
     Args:
-        given: All marks of the row's student and item, oldest first.
+        marks_given: All marks of the row's student and item, oldest first.
     """
-    _, count = stood(row.cells.get("exported", ""))
-    if count == len(given):
-        return False  # somebody typed it into a sheet that shows what stands
-    before = [mark_of(edit) for edit in given if edit.sheet]
-    stands = mark_of(given[-1])
-    same_points = mark.points in [earlier.points for earlier in before]
-    return mark in before or (same_points and mark.points != stands.points)
+    _, count = mark_at_export(row.cells.get("exported", ""))
+    if count == len(marks_given):
+        return False  # somebody typed it into a sheet that shows the current mark
+    imported = [mark_of(edit) for edit in marks_given if edit.sheet]
+    current = mark_of(marks_given[-1])
+    had_same_points = mark.points in [earlier.points for earlier in imported]
+    return mark in imported or (had_same_points and mark.points != current.points)
 
 
 def _says_none(row: SheetRow) -> bool:
     return row.cells["points"].lower() in TAKEN_BACK
 
 
-def _not_taken_back(row: SheetRow, stands: Marked) -> MarkNote:
-    """That `none` in a sheet that was exported without a mark takes nothing back that another way gave."""
-    given = points(mark_of(stands).points)
+def _not_withdrawn_note(row: SheetRow, current: Marked) -> MarkNote:
+    """The note that `none` in a sheet exported without a mark does not withdraw a mark given elsewhere."""
+    given = points(mark_of(current).points)
     return MarkNote(
         row.place,
-        f"`{TAKEN_BACK[0]}` was left: {stands.who} gave {given}, not by this sheet. Export the sheet again "
+        f"`{TAKEN_BACK[0]}` was left: {current.who} gave {given}, not by this sheet. Export the sheet again "
         "to take it back, or use `grader marks set`.",
     )
 
 
-def _left(row: SheetRow, mark: Mark, stands: Marked) -> MarkNote:
-    """That a row was left because it was imported before."""
-    if stands.points is None:
-        since = f"{stands.who} took it back since"
-    elif mark_of(stands).points == mark.points:
-        since = f"{stands.who} gave another comment since"
+def _left_note(row: SheetRow, mark: Mark, current: Marked) -> MarkNote:
+    """The note that a row was left because it was imported before."""
+    if current.points is None:
+        change_since = f"{current.who} took it back since"
+    elif mark_of(current).points == mark.points:
+        change_since = f"{current.who} gave another comment since"
     else:
-        since = f"{stands.who} gave {points(mark_of(stands).points)} since"
-    sentence = f"{said(mark)} was imported before; {since}: left. Export the sheet again to change it."
+        change_since = f"{current.who} gave {points(mark_of(current).points)} since"
+    sentence = (
+        f"{in_words(mark)} was imported before; {change_since}: left. Export the sheet again to change it."
+    )
     return MarkNote(row.place, sentence)
 
 
@@ -290,7 +291,7 @@ def _comment(row: SheetRow) -> str:
     return printable(unguarded(row.cells.get("comment", ""))).strip()
 
 
-def _chosen(row: SheetRow) -> tuple[str, ...]:
+def _comment_ids(row: SheetRow) -> tuple[str, ...]:
     cell = unguarded(row.cells.get("comment_ids", ""))
     return tuple(dict.fromkeys(cell.replace(",", " ").replace(";", " ").split()))
 
@@ -303,11 +304,11 @@ class NewMark:
     """A mark that somebody gives.
 
     Attributes:
-        target: A rubric item (`q6`), also one that the grader scores, or a part of one (`q10.patches`).
-        points: None takes the mark back that is there.
+        target: A rubric item (`q6`), including those that the grader scores, or a part (`q10.patches`).
+        points: None withdraws the existing mark.
         why: The reason: the student reads it.
         remarks: Ids of the comment bank.
-        alone: Not for the others of the student's team.
+        alone: Whether it is not for the other members of the student's team.
     """
 
     student_id: str
@@ -320,13 +321,13 @@ class NewMark:
 
 @dataclass(frozen=True)
 class GivenMarks:
-    """What became of marks.
+    """The outcome of giving marks.
 
     Attributes:
-        entries: Those that were taken, also for others of a team.
-        notes: What stays as it is although a mark says something else.
-        refused: Of those that were not taken because a released grade would fall: the first entry of each
-            row, and whose grade it would lower.
+        entries: The entries that were taken, including those for other members of a team.
+        notes: What stays as it is, although a mark says otherwise.
+        refused: The rows that were not taken because a released grade would fall: the first entry of each,
+            and the grades that it would lower.
     """
 
     entries: tuple[Entry, ...]
@@ -336,14 +337,14 @@ class GivenMarks:
 
     @property
     def without_effect(self) -> tuple[str, ...]:
-        """The students whose marks count for nothing: by a rule the total is 0."""
+        """The students whose marks have no effect, because a ruling set the total to 0."""
         closed = {result.score.student_id for result in self.revision.results if result.score.closed}
         about = dict.fromkeys(entry.student_id for entry in self.entries)
         return tuple(student_id for student_id in about if student_id in closed)
 
 
 def set_mark(session: ClassSession, new: NewMark, *, allow_lower: bool = False) -> GivenMarks:
-    """Give a mark, whatever the grader found: for the whole team, but for members with another of their own.
+    """Give a mark, whatever the grader found: for the whole team, except members with their own mark.
 
     Args:
         allow_lower: Grades that were released may fall.
@@ -359,7 +360,7 @@ def set_mark(session: ClassSession, new: NewMark, *, allow_lower: bool = False) 
     def decide(snapshot: Snapshot, _: object) -> Sequence[Edit]:
         nonlocal entries, notes
         marks = standing_marks(snapshot.edits)
-        entry = _checked(MarkChecks(session.assignment, tuple(snapshot.evidence)), new, reason, marks)
+        entry = _checked_entry(MarkChecks(session.assignment, tuple(snapshot.evidence)), new, reason, marks)
         key = (entry.student_id, entry.target)
         teams = {} if new.alone else shared_by(snapshot.evidence.values())
         is_new = entry.mark != mark_of(entry.before)
@@ -370,20 +371,22 @@ def set_mark(session: ClassSession, new: NewMark, *, allow_lower: bool = False) 
     return GivenMarks(tuple(entries), tuple(notes), revision)
 
 
-def _checked(checks: MarkChecks, new: NewMark, reason: str, marks: Mapping[tuple[str, str], Marked]) -> Entry:
+def _checked_entry(
+    checks: MarkChecks, new: NewMark, reason: str, marks: Mapping[tuple[str, str], Marked]
+) -> Entry:
     """The mark as an entry.
 
     Raises:
         MarkRefused: It cannot be given.
     """
     student_id, target = checks.student(new.student_id), checks.target(new.target)
-    known = target if isinstance(target, str) else None
+    known_target = target if isinstance(target, str) else None
     faults = [fault for fault in (student_id, target) if isinstance(fault, MarkFault)]
     before = None if faults else marks.get((str(student_id), str(target)))
     points = None if new.points is None else as_kept(new.points)
     mark = Mark(points, "" if points is None else reason, new.remarks)
-    wrong = None if points is None else checks.points(points, known)
-    faults += [wrong] if wrong else checks.words(mark, known, mark_of(before).remarks)
+    points_fault = None if points is None else checks.points(points, known_target)
+    faults += [points_fault] if points_fault else checks.words(mark, known_target, mark_of(before).remarks)
     if faults:
         raise MarkRefused(faults)
     return Entry("", str(student_id), str(target), mark, before, texts=before.remarks if before else ())
@@ -392,12 +395,12 @@ def _checked(checks: MarkChecks, new: NewMark, reason: str, marks: Mapping[tuple
 def import_marks(session: ClassSession, rows: Sequence[SheetRow], *, allow_lower: bool = False) -> GivenMarks:
     """Take the marks of sheets, also for the whole team of each row.
 
-    Rows that nobody touched, or that were imported before, change nothing. Rows that would lower a grade that
-    was released are left out.
+    Rows that nobody touched, or that were imported before, change nothing. Rows that would lower a released
+    grade are left out.
 
     Args:
-        rows: Of any of the sheets that were exported, in any order.
-        allow_lower: They are taken as well.
+        rows: From any of the exported sheets, in any order.
+        allow_lower: Whether rows that would lower a released grade are also taken.
 
     Raises:
         UsageError: Cells are wrong; all are listed, and nothing was taken.
@@ -410,27 +413,27 @@ def import_marks(session: ClassSession, rows: Sequence[SheetRow], *, allow_lower
         nonlocal entries, notes, refused
         teams = shared_by(snapshot.evidence.values())
         reader = Reader(session.assignment, tuple(snapshot.evidence), snapshot.edits, teams)
-        every = reader.entries(_relisted(rows, snapshot.relisted()))
+        all_entries = reader.entries(_relisted(rows, snapshot.relisted()))
         notes = reader.left
-        edits = edits_of(every, session.assignment, who=session.who, when=session.clock())
+        edits = edits_of(all_entries, session.assignment, who=session.who, when=session.clock())
         by_place: dict[str, list[Edit]] = {}
-        for entry, edit in zip(every, edits, strict=True):
+        for entry, edit in zip(all_entries, edits, strict=True):
             by_place.setdefault(entry.place, []).append(edit)
         lowering: Sequence[LoweringRow] = ()
         if not allow_lower:
             lowering = lowering_rows(session.assignment, snapshot, results, list(by_place.items()))
-        first = {entry.place: entry for entry in reversed(every)}
+        first = {entry.place: entry for entry in reversed(all_entries)}
         refused = [(first[row.place], row) for row in lowering]
         places = {row.place for row in lowering}
-        entries = [entry for entry in every if entry.place not in places]
-        return [edit for entry, edit in zip(every, edits, strict=True) if entry.place not in places]
+        entries = [entry for entry in all_entries if entry.place not in places]
+        return [edit for entry, edit in zip(all_entries, edits, strict=True) if entry.place not in places]
 
     revision = session.revised("marks import", decide=decide, allow_lower=allow_lower)
     return GivenMarks(tuple(entries), tuple(notes), revision, tuple(refused))
 
 
 def _relisted(rows: Sequence[SheetRow], ids: Mapping[str, str]) -> list[SheetRow]:
-    """Rows of a sheet under the ids that submissions have now: whose they are may have been said since."""
+    """Rows of a sheet under the current ids of submissions, whose owner may have changed since."""
     return [
         replace(row, cells={**row.cells, "student_id": guarded(ids[student_id])})
         if (student_id := unguarded(row.cells["student_id"])) in ids

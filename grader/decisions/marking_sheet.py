@@ -1,8 +1,7 @@
-"""Marking sheets for a class: the rows that people mark, and the sheets written for so many markers.
+"""Writes marking sheets for a class: the rows that people mark, split among several markers.
 
-It holds the rows with the evidence about each student's answer beside them, the marks that stand, and how
-the rows are split among markers. It never decides how a file looks (`sheet_files` does), and it takes in
-no marks (`marking` does).
+It makes the rows, with the evidence about each student's answer and the current marks, and splits them among
+markers. It never decides how a file looks (`sheet_files` does), and it takes no marks (`marking` does).
 """
 
 import os
@@ -31,7 +30,7 @@ _LONGEST = 2000  # characters of hyperparameters
 
 
 def standing_marks(edits: Sequence[Edit]) -> dict[tuple[str, str], Marked]:
-    """(student, item or part) -> the last mark, which may have taken an earlier one back."""
+    """(student, item or part) -> the last mark, which may withdraw an earlier one."""
     return {(edit.student_id or "", edit.target): edit for edit in edits if isinstance(edit, Marked)}
 
 
@@ -45,37 +44,37 @@ def marking_rows(
 ) -> list[MarkRow]:
     """The rows of a class, by student, then in the rubric's order.
 
-    A row for each item, or part, that a person marks, and for each other item that awaits a person. Students
-    whose total a rule decided have none. A team that handed in together has one row, under the first of it,
-    unless its members have different marks.
+    There is a row for each item, or part, that a person marks, and for each other item that awaits a person.
+    Students whose total a ruling decided have none. A team that handed in together has one row, under its
+    first member, unless its members have different marks.
 
     Args:
-        results: What was found and scored.
-        edits: What people decided so far, oldest first.
+        results: The evidence and scores of the class.
+        edits: People's decisions so far, oldest first.
         links: Student -> relative address of the report.
         items: Only these rubric items; all by default.
     """
     marks = standing_marks(edits)
-    given = Counter((edit.student_id or "", edit.target) for edit in edits if isinstance(edit, Marked))
+    marks_given = Counter((edit.student_id or "", edit.target) for edit in edits if isinstance(edit, Marked))
     teams = shared_by(evidence for evidence, _ in results)
     rows: dict[tuple[str | tuple[str, ...], str, Mark], MarkRow] = {}
     for evidence, score in sorted(results, key=lambda result: result[1].student_id):
         if score.closed:
             continue
-        shown, team = _evidence(evidence, score.claim), teams.get(score.student_id, ())
+        evidence_columns, team = _evidence(evidence, score.claim), teams.get(score.student_id, ())
         report = links.get(score.student_id, "")
-        together = f"team: {', '.join(team)}" if team else ""
+        team_note = f"team: {', '.join(team)}" if team else ""
         for line, item in zip(score.lines, assignment.rubric, strict=True):
             if items and item.id not in items:
                 continue
             if not item.by_person and line.state != "awaiting":
                 continue
-            for target, title, maximum, known in _targets(item, line):
+            for target, title, maximum, is_decided in _targets(item, line):
                 edit = marks.get((score.student_id, target))
                 mark = mark_of(edit)
                 key = team or score.student_id, target, mark
                 if key in rows:
-                    rows[key] = replace(rows[key], awaiting=rows[key].awaiting or not known)
+                    rows[key] = replace(rows[key], awaiting=rows[key].awaiting or not is_decided)
                     continue
                 reason = "" if item.by_person else printable(line.reason)
                 rows[key] = MarkRow(
@@ -85,18 +84,18 @@ def marking_rows(
                     maximum=maximum,
                     mark=mark,
                     marked_by=edit.who if edit is not None and mark.points is not None else "",
-                    evidence={**shown, "note": "; ".join(filter(None, (together, reason)))},
+                    evidence={**evidence_columns, "note": "; ".join(filter(None, (team_note, reason)))},
                     report=report,
                     answers=beside(report, ANSWERS_PAGE) if evidence.answers else "",
-                    awaiting=not known,
-                    number=given[score.student_id, target],
+                    awaiting=not is_decided,
+                    number=marks_given[score.student_id, target],
                     team=team,
                 )
     return list(rows.values())
 
 
 def split_rows(rows: Sequence[MarkRow], count: int) -> list[list[MarkRow]]:
-    """The rows in so many shares of nearly the same size, each student, and each team, in one share.
+    """The rows in this many shares of nearly equal size, with each student and each team in one share.
 
     Raises:
         UsageError: There are fewer students, or teams, than shares.
@@ -112,17 +111,17 @@ def split_rows(rows: Sequence[MarkRow], count: int) -> list[list[MarkRow]]:
 
 
 def _targets(item: RubricItem, line: ScoreLine) -> Iterator[tuple[str, str, float, bool]]:
-    """(target, title, maximum, whether it is decided) of an item, or of each of its parts."""
+    """(Target, title, maximum, whether it is decided) of an item, or of each of its parts."""
     if not item.parts:
         yield item.id, item.title, item.points, line.points is not None
         return
-    known = {part.id: part.points is not None for part in line.parts}
+    decided = {part.id: part.points is not None for part in line.parts}
     for part in item.parts:
-        yield part_target(item, part), f"{item.title}: {part.title}", part.points, known[part.id]
+        yield part_target(item, part), f"{item.title}: {part.title}", part.points, decided[part.id]
 
 
 def _evidence(evidence: Evidence, claim: Claim | None) -> dict[str, str]:
-    tuned = "; ".join(f"{one.name} = {' '.join(one.value.split())}" for one in evidence.tuned)
+    tuned = "; ".join(f"{value.name} = {' '.join(value.value.split())}" for value in evidence.tuned)
     return {
         "claimed_accuracy": f"{_share(claim.accuracy)} ({printable(claim.source)})" if claim else "",
         "measured_accuracy": "; ".join(_measured(evidence)),
@@ -132,12 +131,14 @@ def _evidence(evidence: Evidence, claim: Claim | None) -> dict[str, str]:
 
 
 def _measured(evidence: Evidence) -> Iterator[str]:
-    """What was measured, of each model by the id of its measure where there are several."""
+    """The measurements in words, named by their measures if there are several models."""
     for measure in (evidence.measure, *evidence.further):
         training = evidence.of_measure(measure).training
-        told = _share(training.accuracy) if training.value is None else f"{training.value:.4g}"
-        if told:
-            yield f"{measure}: {told}" if evidence.further or training.value is not None else told
+        measurement = _share(training.accuracy) if training.value is None else f"{training.value:.4g}"
+        if measurement:
+            yield (
+                f"{measure}: {measurement}" if evidence.further or training.value is not None else measurement
+            )
 
 
 def _share(value: float | None) -> str:
@@ -149,15 +150,15 @@ def _share(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class SheetRequest:
-    """Which marking sheets are wanted.
+    """A request for marking sheets.
 
     Attributes:
-        file: Where: it ends with `.csv` or `.xlsx`.
+        file: The path, which ends with `.csv` or `.xlsx`.
         items: Only these rubric items; all by default.
         split: How many files, FILE-1 to FILE-N; None: one, FILE.
-        only_open: Only rows that nobody has marked.
-        named: Also the students' names, as the LMS has them; by default the sheet is blind.
-        overwrite: A sheet that is there already is overwritten.
+        only_open: Whether only unmarked rows are written.
+        named: Whether the students' names are included, as the LMS has them; by default the sheet is blind.
+        overwrite: Whether an existing sheet is overwritten.
     """
 
     file: Path
@@ -174,7 +175,7 @@ class WrittenSheet:
 
     Attributes:
         rows: How many it has.
-        awaiting: How many of them are still to be marked.
+        awaiting: How many of them must still be marked.
     """
 
     path: Path
@@ -183,10 +184,10 @@ class WrittenSheet:
 
 
 def export_sheets(session: ClassSession, request: SheetRequest) -> tuple[WrittenSheet, ...]:
-    """Write marking sheets: a row for each student, or team, and item, or part of one, that a person marks.
+    """Write marking sheets: a row for each student or team and each item or part that a person marks.
 
     Raises:
-        UsageError: There is no such item, nothing to mark, or the file is there already or cannot be written.
+        UsageError: There is no such item or nothing to mark, or the file exists or cannot be written.
     """
     require_sheet(request.file)
     _require_items(session.assignment, request.items)
@@ -201,10 +202,10 @@ def export_sheets(session: ClassSession, request: SheetRequest) -> tuple[Written
     if not rows:
         raise UsageError("There is nothing to mark, so no sheet was written.")
     shares = _shares(request, rows)
-    there = [path for path, _ in shares if path.exists()]
-    if there and not request.overwrite:
+    existing = [path for path, _ in shares if path.exists()]
+    if existing and not request.overwrite:
         raise UsageError(
-            f"{there[0]} is there already, and may hold marks that were not imported. "
+            f"{existing[0]} is there already, and may hold marks that were not imported. "
             "Choose another name, or overwrite it with --force."
         )
     for path, share in shares:
@@ -213,10 +214,10 @@ def export_sheets(session: ClassSession, request: SheetRequest) -> tuple[Written
 
 
 def _require_items(assignment: Assignment, items: Sequence[str]) -> None:
-    known = [item.id for item in assignment.rubric]
+    item_ids = [item.id for item in assignment.rubric]
     for item in items:
-        if item not in known:
-            advice = remedy(item, known, f"There are {listing(known)}.")
+        if item not in item_ids:
+            advice = remedy(item, item_ids, f"There are {listing(item_ids)}.")
             raise UsageError(f"The rubric has no item '{item}'. {advice}")
 
 
@@ -230,13 +231,13 @@ def _shares(request: SheetRequest, rows: list[MarkRow]) -> list[tuple[Path, list
 
 
 def _together(student_id: str, teams: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> str:
-    """The names of a student and of the others of the team."""
+    """The names of a student and of the other members of the team."""
     others = [mate for mate in teams.get(student_id, ()) if mate != student_id]
     return ", ".join(filter(None, (names.get(member, "") for member in (student_id, *others))))
 
 
 def _link(out: Path, student_id: str, file: Path) -> str:
-    """The report's address as seen from the sheet's folder."""
+    """The report's address relative to the sheet's folder."""
     report = report_path(out, student_id).resolve()
     try:
         return Path(os.path.relpath(report, file.parent.resolve())).as_posix()

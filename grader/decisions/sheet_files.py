@@ -1,4 +1,4 @@
-"""Marking sheets as files: CSV for any program, or a spreadsheet."""
+"""Reads and writes marking sheets: CSV for any program, or a spreadsheet."""
 
 import csv
 import io
@@ -15,7 +15,7 @@ from grader.files.file_names import guarded
 
 SUFFIXES = (".csv", ".xlsx")
 _OTHER_SPREADSHEETS = (".ods", ".fods", ".xls", ".xlsm", ".xlsb", ".numbers")
-_DELIMITERS = ",;\t"  # programs take the semicolon where the comma stands in numbers
+_DELIMITERS = ",;\t"  # programs use the semicolon where numbers have decimal commas
 _WIDTHS = {"title": 44, "comment": 50, "comment_ids": 22, "hyperparameters": 44, "note": 30, "student_id": 14}
 LINKS = ("report", "answers")  # columns of addresses
 _BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
@@ -41,13 +41,13 @@ class _Cell:
 
 @dataclass(frozen=True)
 class SheetRow:
-    """A row as it was read.
+    """A row as read.
 
     Attributes:
         place: The file's name and the row, as a spreadsheet counts: `marks.csv, row 3`.
-        cells: Column -> text, without space around it.
+        cells: Column -> text, without surrounding space.
         sheet: The file's name.
-        faults: Column -> what is wrong with a cell that holds something else than text or a number.
+        faults: Column -> what is wrong with a cell that holds neither text nor a number.
     """
 
     place: str
@@ -64,7 +64,7 @@ def write_sheet(path: Path, rows: Sequence[MarkRow], names: Mapping[str, str] | 
         names: Student's id -> name, for a last column; by default there is none, and the sheet is blind.
 
     Raises:
-        UsageError: It ends otherwise, or cannot be written.
+        UsageError: The path ends differently, or cannot be written.
     """
     require_sheet(path)
     if not path.parent.is_dir():
@@ -78,7 +78,7 @@ def write_sheet(path: Path, rows: Sequence[MarkRow], names: Mapping[str, str] | 
 
 
 def read_sheet(path: Path) -> list[SheetRow]:
-    """The rows of a marking sheet; empty ones are left out.
+    """The rows of a marking sheet, without empty ones.
 
     Raises:
         UsageError: It cannot be read, or a column is missing.
@@ -92,23 +92,26 @@ def read_sheet(path: Path) -> list[SheetRow]:
     header = [cell.text.strip().lower() for cell in next(table, [])]
     for column in NEEDED:
         if header.count(column) != 1:
-            wrong = "twice" if column in header else "missing"
+            problem = "twice" if column in header else "missing"
             raise UsageError(
-                f"{path.name}, row 1: the column '{column}' is {wrong}. "
+                f"{path.name}, row 1: the column '{column}' is {problem}. "
                 "Keep the first row as `grader marks export` wrote it."
             )
     rows = []
     for number, cells in enumerate(table, 2):
-        named = {column: cell for column, cell in zip(header, cells, strict=False) if column}
-        texts = {**dict.fromkeys(header, ""), **{column: one.text.strip() for column, one in named.items()}}
-        faults = {column: one.fault for column, one in named.items() if one.fault}
+        cell_by_column = {column: cell for column, cell in zip(header, cells, strict=False) if column}
+        texts = {
+            **dict.fromkeys(header, ""),
+            **{column: cell.text.strip() for column, cell in cell_by_column.items()},
+        }
+        faults = {column: cell.fault for column, cell in cell_by_column.items() if cell.fault}
         if faults or any(texts.values()):
             rows.append(SheetRow(f"{path.name}, row {number}", texts, path.name, faults))
     return rows
 
 
 def require_sheet(path: Path) -> None:
-    """Refuse what is not a marking sheet by its name.
+    """Refuse a path that does not have the name of a marking sheet.
 
     Raises:
         UsageError: It ends with neither `.csv` nor `.xlsx`.
@@ -152,7 +155,7 @@ def _csv(table: Sequence[Sequence[str | float | None]]) -> bytes:
         writer.writerow(
             ["" if cell is None else cell if isinstance(cell, str) else points(cell) for cell in row]
         )
-    return buffer.getvalue().encode("utf-8-sig")  # without the mark, Excel takes it for an old encoding
+    return buffer.getvalue().encode("utf-8-sig")  # without the mark, Excel assumes a legacy encoding
 
 
 def _workbook(table: Sequence[Sequence[str | float | None]]) -> bytes:
@@ -222,27 +225,27 @@ def _read_workbook(path: Path, content: bytes) -> Iterator[list[_Cell]]:
     from openpyxl.utils.exceptions import InvalidFileException
 
     try:
-        # what formulas came to when the file was saved, and what the cells hold
+        # the values of formulas when the file was saved, and the formulas themselves
         values, formulas = (load_workbook(io.BytesIO(content), data_only=only) for only in (True, False))
     except (BadZipFile, InvalidFileException, KeyError, ValueError, OSError):
         raise UsageError(
             f"{path.name} is not a spreadsheet that can be read. Save it again as .xlsx."
         ) from None
-    held = formulas.worksheets[0]
+    formula_sheet = formulas.worksheets[0]
     for row in values.worksheets[0].iter_rows():
-        yield [_cell_read(cell, held.cell(cell.row, cell.column)) for cell in row]
+        yield [_cell_read(cell, formula_sheet.cell(cell.row, cell.column)) for cell in row]
 
 
 def _cell_read(value: Any, held: Any) -> _Cell:
     """A cell of a workbook.
 
     Args:
-        value: It with what its formula came to, and `held` with the formula.
+        value: The cell with the value of its formula, and `held` with the formula.
     """
     if value.data_type == "e":
         return _Cell("", _NO_VALUE)
     if held.data_type == "f" and value.value is None and value.data_type != "str":
-        return _Cell("", _NOT_STORED)  # a formula that came to no text has `str`
+        return _Cell("", _NOT_STORED)  # a formula with an empty text as its value has `str`
     if value.data_type == "d":
         return _Cell("", _DATE)
     return _Cell(_text(value.value))

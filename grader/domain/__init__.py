@@ -1,4 +1,4 @@
-"""The types that cross boundaries: frozen, plain, importing nothing of ours.
+"""The types that cross boundaries between packages: frozen, plain, and without imports from other packages.
 
 In the order of the flow: submission -> intake -> program -> evidence -> score -> report.
 """

@@ -1,9 +1,9 @@
-"""A submission's source as the analysis leaves it: the statements to execute, each with its origin.
+"""The result of analysing a submission's source: the statements to execute, each with its origin.
 
 Nothing here has been executed. The worker executes `Program.statements`; everything else is for the
-checks, for training and for the report. It holds places in a source, what was left out and why, what is
-forbidden, how the model is trained, and the notes that a report shows beside the findings. It holds what
-was found in a source and does not analyze one.
+checks, for training and for the report. The types hold places in a source, what was left out and why, what
+is forbidden, how the model is trained, and the notes that a report shows beside the findings. They do not
+analyse a source.
 """
 
 import re
@@ -16,7 +16,7 @@ class Note:
     """A sentence about a submission.
 
     Attributes:
-        ask_person: A person should look at what it is about.
+        ask_person: Whether a person should look at its subject.
     """
 
     text: str
@@ -29,24 +29,24 @@ class Note:
 # --- program ---------------------------------------------------------------------------------------------
 
 
-# as Jupyter counts: `In [4], cell 9`; records of older versions have `cell 9` alone, as have cells of text,
-# and what a kernel executed is `In [4]` alone
+# as Jupyter counts: `In [4], cell 9`; cells of text and records of older versions have `cell 9` alone, and
+# what a kernel executed is `In [4]` alone
 _CELL = re.compile(r"(?:In \[(?P<run>\d{1,9}| )\], )?cell (?P<number>\d{1,9})|In \[(?P<executed>\d{1,9})\]")
 _IN_RUN = re.compile(r"In \[(?P<run>\d{1,9}| )\], line (?P<line>\d{1,9}) \(cell (?P<number>\d{1,9})\)")
 _IN_CELL = re.compile(r"(?P<file>cell \d{1,9}|In \[\d{1,9}\]), line (?P<line>\d{1,9})")
 _FILE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")
 _LINE_END = re.compile(r"\r\n|\n|\r")
-TRAINING = "the training"  # beside graded names: what the loop, the recipe and the transforms depend on
-DATA_NAME, NOTHING_NAME, EPOCHS_NAME = "_graders_data", "_nothing", "_epochs"  # in what is executed to train
-LOADING = "the loading"  # what is executed when the file is loaded, whether or not a graded name needs it
+TRAINING = "the training"  # listed beside graded names: the code that the training depends on
+DATA_NAME, NOTHING_NAME, EPOCHS_NAME = "_graders_data", "_nothing", "_epochs"  # in training scripts
+LOADING = "the loading"  # the code executed when the file is loaded, whether or not a graded name needs it
 
 
 @dataclass(frozen=True)
 class Place:
-    """A line in what the student wrote.
+    """A line in the student's source.
 
     Attributes:
-        file: `homework.py`, or a cell of a notebook as `cell_name` has it.
+        file: `homework.py`, or a cell of a notebook in the format of `cell_name`.
         line: 1-based, within the file or the cell.
     """
 
@@ -71,28 +71,28 @@ def place_of(where: str) -> Place | None:
 
 
 def cell_name(number: int, run: str = "") -> str:
-    """A cell of a notebook, as `Place.file` has it: `In [4], cell 9`; without `run`, `cell 9`.
+    """The name of a notebook's cell in `Place.file`: `In [4], cell 9`; without `run`, `cell 9`.
 
     Args:
         number: 1-based, counting all cells.
-        run: What Jupyter shows between the brackets beside it.
+        run: The text that Jupyter shows in the brackets beside it.
     """
     return f"In [{run}], cell {number}" if run else f"cell {number}"
 
 
 def executed_name(run: int) -> str:
-    """What a kernel executed, as `Place.file` has it: `In [4]`, which has no place in a file."""
+    """The name, in `Place.file`, of code that a kernel executed: `In [4]`, without a place in a file."""
     return f"In [{run}]"
 
 
 def cell_number(file: str) -> int | None:
-    """The number, among all cells, of the cell that `Place.file` names; None where it is a file."""
+    """The number, among all cells, of the cell that `Place.file` names; None if it is a file."""
     cell = _CELL.fullmatch(file)
     return int(cell["number"] or cell["executed"]) if cell else None
 
 
 def cell_run(file: str) -> int | None:
-    """The count that stands beside the cell that `Place.file` names; None where there is none."""
+    """The execution count of the cell that `Place.file` names; None if it has none."""
     cell = _CELL.fullmatch(file)
     return int(cell["run"]) if cell and cell["run"] and cell["run"].strip() else None
 
@@ -103,7 +103,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def line_at(source: Mapping[str, str] | None, place: Place) -> str | None:
-    """The line at a place, without what is around it; None where the source has no such line.
+    """The line at a place, without surrounding space; None if the source has no such line.
 
     Args:
         source: File or cell -> text.
@@ -119,7 +119,7 @@ class Statement:
     Attributes:
         source: The statement's text, dedented, decorators included: every token on its own line, without
             comments, and with docstrings cut.
-        place: Where its first line stands.
+        place: Where its first line is.
         binds: The names that it binds at top level.
         kind: `import`, `definition` (class or function), `constant`, or `needed` (kept because a graded
             name depends on it).
@@ -136,7 +136,7 @@ class Omission:
     """A top-level statement that was left out on loading, and why.
 
     Attributes:
-        broken: It is a whole cell, which is not correct Python.
+        broken: Whether it is a whole cell that is not correct Python.
     """
 
     place: Place
@@ -149,7 +149,7 @@ class Omission:
 class NearName:
     """A graded name that is missing, and a defined name that is nearly it (`VIT` for `ViT`).
 
-    The program binds `expected` to what `found` is, so that it is graded all the same.
+    The program binds `expected` to the value of `found`, so that it is graded anyway.
     """
 
     expected: str
@@ -165,8 +165,8 @@ class ForbiddenUse:
         rule: The pattern of `assignment.toml` that it matches, e.g. `torchvision.models.vit*`.
         name: The dotted name after aliases are resolved.
         reached_from: Graded names (`Attention`, ...) from which it can be reached, or TRAINING alone; empty:
-            imported or used elsewhere only, which costs nothing.
-        inside: Another forbidden part, whose own code used it; empty when the student's did.
+            only imported, or used elsewhere, which costs nothing.
+        inside: Another forbidden part, whose own code used it; empty if the student's did.
     """
 
     rule: str
@@ -183,7 +183,7 @@ class ForbiddenUse:
 
 @dataclass(frozen=True)
 class Span:
-    """A piece of what the student wrote: lines 1-based, columns 0-based in UTF-8 bytes, the end exclusive.
+    """A piece of the student's source: lines 1-based, columns 0-based in UTF-8 bytes, the end exclusive.
 
     Attributes:
         file: As in `Place`.
@@ -203,8 +203,8 @@ class TunedValue:
     Attributes:
         name: The field's usual name: `dim`, `depth`, `learning_rate`, `batch_size`, `epochs`,
             `optimizer`, `scheduler`, `transform`, ...
-        value: As it stands in the source, or the literal's `repr`: `64`, `AdamW`, `28 x 28`.
-        written: Where the number itself is written, be it in a constant; None where it is computed.
+        value: As written in the source, or the literal's `repr`: `64`, `AdamW`, `28 x 28`.
+        written: Where the number itself is written, possibly in a constant; None if it is computed.
     """
 
     name: str
@@ -214,7 +214,7 @@ class TunedValue:
 
     @property
     def shortened(self) -> "TunedValue":
-        """As much of it as a number takes."""
+        """The value, cut to the length of a number."""
         return TunedValue(self.name, self.value[:20], self.place)
 
 
@@ -224,9 +224,9 @@ class Claim:
 
     Attributes:
         accuracy: 0 to 1.
-        source: Where it stands: `In [7], cell 12`, `report.pdf, page 3`, or who typed it.
-        text: The line that says so.
-        cell: The cell whose output it stands in, as `Place.file` names it; empty elsewhere.
+        source: Where it was found: `In [7], cell 12`, `report.pdf, page 3`, or who typed it.
+        text: The line that states it.
+        cell: The cell whose output contains it, as `Place.file` names it; otherwise empty.
     """
 
     accuracy: float
@@ -254,28 +254,28 @@ class Loop:
 
 @dataclass(frozen=True)
 class Script:
-    """What trains the model that counts, in the order of the source.
+    """The code that trains the model that counts, in the order of the source.
 
-    The statements are the student's, but for what stands in the place of their data (`DATA_NAME`), of what
-    reaches outward (`NOTHING_NAME`), and around loops over epochs (`EPOCHS_NAME`).
+    The statements are the student's, except that `DATA_NAME` replaces their data, `NOTHING_NAME` replaces
+    what reaches outside, and `EPOCHS_NAME` is put around loops over epochs.
 
     Attributes:
-        statements: All that its weights depend on, functions in which something was replaced included.
+        statements: All that its weights depend on, including functions in which something was replaced.
         final: The expression for the model, after the last statement; empty: what the script saves counts,
             else the model that was stepped last.
-        model: The variable of the model, where there is one.
-        model_class: Its graded class, as it is defined.
-        trainer: The graded function that trains for an epoch, as it is defined; empty: there is none.
+        model: The variable of the model, if there is one.
+        model_class: Its graded class, by the defined name.
+        trainer: The graded function that trains for an epoch, by the defined name; empty: there is none.
         data: Top-level names of data -> role.
         why: Why this model counts, as a clause.
-        left_alone: What trains other models.
+        left_alone: Statements that train other models.
         loops: The loops over epochs, in the order of the source.
         seeds: Where it seeds random numbers.
-        single: Only one model is built in it.
-        validates: What it measures between epochs decides something: which weights are kept, when it stops,
-            the learning rate, or which of several settings are chosen.
-        deciding: After so many of the statements nothing is decided by what is measured.
-        may_stop: It may end before all its epochs are done.
+        single: Whether only one model is built in it.
+        validates: Whether measurements between epochs decide something: which weights are kept, when it
+            stops, the learning rate, or which of several settings are chosen.
+        deciding: The number of statements after which no measurement decides anything any more.
+        may_stop: Whether it may end before all its epochs are done.
         missing: Why there is no script, as a clause.
     """
 
@@ -312,7 +312,7 @@ class Recipe:
         train_transform: The transform of the training images.
         test_transform: The transform of the test images (often the same expression).
         batch_size: Of the training loader.
-        collate: What the training loader, and no other, makes batches with: it may augment.
+        collate: The function with which only the training loader makes batches: it may augment.
     """
 
     statements: tuple[Statement, ...] = ()
@@ -332,8 +332,8 @@ class Recipe:
     @property
     def expressions(self) -> tuple[str, ...]:
         """The expressions that the source has."""
-        found = (self.model, self.train_transform, self.test_transform, self.batch_size, self.collate)
-        return tuple(each for each in found if each is not None)
+        expressions = (self.model, self.train_transform, self.test_transform, self.batch_size, self.collate)
+        return tuple(expression for expression in expressions if expression is not None)
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,7 @@ class Program:
 
     Attributes:
         file: The submitted file's name, for messages.
-        statements: What the worker executes on loading, in source order.
+        statements: The statements that the worker executes on loading, in source order.
         defined: Where each graded name (`Attention`, `train_epoch`, ...) is defined.
         near_names: Graded names found under a slightly different name.
         omissions: Top-level statements left out.
@@ -354,16 +354,15 @@ class Program:
             names of data that the recipe uses.
         forbidden: Forbidden parts seen in the source.
         tuned: The values that the student chose.
-        recipe: How the student trains.
-        script: What trains the model that counts.
+        recipe: How the student builds the model and prepares the data.
+        script: The code that trains the model that counts.
         claim: The accuracy that a notebook's outputs show.
         shown_epochs: The last epoch that a notebook's outputs show.
         notes: For the report (magics set aside, `Resize(28, 28)` read as `(28, 28)`, ...).
         source: The whole readable source with line numbers kept, for the report's excerpts:
             file (or cell) -> text.
         modules: The keys of `source` that are modules of the student's own, which the others import.
-        further: How the same source, which is kept once, is read for each further model that is trained, by
-            the measure's id.
+        further: The measure's id -> how the same source, which is kept once, is read for a further model.
     """
 
     file: str
@@ -392,16 +391,16 @@ class Program:
 
     @property
     def executed_texts(self) -> tuple[str, ...]:
-        """The texts of all that a worker may execute."""
+        """The texts of all code that a worker may execute."""
         statements = (*self.statements, *self.recipe.all_statements, *self.script.statements)
-        return (*(each.source for each in statements), *self.recipe.expressions)
+        return (*(statement.source for statement in statements), *self.recipe.expressions)
 
     @property
     def executable(self) -> "Program":
-        """What a worker must know of it: what it executes, and how large the images are that the model takes.
+        """The part that a worker needs: what it executes, and the size of the model's images.
 
-        Whatever else the source holds (comments, answers to questions, statements that are left out) could be
-        read by the program there, and need not be.
+        The program could read whatever else the source holds there (comments, answers to questions,
+        statements that are left out), and must not need to.
         """
         return Program(
             file=self.file,

@@ -1,4 +1,4 @@
-"""What an assignment asks for: read from `assignment.toml` and its check files, then never changed."""
+"""An assignment, as read from `assignment.toml` and its check files; it never changes afterwards."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ from grader.domain.submission import Role
 
 # the component of what belongs to no part: checks of the whole, findings about the files
 SUBMISSION = "submission"
-# what checks are marked by, as pytest is told of it
+# the marks of checks, as registered with pytest
 CHECK_MARKERS = (
     "component(name): the stub that a check judges",
     "weight(share): its share of the points",
@@ -27,7 +27,7 @@ PROVIDED = "provided"  # a folder of an assignment
 TORCH, HUB = "torch", "huggingface"  # folders of the cache: what TORCH_HOME and HF_HOME name
 STUDENT_ID = "{student_id}"  # in the names of files
 TEST_ACCURACY = "test_accuracy"  # the only measure of an assignment that names none
-# what else the results say of a measured model, so that no measure can be called so
+# other keys of a measured model in the results, which no measure may have as its id
 MEASUREMENTS = frozenset(
     {
         *("parameters", "test_accuracy_interval", "test_loss", "test_images", "accuracy_counted", "epochs"),
@@ -42,7 +42,7 @@ class Component:
     """One stub that the student fills in, or one file that is handed in and judged by itself.
 
     Attributes:
-        name: `Attention`, `train_epoch`, ...; of a file, its role.
+        name: `Attention`, `train_epoch`, ...; for a file, its role.
         kind: `class`, `function` or `file`.
         signature: The parameters as the template prints them, without `self`:
             `dim, heads=4, dim_head=64, dropout=0.`
@@ -54,13 +54,13 @@ class Component:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is not code, but a file that is handed in."""
+        """Whether it is a file that is handed in, and not code."""
         return self.kind == "file"
 
 
 @dataclass(frozen=True)
 class CheckSpec:
-    """One check, as its file declares it (found by parsing, so that a silent check is known missing).
+    """One check, as its file declares it (found by parsing, so that a missing finding is noticed).
 
     Attributes:
         id: The function's name without `test_`.
@@ -69,9 +69,9 @@ class CheckSpec:
         weight: Its share within the component's points.
         public: It is in `test_public.py`, which students have.
         file: The check file's name.
-        because: Checks of the same component, in the order in which they are blamed: where one of them does
-            not pass, a failure of this check has its cause there.
-        tried_anyway: Whether it is run all the same then, to see if its property holds; else it is skipped.
+        because: Checks of the same component, in the order in which they are blamed: if one of them does not
+            pass, it is the cause of a failure of this check.
+        tried_anyway: Whether it is run even then, to see if its property holds; otherwise it is skipped.
     """
 
     id: str
@@ -86,7 +86,7 @@ class CheckSpec:
 
 @dataclass(frozen=True)
 class RubricPart:
-    """One of the parts that a person marks an item in: `patches` of `q10`, 2.5 points."""
+    """A part of an item that a person marks separately: `patches` of `q10`, 2.5 points."""
 
     id: str
     title: str
@@ -118,13 +118,13 @@ class RubricItem:
         components: Component name -> points; they add up to `points`.
         measured: The id of a measure, e.g. `test_accuracy`.
         breakpoints: (value of the measurement, points), ascending, linear in between.
-        study: Full points where the study's rows that are trained again differ from its base as was claimed;
-            else a person gives them.
+        study: Gives full points if the study's retrained rows differ from its base as claimed; otherwise a
+            person gives the points.
         threshold: The value that the assignment asks for (0.60); drawn in the report.
         scale: How the values of the measure are read.
-        beside: What a person who marks it wants to see of what was measured: `values` (that the student
-            chose), `accuracy` (measured and claimed), `curves`, `predictions`, `attention`, `model`.
-        parts: What a person marks one by one, if the item is marked in parts; they add up to `points`.
+        beside: The measurements that a person who marks it wants to see: `values` (that the student chose),
+            `accuracy` (measured and claimed), `curves`, `predictions`, `attention`, `model`.
+        parts: The parts that a person marks one by one, if there are any; they add up to `points`.
     """
 
     id: str
@@ -146,7 +146,7 @@ class RubricItem:
 
 
 def part_target(item: RubricItem, part: RubricPart) -> str:
-    """What the marks of a part are recorded under: `q10.patches`."""
+    """The target under which the marks of a part are recorded: `q10.patches`."""
     return f"{item.id}.{part.id}"
 
 
@@ -174,8 +174,8 @@ class SubmittedFile:
     Attributes:
         role: One of `Role`, or one that the assignment names: `metrics`.
         suffixes: Those that it may have: `.py`, `.ipynb`.
-        stem: How its name begins, where it is another than that of all files.
-        required: Without it there is no grade; else only what is judged by it is lost.
+        stem: How its name begins, if differently from all other files.
+        required: Whether there is no grade without it; otherwise only what depends on it is lost.
     """
 
     role: str
@@ -186,12 +186,12 @@ class SubmittedFile:
 
 @dataclass(frozen=True)
 class AskedFile:
-    """A file that is to be handed in, and how it is to be named.
+    """A file that must be handed in, and its required name.
 
     Attributes:
         stem: What its name begins with: `{student_id}_Lab8_Homework`.
-        measure: Of weights: the measure of their model.
-        mark: The part of the name that tells it from other files with the same suffix; empty: nothing does.
+        measure: For weights: the measure of their model.
+        mark: The part of the name that distinguishes it from other files with the same suffix; empty: none.
         required: Whether there is no grade without it.
     """
 
@@ -203,13 +203,13 @@ class AskedFile:
     required: bool = True
 
     def is_marked(self, name: str) -> bool:
-        """Whether a name has the part that tells this file from others, however it is spelled."""
+        """Whether a name has the part that distinguishes this file from others, in any spelling."""
         stem, mark = Path(name).stem.casefold(), self.mark.casefold()
         bare = _SEPARATORS.sub("", mark)
         return mark in stem or (len(bare) >= _TELLING and bare in _SEPARATORS.sub("", stem))
 
     def name(self, student_id: str, suffix: str = "") -> str:
-        """The name that it is to have: `400101204_Lab8_Homework.pdf`.
+        """Its required name: `400101204_Lab8_Homework.pdf`.
 
         Args:
             suffix: One of its own; empty: the first.
@@ -218,7 +218,7 @@ class AskedFile:
 
 
 _SEPARATORS = re.compile(r"[\s_.-]+")
-_TELLING = 4  # letters: a shorter part of a name may be there by chance
+_TELLING = 4  # letters: a shorter part of a name may occur by chance
 
 MEGABYTE = 10**6  # bytes
 
@@ -230,11 +230,11 @@ def _limit(default: float, bounds: str) -> Any:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use: the one declaration of every limit that a course chooses.
+    """What one submission may use: the single declaration of every limit that a course chooses.
 
-    The keys of `[limits]` in `assignment.toml` follow from it (`course.assignment_tables`), and so do what a
-    process may use, as far as the names are the same (`sandbox.limits`), and the table in
-    `docs/instructor.md`, which a test compares. Seconds are wall-clock seconds, megabytes are 10**6 bytes.
+    The keys of `[limits]` in `assignment.toml` follow from it (`course.assignment_tables`). So do the limits
+    of a process with the same names (`sandbox.limits`), and the table in `docs/instructor.md`, which a test
+    compares. Seconds are wall-clock seconds, megabytes are 10**6 bytes.
     """
 
     load_seconds: float = _limit(20.0, "executing the definitions of the submitted file")
@@ -257,13 +257,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class LatePolicy:
-    """What follows when a submission comes after the deadline.
+    """The consequences of handing in after the deadline.
 
     Attributes:
-        grace_minutes: So long after the deadline nothing is late yet.
+        grace_minutes: Nothing is late for this long after the deadline.
         points_per_day: Taken off the total for each day that has begun since the deadline; None: the course
             has no rule, and a person decides.
-        most_points: No more than this is taken off; None: down to zero.
+        most_points: The most that is taken off; None: down to zero.
     """
 
     grace_minutes: float = 0.0
@@ -278,18 +278,18 @@ class DataUse:
     Attributes:
         real: The data set of the course (`neu_cls`).
         synthetic: The embedded default (`synthetic_steel`).
-        classes: The class names in the order of the labels; () where what is to be said is not a class.
+        classes: The class names in the order of the labels; () if the targets are not classes.
         student_seed: The seed of the split that students make.
         train_share: The share of each class that is for training, 0 to 1.
-        train_per_class: The most images of a class that are trained on; None: all of the split's.
-        test_per_class: The most images of a class that are tested on; None: all of the split's.
-        without: Patterns of the names of images that no homework is given, as in a shell: they served for
-            something else.
-        in_parts: Students receive the images in `train/<class>/` and `test/<class>/`, so that the split is
-            given; else in `<class>/`, and splitting is a part of the homework.
-        size: Height and width of the images, in pixels, before any transform of a student's.
-        channels: 1 for gray images, 3 for colored ones.
-        are_images: They are images with labels; else inputs and targets of any kind, as arrays.
+        train_per_class: The most training images of a class; None: all in the split.
+        test_per_class: The most test images of a class; None: all in the split.
+        without: Shell patterns of the names of images that no homework gets, as they were used for something
+            else.
+        in_parts: Whether students receive the images in `train/<class>/` and `test/<class>/`, already split;
+            otherwise in `<class>/`, and splitting is a part of the homework.
+        size: Height and width of the images, in pixels, before any of the student's transforms.
+        channels: 1 for grey images, 3 for coloured ones.
+        are_images: Whether they are images with labels; otherwise inputs and targets are arrays of any kind.
     """
 
     real: str
@@ -307,12 +307,12 @@ class DataUse:
 
     @property
     def image_shape(self) -> tuple[int, ...]:
-        """Of an image as it is stored: (height, width), or (height, width, 3) in color."""
+        """The shape of a stored image: (height, width), or (height, width, 3) in colour."""
         return self.size if self.channels == 1 else (*self.size, self.channels)
 
 
 def trainers(components: Sequence[Component], stated: ProgramRoles) -> list[str]:
-    """The graded functions that may train: the stated one, else those that are given the optimizer."""
+    """The graded functions that may train: the stated one, else those with a parameter `optimizer`."""
     if stated.trainer:
         return [stated.trainer]
     return [
@@ -325,17 +325,17 @@ def trainers(components: Sequence[Component], stated: ProgramRoles) -> list[str]
 
 @dataclass(frozen=True)
 class ProgramRules:
-    """What a program is read by.
+    """The rules by which a program is read.
 
     Attributes:
         components: What is graded.
         forbidden: What is not allowed.
-        checkpoint: What the name of the file with the weights contains: `_Lab8_Homework`.
-        further: What it is read by for each further model that is trained, by the measure's id.
-        trains: The grader trains what is handed in, on data of its own.
-        provided: The names of files that are there wherever it is executed.
-        cached: What libraries find without downloading it: the names of files, and of repositories of the
-            Hugging Face hub (`OWNER/NAME`).
+        checkpoint: A part of the name of the file with the weights: `_Lab8_Homework`.
+        further: The measure's id -> the rules for a further model.
+        trains: Whether the grader trains the submission on its own data.
+        provided: The names of files that are available wherever it is executed.
+        cached: What libraries find without a download: the names of files, and of repositories of the Hugging
+            Face hub (`OWNER/NAME`).
         modules: Modules that the course hands out: name -> content. They count, not a student's copies.
     """
 
@@ -352,14 +352,14 @@ class ProgramRules:
 
 @dataclass(frozen=True)
 class ProvidedFile:
-    """A file that students get, and that is beside the homework wherever it is executed.
+    """A file that students get and that lies beside the homework wherever that is executed.
 
     Attributes:
         name: Its name there.
         sha256: Of its content, hexadecimal.
         cached: Where libraries that would download it look for it: `torch/hub/checkpoints/vit.pth`,
             `huggingface/OWNER/NAME/model.safetensors`.
-        code: Its content, where it is a module that homework imports; empty on a student's own machine, where
+        code: Its content, if it is a module that homework imports; empty on a student's own machine, where
             the file lies beside the homework.
     """
 
@@ -370,28 +370,28 @@ class ProvidedFile:
 
     @property
     def cached_names(self) -> tuple[str, ...]:
-        """Its names in caches, and those of the repositories that it belongs to."""
-        found: list[str] = []
+        """Its names in caches, and the names of the repositories that it belongs to."""
+        names: list[str] = []
         for place in self.cached:
             cache, *parts = place.split("/")
-            found.append(parts[-1])
+            names.append(parts[-1])
             if cache == HUB:
                 is_whole = parts[0] == "hub" and len(parts) > 1
-                found.append(
+                names.append(
                     parts[1].removeprefix("models--").replace("--", "/") if is_whole else "/".join(parts[:2])
                 )
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(names))
 
 
 @dataclass(frozen=True)
 class HiddenCheck:
-    """What a student's copy tells of a check that it lacks.
+    """What a student's copy says about a check that it lacks.
 
     Attributes:
         component: The part that it judges.
-        title: What it looks at, as a report says it.
+        title: The check's title, as in a report.
         weight: Its share within the component's points.
-        seen: Public checks look at the same.
+        seen: Whether public checks look at the same.
     """
 
     component: str
@@ -407,23 +407,23 @@ class Assignment:
     Attributes:
         folder: Where its files are: `reference/<id>`, or the student's own folder (`public_only`).
         file_stem: How files are named, e.g. `{student_id}_Lab8_Homework`.
-        data: What is trained and measured on; None where the assignment has no data, and nothing is trained.
-        policies: What the checks leave to the course: name -> `allow`, `flag` (costs nothing, a person has a
-            look) or `forbid`.
-        boundaries: Points at which a grade begins, ascending; () where the course names none.
-        leaderboard: A page of accuracies without names is written beside the class page.
-        public_only: This is a student's copy: only public checks, no rubric secrets.
+        data: The data for training and measuring; None: the assignment has no data, and nothing is trained.
+        policies: Decisions that the checks leave to the course: name -> `allow`, `flag` (costs nothing, but
+            a person looks at it) or `forbid`.
+        boundaries: Points at which a grade begins, ascending; () if the course names none.
+        leaderboard: Whether a page of accuracies without names is written beside the class page.
+        public_only: Whether it is a student's copy, with public checks only and without rubric secrets.
         remarks: The comment bank, for whoever marks.
         measures: The models that are trained and measured; the checks configure the first one.
-        study: A table of trainings that is handed in, of which some are done again; None: there is none.
-        trained_checks: What is asked of a trained model; what fails goes to a person and takes no points.
+        study: A table of trainings that is handed in, some of which are repeated; None: there is none.
+        trained_checks: The checks of a trained model; a failure goes to a person and takes no points.
         provided: Files that students get with it.
         variant: The named values that are drawn for the term or for each student.
-        edition: Which of its editions this is, where it has several.
+        edition: Which of its editions this is, if it has several.
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
-        hidden_checks: Of a student's copy: what it tells of the checks that it lacks.
-        example_id: Of a student's copy: the id in the homework as it was handed out, which is nobody's.
-        language: The code of the language that reports are written in; the course says it.
+        hidden_checks: In a student's copy: what it says about the checks that it lacks.
+        example_id: In a student's copy: the id in the homework as handed out, which is nobody's.
+        language: The code of the language of reports, set by the course.
     """
 
     id: str
@@ -457,12 +457,12 @@ class Assignment:
 
     @property
     def replays_training(self) -> bool:
-        """Whether a model is trained by what the student's own program does, and not by a call."""
+        """Whether a model is trained by the student's own program, and not by a call."""
         return self.data is not None and any(measure.call is None for measure in self.measures)
 
     @property
     def program_rules(self) -> ProgramRules:
-        """What a program that is handed in is read by."""
+        """The rules by which a submitted program is read."""
         first, *others = self.measures
         further = {measure.id: self._rules(measure) for measure in others}
         return replace(self._rules(first), further=further)
@@ -483,11 +483,13 @@ class Assignment:
 
     @property
     def asked_files(self) -> tuple[AskedFile, ...]:
-        """The files that are to be handed in: weights of each model that is measured."""
+        """The files that must be handed in, with weights for each measured model."""
         asked = []
         for file in self.files:
-            others = {suffix for each in self.files if each is not file for suffix in each.suffixes}
-            mark = file.stem.replace(STUDENT_ID, "") if others & set(file.suffixes) else ""
+            other_suffixes = {
+                suffix for other in self.files if other is not file for suffix in other.suffixes
+            }
+            mark = file.stem.replace(STUDENT_ID, "") if other_suffixes & set(file.suffixes) else ""
             stem = file.stem or self.file_stem
             if file.role == Role.CHECKPOINT:
                 first = self.measures[0].id
@@ -495,12 +497,12 @@ class Assignment:
                     AskedFile(
                         file.role,
                         file.suffixes,
-                        stem + each.weights,
-                        each.id,
-                        each.weights or mark,
-                        file.required and each.id == first,
+                        stem + measure.weights,
+                        measure.id,
+                        measure.weights or mark,
+                        file.required and measure.id == first,
                     )
-                    for each in self.measures
+                    for measure in self.measures
                 ]
             else:
                 asked.append(AskedFile(file.role, file.suffixes, stem, mark=mark, required=file.required))
@@ -508,24 +510,24 @@ class Assignment:
 
     @property
     def own_roles(self) -> tuple[str, ...]:
-        """The roles of files that the assignment names itself, and that its checks read."""
+        """The roles of files that the assignment itself names, for its checks to read."""
         return tuple(file.role for file in self.files if file.role not in tuple(Role))
 
     def asked_file(self, name: str) -> AskedFile | None:
-        """What a file is handed in as, by its name; None where nothing of its kind was asked for."""
+        """The asked file that a file is, by its name; None if nothing of its kind was asked for."""
         kind = [file for file in self.asked_files if Path(name).suffix.lower() in file.suffixes]
-        told_apart = [file for file in kind if file.is_marked(name)]
-        return max(told_apart, key=lambda file: len(file.mark), default=kind[0] if kind else None)
+        marked = [file for file in kind if file.is_marked(name)]
+        return max(marked, key=lambda file: len(file.mark), default=kind[0] if kind else None)
 
     @property
     def model(self) -> str:
-        """The graded class of the first model: what its measure names, else the last; empty: none."""
+        """The graded class of the first model: the one that its measure names, else the last; empty: none."""
         classes = [component.name for component in self.components if component.kind == "class"]
         return self.measures[0].roles.model or (classes[-1] if classes else "")
 
     @property
     def trains(self) -> tuple[str, ...]:
-        """The graded names without which nothing is trained: the classes, and the functions that train."""
+        """The graded names that training needs: the classes, and the functions that train."""
         classes = [component.name for component in self.components if component.kind == "class"]
         functions = [
             [measure.call.function] if measure.call else trainers(self.components, measure.roles)[:1]
@@ -535,12 +537,12 @@ class Assignment:
 
     @property
     def provided_folder(self) -> Path:
-        """Where the files lie that students get."""
+        """The folder of the files that students get."""
         return self.folder if self.public_only else self.folder / PROVIDED
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the data's classes, in the order of the labels; () where there is no data."""
+        """The names of the data's classes, in the order of the labels; () if there is no data."""
         return self.data.classes if self.data is not None else ()
 
     @property
@@ -549,7 +551,7 @@ class Assignment:
         return any(item.measured is not None for item in self.rubric)
 
     def required_data(self) -> DataUse:
-        """The data, for what cannot be done without.
+        """The data, for callers that cannot do without.
 
         Raises:
             UsageError: The assignment has none.
@@ -576,7 +578,7 @@ class Assignment:
 
     @property
     def forbidden_patterns(self) -> tuple[str, ...]:
-        """The dotted patterns of what is not allowed, or looked at by a person."""
+        """The dotted patterns of parts that are not allowed, or that a person looks at."""
         return tuple(rule.pattern for rule in self.forbidden)
 
     def parameters_of(self, component: str) -> tuple[str, ...]:
@@ -588,10 +590,10 @@ class Assignment:
         arguments = self._arguments_of(component)
         by_place = (*arguments.posonlyargs, *arguments.args)
         required = len(by_place) - len(arguments.defaults)
-        named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        keyword_only = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
         return (
             *(argument.arg for argument in by_place[:required]),
-            *(argument.arg for argument, default in named if default is None),
+            *(argument.arg for argument, default in keyword_only if default is None),
         )
 
     def all_parameters_of(self, component: str) -> tuple[str, ...]:
@@ -601,8 +603,8 @@ class Assignment:
             KeyError: There is no such stub.
         """
         arguments = self._arguments_of(component)
-        every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-        return tuple(argument.arg for argument in every)
+        all_arguments = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        return tuple(argument.arg for argument in all_arguments)
 
     def _arguments_of(self, component: str) -> ast.arguments:
         signature = {part.name: part.signature for part in self.components}[component]
@@ -611,9 +613,9 @@ class Assignment:
         return stub.args
 
     def mark_targets(self) -> dict[str, float]:
-        """What a person can give points to, with the most that it may get.
+        """The targets to which a person can give points, with their maximum.
 
-        An item by its id; one that is marked in parts by those alone, as in `q10.patches`.
+        An item is named by its id; one that is marked in parts only by its parts, as in `q10.patches`.
         """
         return {
             target: maximum

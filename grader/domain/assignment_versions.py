@@ -1,8 +1,8 @@
-"""What differs between copies of an assignment: its edition, its drawn values, and the seeds.
+"""The differences between copies of an assignment: its edition, its drawn values, and the seeds.
 
-An edition is what an instructor chose for the whole class. Values are drawn for a term or for each
-student, as `[variant]` of an assignment states. Seeds are HMAC-SHA256 of what they are for, so that only
-who holds the key can work them out. Where a value stands in a file is not decided here.
+An instructor chooses an edition for the whole class. Values are drawn for a term or for each student, as
+`[variant]` of an assignment states. Seeds are HMAC-SHA256 of their purpose, so that only the holder of the
+key can compute them. This module does not decide where a value stands in a file.
 """
 
 import hmac
@@ -15,7 +15,7 @@ from grader.domain.errors import CourseError
 
 @dataclass(frozen=True)
 class Edition:
-    """What an instructor chose for the whole class, by `edition` in `assignment.toml`.
+    """The instructor's choices for the whole class, by `edition` in `assignment.toml`.
 
     Attributes:
         chosen: One choice of each line of `editions`: ("laptop", "full").
@@ -28,26 +28,26 @@ class Edition:
     left_out: frozenset[str] = frozenset()
 
 
-ONE_EDITION = Edition()  # of an assignment that has no others
+ONE_EDITION = Edition()  # for an assignment that has no others
 
 
 # --- seeds -----------------------------------------------------------------------------------------------
 
 
-# In the secret's place on a student's own machine: what is drawn there is the same each time, and no secret.
+# replaces the secret on a student's own machine: values drawn there are always the same, and not secret
 PUBLIC_KEY = "vit-grader: a student's own machine"
 
 
 def keyed_number(key: str, *about: str | int, bits: int = 256) -> int:
-    """A number that nothing but the key and what it is about decide; from one, no other follows.
+    """A number that depends only on the key and its subject; one does not reveal another.
 
     Args:
         key: The course's secret, or `PUBLIC_KEY`.
-        about: What it is for, then what it is of. Only the last part may hold a colon.
-        bits: It is less than 2**bits, and not negative.
+        about: Its purpose, then its subject. Only the last part may hold a colon.
+        bits: The number is less than 2**bits, and not negative.
     """
-    told = hmac.digest(key.encode(), ":".join(map(str, about)).encode(), "sha256")
-    return int.from_bytes(told, "big") >> (256 - bits)
+    digest = hmac.digest(key.encode(), ":".join(map(str, about)).encode(), "sha256")
+    return int.from_bytes(digest, "big") >> (256 - bits)
 
 
 def submission_seed(key: str, purpose: str, digest: str, run: int = 1, *, bits: int = 63) -> int:
@@ -58,17 +58,17 @@ def submission_seed(key: str, purpose: str, digest: str, run: int = 1, *, bits: 
         purpose: `checks`, `order`, `training`, ...
         digest: The submission's.
         run: Which of several runs for the same purpose, 1-based: their seeds are in no order.
-        bits: 63 for what a worker must not guess; 31 for what is told to it, as every generator takes them.
+        bits: 63 for what a worker must not guess; 31 for what it is given, which every generator accepts.
     """
     return keyed_number(key, purpose, digest, run, bits=bits)
 
 
 def training_seed(key: str, digest: str, run: int = 1, further: str = "") -> int:
-    """The seed of a training, which its worker is told; from that of one run the others do not follow.
+    """The seed of a training, which its worker is given; that of one run does not reveal the others.
 
     Args:
         key, digest, run: See `submission_seed`.
-        further: The measure's id, of another model than the first.
+        further: The measure's id, for any model but the first.
     """
     return submission_seed(key, f"training {further}".strip(), digest, run, bits=31)
 
@@ -85,12 +85,12 @@ OWN_VALUES = "own_values"
 
 @dataclass(frozen=True)
 class DrawnValue:
-    """A named value, and what it is drawn from.
+    """A named value, and the choices that it is drawn from.
 
     Attributes:
         name: A Python name: `heads`.
         choices: Different values of one kind, at least one; all of them are equally likely.
-        per_student: It is drawn for each student, and not once for the term.
+        per_student: Whether it is drawn for each student, and not once for the term.
     """
 
     name: str
@@ -99,7 +99,7 @@ class DrawnValue:
 
 
 class OwnValues(Mapping[str, Value | list[Scalar]]):
-    """The values of one submission's student, by their names; a list is a list, as the solution has it."""
+    """The values of one submission's student by name; a list is a list, as in the solution."""
 
     def __init__(self, values: Mapping[str, Value]) -> None:
         self._values = dict(values)
@@ -111,7 +111,7 @@ class OwnValues(Mapping[str, Value | list[Scalar]]):
             CourseError: Nothing of that name is drawn.
         """
         if name not in self._values:
-            known = ", ".join(f"'{one}'" for one in self._values) or "nothing"
+            known = ", ".join(f"'{choice}'" for choice in self._values) or "nothing"
             raise CourseError(
                 f"A check asks for the variant's '{name}', but [variant] has {known}. Correct the name, or "
                 f"state it in [variant.{name}]."
@@ -135,25 +135,25 @@ class OwnValues(Mapping[str, Value | list[Scalar]]):
 def drawn_values(
     key: str, assignment_id: str, stated: Sequence[DrawnValue], term: str, student_id: str = ""
 ) -> dict[str, Value]:
-    """The values of an assignment, each a choice that nothing but the key decides.
+    """The values of an assignment, each a choice that only the key decides.
 
     The number of a choice is HMAC-SHA256(key, "variant:<assignment>:<name>:<term>[:<student id>]") modulo the
-    number of choices: with n of them, none is likelier than another by more than n / 2**256.
+    number of choices. With n of them, none is likelier than another by more than n / 2**256.
 
     Args:
         key: The course's secret.
-        term: It holds no colon.
-        student_id: In whatever letter case. Empty: what is drawn for each student has its first choice.
+        term: Without a colon.
+        student_id: In any case. Empty: values that are drawn for each student have their first choice.
     """
-    found: dict[str, Value] = {}
+    value_by_name: dict[str, Value] = {}
     for value in stated:
         about = ["variant", assignment_id, value.name, term]
         if value.per_student:
             about.append(student_id.casefold())
-        first = value.per_student and not student_id
-        number = 0 if first else keyed_number(key, *about) % len(value.choices)
-        found[value.name] = value.choices[number]
-    return found
+        takes_first = value.per_student and not student_id
+        number = 0 if takes_first else keyed_number(key, *about) % len(value.choices)
+        value_by_name[value.name] = value.choices[number]
+    return value_by_name
 
 
 def first_choices(stated: Sequence[DrawnValue]) -> dict[str, Value]:
@@ -172,7 +172,7 @@ def each_choice(stated: Sequence[DrawnValue]) -> Iterator[dict[str, Value]]:
 
 
 def frozen_value(value: object) -> Value:
-    """A value as a file holds it, with a tuple in the place of a list."""
+    """A value as a file holds it, with a tuple in place of a list."""
     return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]
 
 

@@ -1,6 +1,6 @@
-"""What people decided about grades, and what the grader noted about them: one record for each.
+"""People's decisions about grades, and the grader's own notes: one record for each.
 
-Edits are added, never changed: a later one outweighs an earlier one. `Edit` is what they share.
+Edits are added, never changed: a later one outweighs an earlier one. `Edit` is their common base.
 """
 
 from collections.abc import Iterable
@@ -16,10 +16,10 @@ class Edit:
     """One decision.
 
     Attributes:
-        who: The person, as the operator gave it; whoever ran the command where the grader noted something.
-        why: The reason, in words; empty where the fields say it.
+        who: The person, as the operator gave it; for a note of the grader, whoever ran the command.
+        why: The reason, in words; empty if the fields state it.
         student_id: Whom it is about; None: the whole class.
-        run: The student's latest run at the time, which the person saw; None when there is none.
+        run: The student's latest run at the time, which the person saw; None if there was none.
     """
 
     who: str
@@ -35,10 +35,10 @@ class Marked(Edit):
 
     Attributes:
         target: A rubric item (`q6`), or a part of one (`q10.patches`).
-        points: None: the mark is taken back.
-        comment: What the student is told, in free text.
-        remarks: Id -> text of the comments that were chosen from the comment bank, as they read then.
-        sheet: The name of the marking sheet that it came from; empty for every other way.
+        points: None: the mark is withdrawn.
+        comment: A comment for the student, in free text.
+        remarks: Id -> text of the comments that were chosen from the comment bank, as worded then.
+        sheet: The name of the marking sheet that it came from; empty if it came in another way.
     """
 
     target: str
@@ -53,7 +53,7 @@ class Waived(Edit):
     """A check counts as passed, for the whole class.
 
     Attributes:
-        lifted: It counts again.
+        lifted: Whether the check counts again.
     """
 
     check: str
@@ -62,11 +62,11 @@ class Waived(Edit):
 
 @dataclass(frozen=True, kw_only=True)
 class Ruled(Edit):
-    """The last word on what cannot be graded, or lacks a file.
+    """The ruling on a submission that cannot be graded, or lacks a file.
 
     Attributes:
-        counts: What it has counts all the same; else the total is 0.
-        digest: Of the submission that it is about; None in books of older versions, where it is about
+        counts: Whether what it has counts; otherwise the total is 0.
+        digest: Of the submission that it is about; None in gradebooks of older versions, where it is about
             whatever the student handed in.
     """
 
@@ -79,7 +79,7 @@ class Claimed(Edit):
     """The accuracy that the student's report claims.
 
     Attributes:
-        accuracy: 0 to 1; None: what was recorded is taken back.
+        accuracy: 0 to 1; None: the recorded claim is withdrawn.
     """
 
     accuracy: float | None
@@ -91,7 +91,7 @@ class Received(Edit):
 
     Attributes:
         digest: Of the submission.
-        moment: None: what was decided of it is taken back.
+        moment: None: the decision about it is withdrawn.
     """
 
     digest: str
@@ -119,11 +119,11 @@ class Extended(Edit):
 class Because(StrEnum):
     """Why the grader says which run counts."""
 
-    LATEST = "latest"  # it is the latest, where another one had been chosen
+    LATEST = "latest"  # it is the latest, and another one had been chosen
     CAME_AGAIN = "came_again"  # the files of an earlier attempt came again
     KEPT = "kept"  # the files of an earlier run gave less when they were examined again: that run counts
-    FELL = "fell"  # a later attempt gives less than was told, and counts
-    FELL_AGAIN = "fell_again"  # the same files give less than was told, and no earlier run gives more
+    FELL = "fell"  # a later attempt gives less than the student saw, and counts
+    FELL_AGAIN = "fell_again"  # the same files give less than the student saw, and no earlier run gives more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +131,11 @@ class RunChosen(Edit):
     """Which of the student's runs counts.
 
     Attributes:
-        number: The run's; None: the one that it was recorded with, or the latest there was.
-        because: Why the grader says so; None where `why` does.
-        told: What the student was told before a run gave less; None where nothing fell, and in books of
-            older versions, in which `why` says it.
-        gave: What that run gave.
+        number: The run's; None: the one that it was recorded with, or the latest at the time.
+        because: Why the grader says so; None if `why` gives the reason.
+        told: The total that the student saw before a run gave less; None if nothing fell, and in gradebooks
+            of older versions, in which `why` states it.
+        gave: The total of that run.
     """
 
     number: int | None
@@ -145,7 +145,7 @@ class RunChosen(Edit):
 
     @property
     def has_fallen(self) -> bool:
-        """Whether a run gave less than was told: somebody should look at that."""
+        """Whether a run gave less than the student saw, so that somebody should look at it."""
         return self.because in (Because.KEPT, Because.FELL, Because.FELL_AGAIN)
 
     @property
@@ -172,7 +172,7 @@ class Listed(Edit):
 
     Attributes:
         listed_as: The id under which the submission is listed from then on.
-        by_person: A person says so; else the grader found it out.
+        by_person: Whether a person decided it; otherwise the grader found it out.
         held: Nobody knows whose it is.
     """
 
@@ -187,8 +187,8 @@ class Released(Edit):
 
     Attributes:
         way: `publish`, or the format that was exported.
-        points: The grade as it was released; None: there was none.
-        lines: Rubric item, or part of one -> the points that it had; None: it was open.
+        points: The released grade; None: there was none.
+        lines: Rubric item, or part of one -> its points then; None: it was open.
     """
 
     way: str
@@ -201,17 +201,17 @@ class Accepted(Edit):
     """A file that was set aside counts as the report.
 
     Attributes:
-        file: Its name; None: what was accepted is taken back.
+        file: Its name; None: the acceptance is withdrawn.
     """
 
     file: str | None
 
 
 def standing_owner(edits: Iterable[Edit]) -> Listed | None:
-    """The edit that says whose a submission is: a person's last word, else what the grader found out last.
+    """The edit that says whose a submission is: the last one by a person, else the grader's last one.
 
     Args:
-        edits: Those about one submission, oldest first, of any kind.
+        edits: All edits about one submission, of any kind, oldest first.
     """
-    said = [edit for edit in edits if isinstance(edit, Listed)]
-    return next(iter([edit for edit in said if edit.by_person][-1:] or said[-1:]), None)
+    owner_edits = [edit for edit in edits if isinstance(edit, Listed)]
+    return next(iter([edit for edit in owner_edits if edit.by_person][-1:] or owner_edits[-1:]), None)

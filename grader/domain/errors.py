@@ -6,7 +6,7 @@ GraderException
 │   ├── SubmissionError     the student: a file that cannot be read or graded
 │   ├── UsageError          the operator: a wrong path, a missing option
 │   │   ├── ReadOnlyBook    the gradebook may only be read
-│   │   ├── MarkRefused     marks are wrong, each for a reason that is told
+│   │   ├── MarkRefused     marks are wrong, each with a reason
 │   │   └── NoAssignmentFound   no folder that a course handed out is where one is looked for
 │   └── EngineError         us
 │       ├── OutOfPatienceError  the judge computed for too long on what a submission answered
@@ -64,11 +64,11 @@ class UsageError(GraderError):
 
 
 class ReadOnlyBook(UsageError):
-    """Something was to be kept in a gradebook that may only be read. Nothing was."""
+    """Something was to be written to a gradebook that may only be read. Nothing was."""
 
 
 class NoAssignmentFound(UsageError):
-    """No assignment was named, and none is where it is looked for, or several are."""
+    """No assignment was named, and the searched places hold none, or several."""
 
 
 class EngineError(GraderError):
@@ -80,4 +80,4 @@ class SandboxError(EngineError):
 
 
 class Interruption(GraderException):
-    """Work ended early in a way that its caller expects. Where a person is told of it, the caller does."""
+    """Work ended early in a way that its caller expects. If a person must know, the caller says so."""

@@ -1,4 +1,4 @@
-"""What grading a submission found out: enough to score it again without running anything."""
+"""The evidence about a submission: enough to score it again without running anything."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,24 +13,24 @@ from grader.domain.submission import AcceptedFile, Answers, Delivery, Origin, Re
 
 
 class Status(StrEnum):
-    """What became of a check."""
+    """The outcome of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"  # its precondition failed; the message says which
-    ERRORED = "errored"  # ours, or the instructor's: never costs a point
+    ERRORED = "errored"  # our fault, or the instructor's: never costs a point
 
 
 class FindingKind(StrEnum):
-    """What the grader itself sees in how a check ended, whatever the check asks for."""
+    """How a check ended, as the grader itself sees it, whatever the check asks for."""
 
     NOT_IMPLEMENTED = "not_implemented"  # the stub was not written yet
     MISSING_NAME = "missing_name"  # the part is not defined
-    BROKEN_CELL = "broken_cell"  # nor could it be: a cell is not correct Python
+    BROKEN_CELL = "broken_cell"  # it is not defined because a cell is not correct Python
     HANGS = "hangs"  # the code did not return in time
     DIES = "dies"  # its process ended
-    NONSENSE = "nonsense"  # its process wrote what is not an answer
-    UNDECIDED = "undecided"  # the check leaves what it saw to a person
+    NONSENSE = "nonsense"  # its process wrote something that is not an answer
+    UNDECIDED = "undecided"  # the check leaves the decision to a person
 
 
 class Blame(StrEnum):
@@ -49,17 +49,17 @@ class Finding:
         check: The check's id.
         component: The stub's name, or `submission`.
         title: What the check asks for, in a sentence: the first line of its docstring.
-        blame: Whose fault a finding that is not `passed` is; None when passed.
+        blame: Whose fault a finding that is not `passed` is; None if it passed.
         diagnosis: The id of the mistake that was recognized (`missing_scale`), if any.
-        message: What is wrong, in words for the student; of one that passed, what `policy` is about.
+        message: What is wrong, in words for the student; if it passed, what `policy` is about.
         hint: One thing to try.
         where: The place in the student's file, `homework.py:41` or `In [4], line 3 (cell 9)`.
         seconds: How long the check took.
-        kind: What the grader itself saw, where it is not a mistake of the assignment's.
-        policy: Of one that passed: the policy (`fixed_positions`) by which a person has a look at it, though
-            it costs nothing; empty in some records of older versions. None: nothing is to be looked at.
-        because: Of one that is folded: the id of the check, of the same component, that has the cause; that
-            one is folded under none.
+        kind: What the grader itself saw, if it is not one of the assignment's mistakes.
+        policy: If it passed: the policy (`fixed_positions`) by which a person looks at it, though it costs
+            nothing; empty in some records of older versions. None: there is nothing to look at.
+        because: If it is folded: the id of the check of the same component that has the cause, which is not
+            itself folded.
     """
 
     check: str
@@ -78,12 +78,12 @@ class Finding:
 
     @property
     def flagged(self) -> bool:
-        """Whether it passed, and yet a person has a look."""
+        """Whether it passed, but a person should look at it."""
         return self.status is Status.PASSED and self.policy is not None
 
     @property
     def label(self) -> str | None:
-        """What it is called in one word: by the mistake, the policy or what the grader saw."""
+        """Its name in one word: the mistake, the policy or what the grader saw."""
         return self.diagnosis or self.policy or (self.kind.value if self.kind is not None else None)
 
 
@@ -110,14 +110,14 @@ class Epoch:
 
     Attributes:
         number: 1-based.
-        train_loss: Mean of what the student's train_epoch reported, None when it reported nothing. For
-            staff, as are the learning rate and the time: the student's code controls them.
+        train_loss: Mean of the losses that the student's train_epoch reported; None if it reported none. For
+            staff, like the learning rate and the time: the student's code controls them.
         test_loss: On the hidden test images.
         test_accuracy: On the hidden test images, 0 to 1.
         learning_rate: Of the first parameter group, at the end of the epoch.
         seconds: Wall time of training, and of the model's answers for the test images.
-        augmented_accuracy: As `test_accuracy`, with the chance that is in the student's test transform; None
-            where there is none in it.
+        augmented_accuracy: Like `test_accuracy`, but with the randomness of the student's test transform;
+            None if it has none.
     """
 
     number: int
@@ -131,13 +131,13 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Prediction:
-    """One hidden test image and what the model said.
+    """One hidden test image and the model's answer.
 
     Attributes:
         image: The name of one of the images that belong to the evidence (PNG).
         true_class, predicted_class: Indices into the class names.
         confidence: The softmax probability of the predicted class, 0 to 1.
-        likeliest: The three classes with the highest probabilities, and these, the highest first.
+        likeliest: The three classes with the highest probabilities and their probabilities, highest first.
     """
 
     image: str
@@ -152,7 +152,7 @@ class RocCurve:
     """The receiver operating characteristic of a class against all others.
 
     Attributes:
-        area: Under the curve, 0 to 1; None where there is no curve.
+        area: Under the curve, 0 to 1; None if there is no curve.
         points: (false positive rate, true positive rate), both 0 to 1, from the origin on.
     """
 
@@ -162,7 +162,7 @@ class RocCurve:
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """Where the class token looks in one hidden test image (the mean over the tokens where there is none).
+    """Where the class token (without one, the mean over the tokens) looks in one hidden test image.
 
     Attributes:
         prediction: The name of the image in `Training.predictions`.
@@ -181,7 +181,7 @@ class TrainingOutcome(StrEnum):
 
     COMPLETED = "completed"
     FAILED = "failed"  # the student's code raised, returned nonsense or died: `reason` says what
-    DIVERGED = "diverged"  # the outputs became not finite
+    DIVERGED = "diverged"  # the outputs became infinite or NaN
     BUDGET = "budget"  # our limit stopped it: unknown, never zero
     NOT_RUN = "not_run"  # --no-train, or nothing to train
     UNKNOWN = "unknown"  # a person must look: `reason` says why
@@ -189,13 +189,13 @@ class TrainingOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class UnfinishedRun:
-    """A repetition of the training that did not come to its end: its accuracy is unknown.
+    """A repetition of the training that did not finish: its accuracy is unknown.
 
     Attributes:
-        number: Which of the trainings it is, 2 for the first repetition.
+        number: Its number among the trainings, 2 for the first repetition.
         reason: A sentence.
-        where: The place in the student's file, when the student's code raised.
-        projected_seconds: What all its epochs would take, where that is more than our limit allows.
+        where: The place in the student's file, if the student's code raised.
+        projected_seconds: The time that all its epochs would take, if that exceeds our limit.
     """
 
     number: int
@@ -211,34 +211,34 @@ class Training:
 
     Attributes:
         outcome: How it ended.
-        reason: A sentence, when it did not complete.
-        where: The place in the student's file, when the student's code raised.
+        reason: A sentence, if it did not complete.
+        where: The place in the student's file, if the student's code raised.
         data: The data set's name, `neu_cls` or `synthetic_steel`.
         device: `cpu`, or the GPU's name.
         classes: Class names in the order of the confusion matrix.
         epochs: One per finished epoch.
-        planned_epochs: What the student's code asks for.
-        stages: Of the first training: in which loop, with which optimizer. For staff, as the learning rate.
-        accuracy: The accuracy that counts, 0 to 1: the mean of `runs`, where there are several. None where
-            what is measured is not an accuracy.
-        value: What counts, where the assignment measures by a function of its own, in the unit of that.
-        counted: Of which weights it is: a clause.
-        rebuilt: The student's own loop could not be executed; what was trained follows its values.
+        planned_epochs: The number of epochs that the student's code asks for.
+        stages: Of the first training: in which loop, with which optimizer. For staff, like the learning rate.
+        accuracy: The accuracy that counts, 0 to 1: the mean of `runs` if there are several. None if the
+            measure is not an accuracy.
+        value: The number that counts, if the assignment has a measuring function of its own, in its unit.
+        counted: The weights that were measured: a clause.
+        rebuilt: Whether the student's own loop could not be executed, and the training follows its values.
         interval: The 95 % interval of what counts: see `accuracy_interval` and `value_interval`.
-        runs: What was measured of each training that was completed, where it was repeated with other
-            seeds. All else is of the first.
+        runs: The measurements of all completed trainings, if it was repeated with other seeds. All other
+            fields are about the first.
         unfinished: The repetitions that were not completed.
         confusion: Rows are true classes, columns predicted: counts.
-        seen_accuracy: For some of the images that it was trained on, without augmentation, 0 to 1.
+        seen_accuracy: On some of its training images, without augmentation, 0 to 1.
         roc: A curve for each class.
         predictions: Four per class.
-        attention: Of one image per class, where the model's attention could be read.
-        notes: What had to be assumed, in the words of a worker that trains. For staff: it had
-            seen the images of a split.
+        attention: For one image per class, if the model's attention could be read.
+        notes: The assumptions made, in the words of a training worker. For staff, as that worker had seen the
+            images of a split.
         seconds: Of training in total.
-        projected_seconds: What all epochs would take, where that is more than our limit allows.
-        doubts: Sentences: why the student's training may be worth more than was measured.
-        objections: Sentences: why what was measured may not be the model that was checked.
+        projected_seconds: The time that all epochs would take, if that exceeds our limit.
+        doubts: Sentences on why the student's training may be worth more than was measured.
+        objections: Sentences on why the measured model may not be the one that was checked.
     """
 
     outcome: TrainingOutcome
@@ -270,24 +270,24 @@ class Training:
 
     @property
     def measured(self) -> float | None:
-        """What counts: the assignment's own number, else the accuracy."""
+        """The number that counts: the assignment's own measure, else the accuracy."""
         return self.value if self.value is not None else self.accuracy
 
     def class_name(self, index: int) -> str:
-        """What a class is called."""
+        """The name of a class."""
         return self.classes[index] if 0 <= index < len(self.classes) else f"class {index}"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What became of the submitted weights.
+    """The outcome for the submitted weights.
 
     Attributes:
         status: `fits` (loaded into the submitted model), `mismatch`, `whole_model` (pickled, not loaded; it
             counts as handed in), `refused`, `missing`, `not_tried`.
         reason: A sentence that names the file and the remedy, unless it fits.
         accuracy: On hidden test images, 0 to 1; the weights may have been trained on them.
-        withheld: How many these are, where they are only such that no student was given to train on; 0: all.
+        withheld: The number of these images, if only those that students never got are used; 0: all are.
     """
 
     status: str
@@ -298,11 +298,11 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What became of one of several models that are trained.
+    """The outcome for one of several models that are trained.
 
     Attributes:
-        plan: What of the program is trained, and why.
-        checkpoint: What became of its submitted weights.
+        plan: Which part of the program is trained, and why.
+        checkpoint: The outcome for its submitted weights.
     """
 
     plan: Plan = field(default_factory=Plan)
@@ -325,13 +325,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Attestation:
-    """What isolation was on, observed before the submission was loaded.
+    """The isolation that was active, observed before the submission was loaded.
 
     Attributes:
         level: `strict`, `standard`, `container` (a package inside of another grader), `local` (a student's
             own machine) or `unofficial`.
         layers: Layer -> what was observed (`"seccomp": "2"`, `"uid": "65534"`, `"gpu": "true"`, ...).
-        missing: Sentences: which layers this machine does not give.
+        missing: Sentences on the layers that this machine does not provide.
     """
 
     level: str
@@ -342,46 +342,46 @@ class Attestation:
     def weak(self) -> bool:
         """Whether something ran, or was read, with less isolation than official grades require.
 
-        Not where nothing was observed, because nothing of the submission ran.
+        It is false if nothing was observed, because then nothing of the submission ran.
         """
         return self.level == "unofficial" and (self.layers is not None or bool(self.missing))
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that was found out about one submission.
+    """All that was found out about a submission.
 
     Attributes:
-        status: None while it can be graded; else why not: `refused` or `engine_error`.
-        reason: The sentence for it.
+        status: None if it can be graded; otherwise `refused` or `engine_error`.
+        reason: Why, in a sentence.
         missing: The roles of required files that were not handed in.
         files: Those that count.
-        received_at: When it was handed in, where the LMS records it.
+        received_at: When it was handed in, if the LMS records it.
         delivery: What else is known about that: hints, marks, the student's own deadline.
-        partial: A file was given by itself.
-        absent: Nothing was handed in, and a person recorded that: there is no submission.
+        partial: Whether only a single file was given.
+        absent: Whether nothing was handed in, as a person recorded: there is no submission.
         team: The ids of all who handed it in together, sorted; () for a student's own.
-        origin: Which upload it is.
-        claim: The test accuracy that the student reports, where one was found.
+        origin: The upload that it comes from.
+        claim: The test accuracy that the student reports, if one was found.
         shown_epochs: The last epoch that the notebook's outputs show.
-        answers: The PDF that people mark; None where none was accepted, and in records of a grader that did
-            not keep it.
+        answers: The PDF that people mark; None if none was accepted, and in records of versions that did not
+            keep it.
         parameters: Trainable numbers of the student's model as the student configured it.
         layers: That model's modules.
         measure: The id of the first model's measure.
-        plan: What is trained of it, and why. This, the training and the checkpoint are of the first model,
-            where several are trained.
-        study: What came of the rows of their study that were trained again; None: none were.
+        plan: Which part of it is trained, and why. If several models are trained, this, the training and the
+            checkpoint are those of the first.
+        study: The results of the study's rows that were trained again; None: none were.
         further: The other models that are trained, by the measure's id.
         pried: Where running code pried, for a person.
-        unproven: The stages after which the watch for forbidden parts did not stand a trial.
+        unproven: The stages after which the watch for forbidden parts failed its test.
         not_run: Stages that were not run on request: `training`.
         engine: The engine's version.
-        assignment_digest: Of the assignment as it was then.
-        attempt: Which of the student's attempts it is, 1 for the first: it decides the hidden split. None
-            when nothing was to be trained, and in records of a grader with one split for all.
-        data_digest: Of the images and their split; empty when nothing was to be trained.
-        variant: The values that were drawn for the student, by name, where the assignment draws any.
+        assignment_digest: Of the assignment at that time.
+        attempt: Which of the student's attempts it is, 1 for the first: it decides the hidden split. None if
+            nothing was to be trained, and in records of versions with one split for all.
+        data_digest: Of the images and their split; empty if nothing was to be trained.
+        variant: The values that were drawn for the student, by name, if the assignment draws any.
         seconds: Stage -> wall seconds.
     """
 
@@ -437,7 +437,7 @@ class Evidence:
         return (self.training, *(model.training for model in self.further.values()))
 
     def of_measure(self, measure: str) -> "Evidence":
-        """What was found out of one of the models that are trained, as if it were the only one.
+        """The evidence about one of the trained models, as if it were the only one.
 
         Args:
             measure: Its measure's id.
@@ -453,6 +453,6 @@ class Evidence:
             checkpoint=model.checkpoint,
             further={},
             parameters=None,
-            claim=None,  # it is of the first model, as are the outputs' epochs
+            claim=None,  # it is about the first model, as are the outputs' epochs
             shown_epochs=None,
         )

@@ -1,9 +1,9 @@
-"""How numbers, times, lists and somebody else's words are printed for people, in any medium.
+"""Formats numbers, times, lists and other people's words for people, in any medium.
 
-What a submission says (names, texts of exceptions, what it prints, labels of axes, names of files) comes
-into a sentence by the functions here and by no other way: visible, short, and marked as somebody else's.
-The marks are part of the text, so that they are the same on a page, on a terminal, in JSON and in a
-table. Nothing here translates a sentence or escapes it for HTML.
+Whatever a submission says (names, texts of exceptions, printed output, labels of axes, names of files)
+enters a sentence only through the functions here: visible, short, and marked as somebody else's words. The
+marks are part of the text, so that they are the same on a page, on a terminal, in JSON and in a table.
+Nothing here translates a sentence or escapes it for HTML.
 """
 
 import math
@@ -14,12 +14,13 @@ from datetime import datetime, timedelta
 
 from grader.domain.analyzed_program import Place
 
-LONGEST = 80  # characters of somebody else's words within a sentence of ours
+LONGEST = 80  # characters of somebody else's words within our sentence
 MOST_MARKS = 2  # combining marks on one letter: an accent and a tone, a shadda and a vowel
 OPEN, CLOSE, CODE = "“", "”", "`"
 
-# What Unicode has without a shape of its own (default-ignorable code points, format and control characters,
-# surrogates): it hides, joins or reorders what is beside it. Some of it ordinary writing needs: see `_kept`.
+# Characters without a shape of their own (default-ignorable code points, format and control characters,
+# surrogates), which hide, join or reorder their neighbours. Ordinary writing needs some of them: see
+# `_replacement`.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
@@ -27,32 +28,32 @@ _HIDDEN = re.compile(
 )
 _NON_JOINER, _JOINER = "\u200c", "\u200d"
 _DIRECTIONS = "\u200e\u200f\u061c"
-_PRESENTATION = "\ufe0e\ufe0f"  # the sign before it as text, or as a picture
+_PRESENTATION = "\ufe0e\ufe0f"  # shows the preceding sign as text, or as a picture
 _FIRST_JOINING = "\u0590"  # scripts whose letters join, or take joiners, come after Latin, Greek and Cyrillic
 _DOTTED_CIRCLE = "◌"
 
 _NAME = re.compile(r"[^\W\d][\w*]*(?:\.[\w*]+)*")
 _FILE_NAME = re.compile(r"[\w(\[+-][\w()\[\].+-]*")
-_QUOTATION_ENDS = str.maketrans({OPEN: '"', CLOSE: '"'})  # a line of code ends no quotation
+_QUOTATION_ENDS = str.maketrans({OPEN: '"', CLOSE: '"'})  # so that a line of code cannot end a quotation
 _MARKS_OF_OURS = str.maketrans(dict.fromkeys('"“”„‟«»″❝❞〝〞＂', "'"))
 
 
 def visible(text: str, *, all_of_it: bool = False) -> str:
-    """The text with every character that would hide, reorder or break it shown by its number.
+    """The text, in which characters that would hide, reorder or break it are shown by their numbers.
 
     What ordinary writing needs stays: the zero-width non-joiner after a letter (Persian has it in every
-    second word), joiners there and in emoji, and two marks on a letter. Marks of direction beside a letter
-    that is written from the right, and the style of an emoji, are left out: it reads the same without them.
+    second word), joiners there and in emoji, and two marks on a letter. Direction marks beside right-to-left
+    letters and the style of an emoji are left out: the text reads the same without them.
 
     Args:
         text: Anything that a submission may have produced.
-        all_of_it: Nothing is left out, as in a listing of code, where all that stands there matters.
+        all_of_it: Whether nothing is left out, as in a listing of code, where every character matters.
 
     Returns:
         Text that can be encoded as UTF-8; line ends are `\\n`.
     """
     text = text.replace("\r\n", "\n")
-    shown = _HIDDEN.sub(lambda found: _kept(text, found.start(), all_of_it), text)
+    shown = _HIDDEN.sub(lambda match: _replacement(text, match.start(), all_of_it), text)
     if not shown.isascii() and any(map(_is_mark, set(shown))):
         return _with_few_marks(shown)
     return shown
@@ -61,7 +62,7 @@ def visible(text: str, *, all_of_it: bool = False) -> str:
 def quoted(text: str, longest: int = LONGEST) -> str:
     """Somebody else's words in quotation marks, on one line: `“mat1 and mat2 shapes cannot be multiplied”`.
 
-    Of what is too long, the beginning and the end are shown: of an exception's text, either may say it.
+    If it is too long, its beginning and its end are shown: in an exception's text, either may matter.
     """
     words = " ".join(visible(text).replace(CODE, "'").translate(_MARKS_OF_OURS).split())
     return f"{OPEN}{shortened(words, longest)}{CLOSE}"
@@ -69,10 +70,10 @@ def quoted(text: str, longest: int = LONGEST) -> str:
 
 @dataclass(frozen=True)
 class Said:
-    """Words of a submission's that came over a boundary: in a sentence they are quoted, whoever writes it.
+    """A submission's words that crossed a process boundary: every sentence quotes them.
 
     Attributes:
-        text: As it came; for finding out what it means, never for a sentence.
+        text: The raw text; for finding out what it means, never for a sentence.
     """
 
     text: str
@@ -82,7 +83,7 @@ class Said:
 
 
 def named(name: str, longest: int = LONGEST) -> str:
-    """A name from a submission, as code where it is one (`to_qkv.weight`), else as words."""
+    """A name from a submission, as code if it is a Python name (`to_qkv.weight`), otherwise quoted."""
     if _NAME.fullmatch(name):
         return f"{CODE}{shortened(name, longest)}{CODE}"
     return quoted(name, longest)
@@ -95,22 +96,22 @@ def as_code(line: str, longest: int = LONGEST) -> str:
 
 
 def file_named(name: str) -> str:
-    """The name of a handed-in file: as it is where it can be nothing else (one word), else as words."""
+    """The name of a handed-in file: unchanged if it is one word, otherwise quoted."""
     return name if _FILE_NAME.fullmatch(name) and len(name) <= LONGEST else quoted(name)
 
 
 def file_name_of(name: str) -> str:
-    """What a handed-in file is called in places (`homework.py:41`): its name, as one word."""
+    """The name of a handed-in file in places (`homework.py:41`), as one word."""
     stem, dot, suffix = name.rpartition(".")
     word = re.sub(r"[^\w()\[\].+-]+", "_", f"{stem[: LONGEST - 1 - len(suffix)]}{dot}{suffix}")
     return name if file_named(name) == name else word[:LONGEST]
 
 
 def about_file(name: str, reason: str) -> str:
-    """What became of a handed-in file: the reason, with the file's name before it and as a name.
+    """The reason for what became of a handed-in file, which begins with the file's safe name.
 
     Args:
-        name: With the folders that it lies in, if there are any.
+        name: With its folders, if there are any.
         reason: A sentence that may begin with the name.
     """
     for known in (name, name.rpartition("/")[2]):
@@ -127,8 +128,8 @@ def shortened(text: str, longest: int) -> str:
     return f"{text[: longest - 3 - half].rstrip()} … {text[-half:].lstrip()}"
 
 
-def _kept(text: str, index: int, all_of_it: bool) -> str:
-    """What is shown in the place of a character without a shape: itself, nothing, or its number."""
+def _replacement(text: str, index: int, all_of_it: bool) -> str:
+    """What is shown for a character without a shape: the character itself, nothing, or its number."""
     letter, before, after = text[index], text[index - 1 : index], text[index + 1 : index + 2]
     joins = before >= _FIRST_JOINING and unicodedata.category(before)[0] in "LM"
     if letter == _NON_JOINER and joins:
@@ -147,38 +148,38 @@ def _kept(text: str, index: int, all_of_it: bool) -> str:
 
 
 def _is_from_right(letter: str) -> bool:
-    """Whether a character is written from the right, and is more than a mark of direction."""
+    """Whether a character is written from right to left, and is not just a direction mark."""
     return unicodedata.bidirectional(letter) in ("R", "AL") and letter not in _DIRECTIONS
 
 
 def _is_sign(letter: str) -> bool:
-    """Whether a character is what emoji are made of."""
+    """Whether a character can be a part of an emoji."""
     return letter != "" and (unicodedata.category(letter) in ("So", "Sk") or letter in _PRESENTATION)
 
 
 def _is_mark(letter: str) -> bool:
-    """Whether a character stands on the one before it, without a place of its own."""
+    """Whether a character combines with the one before it."""
     return unicodedata.category(letter) in ("Mn", "Me")
 
 
 def _with_few_marks(text: str) -> str:
-    """The text with at most MOST_MARKS on a letter, and of further ones their number."""
+    """The text with at most MOST_MARKS on a letter, and the number of further ones."""
     pieces: list[str] = []
     marks = 0
     for letter in text:
         if not _is_mark(letter):
-            pieces.append(_more(marks) + letter)
+            pieces.append(_further_marks(marks) + letter)
             marks = 0
             continue
         if marks == 0 and (not pieces or pieces[-1].isspace()):
-            pieces.append(_DOTTED_CIRCLE)  # a mark must not stand on what comes before the text
+            pieces.append(_DOTTED_CIRCLE)  # a mark must not combine with what precedes the text
         if marks < MOST_MARKS:
             pieces.append(letter)
         marks += 1
-    return "".join(pieces) + _more(marks)
+    return "".join(pieces) + _further_marks(marks)
 
 
-def _more(marks: int) -> str:
+def _further_marks(marks: int) -> str:
     return f"⟨{marks - MOST_MARKS} more marks⟩" if marks > MOST_MARKS else ""
 
 
@@ -190,12 +191,12 @@ SPACE = "\N{NO-BREAK SPACE}"
 
 
 def printable(text: str) -> str:
-    """The text with every character that would hide or reorder it shown by its number: see `visible`."""
+    """The text, in which characters that would hide or reorder it are shown by numbers: see `visible`."""
     return visible(text)
 
 
 def revealed(text: str) -> str:
-    """The same for a listing of code, in which nothing is left out."""
+    """The text for a listing of code, in which nothing is left out: see `visible`."""
     return visible(text, all_of_it=True)
 
 
@@ -205,12 +206,12 @@ def clipped(text: str, length: int = 600) -> str:
 
 
 def within(place: Place, file: str) -> str:
-    """A place for a reader who knows the file: `line 41`, or as it is elsewhere."""
+    """A place for a reader who knows the file: `line 41`; in another file, with its name."""
     return f"line {place.line}" if place.file == file else printable(str(place))
 
 
 def points(value: float | None) -> str:
-    """Points with at most two decimals: `41.5`, `7`; a dash when nobody knows them yet."""
+    """Points with at most two decimals: `41.5`, `7`; a dash if they are not known yet."""
     if value is None:
         return UNKNOWN
     text = f"{value:.2f}".rstrip("0").rstrip(".")
@@ -230,7 +231,7 @@ def round_percent(share: float) -> str:
 
 
 def quantity(value: float | None) -> str:
-    """A whole number in groups of three (`499,462`), another one with three digits after the point."""
+    """A whole number with digits in groups of three (`499,462`), any other with three decimals."""
     if value is None:
         return UNKNOWN
     if not math.isfinite(value):
@@ -269,7 +270,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def listed(words: tuple[str, ...] | list[str], limit: int = 6) -> str:
-    """Words as a sentence lists them: `a, b and c`; beyond `limit`, how many more there are."""
+    """Words as a sentence lists them: `a, b and c`; beyond `limit`, the number of further ones."""
     if len(words) > limit:
         return f"{', '.join(words[:limit])} and {len(words) - limit} more"
     if len(words) < 2:

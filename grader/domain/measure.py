@@ -1,8 +1,8 @@
-"""What is measured of a submission's models, and how its numbers are read.
+"""Measures of a submission's models, and the scales of their numbers.
 
-It holds measures, the calls by which models are made and trained, and studies that are handed in as a
-table of trainings, of which some rows are trained again. It holds what an assignment asks for and what
-came of a row; it trains nothing and gives no points.
+It holds measures, the calls by which models are made and trained, and studies, which are handed in as a
+table of trainings, some rows of which are trained again. It holds what an assignment asks for and the
+results of a study's rows; it trains nothing and gives no points.
 """
 
 import math
@@ -10,21 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# of shares as they are, of other values by their size
-NEAR_THRESHOLD = 0.04  # either side of what is asked for, another seed might be on its other side
-WIDE = 0.10  # between trainings that differ in their seeds alone: their mean says little
+# absolute for shares, relative for other values
+NEAR_THRESHOLD = 0.04  # so near the threshold, another seed might be on its other side
+WIDE = 0.10  # if trainings that differ only in their seeds are so far apart, their mean says little
 
 
-_MAX_SHOWN = 40  # characters of a value in what is told of a call
+_MAX_SHOWN = 40  # characters of a value in the text of a call
 
 
 @dataclass(frozen=True)
 class ProgramRoles:
-    """Which names of a program have which role, where the assignment states it; empty: it does not.
+    """The names of a program by role, if the assignment states them; empty: it does not.
 
     Attributes:
         model: The graded class of the model; by default the last one.
-        trainer: The graded function that trains for an epoch; by default the one that is given the optimizer.
+        trainer: The graded function that trains for an epoch; by default the one that gets the optimizer.
         evaluator: The graded function that measures; by default all others may.
         final: The top-level variable of the model that counts.
     """
@@ -43,15 +43,15 @@ class Scale:
     """How the numbers of a measure are read.
 
     Attributes:
-        lower_is_better: As of a loss, or of bits per character.
-        is_share: They are shares, 0 to 1, as an accuracy is.
+        lower_is_better: As for a loss, or for bits per character.
+        is_share: Whether they are shares, 0 to 1, like an accuracy.
     """
 
     lower_is_better: bool = False
     is_share: bool = True
 
     def is_value(self, value: float | None) -> bool:
-        """Whether a number can have been measured."""
+        """Whether a number can be a measurement."""
         return value is not None and math.isfinite(value) and (not self.is_share or 0 <= value <= 1)
 
     def reaches(self, value: float, asked: float) -> bool:
@@ -71,7 +71,7 @@ class Scale:
         return self.better(*interval)
 
     def is_near(self, value: float, asked: float) -> bool:
-        """Whether a value is so near what is asked for that another seed might be on its other side."""
+        """Whether a value is so near the threshold that another seed might be on its other side."""
         return abs(value - asked) <= NEAR_THRESHOLD * (1.0 if self.is_share else abs(asked)) + 1e-9
 
     def are_wide(self, values: tuple[float, ...]) -> bool:
@@ -93,25 +93,25 @@ SHARE = Scale()
 
 @dataclass(frozen=True)
 class TrainingCall:
-    """How a model is made, trained and asked by calling what students wrote.
+    """How a model is made, trained and queried by calling what students wrote.
 
     Values may be placeholders, which `course.training_calls` lists: `{model}`, `{inputs}`, `{targets}`, ...
 
     Attributes:
         model: The graded class, or the graded function, that makes the model.
-        arguments: Of it, by the stub's parameters.
+        arguments: Its arguments, by the stub's parameters.
         function: The graded function that trains.
         given: Its arguments, by the stub's parameters.
         weights: The model's attribute or method that gives its numbers as a tree of tensors or arrays;
             empty: a module's `state_dict`.
         answers: The model's method that answers for inputs; empty: the model itself is called.
-        answers_with: What that method gets besides.
-        batch_size: Of the loaders that are handed over.
-        tensors: Data are handed over as tensors of PyTorch's; else as arrays of numpy's.
-        standardized: Each channel of the images has mean 0 and deviation 1 over the training images; else
-            they are shares of one.
-        accepts: Mistakes of what is given (ids) with which the measured value still counts: they are
-            reported and leave nothing to a person.
+        answers_with: Further arguments of that method.
+        batch_size: Of the loaders that are passed.
+        tensors: Whether data are passed as PyTorch tensors; otherwise as NumPy arrays.
+        standardized: Whether each channel of the images has mean 0 and deviation 1 over the training images;
+            otherwise they are shares of one.
+        accepts: Ids of mistakes with which the measured value still counts: they are reported, and no person
+            needs to decide.
     """
 
     model: str
@@ -129,22 +129,22 @@ class TrainingCall:
 
 @dataclass(frozen=True)
 class Measure:
-    """A model that is trained, and what is measured of it.
+    """A model that is trained, and how it is measured.
 
     Attributes:
-        id: What the rubric and the results call what is measured.
-        title: What people read: `ResNet-18`; empty where it is the only one.
+        id: The name of the measurement in the rubric and the results.
+        title: The name for people: `ResNet-18`; empty if it is the only one.
         roles: How the program is read for it.
-        weights: What the names of its weights contain, behind the stem of all files (`_resnet`), where
-            several models are trained.
-        function: Of the assignment's `measures.py`: (outputs, targets) -> the number; empty: the share of
-            outputs whose largest entry is the target's.
+        weights: The part of the names of its weights after the common stem (`_resnet`), if several models are
+            trained.
+        function: A function of the assignment's `measures.py`: (outputs, targets) -> the number; empty: the
+            share of outputs whose largest entry is the target's.
         scale: How that number is read.
         call: How the model is trained by a call; None: as the program itself trains it.
-        reference: What the reference reaches under the same budget; None: it is not stated.
-        most_epochs: That it may be trained for; None: as many as the time allows.
-        most_multiply_adds: That the model may take for an image; None: as many as the time allows.
-        note: What students should know when they look at its curves; empty: nothing.
+        reference: The value that the reference reaches under the same budget; None: it is not stated.
+        most_epochs: The most epochs that it may be trained for; None: as many as the time allows.
+        most_multiply_adds: The most that the model may take for an image; None: as many as the time allows.
+        note: What students should know about its curves; empty: nothing.
     """
 
     id: str
@@ -161,20 +161,20 @@ class Measure:
 
 
 def placeholder_in(value: Any) -> str:
-    """The name of what a value stands for, `depth` of `{depth}`; empty: it is itself."""
+    """The name that a placeholder stands for, `depth` for `{depth}`; empty if it is not a placeholder."""
     return value[1:-1] if isinstance(value, str) and value.startswith("{") and value.endswith("}") else ""
 
 
 def call_in_words(call: TrainingCall) -> str:
     """A call as people write it: `fit(model, inputs, epochs=3)`."""
-    shown = []
+    arguments = []
     for name, value in call.given.items():
         if placeholder := placeholder_in(value):
-            shown.append(placeholder if placeholder == name else f"{name}={placeholder}")
+            arguments.append(placeholder if placeholder == name else f"{name}={placeholder}")
         else:
             text = repr(value)
-            shown.append(f"{name}={text if len(text) <= _MAX_SHOWN else '...'}")
-    return f"`{call.function}({', '.join(shown)})`"
+            arguments.append(f"{name}={text if len(text) <= _MAX_SHOWN else '...'}")
+    return f"`{call.function}({', '.join(arguments)})`"
 
 
 # --- study table -----------------------------------------------------------------------------------------
@@ -185,16 +185,16 @@ FULL_SPREAD = 2.0  # standard deviations within which two differences agree
 
 @dataclass(frozen=True)
 class StudyTable:
-    """What the rows of the table are, and how one of them is trained.
+    """The columns of a study's table, and how a row is trained.
 
     Attributes:
         file: The role of the table.
         call: How a row is trained; texts such as `{depth}` stand for the row's values.
-        claimed: The column of what a row reached, 0 to 1.
+        claimed: The column of the result of a row, 0 to 1.
         seed: The column of the seed.
-        size: The column of how large the model is: a larger one should be better; empty: there is none.
-        columns: Of the values that make a row, as the call names them.
-        rows: How many rows are trained again, beside the base.
+        size: The column of the model's size: a larger one should be better; empty: there is none.
+        columns: The columns of the values that define a row, as the call names them.
+        rows: How many rows are trained again, besides the base.
     """
 
     file: str
@@ -211,14 +211,13 @@ class StudyRow:
     """A row of a student's table.
 
     Attributes:
-        values: Column -> value, as it is written there.
-        claimed: What the student says that it reached, 0 to 1.
-        measured: What it reached when it was trained again, 0 to 1, in the mean; None: it was not, or did
-            not end.
-        is_base: It is the one that the others differ from.
-        why_not: Why it has not been measured, though it should have been, as a sentence.
+        values: Column -> value, as written there.
+        claimed: The result by the student's table, 0 to 1.
+        measured: The mean of its results when it was trained again, 0 to 1; None: it was not, or did not end.
+        is_base: Whether it is the row from which the others differ.
+        why_not: Why it could not be measured, as a sentence.
         seconds: Of training it again.
-        seeds: With how many it was trained again.
+        seeds: The number of seeds with which it was trained again.
     """
 
     values: dict[str, str]
@@ -232,13 +231,13 @@ class StudyRow:
 
 @dataclass(frozen=True)
 class StudyAgain:
-    """What came of a study's rows that were trained again.
+    """The results of a study's rows that were trained again.
 
     Attributes:
         rows: The base first.
         tolerance: How far a difference from the base may be from the claimed one, by chance.
         reason: Why nothing was trained again, as a sentence.
-        unexpected: A row of the table that went most against what its size lets one expect.
+        unexpected: The row of the table that contradicts most what its size suggests.
     """
 
     rows: tuple[StudyRow, ...] = ()
@@ -248,7 +247,7 @@ class StudyAgain:
 
     @property
     def base(self) -> dict[str, str]:
-        """The values of the base; none where nothing was trained again."""
+        """The values of the base; none if nothing was trained again."""
         return self.rows[0].values if self.rows else {}
 
     @property
@@ -265,17 +264,17 @@ class StudyAgain:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether each row differs from the base as was claimed; None where that is not known."""
-        found = self.differences
-        if self.reason or not found or len(found) < len(self.rows) - 1:
+        """Whether each row differs from the base as claimed; None if that is not known."""
+        differences = self.differences
+        if self.reason or not differences or len(differences) < len(self.rows) - 1:
             return None
-        return all(abs(claimed - measured) <= self.tolerance for _, claimed, measured in found)
+        return all(abs(claimed - measured) <= self.tolerance for _, claimed, measured in differences)
 
 
 def with_values(value: Any, row: Mapping[str, Any]) -> Any:
-    """Nested values in which the row's stand in the place of their names."""
+    """Nested values, in which the row's values replace their placeholders."""
     if isinstance(value, Mapping):
-        return {name: with_values(each, row) for name, each in value.items()}
+        return {name: with_values(nested, row) for name, nested in value.items()}
     if isinstance(value, list):
-        return [with_values(each, row) for each in value]
+        return [with_values(nested, row) for nested in value]
     return row.get(placeholder_in(value), value)

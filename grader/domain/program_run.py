@@ -1,8 +1,8 @@
-"""What is known of the run of a submission's program: its plan, what was watched, and how it ended.
+"""Facts about the run of a submission's program: its plan, what the watch saw, and how it ended.
 
-It holds what trains the model that counts, as read from the source and as a trial showed; the forbidden
-parts that running code used, and where it pried; how a process ended, as the kernel says and never as the
-process itself does; and the stand-ins for other components while one is tested alone. It never runs
+It holds the training of the model that counts, as read from the source and as a trial showed it; the
+forbidden parts that running code used, and where it pried; how a process ended, according to the kernel and
+never to the process itself; and the stand-ins for other components while one is tested alone. It never runs
 anything and does not decide what follows for a grade.
 """
 
@@ -18,15 +18,16 @@ class Stage:
     """Epochs that follow each other in one loop, with the same optimizer, schedule and trained parameters.
 
     Attributes:
-        loop: Where the loop begins; None where no loop of the source holds it.
-        called: The top-level line that calls the function which holds the loop; None at top level.
+        loop: Where the loop begins; None if no loop of the source holds it.
+        called: The top-level line that calls the function with the loop; None at top level.
         optimizer: Its class, `AdamW`.
         schedule: The class of the schedule, `OneCycleLR`; empty: there is none.
         learned: How many numbers the optimizer changes.
-        epochs: How many there are.
+        epochs: The number of epochs.
         first_rate: The learning rate at the end of the first of these epochs.
         last_rate: At the end of the last one.
-        per_batch: It changes within epochs, so that the first depends on how many batches there are.
+        per_batch: Whether the rate changes within epochs, so that `first_rate` depends on the number of
+            batches.
     """
 
     loop: Place | None
@@ -42,16 +43,16 @@ class Stage:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """A trial of the training on a few made-up images: what it would do.
+    """A trial of the training on a few synthetic images, which shows what it would do.
 
     Attributes:
         stages: In their order.
         other_models: How many further models it trains because the one that counts depends on them.
-        complete: It came to its end.
-        fault: What kept it from that, as a sentence, unless it merely takes long.
-        where: The place in the student's file, when their code raised.
-        parameters: How many numbers the model has as parameters; None where that is not known.
-        multiply_adds: Of the model for one image; None where they could not be counted.
+        complete: Whether it finished.
+        fault: What kept it from finishing, as a sentence, unless it merely takes long.
+        where: The place in the student's file, if their code raised.
+        parameters: The number of the model's parameters; None if unknown.
+        multiply_adds: Of the model for one image; None if they could not be counted.
     """
 
     stages: tuple[Stage, ...] = ()
@@ -64,24 +65,26 @@ class Rehearsal:
 
     @property
     def epochs(self) -> int | None:
-        """Of all stages together; None where it did not come to its end."""
+        """The epochs of all stages together; None if it did not finish."""
         return sum(stage.epochs for stage in self.stages) if self.complete else None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What of a program is trained, as far as points depend on it.
+    """The part of a program that is trained, as far as points depend on it.
 
     Attributes:
-        model: The variable of the model that counts, where there is one.
+        model: The variable of the model that counts, if there is one.
         why: Why it counts, as a clause.
         missing: Why nothing is trained, as a clause; empty: something is.
         loops: The loops over epochs.
         seeds: Where random numbers are seeded.
-        validates: A tenth of the training images is kept, because the code decides by what it measures.
-        left_alone: What trains other models.
-        rehearsal: What a trial came to; None: there was none.
-        widens: What is kept because of `validates` is trained on in the end, when all is decided.
+        validates: Whether a tenth of the training images is held out, because the code decides by what it
+            measures.
+        left_alone: Statements that train other models.
+        rehearsal: The result of a trial; None: there was none.
+        widens: Whether the images held out because of `validates` are trained on in the end, after all
+            decisions.
     """
 
     model: str = ""
@@ -96,7 +99,7 @@ class Plan:
 
     @property
     def can_be_trained(self) -> bool:
-        """Whether there is something to train, and no trial found what keeps it from that."""
+        """Whether there is something to train, and no trial found an obstacle."""
         return not self.missing and (self.rehearsal is None or not self.rehearsal.fault)
 
 
@@ -119,7 +122,7 @@ def plan_of(script: Script, rehearsal: Rehearsal | None = None) -> Plan:
 
 
 class Prying(StrEnum):
-    """What no homework needs to do, and what could hide from the watch that a forbidden part is used."""
+    """Actions that no homework needs, and that could hide the use of a forbidden part from the watch."""
 
     DYNAMIC_CODE = "dynamic_code"  # text or code objects are executed
     CODE_OBJECTS = "code_objects"  # the code of a function is read, made or replaced
@@ -128,7 +131,7 @@ class Prying(StrEnum):
     UNPICKLING = "unpickling"  # pickled data names what is to be called
     LIBRARY_SOURCE = "library_source"  # a library's file is opened
     SECOND_COPY = "second_copy"  # a module with forbidden parts is executed again
-    MEMORY = "memory"  # memory is reached past Python
+    MEMORY = "memory"  # memory is accessed by bypassing Python
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ class Pried:
     """One place at which running code pried.
 
     Attributes:
-        place: The student's line; None where it cannot be told.
+        place: The student's line; None if unknown.
         stage: When it happened: a component's name, LOADING or TRAINING.
     """
 
@@ -152,11 +155,11 @@ class ReachedPart:
     Attributes:
         name: Its dotted name.
         patterns: The patterns of `assignment.toml` that it falls under.
-        inside: The forbidden part whose own code used it; empty when the student's code did, as far as can be
-            told.
+        inside: The forbidden part whose own code used it; empty if, as far as is known, the student's code
+            did.
         within: The patterns that `inside` falls under.
-        stage: As of `Pried`.
-        place: The student's line; None where it cannot be told.
+        stage: As in `Pried`.
+        place: The student's line; None if unknown.
     """
 
     name: str
@@ -169,12 +172,12 @@ class ReachedPart:
 
 @dataclass(frozen=True)
 class Watched:
-    """What the watch in the workers of one submission told.
+    """What the watch in the workers of one submission saw.
 
     Attributes:
-        reached: Each part once for each that used it inside.
+        reached: Each part once for each part whose code used it.
         pried: Each kind once for each place.
-        unproven: The stages after which the watch did not stand a trial: what was used then is not known.
+        unproven: The stages after which the watch failed its test, so that what was used is not known.
     """
 
     reached: tuple[ReachedPart, ...] = ()
@@ -182,7 +185,7 @@ class Watched:
     unproven: tuple[str, ...] = ()
 
     def __or__(self, other: "Watched") -> "Watched":
-        """What either told."""
+        """The union of what both saw."""
         return Watched(
             tuple(dict.fromkeys((*self.reached, *other.reached))),
             tuple(dict.fromkeys((*self.pried, *other.pried))),
@@ -204,12 +207,12 @@ class Ending:
     """The end of a process that ran somebody's code.
 
     Attributes:
-        words: It as a clause: `it was ended by signal 11`.
-        limit: Which limit of ours ended it, where one did.
-        memory_mb: The most memory that it held, beyond what it shares with its host, in 10**6 bytes; None
-            where nobody measured it.
-        near_memory: Its limit on memory is one that refuses memory, and ends nothing, and it held so much
-            that a refusal was likely ours. Where the limit ends a process, what is refused is not our doing.
+        words: The end as a clause: `it was ended by signal 11`.
+        limit: Which of our limits ended it, if one did.
+        memory_mb: The most memory that it held, beyond what it shares with its host, in 10**6 bytes; None if
+            it was not measured.
+        near_memory: Whether its memory limit refuses allocations instead of ending the process, and it held
+            so much that a refusal was probably due to that limit.
     """
 
     words: str
@@ -223,7 +226,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class StandIn:
-    """A replacement with known behavior for one of the student's components.
+    """A replacement with known behaviour for one of the student's components.
 
     Its constructor takes anything. The i-th instance (0-based, in order of construction) computes
     `scale[i] * x.roll(roll, dims=1) + shift[i]`, over x's second axis for `roll != 0`. With `wraps`,
@@ -232,8 +235,8 @@ class StandIn:
     Attributes:
         scale, shift: One per instance; the last is repeated.
         parameters: How many trainable numbers each instance holds, without using them.
-        heads: Called with a flag, an argument that is True, it returns a pair: its answer, and attention
-            weights of so many heads, (batch, heads, n, n), each 1 / n; 0: it does not.
+        heads: If it is called with an argument that is True, it returns a pair: its answer, and attention
+            weights of this many heads, (batch, heads, n, n), each 1 / n; 0: it does not.
     """
 
     scale: tuple[float, ...] = (1.0,)

@@ -1,8 +1,8 @@
-"""Points with a reason for each, and totals as they were told.
+"""Points, each with a reason, and totals as they were shown to students.
 
-It holds the lines of a score, their states, lateness, waivers and acceptances, and a total with what it
-was made of. It decides how points are rounded, when a total has become less, and how it is told in a few
-words. How many points something is worth is decided in `grader.scoring`.
+It holds the lines of a score, their states, lateness, waivers and acceptances, and totals with their parts.
+It decides how points are rounded, when a total has fallen, and how it is worded briefly. `grader.scoring`
+decides how many points something is worth.
 """
 
 import math
@@ -16,22 +16,22 @@ from grader.domain.formatting import points
 
 
 def rounded(points: float) -> float:
-    """Points to two decimals, halves up: the student's way."""
-    # The small addend makes up for halves that binary fractions cannot hold (1.005).
+    """Points to two decimals, with halves rounded up, in the student's favour."""
+    # the small addend compensates for halves that binary fractions cannot represent (1.005)
     return math.floor(points * 100 + 0.5 + 1e-9) / 100
 
 
 def how_late(seconds: float) -> str:
-    """Seconds after a deadline as every reader is told of them: `2 days 12 h late`, by begun minutes."""
+    """Seconds after a deadline in words: `2 days 12 h late`, counting begun minutes."""
     minutes = math.ceil(seconds / 60)
     days, hours, rest = minutes // 1440, minutes // 60 % 24, minutes % 60
     parts = (f"{days} {'day' if days == 1 else 'days'}", f"{hours} h", f"{rest} min")
-    told = [part for part, count in zip(parts, (days, hours, rest), strict=True) if count]
-    return f"{' '.join(told)} late"
+    parts_shown = [part for part, count in zip(parts, (days, hours, rest), strict=True) if count]
+    return f"{' '.join(parts_shown)} late"
 
 
 class LineState(StrEnum):
-    """What is known of the points of a line."""
+    """Whether the points of a line are decided."""
 
     DECIDED = "decided"
     AWAITING = "awaiting"  # a person
@@ -39,12 +39,12 @@ class LineState(StrEnum):
 
 
 class GradeStatus(StrEnum):
-    """What a result is."""
+    """The kind of a result."""
 
     GRADED = "graded"
     INCOMPLETE = "incomplete"  # a required file is missing: graded and shown, total withheld
     REFUSED = "refused"  # nothing in it can be graded
-    ENGINE_ERROR = "engine_error"  # ours
+    ENGINE_ERROR = "engine_error"  # the grader failed
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class ScoreEdit:
 
 @dataclass(frozen=True)
 class Waiver:
-    """That a check was given back to the whole class: by whom, which is for staff, and why."""
+    """A check was waived for the whole class: by whom, which is for staff, and why."""
 
     who: str
     why: str
@@ -78,7 +78,7 @@ class Waiver:
 
 @dataclass(frozen=True)
 class ComponentScore:
-    """A component's share of an item: points None when nothing of it could be decided."""
+    """A component's share of an item; points are None if none of it could be decided."""
 
     component: str
     points: float | None
@@ -90,10 +90,10 @@ class ComponentScore:
 
 @dataclass(frozen=True)
 class PartScore:
-    """A part of an item that a person marks in parts: points None until somebody has.
+    """A part of an item that a person marks in parts; points are None until somebody has marked it.
 
     Attributes:
-        comments: What the person tells the student.
+        comments: The person's comments for the student.
     """
 
     id: str
@@ -108,12 +108,12 @@ class ScoreLine:
     """One rubric item's points.
 
     Attributes:
-        points: None when a person must decide, or it was not run.
-        reason: Why these points, in a sentence.
-        floor: Points that are secured already although the line is not decided.
-        components: The shares, for items that are made of components.
+        points: None if a person must decide, or if it was not run.
+        reason: The reason for these points, in a sentence.
+        floor: Points that are already certain although the line is not decided.
+        components: The shares, for items that consist of components.
         parts: For items that a person marks in parts.
-        comments: What a person tells the student about it.
+        comments: A person's comments on it for the student.
     """
 
     id: str
@@ -135,18 +135,18 @@ class LateRecord:
 
     Attributes:
         state: `in_time`, `late`, or `unknown`: the LMS does not say when it came.
-        days: Days that had begun since the deadline; 0 in time, None when that is unknown.
-        penalty: The points taken off, None when a person must decide: never guessed.
-        total_after: The total less the penalty, never below 0: the total itself where nothing is taken off;
-            None where something would be and nobody knows how much, or the total is withheld.
-        asked: A person is asked about this submission: the LMS marks it late, or the course has no rule.
+        days: Days that had begun since the deadline; 0 if in time, None if unknown.
+        penalty: The points taken off; None if a person must decide: it is never guessed.
+        total_after: The total minus the penalty, never below 0. None if the penalty is unknown, or if the
+            total is withheld.
+        asked: Whether a person is asked: the LMS marks the submission late, or the course has no rule.
         reason: Why, in a sentence for the student.
-        seconds: How long after the deadline it came; 0 within the time of grace, negative before; None when
-            unknown, and where a person decided that it came in time.
-        received_at: When it came, by the LMS or by a person.
+        seconds: How long after the deadline it came; 0 within the grace period, negative before; None if
+            unknown, and if a person decided that it came in time.
+        received_at: When it came, according to the LMS or a person.
         due: The student's deadline.
-        extended: It is the student's own.
-        decided: Who said when it came, and why, for staff; empty where nobody did.
+        extended: Whether that is the student's own.
+        decided: Who decided when it came, and why, for staff; empty if nobody did.
     """
 
     state: str
@@ -163,16 +163,16 @@ class LateRecord:
 
     @property
     def how_late(self) -> str:
-        """`2 days 12 h late`, by begun minutes; empty in time, and where nobody knows."""
+        """`2 days 12 h late`, counting begun minutes; empty if in time or unknown."""
         return "" if self.seconds is None or self.seconds <= 0 else how_late(self.seconds)
 
 
 @dataclass(frozen=True)
 class LowerRun:
-    """A run that gave less than was told before, and that nobody has looked at.
+    """A run that gave less than the student saw before, and that nobody has looked at.
 
     Attributes:
-        kept: Its files are those of an earlier run, which counts in its place.
+        kept: Whether its files are those of an earlier run, which counts in its place.
         reason: What it gave, in a sentence.
     """
 
@@ -182,12 +182,12 @@ class LowerRun:
 
 @dataclass(frozen=True)
 class Ownership:
-    """What was found out, or said, of whose a submission is.
+    """What was found out or decided about whose a submission is.
 
     Attributes:
-        held: Nobody knows whose it is: its points are nobody's until a person says so.
-        decided: A person said it.
-        reason: Who, and why.
+        held: Nobody knows whose it is: its points are nobody's until a person decides.
+        decided: Whether a person decided it.
+        reason: Who decided it, and why.
     """
 
     held: bool
@@ -197,15 +197,15 @@ class Ownership:
 
 @dataclass(frozen=True)
 class Release:
-    """That a grade was released to the student: on published pages, or in an export for the LMS.
+    """The release of a grade to the student: on published pages, or in an export for the LMS.
 
     Attributes:
-        first: When it was released first.
-        last: When it was released last, and `points` what it was then, after what lateness costs; None: no
-            grade.
+        first: When it was first released.
+        last: When it was last released.
+        points: The grade at the last release, after the penalty for lateness; None: no grade.
         whole: The first released grade in which nothing was open, and when that was; None: there was none.
         lines: Rubric item, or part of one (`q10.patches`), its points when they were first released, and when
-            that was; without those that nobody knew.
+            that was; without those that were still open.
     """
 
     first: datetime
@@ -221,7 +221,7 @@ class Acceptance:
 
     Attributes:
         file: Its name.
-        why: The reason that was given.
+        why: The reason given.
     """
 
     file: str
@@ -233,21 +233,21 @@ class Score:
     """The points of one submission.
 
     Attributes:
-        total: The sum of what is known; None for `refused`, `engine_error` and (withheld) `incomplete`, until
-            a person has the last word (`grader rule`), or people gave the points of every line of what was
-            refused or failed in the grader.
+        total: The sum of the known points. None for `refused`, `engine_error` and (withheld) `incomplete`,
+            until a person rules (`grader rule`), or until people gave the points of every line of a
+            submission that was refused or failed in the grader.
         decided: The maximum of the lines that are decided ("58 of 65 decided").
         maximum: Of all lines.
-        late: How late it is and what that costs; None for an assignment without a deadline. `total` is what
-            it was before that.
-        closed: A rule decided the total, whatever the lines say: nothing is awaited.
+        late: How late it is and what that costs; None for an assignment without a deadline. `total` does not
+            include that.
+        closed: A ruling decided the total, whatever the lines say: nothing is awaited.
         edits: A person's changes to the total itself.
-        waived: Check -> by whom and why, of the checks that were given back to the whole class.
-        claim: The accuracy that the student claims: as a person typed it, else as it was read.
-        lower: The latest run gave less than was told before.
-        ownership: What was found out, or said, of whose it is; None where nothing had to be.
-        released: That the grade was released to the student; None while it was not.
-        accepted: The file that counts as the report although it was set aside; None where there is none.
+        waived: Check -> by whom and why, for the checks that were waived for the whole class.
+        claim: The accuracy that the student claims: as a person typed it, otherwise as it was read.
+        lower: Set if the latest run gave less than the student saw before.
+        ownership: What was found out or decided about whose it is; None if it was never in doubt.
+        released: The release of the grade to the student; None if it was not released.
+        accepted: The file that counts as the report although it was set aside; None if there is none.
     """
 
     student_id: str
@@ -269,28 +269,28 @@ class Score:
 
     @property
     def held(self) -> bool:
-        """Nobody knows whose the submission is."""
+        """Whether nobody knows whose the submission is."""
         return self.ownership is not None and self.ownership.held
 
     @property
     def gradable(self) -> bool:
-        """Whether there is anything in it that has points: of what was refused, where people let it count."""
+        """Whether anything in it has points; if it was refused, only if people let it count."""
         counts = self.total is not None and not self.closed
         return self.status in (GradeStatus.GRADED, GradeStatus.INCOMPLETE) or counts
 
     @property
     def final(self) -> float | None:
-        """The total after what lateness costs; None where there is none, or nobody knows that cost."""
+        """The total after the penalty for lateness; None if there is none, or if the penalty is unknown."""
         return self.late.total_after if self.late is not None else self.total
 
     @property
     def awaiting(self) -> tuple[str, ...]:
-        """The ids of the lines that a person still marks."""
+        """The ids of the lines that a person must still mark."""
         return self._lines_in(LineState.AWAITING)
 
     @property
     def open_points(self) -> float:
-        """The points of the lines that a person still marks."""
+        """The points of the lines that a person must still mark."""
         return sum(line.maximum for line in self.lines if line.id in self.awaiting)
 
     @property
@@ -307,18 +307,18 @@ class Score:
 
 @dataclass(frozen=True)
 class Total:
-    """What one student's total was from a moment on.
+    """A student's total from a certain moment on.
 
     Attributes:
-        points: None when there was none: refused, withheld, or an engine error.
+        points: None if there was none: refused, withheld, or an engine error.
         decided: The maximum of the items that were decided.
         awaiting: The maximum of the items that a person still had to mark.
         status: `graded`, `incomplete`, `refused` or `engine_error`.
         who: Who ran the command that it came from.
         cause: The command, in words: `grade`, `regrade`, `waive attention_scale`.
-        final: The points after what lateness costs; None where there are none, or nobody knows what it costs.
-        lateness: How the submission came, as `LateRecord.state` says it, `none` where there is no deadline;
-            None in records of older versions, which tell nothing of lateness: `final` is None there, too.
+        final: The points after the penalty for lateness; None if there are none, or if it is unknown.
+        lateness: `LateRecord.state`, or `none` if there is no deadline. None in records of older versions,
+            which say nothing about lateness: `final` is also None there.
     """
 
     student_id: str
@@ -335,7 +335,7 @@ class Total:
 
     @classmethod
     def of(cls, score: Score, *, who: str = "", when: datetime = datetime.min, cause: str = "") -> Self:
-        """The total of a score as it is told now; of one that is only compared, nobody needs to know more."""
+        """The total of a score; the keywords may be left out if it is only compared."""
         return cls(
             student_id=score.student_id,
             points=score.total,
@@ -351,7 +351,7 @@ class Total:
         )
 
     def falls_from(self, before: "Total | None") -> bool:
-        """Whether the student had more before, before or after what lateness costs, or had a total at all."""
+        """Whether the student had more before, with or without lateness, or had a total that is gone now."""
         if before is None:
             return False
         return is_less(self.points, before.points) or (
@@ -359,17 +359,17 @@ class Total:
         )
 
     def has_fewer_points_than(self, before: "Total") -> bool:
-        """Whether the student had more before, whatever lateness costs."""
+        """Whether the student had more before, regardless of lateness."""
         return is_less(self.points, before.points)
 
     def says_the_same_as(self, other: "Total") -> bool:
-        """Whether a reader would see no difference; of lateness, only where both tell of it."""
+        """Whether a reader would see no difference; lateness is compared only if both state it."""
         if self._told() != other._told():
             return False
         return self.lateness is None or other.lateness is None or self.final == other.final
 
     def differs_in_lateness_alone(self, other: "Total") -> bool:
-        """Whether the points are the same and what is left of them after lateness is not."""
+        """Whether the points are the same, but not what is left of them after lateness."""
         return self._told() == other._told() and not self.says_the_same_as(other)
 
     def _told(self) -> tuple[object, ...]:
@@ -377,19 +377,19 @@ class Total:
 
 
 def is_less(after: float | None, before: float | None) -> bool:
-    """Whether points fell, or are not known any more."""
+    """Whether points fell, or are no longer known."""
     return before is not None and (after is None or rounded(after) < rounded(before))
 
 
 def is_less_than_released(after: float | None, before: float | None, released: Release | None) -> bool:
-    """Whether a change takes from a student what was released.
+    """Whether a change takes away points that were released to a student.
 
-    It does where it lowers the grade that there is now, and below the one that was released last. What was
-    never released may fall.
+    It does if it lowers the current grade below the one that was last released. A grade that was never
+    released may fall.
 
     Args:
-        after: What the grade would be.
-        before: The grade that there is now, after what lateness costs (`Score.final`); None: there is none.
+        after: The new grade.
+        before: The current grade, after the penalty for lateness (`Score.final`); None: there is none.
         released: What has been released to the student so far.
     """
     if released is None or released.points is None or before is None:
@@ -399,7 +399,7 @@ def is_less_than_released(after: float | None, before: float | None, released: R
 
 @dataclass(frozen=True)
 class TotalFigures:
-    """What a total was, as far as a sentence tells it: see `Total`."""
+    """The figures of a total that a sentence mentions: see `Total`."""
 
     points: float | None
     decided: float
@@ -410,18 +410,20 @@ class TotalFigures:
 
     @classmethod
     def of(cls, total: Total) -> Self:
-        """Those of a total."""
+        """The figures of a total."""
         return cls(total.points, total.decided, total.awaiting, total.status, total.final, total.lateness)
 
 
 def total_sentence(total: Total | TotalFigures) -> str:
-    """What a total is, in a few words: `58 of 65 decided, 35 awaiting, 56 after lateness`."""
+    """A total in a few words: `58 of 65 decided, 35 awaiting, 56 after lateness`."""
     left = f", {points(total.awaiting)} awaiting" if total.awaiting else ""
     if total.points is None:
         word = "withheld" if total.status == GradeStatus.INCOMPLETE else total.status.replace("_", " ")
         return f"{word}, {points(total.decided)} decided{left}"
-    told = f"{points(total.points)} of {points(total.decided)} decided{left}"
-    return told if total.lateness is None or total.final == total.points else f"{told}, {final_words(total)}"
+    words = f"{points(total.points)} of {points(total.decided)} decided{left}"
+    return (
+        words if total.lateness is None or total.final == total.points else f"{words}, {final_words(total)}"
+    )
 
 
 def final_words(total: Total | TotalFigures) -> str:

@@ -24,13 +24,13 @@ class StageTime:
     share: float
 
 
-def stage_times(found: Iterable[Evidence]) -> tuple[StageTime, ...]:
+def stage_times(all_evidence: Iterable[Evidence]) -> tuple[StageTime, ...]:
     """One row per stage, in the order in which a submission goes through them."""
-    spent: dict[str, list[float]] = {}
-    for evidence in found:
+    seconds_by_stage: dict[str, list[float]] = {}
+    for evidence in all_evidence:
         for stage, seconds in stage_seconds(evidence).items():
-            spent.setdefault(stage, []).append(seconds)
-    whole = sum(map(sum, spent.values()))
+            seconds_by_stage.setdefault(stage, []).append(seconds)
+    total = sum(map(sum, seconds_by_stage.values()))
     return tuple(
         StageTime(
             stage,
@@ -38,9 +38,9 @@ def stage_times(found: Iterable[Evidence]) -> tuple[StageTime, ...]:
             sum(seconds),
             median(seconds),
             max(seconds),
-            sum(seconds) / whole if whole else 0.0,
+            sum(seconds) / total if total else 0.0,
         )
-        for stage, seconds in spent.items()
+        for stage, seconds in seconds_by_stage.items()
     )
 
 

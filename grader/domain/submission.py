@@ -1,9 +1,9 @@
-"""What was handed in: the uploads of a download, the files that count, and how people see them.
+"""Submissions: the uploads of a download, the files that count, and their views for people.
 
-It holds whose an upload is, when it came, which files were accepted in which role and why others were
-not; the PDF of answers, drawn page by page; and the view of a handed-in file by lines and cells. A view
-is made of untrusted bytes in a parser: whoever shows it takes nothing in it for safe. Nothing here opens
-a file.
+It holds whose an upload is, when it came, which files were accepted in which role and why others were not.
+It also holds the PDF of answers, drawn page by page, and the view of a handed-in file by lines and cells. A
+view is made from untrusted bytes in a parser: nothing in it is safe to show unescaped. Nothing here opens a
+file.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from grader.domain.edit import InTime, Received
 
 
 class Role(StrEnum):
-    """What a submitted file is for, as far as the engine does something with it.
+    """The purpose of a submitted file, as far as the engine uses it.
 
-    An assignment may name further roles, which are plain texts: `metrics`. What is in them, its checks read.
+    An assignment may name further roles, which are plain texts: `metrics`. Its checks read these files.
     """
 
     CODE = "code"
@@ -32,7 +32,7 @@ class RefusedFile:
 
     Attributes:
         reason: The sentence that says why.
-        clutter: A computer made it for itself: nothing is lost with it.
+        clutter: A computer made it for itself, so nothing is lost.
     """
 
     name: str
@@ -43,7 +43,7 @@ class RefusedFile:
 class Fate(StrEnum):
     """What became of a file of a download."""
 
-    MATCHED = "matched"  # it belongs to a submission, which says itself what it accepts
+    MATCHED = "matched"  # it belongs to a submission; the intake decides whether it is accepted
     SUPERSEDED = "superseded"  # a later attempt counts
     REFUSED = "refused"  # it belongs to nobody, or cannot be used; the reason says why
 
@@ -53,11 +53,11 @@ class AccountedFile:
     """A file of a download, and what became of it.
 
     Attributes:
-        name: Where it lies in the download; what is inside of an archive follows the archive's name.
-        student_id: Whose it is, None when nobody knows.
-        reason: A sentence; empty for a file whose name is as it was asked for.
+        name: Its path in the download; the path inside an archive follows the archive's name.
+        student_id: Whose it is; None if nobody knows.
+        reason: A sentence; empty for a file with the asked name.
         count: How many files of one kind the line stands for.
-        clutter: A computer made it for itself: nothing is lost with it.
+        clutter: A computer made it for itself, so nothing is lost.
     """
 
     name: str
@@ -70,12 +70,12 @@ class AccountedFile:
 
 @dataclass(frozen=True)
 class Lacking:
-    """A submission that the LMS lists, and that is not in its download.
+    """A submission that the LMS lists but that is missing from its download.
 
     Attributes:
-        student_id: Whose it is; what the LMS calls the submission where the LMS knows no student's id.
-        upload: What the LMS calls the submission.
-        key: As `Origin.key` would be, were it there.
+        student_id: Whose it is; the LMS's name for the submission if the LMS knows no student's id.
+        upload: The LMS's name for the submission.
+        key: What `Origin.key` would be.
     """
 
     student_id: str
@@ -86,12 +86,12 @@ class Lacking:
 
 @dataclass(frozen=True)
 class Download:
-    """What a class's upload held.
+    """The content of a class's upload.
 
     Attributes:
         files: Every file, and what became of it.
         notes: Sentences for the people who run the course.
-        source: What the upload was called.
+        source: The upload's name.
         lacking: What should have been in it.
     """
 
@@ -103,13 +103,13 @@ class Download:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What is known about when a submission came, besides the moment that an LMS records.
+    """What is known about the time of delivery, besides the moment that an LMS records.
 
     Attributes:
-        hinted_at: The latest time of modification of the files: only a hint, since whoever packs, downloads
-            or copies files may change it.
-        hint: Where the hint is from, as the end of a sentence; empty without one.
-        marked_late: The LMS marks it late without saying by how much.
+        hinted_at: The latest time of modification of the files: only a hint, since packing, downloading or
+            copying files may change it.
+        hint: The source of the hint, as the end of a sentence; empty without one.
+        marked_late: Whether the LMS marks it late, without saying by how much.
         extension: This student's own deadline.
     """
 
@@ -121,13 +121,13 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Arrival:
-    """When a submission came and was due, by what the LMS records and what people decided.
+    """When a submission came and was due, according to the LMS and to people's decisions.
 
     Attributes:
-        in_time: A person decided that it came in time.
-        marked: The LMS marks it late, and nobody said more.
+        in_time: Whether a person decided that it came in time.
+        marked: Whether the LMS marks it late, and nobody decided anything.
         extension: The student's own deadline.
-        decided: What a person said of when it came; None where nobody did.
+        decided: A person's decision on when it came; None if there is none.
     """
 
     received_at: datetime | None
@@ -139,18 +139,18 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Origin:
-    """Which upload a submission is, and what tells whose it is. For staff: it may hold a person's name.
+    """The upload of a submission, and what shows whose it is. For staff: it may hold a person's name.
 
     Attributes:
-        key: The same for the same upload of another download; empty in records of older versions.
-        upload: What the download calls it.
-        listed_as: The id under which it stands while nobody knows whose it is. No student can have such an
-            id, and no name is in it.
-        lms: `Moodle`, `Canvas`, ... as `grader.lms` names it, or empty.
-        number: The LMS's own number, or login, of whoever handed it in; empty where the download tells none.
-        person: Whoever handed it in, as the LMS calls them; empty where it does not say.
-        carries: The student's id in the names of the files, or of the folder that they lie in; else empty.
-        known_id: The student's id by the LMS (its metadata, its list of the class): it outranks `carries`.
+        key: The same for the same upload in another download; empty in records of older versions.
+        upload: Its name in the download.
+        listed_as: The id under which it is listed while nobody knows whose it is. No student can have such an
+            id, and it contains no name.
+        lms: `Moodle`, `Canvas`, ... as in `grader.lms`, or empty.
+        number: The LMS's own number, or login, of whoever handed it in; empty if the download has none.
+        person: The LMS's name for whoever handed it in; empty if it gives none.
+        carries: The student's id in the names of the files, or of their folder; otherwise empty.
+        known_id: The student's id according to the LMS (its metadata, its class list); it outranks `carries`.
     """
 
     key: str = ""
@@ -176,13 +176,13 @@ class KnownUpload:
     """An upload that the gradebook has a result of.
 
     Attributes:
-        row: What the gradebook keeps it under.
+        row: The key under which the gradebook keeps it.
         student_id: The id under which it is listed now.
         digest: Of its files.
-        decided: A person said whose it is.
-        held: Nobody knows whose it is.
-        counts: It is the one that counts for that id: a person may have said of several that they are one
-            student's.
+        decided: Whether a person decided whose it is.
+        held: Whether nobody knows whose it is.
+        counts: Whether it is the one that counts for that id: a person may have assigned several to one
+            student.
     """
 
     row: str
@@ -196,22 +196,22 @@ class KnownUpload:
 
 @dataclass(frozen=True)
 class Submission:
-    """One student's upload for one assignment, as it was found.
+    """One student's upload for one assignment.
 
     Attributes:
         student_id: Sanitized (letters, digits, `-`, `_`) and unique within a class: it becomes a file name.
         assignment_id: The assignment's id, e.g. `vit_defects`.
-        files: The files as found, by the name that the student gave.
+        files: The files, under the names that the student gave.
         digest: SHA-256 over names and contents, hexadecimal. Seeds derive from it.
-        received_at: When it was handed in, where the LMS records it: never a guess.
+        received_at: When it was handed in, if the LMS records it: never a guess.
         delivery: What else is known about that: hints, marks, the student's own deadline.
-        partial: A file was given by itself: the missing-file rule does not apply.
-        set_aside: What could not be taken out of the student's own archives, the archives themselves, and
+        partial: Whether a single file was given, so that the missing-file rule does not apply.
+        set_aside: Files that could not be unpacked from the student's own archives, such archives, and
             earlier attempts.
         notes: Sentences for the report (a name that was written with other digits, ...).
         team: The ids of all who handed it in together, sorted; () for a student's own.
-        origin: Which upload it is.
-        held: Why nobody knows whose it is, in a sentence; else empty. Then `student_id` is `listed_as`.
+        origin: The upload that it comes from.
+        held: Why nobody knows whose it is, in a sentence; `student_id` is then `listed_as`. Otherwise empty.
     """
 
     student_id: str
@@ -233,7 +233,7 @@ class AcceptedFile:
     """A file that counts.
 
     Attributes:
-        role: What it is for, as the assignment calls it.
+        role: Its role, as the assignment names it.
         name: The student's name for it.
         size: In bytes.
         digest: SHA-256, hexadecimal.
@@ -252,7 +252,7 @@ class Intake:
     Attributes:
         code: The `.py` or `.ipynb` that is graded, if there is one.
         modules: The files that it may import: name, with the folders before it -> path.
-        checkpoint: The `.pth`, if it passed the checks that need no loading; of the first model, where
+        checkpoint: The `.pth`, if it passed the checks that need no loading; that of the first model, if
             several are trained.
         further_checkpoints: Those of the other models, by the measure's id.
         report: The `.pdf`, if it is one.
@@ -275,7 +275,7 @@ class Intake:
 
     @property
     def accepted(self) -> tuple[tuple[str, Path], ...]:
-        """(role, file) of all that counts."""
+        """(role, file) of all files that count."""
         single = ((Role.CHECKPOINT, self.checkpoint), (Role.REPORT, self.report), *self.others.items())
         return (
             *((str(Role.CODE), path) for path in (self.code, *self.modules.values()) if path is not None),
@@ -291,12 +291,12 @@ ANSWERS_FILE = "answers.pdf"  # among the files that belong to the evidence, and
 
 
 class Undrawn(StrEnum):
-    """Why none of the pages was drawn, or not all of them."""
+    """Why no page was drawn, or not all of them."""
 
     PROTECTED = "protected"  # it opens with a password only
     DAMAGED = "damaged"  # it is not a PDF that can be opened, or has no pages
-    ENDED = "ended"  # opening it ended badly: a crash, or more time or memory than is granted
-    FULL = "full"  # its pages take more room than is granted
+    ENDED = "ended"  # opening it failed: a crash, or more time or memory than allowed
+    FULL = "full"  # its pages take more space than allowed
 
 
 @dataclass(frozen=True)
@@ -326,11 +326,12 @@ class Answers:
         file: Its name as it was handed in.
         digest: SHA-256 of its bytes, in hexadecimal digits.
         size: In bytes.
-        kept: Its bytes are among the files that belong to the evidence, as `ANSWERS_FILE`.
-        pages: How many it has; None where that could not be found out.
-        tried: How many, from the first on, were to be drawn before it ended; there is a most.
+        kept: Whether its bytes are among the files that belong to the evidence, as `ANSWERS_FILE`.
+        pages: The number of pages; None if unknown.
+        tried: How many pages, from the first on, were tried before the drawing ended; their number is
+            limited.
         drawn: Those of them that were drawn, in order.
-        undrawn: Why it ended before that most, or before the first.
+        undrawn: Why the drawing ended before that limit, or before the first page.
     """
 
     file: str
@@ -344,7 +345,7 @@ class Answers:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The numbers of the pages that could not be drawn, although those after them were tried."""
+        """The numbers of the pages that were tried but could not be drawn."""
         drawn = {page.number for page in self.drawn}
         return tuple(number for number in range(1, self.tried + 1) if number not in drawn)
 
@@ -353,11 +354,11 @@ class Answers:
 
 
 CodeLine = tuple[tuple[str, str], ...]
-"""A line as pieces of (what it is, text); the texts joined are the line."""
+"""A line as pieces of (kind, text); the texts joined are the line."""
 
 
 def plain_lines(text: str) -> tuple[CodeLine, ...]:
-    """The lines of a text, of which nobody knows what their pieces are."""
+    """The lines of a text, without the kinds of their pieces."""
     return tuple((("", line),) if line else () for line in text.split("\n"))
 
 
@@ -367,11 +368,11 @@ def text_of(lines: tuple[CodeLine, ...]) -> str:
 
 
 class CellKind(StrEnum):
-    """What a cell is."""
+    """The kind of a cell."""
 
     CODE = "code"
     TEXT = "text"  # Markdown: it is shown by its `html`
-    RAW = "raw"  # neither: it is shown as it stands
+    RAW = "raw"  # neither: it is shown unchanged
 
 
 @dataclass(frozen=True)
@@ -381,7 +382,7 @@ class ViewCell:
     Attributes:
         file: `homework.py` or `In [4], cell 9`, as in `Place`.
         lines: Of code and of what is neither code nor text.
-        html: The text, or what the code printed and drew; hostile until it is cleaned.
+        html: The text, or the output and figures of the code; untrusted until it is sanitized.
     """
 
     file: str
@@ -397,7 +398,7 @@ class View:
     Attributes:
         file: Its name.
         cells: In order; one for a script.
-        cuts: Sentences: what of it is not shown.
+        cuts: Sentences about what is not shown.
     """
 
     file: str

@@ -1,8 +1,8 @@
-"""What one submission came to, and what its evidence says in sentences.
+"""The result of a submission, and what its evidence says in sentences.
 
-It holds evidence together with its score. It decides which findings of a component are told first, by
-their causes; how prying code is told; in which words a training is more than the assignment allows; and
-which students handed in the same together. It gives no points and changes no evidence.
+It holds evidence together with its score. It decides which findings of a component are shown first, by
+their causes. It words the notes on prying code and on trainings beyond what the assignment allows, and
+says which students handed in together. It gives no points and changes no evidence.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -18,10 +18,10 @@ from grader.domain.score import Score
 
 @dataclass(frozen=True)
 class ToldCause:
-    """A finding whose message is told.
+    """A finding whose message is shown.
 
     Attributes:
-        others: The findings whose messages are not: they say the same, or are folded under it.
+        others: The findings whose messages are not shown: they say the same, or are folded under it.
     """
 
     finding: Finding
@@ -29,12 +29,12 @@ class ToldCause:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All of them, that of the message first."""
+        """All findings, the shown one first."""
         return (self.finding, *self.others)
 
     @property
     def others_in_words(self) -> str:
-        """How many others there are: `3 more checks fail for this reason`; empty where there are none."""
+        """The number of others: `3 more checks fail for this reason`; empty if there are none."""
         count = len(self.others)
         if not count:
             return ""
@@ -58,34 +58,38 @@ class ToldCause:
 
 
 def told_causes(findings: Sequence[Finding]) -> tuple[ToldCause, ...]:
-    """What is told of the findings of one component, in their order.
+    """The findings of one component that are shown, in their order.
 
-    A finding that is folded is told under the one that has its cause, if that one is there and did not pass;
-    one with the very message of an earlier one, and its status, under the earlier.
+    A folded finding is shown under the one that has its cause, if that one exists and did not pass. A finding
+    with the same message and status as an earlier one is shown under the earlier one.
 
     Args:
-        findings: Those about which there is something to say.
+        findings: The findings with something to say.
     """
-    lost = {finding.check for finding in findings if finding.status is not Status.PASSED}
-    heads = {finding.check for finding in findings if finding.check in lost and finding.because not in lost}
-    own = [finding for finding in findings if finding.because not in heads]
+    not_passed = {finding.check for finding in findings if finding.status is not Status.PASSED}
+    heads = {
+        finding.check
+        for finding in findings
+        if finding.check in not_passed and finding.because not in not_passed
+    }
+    heads_of_groups = [finding for finding in findings if finding.because not in heads]
     groups: dict[tuple[object, ...], list[Finding]] = {}
-    for finding in own:
-        said = finding.message or (finding.hint, finding.where, finding.label)
-        groups.setdefault((said, finding.status, finding.blame, finding.kind), []).append(finding)
+    for finding in heads_of_groups:
+        text = finding.message or (finding.hint, finding.where, finding.label)
+        groups.setdefault((text, finding.status, finding.blame, finding.kind), []).append(finding)
     return tuple(ToldCause(group[0], _others(group, heads, findings)) for group in groups.values())
 
 
 def _others(
     group: Sequence[Finding], heads: Collection[str], findings: Sequence[Finding]
 ) -> tuple[Finding, ...]:
-    """The other findings that are told with the first of a group, in the order of all findings."""
-    same = {finding.check for finding in group}
-    causes = same & set(heads)
+    """The other findings that are shown under the first of a group, in the order of all findings."""
+    checks_of_group = {finding.check for finding in group}
+    causes = checks_of_group & set(heads)
     return tuple(
         finding
         for finding in findings
-        if finding is not group[0] and (finding.check in same or finding.because in causes)
+        if finding is not group[0] and (finding.check in checks_of_group or finding.because in causes)
     )
 
 
@@ -105,13 +109,13 @@ PRYING_WORDS = {
 
 
 def watch_notes(evidence: Evidence) -> tuple[Note, ...]:
-    """What a person should look at: where code pried, and what is not known of it."""
+    """What a person should look at: where code pried, and which stages were not watched reliably."""
     sentences = looks(Watched((), evidence.pried, evidence.unproven))
     return tuple(Note(sentence, ask_person=True) for sentence in sentences)
 
 
 def looks(watched: Watched) -> tuple[str, ...]:
-    """The same of what was seen of one submission's workers, in sentences."""
+    """The sentences about what the watch saw in one submission's workers."""
     pried = dict.fromkeys(map(pried_sentence, watched.pried))
     return (*pried, *map(unproven_sentence, watched.unproven))
 
@@ -124,7 +128,7 @@ def pried_sentence(pried: Pried) -> str:
 
 
 def unproven_sentence(stage: str) -> str:
-    """That it is not known what the code used at a stage."""
+    """The sentence that it is not known what the code used at a stage."""
     return (
         f"After {stage}, the watch for forbidden parts did not answer as it should: what the code used is "
         "not known. A person should look at the source."
@@ -135,39 +139,39 @@ def unproven_sentence(stage: str) -> str:
 
 
 def beyond_what_is_allowed(measure: Measure, rehearsal: Rehearsal | None, epochs: int = 0) -> tuple[str, ...]:
-    """Sentences: what is more than the assignment allows.
+    """Sentences about a training beyond what the assignment allows.
 
     Args:
         rehearsal: The trial of the training; None: there was none.
-        epochs: That were trained.
+        epochs: The number of epochs trained.
     """
-    told = []
+    sentences = []
     size = rehearsal.multiply_adds if rehearsal is not None else None
     most = measure.most_multiply_adds
     if most is not None and size is not None and size > most:
-        told.append(
+        sentences.append(
             f"The model takes {size / 1e6:.1f} million multiply-adds for an image; at most "
             f"{most / 1e6:g} million are allowed."
         )
     planned = max(epochs, (rehearsal.epochs or 0) if rehearsal is not None else 0)
     if measure.most_epochs is not None and planned > measure.most_epochs:
-        told.append(
+        sentences.append(
             f"It is trained for {counted(planned, 'epoch')}; at most {measure.most_epochs} are allowed."
         )
-    return tuple(told)
+    return tuple(sentences)
 
 
 # --- teams -----------------------------------------------------------------------------------------------
 
 
-def shared_by(found: Iterable[Evidence]) -> dict[str, tuple[str, ...]]:
-    """Student -> all of the team who have the same submission, sorted; without those who have their own.
+def shared_by(all_evidence: Iterable[Evidence]) -> dict[str, tuple[str, ...]]:
+    """Student -> all members of the team with the same submission, sorted, but not those with their own.
 
     Args:
-        found: What was found out about the submissions that count.
+        all_evidence: The evidence about the submissions that count.
     """
     groups: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for evidence in found:
+    for evidence in all_evidence:
         if evidence.team:
             groups.setdefault((evidence.team, evidence.submission_digest), []).append(evidence.student_id)
     return {
@@ -178,9 +182,9 @@ def shared_by(found: Iterable[Evidence]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def team_mates(found: Iterable[Evidence]) -> frozenset[str]:
-    """The students whose submission is listed under another of their team already: the first by id."""
-    return frozenset(student for student, team in shared_by(found).items() if student != team[0])
+def team_mates(all_evidence: Iterable[Evidence]) -> frozenset[str]:
+    """The students whose submission is already listed under the first of their team by id."""
+    return frozenset(student for student, team in shared_by(all_evidence).items() if student != team[0])
 
 
 # --- result ----------------------------------------------------------------------------------------------
@@ -188,10 +192,10 @@ def team_mates(found: Iterable[Evidence]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Result:
-    """A submission's evidence and what it is worth.
+    """A submission's evidence and its score.
 
     Attributes:
-        known: Nothing was done: an earlier run had found it out.
+        known: Nothing was done, because an earlier run had examined it.
     """
 
     evidence: Evidence

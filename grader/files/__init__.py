@@ -1,1 +1,1 @@
-"""Files as they are read and written: whole or not at all, byte for byte, typed."""
+"""Reads and writes files: completely or not at all, byte for byte, typed."""

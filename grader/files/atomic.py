@@ -1,4 +1,4 @@
-"""Files that are whole or absent, whatever interrupts their writing."""
+"""Writes files that are complete or absent, whatever interrupts the writing."""
 
 import contextlib
 import errno
@@ -13,12 +13,12 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def write(path: Path, content: bytes, *, remedy: str = "") -> None:
-    """Write a file so that it is on the disk, whole, under its name, or not there at all.
+    """Write a file so that it is completely on the disk under its name, or not there at all.
 
     Args:
         path: The file; its folder exists.
-        content: What it holds then.
-        remedy: What to do where it may not be written, as a sentence.
+        content: Its new content.
+        remedy: What to do if it may not be written, as a sentence.
 
     Raises:
         UsageError: The disk does not take it.
@@ -27,11 +27,11 @@ def write(path: Path, content: bytes, *, remedy: str = "") -> None:
 
 
 def write_pieces(path: Path, pieces: Iterable[bytes], *, remedy: str = "") -> None:
-    """Write a file in the same way, piece by piece as they are made.
+    """Write a file like `write`, in pieces.
 
     Args:
         path: The file; its folder exists.
-        pieces: What it holds then, in order.
+        pieces: Its content, in order.
         remedy: As for `write`.
 
     Raises:
@@ -54,10 +54,10 @@ def write_pieces(path: Path, pieces: Iterable[bytes], *, remedy: str = "") -> No
 
 
 def make_folder(folder: Path, *, remedy: str = "") -> None:
-    """Make a folder, with those above it, where it is not there.
+    """Make a folder and its parents if they do not exist.
 
     Args:
-        folder: Which.
+        folder: The folder.
         remedy: As for `write`.
 
     Raises:
@@ -70,16 +70,16 @@ def make_folder(folder: Path, *, remedy: str = "") -> None:
 
 
 def _refused(path: Path, error: OSError, remedy: str) -> UsageError:
-    own = (
+    default_remedy = (
         "Make room there."
         if error.errno in _FULL
         else "Work where you may write, or on a copy of the folder."
     )
-    return UsageError(f"{path} cannot be written ({error.strerror}). {remedy or own}")
+    return UsageError(f"{path} cannot be written ({error.strerror}). {remedy or default_remedy}")
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the folder's entries durable, where the system can (Windows cannot open folders)."""
+    """Make the folder's entries durable if the system can (Windows cannot open folders)."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

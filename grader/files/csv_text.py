@@ -1,7 +1,7 @@
-"""A CSV file of somebody else's, in which single cells are replaced and every other byte stays as it is.
+"""Replaces single cells in somebody else's CSV file, and leaves every other byte as it is.
 
-Python's own reader forgets which cells were quoted and how lines ended, so that what it writes again is
-another file. Cells are read as RFC 4180 has it, with any of the line ends, and kept with their places.
+Python's own reader forgets which cells were quoted and how lines ended, so that it would write another
+file. Cells are read by RFC 4180, with any line ends, and kept with their positions.
 """
 
 import codecs
@@ -23,7 +23,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: what it says, and where it stands in the text."""
+    """A cell: its text, and its position in the file's text."""
 
     text: str
     start: int
@@ -33,12 +33,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class CsvText:
-    """A file as it was read.
+    """A file as read.
 
     Attributes:
-        name: The file's name, for sentences.
+        name: The file's name, for messages.
         bom: The mark at its beginning, or nothing.
-        codec: How it is encoded.
+        codec: Its encoding.
         text: All of it, without the mark.
         rows: Its rows, the header first: row 1 of a spreadsheet is `rows[0]`.
     """
@@ -52,16 +52,16 @@ class CsvText:
 
     @property
     def header(self) -> tuple[str, ...]:
-        """The names of the columns, without space around them."""
+        """The names of the columns, without surrounding space."""
         return tuple(cell.text.strip() for cell in self.rows[0])
 
     def cell(self, row: int, column: int) -> str:
-        """What a cell says, without space around it; nothing where a row is too short."""
+        """The text of a cell, without surrounding space; empty if the row is too short."""
         cells = self.rows[row]
         return cells[column].text.strip() if column < len(cells) else ""
 
     def is_blank(self, row: int) -> bool:
-        """Whether nothing stands in a row."""
+        """Whether all cells of a row are blank."""
         return not any(cell.text.strip() for cell in self.rows[row])
 
     def with_cells(self, changes: Mapping[tuple[int, int], str]) -> bytes:
@@ -73,7 +73,7 @@ class CsvText:
         Raises:
             UsageError: A row is too short for its cell.
         """
-        pieces, done = [], 0
+        pieces, copied_to = [], 0
         for (row, column), text in sorted(changes.items()):
             if len(self.rows[row]) != len(self.rows[0]):
                 raise UsageError(
@@ -81,9 +81,9 @@ class CsvText:
                     f"{len(self.rows[0])}. Download the file again."
                 )
             cell = self.rows[row][column]
-            pieces += [self.text[done : cell.start], self._written(text, cell.quoted)]
-            done = cell.end
-        return self.bom + "".join([*pieces, self.text[done:]]).encode(self.codec)
+            pieces += [self.text[copied_to : cell.start], self._written(text, cell.quoted)]
+            copied_to = cell.end
+        return self.bom + "".join([*pieces, self.text[copied_to:]]).encode(self.codec)
 
     def _written(self, text: str, quoted: bool) -> str:
         if quoted or any(mark in text for mark in (self.delimiter, '"', "\r", "\n")):
@@ -94,15 +94,15 @@ class CsvText:
 def csv_text(name: str, content: bytes, *, one_column: bool = False) -> CsvText:
     """A CSV file, read so that it can be written again exactly.
 
-    The delimiter is the first one that stands in the first row: no LMS has one in its first column's name.
+    The delimiter is the first one in the first row: no LMS has one in its first column's name.
 
     Args:
-        name: The file's name, for sentences.
+        name: The file's name, for messages.
         content: The file.
-        one_column: A table of a single column, which has no delimiter, is one too.
+        one_column: Whether a table with a single column, which has no delimiter, is accepted.
 
     Raises:
-        UsageError: It is no such file.
+        UsageError: It is not such a file.
     """
     bom, codec = next(((mark, codec) for mark, codec in _BOMS if content.startswith(mark)), (b"", "utf-8"))
     try:
@@ -111,10 +111,10 @@ def csv_text(name: str, content: bytes, *, one_column: bool = False) -> CsvText:
         raise UsageError(
             f"{name} is not UTF-8 text, so another program saved it since. Download it again."
         ) from None
-    first = re.search(f"[{DELIMITERS}]", text)
-    if (first is None and not (one_column and text.strip())) or "\0" in text:
+    first_delimiter = re.search(f"[{DELIMITERS}]", text)
+    if (first_delimiter is None and not (one_column and text.strip())) or "\0" in text:
         raise UsageError(f"{name} is not a CSV table. Give the file as the LMS made it.")
-    delimiter = first[0] if first else DELIMITERS[0]
+    delimiter = first_delimiter[0] if first_delimiter else DELIMITERS[0]
     return CsvText(name, bom, codec, text, delimiter, _rows(name, text, delimiter))
 
 
@@ -122,32 +122,32 @@ def _rows(name: str, text: str, delimiter: str) -> tuple[tuple[Cell, ...], ...]:
     plain = re.compile(f"[^{delimiter}\r\n]*")
     rows: list[tuple[Cell, ...]] = []
     cells: list[Cell] = []
-    place = 0
-    while place < len(text) or cells:
-        cell = _cell(text, place, plain)
+    position = 0
+    while position < len(text) or cells:
+        cell = _cell(text, position, plain)
         cells.append(cell)
-        place = cell.end
-        if text.startswith(delimiter, place):
-            place += 1
+        position = cell.end
+        if text.startswith(delimiter, position):
+            position += 1
             continue
-        line_end = _LINE_END.match(text, place)
-        if line_end is None and place < len(text):
+        line_end = _LINE_END.match(text, position)
+        if line_end is None and position < len(text):
             raise UsageError(
                 f"{name}, row {len(rows) + 1}: a quotation mark is not closed as CSV has it. "
                 "Download the file again."
             )
         rows.append(tuple(cells))
         cells = []
-        place = line_end.end() if line_end else place
+        position = line_end.end() if line_end else position
     return tuple(rows)
 
 
-def _cell(text: str, place: int, plain: re.Pattern[str]) -> Cell:
-    found = _QUOTED.match(text, place)
-    if found is not None:
-        return Cell(found[0][1:-1].replace('""', '"'), place, found.end(), quoted=True)
-    found = plain.match(text, place)
-    assert found is not None, "the pattern matches nothing, too"
-    # an opening mark that nothing closes is not a cell
-    end = place if found[0].startswith('"') else found.end()
-    return Cell(text[place:end], place, end, quoted=False)
+def _cell(text: str, position: int, plain: re.Pattern[str]) -> Cell:
+    match = _QUOTED.match(text, position)
+    if match is not None:
+        return Cell(match[0][1:-1].replace('""', '"'), position, match.end(), quoted=True)
+    match = plain.match(text, position)
+    assert match is not None, "the pattern matches nothing, too"
+    # an opening quotation mark without a closing one is not a cell
+    end = position if match[0].startswith('"') else match.end()
+    return Cell(text[position:end], position, end, quoted=False)

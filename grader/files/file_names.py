@@ -1,9 +1,9 @@
-"""Names of files and people, and other short texts, written so that they are safe to use.
+"""Makes names of files and people, and other short texts, safe to use.
 
 Names that somebody else chose become ids, names of files and text that may be shown. The text of a
-spreadsheet cell never becomes a formula. It holds what the pages about a student are called, and finds
-the files that a homework's imports speak of, by words alone: it may name a file too many, and never one
-too few. Which of them are really part of the homework is decided in `grader.analysis`.
+spreadsheet cell never becomes a formula. The module holds the names of the pages about a student. It also
+finds the files that a homework's imports mention, by words alone: it may find too many, but never too few.
+`grader.analysis` decides which of them are really part of the homework.
 """
 
 import hashlib
@@ -14,11 +14,11 @@ from pathlib import Path, PurePosixPath
 
 from grader.domain.submission import ANSWERS_FILE
 
-LONGEST_PLAIN = 200  # bytes; what is longer stays as it is
+LONGEST_PLAIN = 200  # bytes; a longer name stays as it is
 
 
 def plain(name: str) -> str:
-    """The name in ordinary letters and digits: neither full-width, nor other digits, nor invisible marks.
+    """The name in ordinary letters and digits: no full-width letters, other digits or invisible marks.
 
     Args:
         name: A file's name, without folders.
@@ -28,23 +28,23 @@ def plain(name: str) -> str:
         for letter in unicodedata.normalize("NFKC", name)
         if unicodedata.category(letter) != "Cf"
     )
-    made = " ".join("".join(letters).split())
-    # a full-width slash or dot becomes one that means something to the file system
-    usable = made not in ("", ".", "..") and not re.search(r"[/\\\0]", made)
-    return made if usable and len(made.encode("utf-8", "replace")) <= LONGEST_PLAIN else name
+    name_made = " ".join("".join(letters).split())
+    # a full-width slash or dot would become one with a meaning for the file system
+    usable = name_made not in ("", ".", "..") and not re.search(r"[/\\\0]", name_made)
+    return name_made if usable and len(name_made.encode("utf-8", "replace")) <= LONGEST_PLAIN else name
 
 
 def sanitized(label: str) -> str:
     """`label` as an id: letters, digits, `-` and `_`, never empty, at most 64 of them."""
     plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode()
-    kept = re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_-")[:64]
-    if kept:
-        return kept
+    usable = re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_-")[:64]
+    if usable:
+        return usable
     return "student-" + hashlib.sha256(label.encode("utf-8", "surrogateescape")).hexdigest()[:8]
 
 
 def displayable(name: str) -> str:
-    """A name of a file or a person as it may be shown: what cannot be printed as `?`, and not too long."""
+    """A name of a file or a person, safe to show: not too long, with `?` for unprintable characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in name)[:120]
 
 
@@ -55,7 +55,7 @@ REPORT = "report.html"
 SUBMISSION_PAGE = "submission.html"
 ANSWERS_PAGE = "answers.html"
 ATTENTION_PAGE = "attention.html"
-# all that lie beside one another, and are made anew together
+# all files that lie beside one another and are written together
 STUDENT_FILES = (
     SUBMISSION_PAGE,
     ANSWERS_PAGE,
@@ -81,32 +81,32 @@ _SKIPPED = {"__pycache__", "site-packages", "node_modules", "handin", "checks"}
 
 
 def spoken_of(code: bytes, others: Mapping[str, bytes]) -> tuple[str, ...]:
-    """The names of the files that code, or one of these files, may import.
+    """The names of the files that the code, or one of these files, may import.
 
     Args:
-        code: A script, or a notebook as it is stored.
+        code: A script, or the stored form of a notebook.
         others: Name, with the folders before it (`parts/attention.py`) -> content.
 
     Returns:
         In the order of `others`.
     """
-    found: set[str] = set()
-    unread = [code]
-    while unread:
-        words = _imported_words(unread.pop())
+    imported: set[str] = set()
+    to_read = [code]
+    while to_read:
+        words = _imported_words(to_read.pop())
         for name, content in others.items():
-            if name not in found and words & _words_for(name):
-                found.add(name)
-                unread.append(content)
-    return tuple(name for name in others if name in found)
+            if name not in imported and words & _words_for(name):
+                imported.add(name)
+                to_read.append(content)
+    return tuple(name for name in others if name in imported)
 
 
 def modules_beside(path: Path, code: bytes | None = None) -> dict[str, bytes]:
-    """The files beside a homework, or in folders beside it, that its imports speak of: name -> content.
+    """The files beside a homework, or in folders beside it, that its imports mention: name -> content.
 
     Args:
         path: The homework.
-        code: Its content, where it is not a file; None: it is read.
+        code: Its content, if it is not a file; None: it is read.
     """
     code = path.read_bytes() if code is None else code
     beside = {
@@ -119,15 +119,15 @@ def modules_beside(path: Path, code: bytes | None = None) -> dict[str, bytes]:
 
 
 def _python_files(folder: Path, depth: int, words: set[bytes]) -> Iterable[Path]:
-    """The modules in a folder, and in those of its folders that an import speaks of."""
+    """The modules in a folder, and in those of its folders that an import mentions."""
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith(".") or entry.is_symlink() or entry.name in _SKIPPED:
             continue
         if entry.is_file() and entry.suffix == ".py":
             yield entry
         elif entry.is_dir() and depth and entry.name.encode() in words:
-            # what lies in a package imports its neighbors by names that the homework does not speak of
-            inside = words | {each.name.encode() for each in entry.iterdir()}
+            # modules of a package import their neighbours by names that the homework does not mention
+            inside = words | {neighbour.name.encode() for neighbour in entry.iterdir()}
             yield from _python_files(entry, depth - 1, inside)
 
 
@@ -144,17 +144,17 @@ def _words_for(name: str) -> set[bytes]:
 # --- spreadsheet cell ------------------------------------------------------------------------------------
 
 
-# A spreadsheet takes a cell that begins so for a formula (OWASP, "CSV Injection").
+# a spreadsheet takes a cell that begins like this for a formula (OWASP, "CSV Injection")
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 GUARD = "'"
 
 
 def guarded(text: str) -> str:
-    """The text, kept from being read as a formula; `unguarded` gives it back."""
+    """The text, protected from being read as a formula; `unguarded` restores it."""
     return f"{GUARD}{text}" if text.startswith((*FORMULA, GUARD)) else text
 
 
 def unguarded(text: str) -> str:
-    """What `guarded` was made from; any other text as it stands."""
+    """The text that `guarded` protected; any other text unchanged."""
     rest = text.removeprefix(GUARD)
     return rest if rest.startswith((*FORMULA, GUARD)) else text

@@ -1,4 +1,4 @@
-"""Validators of records that are told or kept, each made once: that takes as long as using it 100 times."""
+"""Validators of sent or stored records, each made once, which takes as long as using it 100 times."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ _made: dict[Any, TypeAdapter[Any]] = {}
 def validator(kind: Any) -> TypeAdapter[Any]:
     """The validator of a type.
 
-    A process that forks others asks for it before, so that all of them have it.
+    A process that forks others asks for it beforehand, so that all of them have it.
     """
     if kind not in _made:
         _made[kind] = TypeAdapter(kind)

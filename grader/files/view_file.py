@@ -1,4 +1,4 @@
-"""The view of a handed-in file as it is kept in the gradebook beside the pictures, compressed."""
+"""The compressed view of a handed-in file, which the gradebook keeps beside the pictures."""
 
 import gzip
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ VIEW_FILE = "submission.view"
 
 
 def view_bytes(view: View) -> bytes:
-    """A view as bytes; the same one gives the same bytes."""
+    """A view as bytes; the same view gives the same bytes."""
     return gzip.compress(validator(View).dump_json(view), compresslevel=3, mtime=0)
 
 
 def view_in(files: Mapping[str, bytes]) -> View | None:
-    """The view among the files that belong to a student's evidence; None when there is none.
+    """The view among the files that belong to a student's evidence; None if there is none.
 
-    So it is, too, where another version of the grader wrote it in another way.
+    It is also None if another version of the grader wrote it in another format.
     """
     try:
         view: View = validator(View).validate_json(gzip.decompress(files.get(VIEW_FILE, b"")))

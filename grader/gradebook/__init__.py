@@ -1,4 +1,4 @@
-"""What was found out about each submission and what people decided: kept for good, and only added to."""
+"""Keeps the evidence about each submission and people's decisions permanently: rows are only added."""
 
 from grader.gradebook.gradebook import Gradebook
 from grader.gradebook.records import RunRecord

@@ -1,10 +1,10 @@
-"""The database of a gradebook: where it is, how it is opened, and what is wrong with it.
+"""Opens the database of a gradebook, and explains what is wrong with it.
 
 A gradebook's file that may only be read is read without touching its folder. SQLite reads a file with a
-write-ahead log by two more files beside it, which it makes where they are not. Where they are there,
-somebody works with the book or was killed: they are used as they are, and whoever writes sees the
-reader's locks. Where a reader can make none, it reads a copy of a moment in which nobody wrote. It never
-decides what stands in the book: `statements` and `gradebook` do.
+write-ahead log through two more files beside it, which it creates if they are missing. If they exist,
+somebody is using the gradebook or was killed: they are used as they are, and writers see the reader's
+locks. A reader that cannot create them reads a copy taken while nobody wrote. This module never decides
+what the gradebook holds: `statements` and `gradebook` do.
 """
 
 import contextlib
@@ -30,21 +30,21 @@ from grader.gradebook.statements import METADATA
 
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _ATTEMPTS = 200
-_SETTLED = 0.03  # seconds; within a tick of the file system's clock two writes have the same time
+_SETTLED = 0.03  # seconds: within one tick of the file system's clock, two writes have the same time
 
 
 def may_write(file: Path) -> bool:
-    """Whether a book's file can be written by whoever runs this, or made where it is not there yet."""
+    """Whether this process may write a gradebook's file, or create it if it does not exist yet."""
     if not file.exists():
-        there = next((folder for folder in file.parents if folder.exists()), file.parent)
-        return os.access(there, os.W_OK)
+        existing = next((folder for folder in file.parents if folder.exists()), file.parent)
+        return os.access(existing, os.W_OK)
     parts = [_beside(file, ending) for ending in ("", _LOG, _INDEX)]
-    # what belongs to the log is made and removed beside the file
+    # the files of the log are created and removed beside the file
     return all(os.access(path, os.W_OK) for path in (file.parent, *parts) if path.exists())
 
 
-def shared(file: Path, timeout: float) -> sqlite3.Connection | None:
-    """A connection beside others who may write; None where SQLite would have to make files for that.
+def shared_connection(file: Path, timeout: float) -> sqlite3.Connection | None:
+    """A connection beside others that may write; None if SQLite would have to create files for it.
 
     Args:
         timeout: Seconds to wait for others.
@@ -55,7 +55,7 @@ def shared(file: Path, timeout: float) -> sqlite3.Connection | None:
     connection = sqlite3.connect(address, uri=True, timeout=timeout, check_same_thread=False)
     try:
         connection.execute("PRAGMA schema_version").fetchone()
-    except sqlite3.OperationalError:  # whoever worked with it has just left, and took the files along
+    except sqlite3.OperationalError:  # the last user has just closed it, which removes these files
         connection.close()
         return None
     return connection
@@ -63,7 +63,7 @@ def shared(file: Path, timeout: float) -> sqlite3.Connection | None:
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of a book's file, in a folder of its own."""
+    """A copy of a gradebook's file, in a folder of its own."""
 
     file: Path
     folder: "tempfile.TemporaryDirectory[str]"
@@ -74,26 +74,26 @@ class Copy:
 
 
 def opened(file: Path, timeout: float) -> sqlite3.Connection | Copy:
-    """A connection beside others who may write, or a copy of the file as it is now.
+    """A connection beside others that may write, or a copy of the current file.
 
     Args:
         timeout: Seconds to wait for others.
 
     Raises:
-        UsageError: It cannot be read, or there is no room for a copy, or somebody writes all the time.
+        UsageError: It cannot be read, there is no room for a copy, or somebody keeps writing.
     """
     for _ in range(_ATTEMPTS):
-        found = shared(file, timeout) or _copied(file)
-        if found is not None:
-            return found
+        connection_or_copy = shared_connection(file, timeout) or _copied(file)
+        if connection_or_copy is not None:
+            return connection_or_copy
         time.sleep(_SETTLED)
     raise UsageError(f"{file} may only be read here, and somebody writes to it all the time. Run this again.")
 
 
 def _copied(file: Path) -> Copy | None:
-    """A copy; None where somebody wrote just now, or while it was taken."""
+    """A copy; None if somebody wrote just before, or while it was taken."""
     try:
-        before = _parts(file)
+        before = _file_stats(file)
         if abs(time.time() - max(changed for _, _, _, changed in before) / 1e9) < _SETTLED:
             return None
         folder = tempfile.TemporaryDirectory(prefix="grader-book-")
@@ -101,22 +101,22 @@ def _copied(file: Path) -> Copy | None:
         try:
             for ending, *_ in before:
                 shutil.copyfile(_beside(file, ending), _beside(copy.file, ending))
-            if _parts(file) == before:
+            if _file_stats(file) == before:
                 return copy
         except BaseException:
             copy.close()
             raise
         copy.close()
-    except FileNotFoundError:  # the log, as somebody leaves
+    except FileNotFoundError:  # the log, when its last user closes it
         return None
     except OSError as error:
         raise UsageError(_no_copy(file, error)) from None
     return None
 
 
-def _parts(file: Path) -> list[tuple[str, int, int, int]]:
-    """(ending, inode, size, time of the last change in ns) of what the book consists of."""
-    found = []
+def _file_stats(file: Path) -> list[tuple[str, int, int, int]]:
+    """(ending, inode, size, time of the last change in ns) of each file of the gradebook."""
+    parts = []
     for ending in ("", _LOG, _JOURNAL):
         try:
             stat = _beside(file, ending).stat()
@@ -124,8 +124,8 @@ def _parts(file: Path) -> list[tuple[str, int, int, int]]:
             if not ending:
                 raise
             continue
-        found.append((ending, stat.st_ino, stat.st_size, stat.st_mtime_ns))
-    return found
+        parts.append((ending, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return parts
 
 
 def _beside(file: Path, ending: str) -> Path:
@@ -150,10 +150,10 @@ _OUR_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psyc
 
 
 class Database:
-    """A database that has the gradebook's tables, whatever version it had before.
+    """A database with the gradebook's current tables, whatever version it had before.
 
     Args:
-        folder: The results folder; the database is a file in it unless there is a URL.
+        folder: The results folder; the database is a file in it unless a URL is given.
         url: An SQLAlchemy URL, e.g. `postgresql://host/grades`; empty: the file.
     """
 
@@ -169,11 +169,11 @@ class Database:
 
     @property
     def name(self) -> str:
-        """What messages call it; without a password."""
+        """Its name in messages, without a password."""
         return str(self._file or self._url.render_as_string(hide_password=True))
 
     def exists(self) -> bool:
-        """Whether there is a book to read.
+        """Whether there is a gradebook to read.
 
         Raises:
             UsageError: The folder holds results of an older grader.
@@ -189,7 +189,7 @@ class Database:
         return False
 
     def require_writable(self) -> None:
-        """Raises where it is known that nothing can be kept in the book.
+        """Check that the gradebook can be written, as far as that is known beforehand.
 
         Raises:
             ReadOnlyBook: It may only be read.
@@ -199,12 +199,12 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection that sees one state of the book, whatever others write meanwhile.
+        """A connection that sees one state of the gradebook, whatever others write meanwhile.
 
         Raises:
             UsageError: The database cannot be used.
         """
-        with self._told(), self._opened().connect() as connection:
+        with self._explained_errors(), self._opened().connect() as connection:
             if self._url.get_backend_name() == "postgresql":
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
@@ -212,15 +212,15 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A connection that alone may write; what it wrote is kept, durably, when the block ends whole.
+        """A connection with the exclusive right to write; its changes are durable when the block succeeds.
 
         Raises:
             ReadOnlyBook: It may only be read.
-            UsageError: The database cannot be used, or does not take it.
+            UsageError: The database cannot be used, or rejects the changes.
         """
         self.require_writable()
         with (
-            self._told(),
+            self._explained_errors(),
             self._opened().connect() as connection,
             connection.execution_options(writes=True).begin(),
         ):
@@ -230,7 +230,7 @@ class Database:
             yield connection
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         with self._lock:
             if self._engine is not None:
                 self._engine.dispose()
@@ -258,18 +258,18 @@ class Database:
             return self._engine
 
     def _for_reading(self, path: Path) -> Engine:
-        """The file as it is, where it may only be read."""
-        found = opened(path, WAIT_SECONDS)
-        if isinstance(found, Copy):
-            self._copy = found
-            engine = _engine(self._url.set(database=str(found.file)))
+        """The engine for a file that may only be read."""
+        connection_or_copy = opened(path, WAIT_SECONDS)
+        if isinstance(connection_or_copy, Copy):
+            self._copy = connection_or_copy
+            engine = _engine(self._url.set(database=str(connection_or_copy.file)))
         else:
             engine = _engine(self._url, only_read=path)
         try:
             with engine.connect() as connection:
                 version = _version(connection)
-            if not isinstance(found, Copy):
-                found.close()  # not before: whoever leaves last takes the log along
+            if not isinstance(connection_or_copy, Copy):
+                connection_or_copy.close()  # not earlier: closing the last connection removes the log
             if version != VERSION:
                 raise _newer(self.name, version) if (version or "") > VERSION else _older(self.name)
         except BaseException:
@@ -283,7 +283,7 @@ class Database:
             version = _version(connection)
         if version == VERSION:
             return
-        # only now: importing Alembic takes longer than reading the book
+        # imported only now: importing Alembic takes longer than reading the gradebook
         from alembic import command
         from alembic.config import Config
         from alembic.util.exc import CommandError
@@ -299,7 +299,7 @@ class Database:
                 raise _newer(self.name, version) from None
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explained_errors(self) -> Iterator[None]:
         try:
             yield
         except GraderError:
@@ -356,14 +356,14 @@ def _engine(url: URL, *, only_read: Path | None = None) -> Engine:
     """The engine of a database.
 
     Args:
-        only_read: The file, where nothing is to be made or changed beside it.
+        only_read: The file, if nothing may be created or changed beside it.
     """
     sqlite = url.get_backend_name() == "sqlite"
-    more: dict[str, Any] = {"connect_args": {"timeout": WAIT_SECONDS}} if sqlite else {}
+    options: dict[str, Any] = {"connect_args": {"timeout": WAIT_SECONDS}} if sqlite else {}
     if only_read is not None:
-        more = {"creator": lambda: _beside_others(only_read)}
+        options = {"creator": lambda: _beside_others(only_read)}
     try:
-        engine = create_engine(url, **more)
+        engine = create_engine(url, **options)
     except ModuleNotFoundError as error:
         raise UsageError(
             f"A gradebook in PostgreSQL needs the package {error.name}, which is not installed. "
@@ -376,10 +376,11 @@ def _engine(url: URL, *, only_read: Path | None = None) -> Engine:
 
 
 def _prepare(connection: Any, _record: Any) -> None:
-    # The driver would begin transactions by itself, too late for a consistent view: `_begin` does.
+    # the driver would begin transactions too late for a consistent view: `_begin` does it instead
     connection.isolation_level = None
-    # A write-ahead log keeps readers and the writer apart, and the book whole whatever is killed; each commit
-    # is on the disk before it returns. The mode stays with the file: setting it again needs the file alone.
+    # With a write-ahead log, readers and the writer do not block each other, and the gradebook survives any
+    # kill; each commit is on the disk before it returns. The mode is stored in the file, and setting it again
+    # would need exclusive access.
     if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -387,7 +388,7 @@ def _prepare(connection: Any, _record: Any) -> None:
 
 
 def _beside_others(path: Path) -> sqlite3.Connection:
-    connection = shared(path, WAIT_SECONDS)
+    connection = shared_connection(path, WAIT_SECONDS)
     if connection is None:
         raise UsageError(f"{path} was closed by whoever worked with it. Run this again.")
     return connection
@@ -398,7 +399,7 @@ def _prepare_reading(connection: Any, _record: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    # A writer takes the lock first: a reader that turns into a writer could not wait for another one.
+    # a writer takes the lock at the start: a reader that becomes a writer could not wait for another one
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -411,7 +412,7 @@ def _version(connection: Connection) -> str | None:
 
 
 def _sqlite_code(error: BaseException) -> int | None:
-    """What SQLite calls the error (its primary code); None where it is none of SQLite's."""
+    """SQLite's primary code of the error; None if it is not an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", None)
     return code & 0xFF if isinstance(code, int) else None
 

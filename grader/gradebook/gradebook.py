@@ -1,4 +1,4 @@
-"""An append-only book of runs, of what people decided, and of the totals that came of both."""
+"""An append-only gradebook of runs, of people's decisions, and of the resulting totals."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -53,13 +53,13 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
 
 class Gradebook:
-    """What is known about one assignment's submissions. Rows are added; none is ever changed or deleted.
+    """The records about one assignment's submissions. Rows are added; none is ever changed or deleted.
 
     Args:
-        folder: The results folder (`--out`): the book is `gradebook.sqlite` in it. It need not exist before
-            something is recorded.
+        folder: The results folder (`--out`): the gradebook is `gradebook.sqlite` in it. It need not exist
+            before something is recorded.
         url: An SQLAlchemy URL instead, e.g. `postgresql://host/grades`.
-        assignment_id: The assignment, for books that hold several; by default the only one.
+        assignment_id: The assignment, for gradebooks that hold several; by default the only one.
     """
 
     def __init__(self, folder: Path, url: str | None = None, *, assignment_id: str | None = None) -> None:
@@ -75,11 +75,11 @@ class Gradebook:
         self.close()
 
     def close(self) -> None:
-        """Let go of the database; the next use opens it again."""
+        """Close the database; the next use opens it again."""
         self._database.close()
 
     def require_writable(self) -> None:
-        """Raises where it is known that nothing can be kept in the book.
+        """Check that the gradebook can be written, as far as that is known beforehand.
 
         Raises:
             ReadOnlyBook: It may only be read.
@@ -97,17 +97,17 @@ class Gradebook:
         total: Total | None = None,
         edits: Sequence[Edit] = (),
     ) -> int:
-        """Add what was found out about one submission, whole or not at all.
+        """Add the evidence about a submission, completely or not at all.
 
-        The row is that of the student: a new one where the row that began with the id is another's by now.
+        The row is that of the student: a new one if the row that began with the id is now another's.
 
         Args:
-            evidence: What was found out.
+            evidence: The evidence.
             images: The files that belong to the evidence, by name: pictures, the view of the code, and
                 the PDF that people mark.
             who: Who ran the command.
-            total: The total that came of it.
-            edits: What is decided with it, about this run unless they say which.
+            total: The resulting total.
+            edits: Decisions with it, about this run unless they name another.
 
         Returns:
             The run's number, 1 for the student's first.
@@ -115,7 +115,7 @@ class Gradebook:
         Raises:
             EngineError: The student's id or an image's name cannot be a file name, or a field of the
                 evidence is not of its type.
-            UsageError: The database does not take it.
+            UsageError: The database rejects it.
         """
         for name in (evidence.student_id, *images):
             if not _NAME.fullmatch(name):
@@ -129,7 +129,7 @@ class Gradebook:
             row = _row_for(evidence, listed)
             if row != listed.row(student_id):
                 why = "The id stood on another submission before."
-                found = Listed(
+                relisting = Listed(
                     who=who,
                     when=evidence.graded_at,
                     why=why,
@@ -138,7 +138,7 @@ class Gradebook:
                     by_person=False,
                     held=False,
                 )
-                edits = (*edits, found)
+                edits = (*edits, relisting)
             if row != student_id:
                 values["evidence"] = evidence_text(listed_as(evidence, row))
             values["student_id"] = row
@@ -156,14 +156,14 @@ class Gradebook:
         return number
 
     def add_account(self, source: str, record: str, *, who: str, when: datetime) -> None:
-        """Add the account of a download, unless it says what the last one of that download says.
+        """Add the account of a download, unless it equals the last account of that download.
 
         Args:
-            source: What the download is called: its last account counts.
+            source: The name of the download, of which the last account counts.
             record: The account, as text.
 
         Raises:
-            UsageError: The database does not take it.
+            UsageError: The database rejects it.
         """
         assignment_id = self._assignment()
         with self._database.writing() as connection:
@@ -180,49 +180,53 @@ class Gradebook:
         absent: Sequence[Evidence] = (),
         who: str = "",
     ) -> State | None:
-        """Add what people decided and the totals that come of it, together or not at all.
+        """Add people's decisions and the resulting totals, together or not at all.
 
         Args:
-            edits: In the order in which they are to count. Each is noted to be about the student's latest
-                run, unless it says which. Those on whose a submission is are about rows (`KnownUpload.row`).
-            totals: Those that say the same as the last ones are left out.
-            after: The state that this was worked out from.
-            absent: The first run of each student who handed in nothing, about which they decided too.
+            edits: In the order in which they count. Each is recorded for the student's latest run, unless it
+                names another. Edits about whose a submission is are about rows (`KnownUpload.row`).
+            totals: Those that equal the last ones are left out.
+            after: The state from which this was computed.
+            absent: The first run of each student who handed in nothing and whom the decisions concern.
             who: Who ran the command.
 
         Returns:
-            The state from then on; None where nothing was added, because something else was since that state.
+            The new state; None if nothing was added, because something else was added since that state.
 
         Raises:
-            UsageError: The database does not take it.
+            UsageError: The database rejects it.
         """
         assignment_id = self._assignment()
         with self._database.writing() as connection:
             if state_of(connection, assignment_id) != after:
                 return None
-            for one in absent:
-                number = 1 + last_number(connection, assignment_id, one.student_id)
-                added = {"student_id": one.student_id, "number": number, **_run_values(one, who)}
+            for record in absent:
+                number = 1 + last_number(connection, assignment_id, record.student_id)
+                added = {"student_id": record.student_id, "number": number, **_run_values(record, who)}
                 connection.execute(insert(RUNS), added)
             listed = listing_of(connection, assignment_id)
             self._add(connection, [of_row(edit, listed) for edit in edits])
             # what was decided may be whose a submission is
-            now = listing_of(connection, assignment_id)
-            add_totals(connection, assignment_id, [listed_as(one, now.row(one.student_id)) for one in totals])
+            listing_after = listing_of(connection, assignment_id)
+            add_totals(
+                connection,
+                assignment_id,
+                [listed_as(total, listing_after.row(total.student_id)) for total in totals],
+            )
             return state_of(connection, assignment_id)
 
     def note(self, edits: Sequence[Edit], seen: Snapshot) -> State | None:
-        """Add what happened to results, whatever was added since they were seen: it cannot be undone.
+        """Add what happened to results, even if others were added since: it cannot be undone.
 
         Args:
             edits: About the students of the snapshot.
-            seen: The state that the results were of.
+            seen: The state of the results.
 
         Returns:
-            The state from then on; None where something else was added since they were seen.
+            The new state; None if something else was added since the snapshot.
 
         Raises:
-            UsageError: The database does not take it.
+            UsageError: The database rejects it.
         """
         if not edits:
             return seen.state
@@ -233,10 +237,10 @@ class Gradebook:
             return state_of(connection, assignment_id) if is_next else None
 
     def relist(self, edits: Sequence[Edit]) -> None:
-        """Add what was found out about whose submissions are.
+        """Add findings about whose submissions are.
 
         Raises:
-            UsageError: The database does not take it.
+            UsageError: The database rejects it.
         """
         if edits:
             with self._database.writing() as connection:
@@ -256,7 +260,7 @@ class Gradebook:
     # --- reading ----------------------------------------------------------------------------------------
 
     def assignments(self) -> tuple[str, ...]:
-        """The ids of the assignments that the book knows, sorted."""
+        """The ids of the assignments in the gradebook, sorted."""
         if not self._database.exists():
             return ()
         with self._database.reading() as connection:
@@ -265,17 +269,17 @@ class Gradebook:
             )
 
     def accounts(self) -> dict[str, str]:
-        """Download -> its last account, in the order in which these were added; of older versions none."""
+        """Download -> its last account, in the order of addition; older versions added none."""
         if not self._database.exists():
             return {}
         with self._database.reading() as connection:
             return accounts_of(connection, self._assignment())
 
     def snapshot(self) -> Snapshot:
-        """All that counts, as it was at one moment.
+        """All records that count, at one moment.
 
         Raises:
-            UsageError: The book is empty, or a record is damaged.
+            UsageError: The gradebook is empty, or a record is damaged.
         """
         assignment_id = self._assignment()
         with self._database.reading() as connection:
@@ -299,17 +303,17 @@ class Gradebook:
             )
 
     def state(self) -> State:
-        """How far the book is.
+        """The current state: the last row of each table.
 
         Raises:
-            UsageError: The book is empty, or cannot be used.
+            UsageError: The gradebook is empty, or cannot be used.
         """
         assignment_id = self._assignment()
         with self._database.reading() as connection:
             return state_of(connection, assignment_id)
 
     def identity(self) -> str:
-        """What tells this book from others, and tells nothing of its salt.
+        """A text that identifies this gradebook without revealing its salt.
 
         Raises:
             UsageError: The database cannot be used.
@@ -317,9 +321,9 @@ class Gradebook:
         return sha256(f"book {self.class_salt()}".encode()).hexdigest()[:32]
 
     def class_salt(self) -> str:
-        """The random text that the book was made with: what is drawn for this class depends on it.
+        """The random text of this gradebook, from which the class's hidden splits are drawn.
 
-        A book that does not exist yet is made.
+        A gradebook that does not exist yet is created.
 
         Raises:
             UsageError: The database cannot be used.
@@ -333,10 +337,10 @@ class Gradebook:
         if not self.assignments():
             return ()
         with self._database.reading() as connection:
-            found = select(RUNS.c.student_id).where(of(RUNS, self._assignment())).distinct()
+            query = select(RUNS.c.student_id).where(of(RUNS, self._assignment())).distinct()
             listed = listing_of(connection, self._assignment())
-            ids = (listed.listed(row) for row in connection.scalars(found))
-            return tuple(sorted(one for one in ids if one is not None))
+            ids = (listed.listed(row) for row in connection.scalars(query))
+            return tuple(sorted(student_id for student_id in ids if student_id is not None))
 
     def runs(self, student_id: str) -> tuple[int, ...]:
         """The numbers of the student's runs, oldest first.
@@ -347,7 +351,7 @@ class Gradebook:
         return tuple(run.number for run in self.run_records(student_id))
 
     def counting(self, student_id: str) -> int:
-        """The number of the student's run that counts: the latest, unless it was decided otherwise.
+        """The number of the student's run that counts: the latest, unless a decision names another.
 
         Raises:
             UsageError: There is no evidence about this student.
@@ -360,37 +364,38 @@ class Gradebook:
         Raises:
             UsageError: There is no evidence about this student.
         """
-        found: tuple[RunRecord, ...] = ()
+        records: tuple[RunRecord, ...] = ()
         if self.assignments():
             columns = [column for column in RUNS.c if column.name != "evidence"]
             with self._database.reading() as connection:
                 row = listing_of(connection, self._assignment()).row(student_id)
-                wanted = select(*columns).where(of(RUNS, self._assignment(), row)).order_by("number")
-                found = tuple(
-                    replace(run_of(one), student_id=student_id) for one in connection.execute(wanted)
+                query = select(*columns).where(of(RUNS, self._assignment(), row)).order_by("number")
+                records = tuple(
+                    replace(run_of(record_row), student_id=student_id)
+                    for record_row in connection.execute(query)
                 )
-        if not found:
+        if not records:
             raise UsageError(
                 f"{self._database.name} has no evidence about '{student_id}'. Grade that submission first."
             )
-        return found
+        return records
 
     def latest_runs(self) -> dict[str, RunRecord]:
-        """Student -> the latest run; empty when the book is."""
+        """Student -> the latest run; empty if the gradebook is empty."""
         if not self.assignments():
             return {}
         columns = [column for column in RUNS.c if column.name != "evidence"]
         with self._database.reading() as connection:
-            wanted = select(*columns).where(of(RUNS, self._assignment())).order_by("number")
+            query = select(*columns).where(of(RUNS, self._assignment())).order_by("number")
             listed = listing_of(connection, self._assignment())
             return {
                 student_id: replace(run_of(row), student_id=student_id)
-                for row in connection.execute(wanted)
+                for row in connection.execute(query)
                 if (student_id := listed.listed(row.student_id)) is not None
             }
 
     def evidence(self, student_id: str, run: int | None = None) -> Evidence:
-        """What was found out about the student's submission.
+        """The evidence about the student's submission.
 
         Args:
             student_id: Whose.
@@ -401,22 +406,26 @@ class Gradebook:
         """
         number = self._chosen(student_id, run)
         with self._database.reading() as connection:
-            wanted = select(RUNS.c.student_id, RUNS.c.number, RUNS.c.evidence)
-            own = of(RUNS, self._assignment(), listing_of(connection, self._assignment()).row(student_id))
-            row = connection.execute(wanted.where(own, RUNS.c.number == number)).one()
+            query = select(RUNS.c.student_id, RUNS.c.number, RUNS.c.evidence)
+            of_student = of(
+                RUNS, self._assignment(), listing_of(connection, self._assignment()).row(student_id)
+            )
+            row = connection.execute(query.where(of_student, RUNS.c.number == number)).one()
             return listed_as(self._parsed(row), student_id)
 
     def history(self, student_id: str) -> tuple[tuple[str, Evidence | None], ...]:
-        """(the submission's digest, what was found out) of each of the student's runs, oldest first.
+        """(The submission's digest, the evidence) of each of the student's runs, oldest first.
 
-        What was found out is None where the record is damaged.
+        The evidence is None if the record is damaged.
         """
         if not self.assignments():
             return ()
-        wanted = select(RUNS.c.student_id, RUNS.c.submission_digest, RUNS.c.evidence)
+        query = select(RUNS.c.student_id, RUNS.c.submission_digest, RUNS.c.evidence)
         with self._database.reading() as connection:
-            about = of(RUNS, self._assignment(), listing_of(connection, self._assignment()).row(student_id))
-            rows = connection.execute(wanted.where(about).order_by("number"))
+            of_student = of(
+                RUNS, self._assignment(), listing_of(connection, self._assignment()).row(student_id)
+            )
+            rows = connection.execute(query.where(of_student).order_by("number"))
             return tuple((row.submission_digest, _evidence_in(row)) for row in rows)
 
     def images(
@@ -427,65 +436,67 @@ class Gradebook:
         Args:
             student_id: Whose.
             run: The run's number; by default the one that counts.
-            but: Names that are not asked for: a PDF may be large.
+            but: Names to leave out: a PDF may be large.
 
         Raises:
             UsageError: There is no such record.
         """
         number = self._chosen(student_id, run)
         with self._database.reading() as connection:
-            own = of(RUNS, self._assignment(), listing_of(connection, self._assignment()).row(student_id))
-            wanted: Select[Any] = (
+            of_student = of(
+                RUNS, self._assignment(), listing_of(connection, self._assignment()).row(student_id)
+            )
+            query: Select[Any] = (
                 select(RUN_IMAGES.c.name, IMAGES.c.content)
                 .join(RUNS, RUNS.c.id == RUN_IMAGES.c.run_id)
                 .join(IMAGES, IMAGES.c.digest == RUN_IMAGES.c.digest)
-                .where(own, RUNS.c.number == number, RUN_IMAGES.c.name.not_in(but))
+                .where(of_student, RUNS.c.number == number, RUN_IMAGES.c.name.not_in(but))
                 .order_by(RUN_IMAGES.c.name)
             )
-            return {row.name: row.content for row in connection.execute(wanted)}
+            return {row.name: row.content for row in connection.execute(query)}
 
     def edits(self, student_id: str | None = None) -> tuple[Edit, ...]:
-        """What people decided, oldest first: about all students, or about one, and about the whole class."""
+        """The edits about all students, or about one, and about the whole class, oldest first."""
         if not self.assignments():
             return ()
         with self._database.reading() as connection:
             listed = listing_of(connection, self._assignment())
             row = listed.row(student_id or "")
             rows = () if student_id is None else (row, student_id)
-            found = edits_of(connection, self._assignment(), rows)
+            row_edits = edits_of(connection, self._assignment(), rows)
         if student_id is None:
-            return tuple(edit for one in found if (edit := listed.of(one)) is not None)
-        # what is about the row, and what this person was told
+            return tuple(edit for row_edit in row_edits if (edit := listed.of(row_edit)) is not None)
+        # the edits about the row, and the releases to this person
         return tuple(
             edit if edit.student_id is None else replace(edit, student_id=student_id)
-            for edit in found
+            for edit in row_edits
             if edit.student_id in (None, student_id if isinstance(edit, Released) else row)
         )
 
     def totals(self, student_id: str) -> tuple[Total, ...]:
-        """The totals that the student was told, oldest first."""
+        """The student's recorded totals, oldest first."""
         if not self.assignments():
             return ()
         with self._database.reading() as connection:
             row = listing_of(connection, self._assignment()).row(student_id)
-            found = totals_of(connection, self._assignment(), row)
-            return tuple(listed_as(total, student_id) for total in found)
+            row_totals = totals_of(connection, self._assignment(), row)
+            return tuple(listed_as(total, student_id) for total in row_totals)
 
     def _assignment(self) -> str:
-        """The assignment that is asked about."""
+        """The id of the assignment in question."""
         if self._assignment_id is None:
-            known = self.assignments()
-            if len(known) > 1:
+            assignment_ids = self.assignments()
+            if len(assignment_ids) > 1:
                 raise UsageError(
-                    f"{self._database.name} holds several assignments: {', '.join(known)}. "
+                    f"{self._database.name} holds several assignments: {', '.join(assignment_ids)}. "
                     "Say which by --assignment."
                 )
-            if not known:
+            if not assignment_ids:
                 raise UsageError(
                     f"{self._database.name} holds no results. Give the --out folder of `grader grade`, "
                     "and the same --gradebook if it had one."
                 )
-            self._assignment_id = known[0]
+            self._assignment_id = assignment_ids[0]
         return self._assignment_id
 
     def _chosen(self, student_id: str, run: int | None) -> int:
@@ -501,17 +512,17 @@ class Gradebook:
         return run
 
     def _parsed(self, row: Any) -> Evidence:
-        found = _evidence_in(row)
-        if found is None:
+        evidence = _evidence_in(row)
+        if evidence is None:
             raise UsageError(
                 f"{self._database.name}: run {row.number} of '{row.student_id}' is damaged: it is not what "
                 "the grader wrote. Grade that submission again."
             )
-        return found
+        return evidence
 
 
 def _run_values(evidence: Evidence, who: str) -> dict[str, Any]:
-    """The columns of a run, but for the row that it is in and its number there."""
+    """The columns of a run, except the row's id and the run's number."""
     return {
         "assignment_id": evidence.assignment_id,
         "who": who,
@@ -526,19 +537,19 @@ def _run_values(evidence: Evidence, who: str) -> dict[str, Any]:
 
 
 def _evidence_in(row: Any) -> Evidence | None:
-    """The evidence that a row of `runs` holds; None where that is damaged."""
+    """The evidence in a row of `runs`; None if it is damaged."""
     try:
-        found = evidence_from(row.evidence)
+        evidence = evidence_from(row.evidence)
     except (ValueError, RecursionError):
         return None
-    return found if found.student_id == row.student_id else None
+    return evidence if evidence.student_id == row.student_id else None
 
 
 def _row_for(evidence: Evidence, listed: Listing) -> str:
-    """The row for what was found out: the student's, or a new one where that id's row is listed otherwise."""
+    """The row for the evidence: the student's, or a new one if that id's row is listed under another id."""
     student_id = evidence.student_id
     if student_id in listed.current or student_id not in listed.shown:
         return listed.row(student_id)
-    wanted = evidence.origin.listed_as or f"{student_id}-upload"
-    others = (wanted, *(f"{wanted}-{number}" for number in range(2, len(listed.shown) + 3)))
-    return next(row for row in others if row not in listed.shown)
+    new_row = evidence.origin.listed_as or f"{student_id}-upload"
+    candidates = (new_row, *(f"{new_row}-{number}" for number in range(2, len(listed.shown) + 3)))
+    return next(row for row in candidates if row not in listed.shown)

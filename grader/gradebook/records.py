@@ -1,9 +1,8 @@
-"""Rows of the gradebook and what they stand for: runs, edits, totals, and evidence as JSON text.
+"""Converts rows of the gradebook to runs, edits, totals and evidence (JSON text), and back.
 
-It holds how each becomes a row and comes back exactly. Evidence of older versions of the grader is
-converted each time that it is read, and here alone; old records are never rewritten. What those versions
-said in words only is known by these words here, and nowhere else. It reads and adds no rows itself:
-`statements` and `gradebook` do.
+The conversion is exact in both directions. Evidence of older versions is converted, only here, each time it
+is read; old records are never rewritten. Facts that those versions only stated in words are recognized by
+these words here, and nowhere else. It neither reads nor adds rows itself: `statements` and `gradebook` do.
 """
 
 import json
@@ -36,7 +35,7 @@ from grader.domain.score import Total
 from grader.files.typed_json import validator
 
 _CELL = re.compile(r"cell \d{1,9}")
-_LOOK = "a person should look"  # by which format 1 tells that a note asks for a person
+_LOOK = "a person should look"  # with these words, a note in format 1 asks for a person
 _FINDING_KINDS = {kind.value for kind in FindingKind}
 
 
@@ -44,11 +43,11 @@ def converted(evidence: Any, form: int) -> Any:
     """A record of an older format as one of the newest.
 
     Args:
-        evidence: As JSON has it; not changed.
+        evidence: The parsed JSON, which is not changed.
         form: The number of its format.
 
     Raises:
-        ValueError: There is no such format, or it is no such record.
+        ValueError: There is no such format, or the record does not have it.
     """
     if not 0 < form <= len(_STEPS) + 1:
         raise ValueError("not a format that this version of the grader knows")
@@ -61,18 +60,21 @@ def converted(evidence: Any, form: int) -> Any:
 
 
 def _with_facts(evidence: dict[str, Any]) -> dict[str, Any]:
-    """From format 1, in which notes, claims and findings told by their words what they were."""
-    made = {
+    """Convert from format 1, in which only words showed the kinds of notes, claims and findings."""
+    converted_evidence = {
         **evidence,
         "notes": _notes(evidence.get("notes")),
         "findings": [_finding(finding) for finding in evidence.get("findings") or ()],
     }
     if evidence.get("training") is not None:
-        made["training"] = {**evidence["training"], "notes": _notes(evidence["training"].get("notes"))}
+        converted_evidence["training"] = {
+            **evidence["training"],
+            "notes": _notes(evidence["training"].get("notes")),
+        }
     if evidence.get("claim") is not None:
         source = evidence["claim"].get("source", "")
-        made["claim"] = {**evidence["claim"], "cell": source if _CELL.fullmatch(source) else ""}
-    return made
+        converted_evidence["claim"] = {**evidence["claim"], "cell": source if _CELL.fullmatch(source) else ""}
+    return converted_evidence
 
 
 def _notes(notes: list[str] | None) -> list[dict[str, Any]]:
@@ -80,7 +82,7 @@ def _notes(notes: list[str] | None) -> list[dict[str, Any]]:
 
 
 def _finding(finding: dict[str, Any]) -> dict[str, Any]:
-    """Its `diagnosis` was the id of a mistake, of a policy (of a check that passed), or a kind."""
+    """Convert a finding, whose `diagnosis` was the id of a mistake, a policy (if passed), or a kind."""
     diagnosis = finding.get("diagnosis")
     if finding.get("status") == Status.PASSED:
         return {**finding, "diagnosis": None, "policy": diagnosis or "" if finding.get("message") else None}
@@ -100,7 +102,7 @@ def evidence_text(evidence: Evidence) -> str:
     """The evidence as JSON, with `NaN` and `Infinity` as Python writes them (a diverged loss is one).
 
     Raises:
-        EngineError: A field holds something that is not of its type.
+        EngineError: A field's value is not of its type.
     """
     try:
         content = validator(Evidence).dump_python(evidence, mode="json", warnings=False)
@@ -113,7 +115,7 @@ def evidence_text(evidence: Evidence) -> str:
 
 
 def evidence_from(text: str) -> Evidence:
-    """What `evidence_text` was made from, by this version or an older one.
+    """The evidence in a text of `evidence_text`, of this version or an older one.
 
     Raises:
         ValueError: The text is something else.
@@ -122,14 +124,14 @@ def evidence_from(text: str) -> Evidence:
     if not isinstance(content, dict) or type(content.get("format")) is not int:
         raise ValueError("not a record of the grader")
     evidence = converted(content.get("evidence"), content["format"])
-    found: Evidence = validator(Evidence).validate_python(evidence)
-    return found
+    validated: Evidence = validator(Evidence).validate_python(evidence)
+    return validated
 
 
 # --- records ---------------------------------------------------------------------------------------------
 
 
-# what a row calls each class of edits; never changed, since old rows say it
+# the kind of each class of edits in rows; never changed, since old rows hold it
 _KINDS: dict[str, type[Edit]] = {
     "mark": Marked,
     "waiver": Waived,
@@ -144,7 +146,7 @@ _KINDS: dict[str, type[Edit]] = {
     "acceptance": Accepted,
 }
 _SHARED = {field.name for field in fields(Edit)}  # in columns of their own
-NOTHING = "nothing_handed_in"  # the status of a run of which there is no submission
+NOTHING = "nothing_handed_in"  # the status of a run without a submission
 
 
 @dataclass(frozen=True)
@@ -153,10 +155,10 @@ class RunRecord:
 
     Attributes:
         number: 1 for the student's first.
-        who: Who ran the command; empty when that was not told.
-        status: Why it could not be graded; None when it could; NOTHING.
+        who: Who ran the command; empty if unknown.
+        status: Why it could not be graded; None if it could; NOTHING.
         engine: The engine's version.
-        data_digest: Of the images and their split; empty when nothing was to be trained, None in records of
+        data_digest: Of the images and their split; empty if nothing was to be trained, None in records of
             older versions.
     """
 
@@ -172,13 +174,13 @@ class RunRecord:
 
 
 def stamp(when: datetime) -> str:
-    """A moment as it is stored: ISO 8601 in UTC, which sorts as time does."""
+    """A moment as stored: ISO 8601 in UTC, which sorts by time."""
     return when.astimezone(UTC).isoformat()
 
 
 def kind_of(edits: type[Edit]) -> str:
-    """What a row calls a class of edits."""
-    return next(name for name, known in _KINDS.items() if known is edits)
+    """The kind of a class of edits in rows."""
+    return next(name for name, edit_class in _KINDS.items() if edit_class is edits)
 
 
 def edit_values(assignment_id: str, edit: Edit) -> dict[str, Any]:
@@ -197,10 +199,10 @@ def edit_values(assignment_id: str, edit: Edit) -> dict[str, Any]:
 
 
 def edit_of(row: Row[Any]) -> Edit:
-    """The edit that a row holds.
+    """The edit in a row.
 
     Raises:
-        UsageError: It is of a kind that this version does not know, or says what no edit can.
+        UsageError: Its kind is unknown to this version, or its content is not a valid edit.
     """
     if row.kind not in _KINDS:
         raise UsageError(
@@ -243,7 +245,7 @@ def total_values(assignment_id: str, total: Total) -> dict[str, Any]:
 
 
 def total_of(row: Row[Any]) -> Total:
-    """The total that a row holds."""
+    """The total in a row."""
     return Total(
         student_id=row.student_id,
         points=row.points,
@@ -260,7 +262,7 @@ def total_of(row: Row[Any]) -> Total:
 
 
 def run_of(row: Row[Any]) -> RunRecord:
-    """The run that a row holds."""
+    """The run in a row."""
     return RunRecord(
         student_id=row.student_id,
         number=row.number,

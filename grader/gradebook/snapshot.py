@@ -1,4 +1,4 @@
-"""One state of the book, as it is listed: what was found out and decided about each student."""
+"""A state of the gradebook by current ids: evidence and decisions about each student."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,14 +13,14 @@ from grader.gradebook.statements import Listing, State, listing
 
 @dataclass(frozen=True)
 class BookRows:
-    """What the book holds of each row: see `listing`.
+    """The content of the gradebook by row: see `listing`.
 
     Attributes:
-        evidence: Row -> what the run that counts found out.
+        evidence: Row -> the evidence of the run that counts.
         edits: About rows, oldest first.
-        totals: Row -> the last total that was told.
-        runs: Row -> the number that the record of its evidence has in the whole book; none of what is not in
-            it.
+        totals: Row -> the last recorded total.
+        runs: Row -> the number of its evidence's record in the whole gradebook; without evidence that is not
+            in it.
     """
 
     evidence: Mapping[str, Evidence]
@@ -31,15 +31,15 @@ class BookRows:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One state of the book.
+    """A state of the gradebook.
 
     Attributes:
-        evidence: Student -> what the run that counts found out, sorted by student: the latest, unless it was
-            decided otherwise.
-        edits: What people decided, oldest first.
-        totals: Student -> the last total that was told.
-        rows: What all of that was made from.
-        listing: Under which ids the rows are listed.
+        evidence: Student -> the evidence of the run that counts, sorted by student: the latest, unless a
+            decision names another.
+        edits: All edits, oldest first.
+        totals: Student -> the last recorded total.
+        rows: The rows from which all of that was made.
+        listing: The ids under which the rows are listed.
     """
 
     state: State
@@ -51,7 +51,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, state: State, rows: BookRows) -> Self:
-        """The state that rows make."""
+        """The state given by rows."""
         listed = listing(rows.evidence, rows.edits)
         by_id = {student_id: row for row in rows.evidence if (student_id := listed.listed(row)) is not None}
         return cls(
@@ -60,7 +60,7 @@ class Snapshot:
                 student_id: listed_as(rows.evidence[row], student_id)
                 for student_id, row in sorted(by_id.items())
             },
-            edits=tuple(edit for one in rows.edits if (edit := listed.of(one)) is not None),
+            edits=tuple(edit for row_edit in rows.edits if (edit := listed.of(row_edit)) is not None),
             totals={
                 student_id: listed_as(rows.totals[row], student_id)
                 for student_id, row in by_id.items()
@@ -71,41 +71,41 @@ class Snapshot:
         )
 
     def with_edits(self, edits: Sequence[Edit]) -> Self:
-        """The state with further edits, of which some may say whose a submission is."""
+        """The state with further edits, some of which may say whose a submission is."""
         new = tuple(of_row(edit, self.listing) for edit in edits)
         return type(self).of(self.state, replace(self.rows, edits=(*self.rows.edits, *new)))
 
     def with_evidence(self, evidence: Mapping[str, Evidence]) -> Self:
         """The state in which other runs of some students count."""
         chosen = {
-            self.listing.row(student_id): listed_as(one, self.listing.row(student_id))
-            for student_id, one in evidence.items()
+            self.listing.row(student_id): listed_as(student_evidence, self.listing.row(student_id))
+            for student_id, student_evidence in evidence.items()
         }
-        known = {row: run for row, run in self.rows.runs.items() if row not in chosen}
-        rows = replace(self.rows, evidence={**self.rows.evidence, **chosen}, runs=known)
+        other_runs = {row: run for row, run in self.rows.runs.items() if row not in chosen}
+        rows = replace(self.rows, evidence={**self.rows.evidence, **chosen}, runs=other_runs)
         return type(self).of(self.state, rows)
 
     def run(self, student_id: str) -> int | None:
-        """The number that the record of a student's evidence has in the whole book: no other has it.
+        """The number of a student's evidence record, unique in the whole gradebook.
 
-        None for what is not in the book, or was put in the place of what is.
+        None for evidence that is not in the gradebook, or that replaced what is.
         """
         return self.rows.runs.get(self.listing.row(student_id))
 
     def uploads(self) -> tuple[KnownUpload, ...]:
-        """The uploads that the book has results of, also those that do not count.
+        """The uploads that the gradebook has results of, including those that do not count.
 
-        Whoever handed in nothing has a result of none.
+        The result of a student who handed in nothing has no upload.
         """
-        said = self.listing.said
+        decisions = self.listing.said
         return tuple(
             KnownUpload(
                 row=row,
                 student_id=self.listing.shown.get(row, row),
                 origin=evidence.origin,
                 digest=evidence.submission_digest,
-                decided=row in said and said[row].by_person,
-                held=row in said and said[row].held,
+                decided=row in decisions and decisions[row].by_person,
+                held=row in decisions and decisions[row].held,
                 counts=self.listing.listed(row) is not None,
             )
             for row, evidence in sorted(self.rows.evidence.items())
@@ -113,13 +113,13 @@ class Snapshot:
         )
 
     def relisted(self) -> dict[str, str]:
-        """Id that a row had once -> the id that it has now; ids that are somebody's now are left out."""
+        """Former id of a row -> its current id; ids that are in use now are left out."""
         listed = [edit for edit in self.rows.edits if isinstance(edit, Listed)]
-        told = [(edit.student_id or "", edit.listed_as) for edit in listed]
-        once = [(row, row) for row, _ in told] + told
+        rows_and_ids = [(edit.student_id or "", edit.listed_as) for edit in listed]
+        former_ids = [(row, row) for row, _ in rows_and_ids] + rows_and_ids
         return {
             student_id: self.listing.shown.get(row, row)
-            for row, student_id in once
+            for row, student_id in former_ids
             if student_id not in self.evidence
         }
 
@@ -135,7 +135,7 @@ def listed_as(record: Record, student_id: str) -> Record:
 def of_row(edit: Edit, listed: Listing) -> Edit:
     """An edit about a student as one about the row.
 
-    Those on whose a submission is are about rows, and a release is about the person who was told.
+    Edits about whose a submission is are about rows already, and a release is about the person who got it.
     """
     return (
         edit

@@ -1,9 +1,9 @@
-"""The tables of a gradebook, the statements about its rows, and the ids they are listed under.
+"""The tables of a gradebook, the statements on its rows, and the ids under which they are listed.
 
-Rows are read and added: there is no UPDATE and no DELETE. `migrations` makes the tables. A row keeps the
-id that its submission had when it was first recorded. Where the submission turns out to be somebody
-else's, or nobody's for now, edits say so, and reading translates. Of several submissions that are one
-student's, that which a person named last counts. It never opens a database (`database` does), and it
+Rows are only read and added: there is no UPDATE and no DELETE. `migrations` creates the tables. A row keeps
+the id that its submission had when it was first recorded. If the submission turns out to be somebody
+else's, or nobody's for now, edits record that, and reading translates the ids. If several submissions are
+one student's, the one that a person named last counts. It never opens a database (`database` does), and it
 never decides whose a submission is.
 """
 
@@ -36,8 +36,8 @@ from grader.gradebook.records import edit_of, kind_of, total_of, total_values
 
 METADATA = MetaData()
 
-# One row per examination of a submission. `evidence` is the record itself, the text of evidence_file.py; the
-# other columns repeat what is asked for without reading it.
+# One row per examination of a submission. `evidence` is the record itself, the text of
+# `records.evidence_text`; the other columns repeat facts that are needed without reading it.
 RUNS = Table(
     "runs",
     METADATA,
@@ -55,8 +55,8 @@ RUNS = Table(
     Column("evidence", Text, nullable=False),
 )
 
-# Images are in the book, so that a run and its images are there together or not at all, also on PostgreSQL;
-# by content, because students share the hidden test images of the predictions.
+# Images are in the gradebook, so that a run and its images are stored together or not at all, also on
+# PostgreSQL. They are stored by content, because students share the hidden test images of the predictions.
 IMAGES = Table(
     "images",
     METADATA,
@@ -71,9 +71,9 @@ RUN_IMAGES = Table(
     Column("digest", ForeignKey("images.digest"), nullable=False),
 )
 
-# One row per edit (grader.domain.edit). `kind` says which class of edits it is, and `content` holds as JSON
-# the fields that are that class's own. `student_id` is null for the whole class. Books that are older have a
-# table `edits` as well, from which these were converted: it is kept as it was, and nothing reads it.
+# One row per edit (grader.domain.edit). `kind` names the class of the edit, and `content` holds the fields of
+# that class as JSON. `student_id` is null for the whole class. Older gradebooks also have a table `edits`,
+# from which these rows were converted: it is kept unchanged, and nothing reads it.
 EDITS = Table(
     "decisions",
     METADATA,
@@ -88,7 +88,7 @@ EDITS = Table(
     Column("why", Text, nullable=False),
 )
 
-# One row, as old as the table: a random text that makes what is drawn for this class its own.
+# a single row, as old as the table: a random text on which the draws for this class depend
 CLASS_SALT = Table(
     "class_salt",
     METADATA,
@@ -96,7 +96,7 @@ CLASS_SALT = Table(
     Column("salt", Text, nullable=False),
 )
 
-# One row per change of a student's total (grader.domain.score).
+# one row per change of a student's total (grader.domain.score)
 TOTALS = Table(
     "totals",
     METADATA,
@@ -115,7 +115,7 @@ TOTALS = Table(
     Column("lateness", Text),
 )
 
-# One row per download that was graded: the account of its files, as JSON. Of each source, the last counts.
+# One row per graded download: the account of its files, as JSON. The last one of each source counts.
 DOWNLOADS = Table(
     "downloads",
     METADATA,
@@ -133,12 +133,12 @@ DOWNLOADS = Table(
 
 @dataclass(frozen=True)
 class Listing:
-    """Rows and the ids that they are listed under.
+    """Rows and the ids under which they are listed.
 
     Attributes:
         shown: Row -> id.
         current: Id -> the row that counts for it.
-        said: Row -> the edit that says so; rows of which nothing was said keep their own id.
+        said: Row -> the edit that decides it; all other rows keep their own id.
     """
 
     shown: Mapping[str, str] = field(default_factory=dict)
@@ -146,18 +146,18 @@ class Listing:
     said: Mapping[str, Listed] = field(default_factory=dict)
 
     def row(self, student_id: str) -> str:
-        """The row that counts for an id; of an id that is not listed, the row that began with it."""
+        """The row that counts for an id; for an id that is not listed, the row that began with it."""
         return self.current.get(student_id, student_id)
 
     def listed(self, row: str) -> str | None:
-        """The id that a row is listed under; None where another row counts for that id."""
+        """The id under which a row is listed; None if another row counts for that id."""
         student_id = self.shown.get(row, row)
         return student_id if self.current.get(student_id, row) == row else None
 
     def of(self, edit: Edit) -> Edit | None:
-        """An edit about a row as one about the id that it is listed under; None where that is not listed.
+        """An edit about a row as one about the row's current id; None if the row is not listed.
 
-        A release is about the person who was told, whatever turned out about the submission since.
+        A release is about the person who got it, whatever turned out about the submission since.
         """
         if isinstance(edit, Released):
             return edit
@@ -168,30 +168,33 @@ class Listing:
 
 
 def listing(rows: Iterable[str], edits: Sequence[Edit]) -> Listing:
-    """Under which ids rows are listed.
+    """The ids under which rows are listed.
 
     Args:
-        rows: All that the book keeps of an assignment.
+        rows: All rows of an assignment in the gradebook.
         edits: Those about rows, oldest first, of any kind.
     """
-    own: dict[str, list[tuple[int, Listed]]] = {row: [] for row in rows}
-    for place, edit in enumerate(edits):
-        if isinstance(edit, Listed) and edit.student_id in own:
-            own[edit.student_id].append((place, edit))
-    shown, said, ranks = {}, {}, {}
-    for row, told in own.items():
-        last = standing_owner(edit for _, edit in told)
-        shown[row] = row if last is None else last.listed_as
+    edits_by_row: dict[str, list[tuple[int, Listed]]] = {row: [] for row in rows}
+    for position, edit in enumerate(edits):
+        if isinstance(edit, Listed) and edit.student_id in edits_by_row:
+            edits_by_row[edit.student_id].append((position, edit))
+    id_by_row, decisions, ranks = {}, {}, {}
+    for row, row_edits in edits_by_row.items():
+        owner_edit = standing_owner(edit for _, edit in row_edits)
+        id_by_row[row] = row if owner_edit is None else owner_edit.listed_as
         ranks[row] = (False, -1)
-        if last is not None:
-            said[row] = last
-            ranks[row] = (last.by_person, max(place for place, edit in told if edit is last))
+        if owner_edit is not None:
+            decisions[row] = owner_edit
+            ranks[row] = (
+                owner_edit.by_person,
+                max(position for position, edit in row_edits if edit is owner_edit),
+            )
     current: dict[str, str] = {}
-    for row, student_id in sorted(shown.items()):
+    for row, student_id in sorted(id_by_row.items()):
         other = current.get(student_id)
         if other is None or ranks[other] < ranks[row]:
             current[student_id] = row
-    return Listing(shown, current, said)
+    return Listing(id_by_row, current, decisions)
 
 
 # --- statements ------------------------------------------------------------------------------------------
@@ -199,7 +202,7 @@ def listing(rows: Iterable[str], edits: Sequence[Edit]) -> Listing:
 
 @dataclass(frozen=True)
 class State:
-    """How far the book is: nothing was added between two equal states."""
+    """A state of the gradebook: nothing was added between two equal states."""
 
     last_run: int
     last_edit: int
@@ -214,23 +217,23 @@ def of(table: Table, assignment_id: str, student_id: str | None = None) -> Colum
 
 
 def state_of(connection: Connection, assignment_id: str) -> State:
-    """How far the book is with the assignment."""
-    last = [
+    """The state of an assignment in the gradebook."""
+    last_ids = [
         connection.execute(select(func.max(table.c.id)).where(of(table, assignment_id))).scalar() or 0
         for table in (RUNS, EDITS, TOTALS, DOWNLOADS)
     ]
-    return State(*last)
+    return State(*last_ids)
 
 
 def chosen_runs(connection: Connection, assignment_id: str, student_id: str | None = None) -> dict[str, int]:
-    """Student -> the number of the run that was decided to count; of all others, the latest does."""
+    """Student -> the number of the run that counts by decision; for all others, the latest counts."""
     chosen = of(EDITS, assignment_id, student_id) & (EDITS.c.kind == kind_of(RunChosen))
-    found: dict[str, int] = {}
+    number_by_student: dict[str, int] = {}
     for edit in map(edit_of, connection.execute(select(EDITS).where(chosen).order_by(EDITS.c.id))):
         number = edit.number if isinstance(edit, RunChosen) and edit.number is not None else edit.run
         if edit.student_id is not None and number is not None:
-            found[edit.student_id] = number
-    return found
+            number_by_student[edit.student_id] = number
+    return number_by_student
 
 
 def counting_runs(connection: Connection, assignment_id: str) -> SelectBase:
@@ -247,7 +250,7 @@ def counting_runs(connection: Connection, assignment_id: str) -> SelectBase:
 
 
 def last_number(connection: Connection, assignment_id: str, student_id: str) -> int:
-    """The number of the student's latest run, 0 when there is none."""
+    """The number of the student's latest run; 0 if there is none."""
     numbers = select(func.max(RUNS.c.number)).where(of(RUNS, assignment_id, student_id))
     return connection.execute(numbers).scalar() or 0
 
@@ -260,12 +263,12 @@ def last_numbers(connection: Connection, assignment_id: str) -> dict[str, int]:
 
 
 def listing_of(connection: Connection, assignment_id: str) -> Listing:
-    """Under which ids the rows are listed."""
-    said = of(EDITS, assignment_id) & (EDITS.c.kind == kind_of(Listed))
-    wanted = select(EDITS).where(said).order_by(EDITS.c.id)
-    edits = tuple(map(edit_of, connection.execute(wanted)))
+    """The ids under which the rows are listed."""
+    about_owners = of(EDITS, assignment_id) & (EDITS.c.kind == kind_of(Listed))
+    query = select(EDITS).where(about_owners).order_by(EDITS.c.id)
+    edits = tuple(map(edit_of, connection.execute(query)))
     if not edits:
-        return Listing()  # each under its own
+        return Listing()  # each row has its own id
     return listing(
         connection.scalars(select(RUNS.c.student_id).where(of(RUNS, assignment_id)).distinct()), edits
     )
@@ -275,10 +278,10 @@ def edits_of(
     connection: Connection, assignment_id: str, student_ids: Collection[str] = ()
 ) -> tuple[Edit, ...]:
     """The edits about all students, or about some, and about the whole class, oldest first."""
-    wanted = select(EDITS).where(of(EDITS, assignment_id)).order_by(EDITS.c.id)
+    query = select(EDITS).where(of(EDITS, assignment_id)).order_by(EDITS.c.id)
     if student_ids:
-        wanted = wanted.where(EDITS.c.student_id.is_(None) | EDITS.c.student_id.in_(student_ids))
-    return tuple(map(edit_of, connection.execute(wanted)))
+        query = query.where(EDITS.c.student_id.is_(None) | EDITS.c.student_id.in_(student_ids))
+    return tuple(map(edit_of, connection.execute(query)))
 
 
 def totals_of(connection: Connection, assignment_id: str, student_id: str | None = None) -> tuple[Total, ...]:
@@ -290,24 +293,26 @@ def totals_of(connection: Connection, assignment_id: str, student_id: str | None
 
 
 def accounts_of(connection: Connection, assignment_id: str) -> dict[str, str]:
-    """Download -> its last account, in the order in which these were added."""
-    wanted = select(DOWNLOADS.c.source, DOWNLOADS.c.record).where(of(DOWNLOADS, assignment_id))
-    found: dict[str, str] = {}
-    for row in connection.execute(wanted.order_by(DOWNLOADS.c.id)):
-        found.pop(row.source, None)  # it comes after those that were added since
-        found[row.source] = row.record
-    return found
+    """Download -> its last account, in the order of addition."""
+    query = select(DOWNLOADS.c.source, DOWNLOADS.c.record).where(of(DOWNLOADS, assignment_id))
+    record_by_source: dict[str, str] = {}
+    for row in connection.execute(query.order_by(DOWNLOADS.c.id)):
+        record_by_source.pop(row.source, None)  # so that it moves behind those added since
+        record_by_source[row.source] = row.record
+    return record_by_source
 
 
 def add_images(connection: Connection, run_id: int, images: Mapping[str, bytes]) -> None:
-    """Add a run's images by name, each content once for the whole book."""
+    """Add a run's images by name, each content once for the whole gradebook."""
     if not images:
         return
     digests = {name: sha256(content).hexdigest() for name, content in images.items()}
-    there = set(connection.scalars(select(IMAGES.c.digest).where(IMAGES.c.digest.in_(set(digests.values())))))
-    new = {digests[name]: content for name, content in images.items() if digests[name] not in there}
-    if new:
-        rows = [{"digest": digest, "content": content} for digest, content in new.items()]
+    stored = set(
+        connection.scalars(select(IMAGES.c.digest).where(IMAGES.c.digest.in_(set(digests.values()))))
+    )
+    missing = {digests[name]: content for name, content in images.items() if digests[name] not in stored}
+    if missing:
+        rows = [{"digest": digest, "content": content} for digest, content in missing.items()]
         connection.execute(insert(IMAGES), rows)
     connection.execute(
         insert(RUN_IMAGES),
@@ -316,17 +321,17 @@ def add_images(connection: Connection, run_id: int, images: Mapping[str, bytes])
 
 
 def add_totals(connection: Connection, assignment_id: str, totals: Sequence[Total]) -> None:
-    """Add the totals that differ from the last ones, or tell of lateness where those do not."""
+    """Add the totals that differ from the last ones, or that state the lateness if those do not."""
     if not totals:
         return
-    only = totals[0].student_id if len(totals) == 1 else None
-    last = {total.student_id: total for total in totals_of(connection, assignment_id, only)}
-    new = [
+    only_student = totals[0].student_id if len(totals) == 1 else None
+    last_totals = {total.student_id: total for total in totals_of(connection, assignment_id, only_student)}
+    changed = [
         total
         for total in totals
-        if (before := last.get(total.student_id)) is None
+        if (before := last_totals.get(total.student_id)) is None
         or not total.says_the_same_as(before)
         or (before.lateness is None and total.lateness is not None)
     ]
-    if new:
-        connection.execute(insert(TOTALS), [total_values(assignment_id, total) for total in new])
+    if changed:
+        connection.execute(insert(TOTALS), [total_values(assignment_id, total) for total in changed])

@@ -35,23 +35,23 @@ def graded(
 ) -> list[Result]:
     """Grade every submission and write its evidence and report as soon as it is done.
 
-    After an interruption of any kind, the same call goes on where it was: what is in the book is not done
-    again, and what was under way is done anew.
+    After an interruption of any kind, the same call resumes: what is in the gradebook is not repeated, and
+    what was under way is started again.
 
     Args:
         out: The folder of the results.
         jobs: How many at once; each uses one thread for its computations.
         book: The gradebook, which stays open.
         who: Who grades, for the record.
-        force: Examine also what nothing has changed about.
-        allow_lower: Totals that students have seen may become lower.
+        force: Also examine submissions that have not changed.
+        allow_lower: Totals that students have seen may fall.
 
     Returns:
         The results in the order of the submissions.
     """
-    keeper = Keeper(run.assignment, book, out, who, allow_lower)
-    work = _SubmissionsAtWork(run, keeper, mates(submissions), clock, watch, force)
-    representatives = [one for one in submissions if one.student_id in work.teams]
+    writer = Keeper(run.assignment, book, out, who, allow_lower)
+    work = _SubmissionsAtWork(run, writer, mates(submissions), clock, watch, force)
+    representatives = [submission for submission in submissions if submission.student_id in work.teams]
     side_by_side(work.examine, representatives, jobs, interrupted=work.stop)
     side_by_side(work.retrain_longer, work.needing_more_time(representatives), jobs, interrupted=work.stop)
     return [work.results[submission.student_id] for submission in submissions]
@@ -69,7 +69,7 @@ class _SubmissionsAtWork:
     def __init__(
         self,
         run: Run,
-        keeper: Keeper,
+        writer: Keeper,
         teams: Mapping[str, Sequence[Submission]],
         clock: Clock,
         watch: Watcher,
@@ -78,10 +78,10 @@ class _SubmissionsAtWork:
         self.teams = teams
         self.results: dict[str, Result] = {}
         self._run = run
-        self._keeper = keeper
+        self._keeper = writer
         self._clock = clock
         self._watch = watch
-        self._recorded = frozenset() if force else frozenset(keeper.book.students())
+        self._recorded = frozenset() if force else frozenset(writer.book.students())
         self._recording, self._stopped = threading.Lock(), threading.Event()
 
     def examine(self, submission: Submission) -> None:
@@ -91,41 +91,47 @@ class _SubmissionsAtWork:
             self._hand_on(submission, None)
             return
         attempt = attempt_number(self._keeper.book, submission)
-        found = examined(self._run, submission, attempt=attempt, graded_at=self._clock(), watch=self._watch)
-        self._keep(submission, found)
-        self._hand_on(submission, found)
+        examination = examined(
+            self._run, submission, attempt=attempt, graded_at=self._clock(), watch=self._watch
+        )
+        self._keep(submission, examination)
+        self._hand_on(submission, examination)
 
     def needing_more_time(self, submissions: Sequence[Submission]) -> list[Submission]:
-        """Those of the submissions that are to get more time, now that all others are done."""
+        """The submissions that are to get more time, now that all others are done."""
         if self._run.splits is None:
             return []
         return [
-            one
-            for one in submissions
-            if waits_for_more_time(self._run.assignment, self._keeper.examined(self.results[one.student_id]))
+            submission
+            for submission in submissions
+            if waits_for_more_time(
+                self._run.assignment, self._keeper.examined(self.results[submission.student_id])
+            )
         ]
 
     def retrain_longer(self, submission: Submission) -> None:
         """Train a submission again, with more time."""
         student_id = submission.student_id
         earlier, images = self._keeper.latest(student_id), self._keeper.latest_images(student_id)
-        found = examined_longer(
+        examination = examined_longer(
             self._run, submission, earlier, images, graded_at=self._clock(), watch=self._watch
         )
-        self._keep(submission, found)
-        self._hand_on(submission, found)
+        self._keep(submission, examination)
+        self._hand_on(submission, examination)
 
     def stop(self) -> None:
-        """Keep nothing from now on: what is under way fails with the run, and is not a failure to be kept."""
+        """Keep nothing from now on: what is under way fails with the run, which is not a result to keep."""
         self._stopped.set()
 
-    def _keep(self, submission: Submission, found: EvidenceBuilder) -> None:
+    def _keep(self, submission: Submission, examination: EvidenceBuilder) -> None:
         with self._recording:
             if self._stopped.is_set():
                 raise EngineError("The run was stopped.")
             now = self._clock()
             try:
-                result = self._keeper.kept(found.evidence, found.images, now, held=submission.held)
+                result = self._keeper.kept(
+                    examination.evidence, examination.images, now, held=submission.held
+                )
             except (GraderError, OSError):
                 raise  # the results cannot be written: nothing that follows could be kept either
             except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
@@ -134,7 +140,7 @@ class _SubmissionsAtWork:
             self.results[submission.student_id] = result
 
     def _is_unchanged(self, submission: Submission) -> bool:
-        """Whether an earlier run has examined just this; then its result is there."""
+        """Whether an earlier run has examined exactly this submission; its result is then set."""
         student_id = submission.student_id
         if student_id not in self._recorded:
             return False
@@ -144,19 +150,19 @@ class _SubmissionsAtWork:
             self.results[student_id] = self._keeper.known(submission, self._clock())
         return True
 
-    def _hand_on(self, submission: Submission, found: EvidenceBuilder | None) -> None:
+    def _hand_on(self, submission: Submission, examination: EvidenceBuilder | None) -> None:
         """Record the same result for the other members of the team.
 
         Args:
-            found: What was found out just now; None: what the book has of the submission.
+            examination: What was found out just now; None: what the gradebook has of the submission.
         """
         for mate in self.teams[submission.student_id]:
-            if found is None and self._is_unchanged(mate):
+            if examination is None and self._is_unchanged(mate):
                 continue
             student_id = submission.student_id
-            made = found.evidence if found else self._keeper.latest(student_id)
-            images = found.images if found else self._keeper.latest_images(student_id)
-            self._keep(mate, EvidenceBuilder(handed_on(made, submission, mate), images))
+            evidence = examination.evidence if examination else self._keeper.latest(student_id)
+            images = examination.images if examination else self._keeper.latest_images(student_id)
+            self._keep(mate, EvidenceBuilder(handed_on(evidence, submission, mate), images))
 
 
 def _without_report(

@@ -1,8 +1,7 @@
-"""The submissions of a class compared with each other: a page, a table and a record.
+"""Compares the submissions of a class with each other, and writes a page, a table and a record.
 
-It reads what is compared of each submission in a parser of its own, has all pairs compared, and writes
-the page, the table and the record. Work of an earlier term can be compared, too. It never decides that
-somebody copied: people judge what it shows.
+It reads what is compared of each submission in a parser of its own, and has all pairs compared. Work of an
+earlier term can be included. It never decides that somebody copied: people judge what it shows.
 """
 
 import tempfile
@@ -37,7 +36,7 @@ from grader.similarity.normalized_code import given_forms, read_code
 from grader.similarity.pictures import notebook_figures
 
 Report = Callable[[int, int], None]
-"""Told (submissions read, submissions in all)."""
+"""Called with (submissions read, submissions in all)."""
 
 
 def read_works(
@@ -46,18 +45,20 @@ def read_works(
     submissions: Sequence[tuple[Submission, bool]],
     *,
     jobs: int,
-    report: Report = lambda done, whole: None,
+    report: Report = lambda done, total: None,
 ) -> tuple[Work, ...]:
     """What is compared of each submission, in the order given.
 
     Args:
-        submissions: Each with whether it is of an earlier class.
+        submissions: Each with whether it comes from an earlier class.
         jobs: How many are read at once.
-        report: Told how far it is.
+        report: Called with the progress.
     """
     opened = ParserOpener(parsers)
     with ThreadPoolExecutor(jobs) as pool:
-        reading = [pool.submit(_work, opened, assignment, one, before) for one, before in submissions]
+        reading = [
+            pool.submit(_work, opened, assignment, submission, before) for submission, before in submissions
+        ]
         try:
             for count, done in enumerate(as_completed(reading), start=1):
                 done.result()
@@ -65,7 +66,7 @@ def read_works(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return tuple(one.result() for one in reading)
+    return tuple(future.result() for future in reading)
 
 
 def handed_out(assignment: Assignment) -> tuple[frozenset[tuple[str, ...]], frozenset[str]]:
@@ -76,7 +77,7 @@ def handed_out(assignment: Assignment) -> tuple[frozenset[tuple[str, ...]], froz
     """
     forms: frozenset[tuple[str, ...]] = frozenset()
     figures: set[str] = set()
-    # what one student's copy has in another's place is a number, or a text, which no two are compared by
+    # students' copies differ only in numbers and texts, by which no two submissions are compared
     copy = HandedOutCopy(assignment.variant, first_choices(assignment.variant))
     for name, text in student_files(assignment.folder, copy=copy).items():
         data = text.encode("utf-8")
@@ -99,9 +100,9 @@ def _work(opened: ParserOpener, assignment: Assignment, submission: Submission, 
             _add_figures(reader, path, figures, left_out)
     roles = [Role.CODE, Role.CHECKPOINT, Role.REPORT]
     paths = [accepted.code, accepted.checkpoint, accepted.report]
-    wanted = {file.role for file in assignment.files}
+    asked_roles = {file.role for file in assignment.files}
     if lacking := [
-        str(role) for role, path in zip(roles, paths, strict=True) if path is None and role in wanted
+        str(role) for role, path in zip(roles, paths, strict=True) if path is None and role in asked_roles
     ]:
         left_out.append(f"Nothing was accepted as {' or '.join(lacking)}, so it was not compared.")
     left_out += [about_file(file.name, file.reason) for file in accepted.refused if code is None]
@@ -109,7 +110,7 @@ def _work(opened: ParserOpener, assignment: Assignment, submission: Submission, 
 
 
 def _whole_code(reader: ParserReader, accepted: Intake, left_out: list[str]) -> Code | None:
-    """The code of the homework, and of the modules that it may import."""
+    """The code of the homework and of the modules that it may import."""
     code = _code(reader, accepted.code, left_out)
     if code is None:
         return None
@@ -158,7 +159,7 @@ TABLE = "similarity.csv"
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """Submissions that are to be compared.
+    """A request to compare submissions.
 
     Attributes:
         path: A folder of submissions, or a zip from an LMS.
@@ -183,27 +184,27 @@ class ComparisonRequest:
 
 
 class ComparisonWatcher(Protocol):
-    """Whoever is told how a comparison goes on."""
+    """Follows the progress of a comparison."""
 
     def taken_in(self, notes: Sequence[str], submissions: int) -> None:
         """The submissions are there, with a sentence for what was noted about files."""
 
     def read(self, done: int, whole: int) -> None:
-        """So many submissions were read."""
+        """This many submissions were read."""
 
     def compared(self, done: int, whole: int) -> None:
-        """So many pairs were compared."""
+        """This many pairs were compared."""
 
     def caught_up(self, catch_up: CatchUp) -> None:
-        """Files of the class told of an earlier state of the gradebook."""
+        """Files of the class showed an earlier state of the gradebook."""
 
     def rubric_changed(self) -> None:
-        """The class page is not written again: the rubric says something else since."""
+        """The class page is not written again: the rubric has changed since."""
 
 
 @dataclass(frozen=True)
 class ClassComparison:
-    """What comparing came to.
+    """The result of a comparison.
 
     Attributes:
         page: Where the pairs are shown.
@@ -225,11 +226,11 @@ def compare_class(
     """
     course = located_course(request.course)
     assignment = read_assignment(course.reference(request.assignment_id))
-    given, given_figures = handed_out(assignment)
+    given_forms, given_figures = handed_out(assignment)
     works, notes = _works(request, course, assignment, watch)
     comparison = compared(
         works,
-        given=given,
+        given=given_forms,
         given_figures=given_figures,
         threshold=request.threshold,
         report=watch.compared,
@@ -259,16 +260,20 @@ def _works(
             for source, earlier in sources:
                 own_scratch = Path(scratch) / ("before" if earlier else "now")
                 own_scratch.mkdir()
-                known = Known()
+                known_uploads = Known()
                 if not earlier:
-                    known = Known(uploads=uploads_of(request.out, request.gradebook, assignment.id))
-                uploads = submissions(source, assignment, own_scratch, ParserOpener(parsers), known)
+                    known_uploads = Known(uploads=uploads_of(request.out, request.gradebook, assignment.id))
+                uploads = submissions(source, assignment, own_scratch, ParserOpener(parsers), known_uploads)
                 notes += [about_file(refused.name, refused.reason) for refused in uploads.unmatched]
                 notes += uploads.notes
                 representatives = mates(
                     uploads.submissions
                 )  # what a team handed in together is compared once
-                listed += [(one, earlier) for one in uploads.submissions if one.student_id in representatives]
+                listed += [
+                    (submission, earlier)
+                    for submission in uploads.submissions
+                    if submission.student_id in representatives
+                ]
             watch.taken_in(notes, len(listed))
             works = read_works(parsers, assignment, listed, jobs=request.jobs, report=watch.read)
     return works, notes
@@ -277,7 +282,7 @@ def _works(
 def _write_class_page(
     assignment: Assignment, request: ComparisonRequest, now: datetime, watch: ComparisonWatcher
 ) -> None:
-    """Write the class page again, where there is one that would tell the same totals as the reports."""
+    """Write the class page again, where there is one that would show the same totals as the reports."""
     with Gradebook(request.out, request.gradebook, assignment_id=assignment.id) as book:
         if assignment.id not in book.assignments():
             return

@@ -1,8 +1,8 @@
-"""Submissions worked on at the same time: threads, places on the device, and progress.
+"""Work on several submissions at a time: threads, slots on the device, and progress.
 
-It runs the same work for many things, some of them at once, and ends all of it when one fails or somebody
+It runs the same work for many items, some of them at once, and ends all of it when one fails or somebody
 interrupts. It decides how many may train on the device at once: as many as its memory holds, or one
-alone. It defines what those who watch a run are told. It knows nothing of what the work is.
+alone. It defines how the progress of a run is reported. It knows nothing about the work itself.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Progress:
     text: str = ""
 
 
-UNCHANGED = "unchanged"  # the text of one that is done because nothing was to be done
+UNCHANGED = "unchanged"  # the text of a submission for which there was nothing to do
 
 Watcher = Callable[[Progress], None]
 
@@ -66,13 +66,13 @@ def side_by_side(
 ) -> list[Outcome]:
     """The outcomes in the order of the items.
 
-    An exception in one, or an interruption, ends it: what has not begun is not begun, and what is under way
-    is not waited for.
+    An exception in one, or an interruption, ends all of it: nothing new is begun, and what is under way is
+    not waited for.
 
     Args:
         jobs: How many at once.
-        report: Told each outcome as it is there.
-        interrupted: Called first when it ends so, before anything under way can fail of what follows.
+        report: Called with each outcome as soon as it is there.
+        interrupted: Called first in that case, before anything under way can fail as a consequence.
     """
     pool = ThreadPoolExecutor(max_workers=max(jobs, 1))
     try:
@@ -94,11 +94,11 @@ USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs
 
 
 class Turns:
-    """Places on a device, for threads that each train a submission.
+    """A semaphore: slots on a device, for threads that each train a submission.
 
     Args:
-        places: How many may train at once; None: as many as like, as on processors, which are shared out by
-            the number of jobs.
+        places: How many may train at once; None: any number, as on processors, which the number of jobs
+            shares out.
     """
 
     def __init__(self, places: int | None = None) -> None:
@@ -109,10 +109,10 @@ class Turns:
 
     @contextlib.contextmanager
     def taken(self, *, alone: bool = False) -> Iterator[None]:
-        """A place on the device, for as long as the context lasts.
+        """A slot on the device, for as long as the context lasts.
 
         Args:
-            alone: All of them. Whoever wants that goes first, or others would always be there.
+            alone: All slots. Whoever wants that goes first, or others would always be there.
         """
         if self.places is None:
             yield
@@ -139,7 +139,7 @@ class Turns:
 
 
 def turns_on(device: str, memory_mb: int) -> Turns:
-    """The turns on a device.
+    """The slots on a device.
 
     Args:
         device: `cpu` or `cuda`.
@@ -151,11 +151,11 @@ def turns_on(device: str, memory_mb: int) -> Turns:
 
 
 def _free_mb() -> float:
-    """Of the first GPU, in 10**6 bytes; 0 where the driver's tool does not say."""
+    """The free memory of the first GPU in 10**6 bytes; 0 where the driver's tool does not say."""
     command = ["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits", "--id=0"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
-        return float(told.split()[0]) * 2**20 / MEGABYTE  # it counts in MiB
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+        return float(output.split()[0]) * 2**20 / MEGABYTE  # it counts in MiB
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return 0.0
 
@@ -166,7 +166,7 @@ def training_device(wanted: str) -> str:
     Raises:
         UsageError: A GPU is wanted, and there is none.
     """
-    there = Path("/dev/nvidiactl").exists()
-    if wanted == "cuda" and not there:
+    has_gpu = Path("/dev/nvidiactl").exists()
+    if wanted == "cuda" and not has_gpu:
         raise UsageError("There is no NVIDIA GPU on this machine. Use --device cpu or auto.")
-    return "cuda" if wanted != "cpu" and there else "cpu"
+    return "cuda" if wanted != "cpu" and has_gpu else "cpu"

@@ -1,8 +1,8 @@
-"""A class, graded: from a path and an assignment to the gradebook and every report.
+"""Grades a class: from a path and an assignment to the gradebook and every report.
 
 It composes a whole run: it takes in the download, finds the list of the class (given, in the download, or
-of a run before), estimates the time, has the submissions graded and has the class's files written. It
-decides what is asked of those below, and it never decides about a single submission.
+from an earlier run), estimates the time, and has the submissions graded and the class's files written. It
+never decides about a single submission.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ from grader.sandbox.host_client import Host
 
 @dataclass
 class ClassList:
-    """The list of the class as far as it is known.
+    """The class list, as far as it is known.
 
     Attributes:
         given: The one that the operator gave.
@@ -62,14 +62,14 @@ class ClassList:
         return self.given or self.enclosed
 
     def directory(self) -> Directory:
-        """What the list that was given says of an LMS's own numbers."""
+        """What the given list says of an LMS's own numbers."""
         return self.given.directory() if self.given is not None else Directory()
 
     def read(self, path: Path) -> Directory | None:
-        """What a table of the download says of them; None where it is no LMS's list."""
+        """What a table of the download says of them; None where it is not an LMS's list."""
         try:
             roster = read_roster(path)
-        except UsageError:  # some other file, which is accounted for as it is
+        except UsageError:  # some other file, which is accounted for like any other
             return None
         if not roster.own:
             return None
@@ -80,14 +80,14 @@ class ClassList:
 def with_list(
     download: DownloadRecord, roster: Roster | None, results: Collection[Candidate]
 ) -> DownloadRecord:
-    """The account of a download with the list of the class.
+    """The account of a download with the class list.
 
     Args:
-        roster: The list that was given or found; None: there is none.
+        roster: The list, whether given or enclosed; None: there is none.
         results: Of the class.
     """
-    known = roster_record(roster, results) if roster else None
-    return download.model_copy(update={"roster": known})
+    record = roster_record(roster, results) if roster else None
+    return download.model_copy(update={"roster": record})
 
 
 # --- grade class -----------------------------------------------------------------------------------------
@@ -95,12 +95,12 @@ def with_list(
 
 @dataclass(frozen=True)
 class GradeRequest:
-    """A class that is to be graded.
+    """A request to grade a class.
 
     Attributes:
         path: A submission's file, a folder of submissions, or a zip from an LMS.
-        assignment_id: As its folder in the course is called.
-        out: The folder for the results: what is there is added to.
+        assignment_id: The name of its folder in the course.
+        out: The folder for the results, which is added to.
         who: Who grades, for the record.
         data: The data set's zip or folder, or `synthetic`; None: nothing is trained.
         jobs: Submissions at once; each uses one thread for its computations.
@@ -110,9 +110,9 @@ class GradeRequest:
         roster: The list of the class, as a CSV with a column `student_id` or as an LMS writes it.
         gradebook: An SQLAlchemy URL; None: `gradebook.sqlite` in `out`.
         only: Only these students' submissions; all when empty.
-        force: Examine also what nothing has changed about.
+        force: Also examine submissions that have not changed.
         unofficial: Accept a machine that isolates too little; every grade is stamped unofficial.
-        allow_lower: Totals that were told may fall.
+        allow_lower: Totals that students have seen may fall.
     """
 
     path: Path
@@ -146,13 +146,13 @@ class TakenIn:
 
 
 class GradeWatcher(Protocol):
-    """Whoever is told how the grading of a class goes on, in this order."""
+    """Follows the progress of grading a class; its methods are called in this order."""
 
     def caught_up(self, catch_up: CatchUp) -> None:
-        """Files told of an earlier state of the gradebook."""
+        """Files showed an earlier state of the gradebook."""
 
     def secret_is_public(self) -> None:
-        """The course's secret is the one that it was handed out with: students could work out seeds."""
+        """The course still has the secret that it was handed out with: students could work out seeds."""
 
     def taken_in(self, taken_in: TakenIn) -> None:
         """The submissions were read from the path."""
@@ -161,16 +161,16 @@ class GradeWatcher(Protocol):
         """PyTorch and the checks are loaded."""
 
     def grading(self, workload: Workload, *, trains: bool) -> contextlib.AbstractContextManager[Watcher]:
-        """Submissions are examined from now on, until the context ends: gives who is told of each."""
+        """Submissions are examined until the context ends; gives the watcher of each one's progress."""
 
 
 @dataclass(frozen=True)
 class ClassResult:
-    """What grading a class came to.
+    """The result of grading a class.
 
     Attributes:
-        results: Everybody's, sorted by student, also of those whom this run did not touch.
-        overview: What the class came to, as the first screen of its page says it.
+        results: Everybody's, sorted by student, including those whom this run did not touch.
+        overview: The results of the class, as the first screen of its page shows them.
         students: The students of this run -> whether there was nothing to do.
         submissions: One student for each submission, as a team has one -> the same.
         seconds: Wall-clock time of the run.
@@ -189,9 +189,9 @@ class ClassResult:
 
 
 def grade_class(request: GradeRequest, *, clock: Callable[[], datetime], watch: GradeWatcher) -> ClassResult:
-    """Grade a class, keep what was found out, and write every report and the class's files.
+    """Grade a class, record the evidence, and write every report and the class's files.
 
-    Whatever interrupts it, the same request goes on where it was.
+    Whatever interrupts it, the same request resumes it.
 
     Args:
         clock: The time, with its zone.
@@ -236,7 +236,7 @@ class _ClassBeingGraded:
         with self._parsers() as (scratch, hidden, parsers):
             uploads, account = self._taken_in(scratch, parsers, own_deadlines)
             chosen = only(uploads.submissions, request.only)
-            # whatever interrupts what follows
+            # kept even if something interrupts what follows
             keep_account(self.book, request.out, account, who=request.who, when=self.clock())
             self.watch.starting()
             hosts = running_hosts(
@@ -254,7 +254,7 @@ class _ClassBeingGraded:
         return ClassResult(everybody, overview, students, representatives, time.monotonic() - started)
 
     def _require_book(self) -> None:
-        """Raises where nothing can be kept, before anything runs; what is older than the book is written."""
+        """Raise if nothing can be kept, before anything runs; write files older than the gradebook again."""
         self.book.require_writable()
         if self.assignment.id in self.book.assignments():
             catch_up = caught_up(self.assignment, self.book, self.request.out, self.clock)
@@ -274,9 +274,9 @@ class _ClassBeingGraded:
     def _taken_in(
         self, scratch: Path, parsers: Host, own_deadlines: Mapping[str, datetime]
     ) -> tuple[Uploads, Account]:
-        """What was handed in and the account of the files; the book learns whose uploads are."""
-        path, known = self.request.path, known_uploads(self.book)
-        known_lists = Known(self.class_list.directory(), self.class_list.read, known)
+        """What was handed in and the account of the files; the gradebook records whose uploads they are."""
+        path, uploads_before = self.request.path, known_uploads(self.book)
+        known_lists = Known(self.class_list.directory(), self.class_list.read, uploads_before)
         uploads = submissions(path, self.assignment, scratch, ParserOpener(parsers), known_lists)
         uploads = with_extensions(uploads, own_deadlines)
         self.book.relist(moved_edits(uploads.moved, who=self.request.who, when=self.clock()))
@@ -285,7 +285,7 @@ class _ClassBeingGraded:
         return uploads, account
 
     def _graded(self, run: Run, chosen: Sequence[Submission]) -> list[Result]:
-        """The results of the submissions, each kept as soon as it is there; what they took is kept, too."""
+        """The results of the submissions, each kept as soon as it is there, as are the times they took."""
         request, rates = self.request, Rates(cache_folder())
         work = kind_of_work(run.device, _training_size(run.splits))
         known_rates = rates.known(self.assignment.id, work)
@@ -303,7 +303,7 @@ class _ClassBeingGraded:
                 force=request.force,
                 allow_lower=request.allow_lower,
             )
-        representatives = mates(chosen)  # what a team handed in together was examined once
+        representatives = mates(chosen)  # a team's submission was examined once
         examined = [
             result.evidence
             for result in results
@@ -313,21 +313,23 @@ class _ClassBeingGraded:
         return results
 
     def _written(self, account: Account, reported: Mapping[str, str]) -> tuple[Sequence[Result], Overview]:
-        """Write the class's files: what the book has of everybody, who may not have been in this run.
+        """Write the class's files from the gradebook, which may hold students who were not in this run.
 
         Args:
             reported: Student -> the digest of what the reports of this run say.
 
         Returns:
-            Everybody's results, and what the class came to.
+            Everybody's results, and the overview of the class.
         """
         out, snapshot = self.request.out, self.book.snapshot()
-        known = KnownScores(self.assignment, self.book.identity())
-        everybody = results_now(self.assignment, snapshot, known)
-        found = candidates((result.evidence, result.score) for result in everybody)
-        listed = replace(account, download=with_list(account.download, self.class_list.roster, found))
+        kept_scores = KnownScores(self.assignment, self.book.identity())
+        everybody = results_now(self.assignment, snapshot, kept_scores)
+        everybody_listed = candidates((result.evidence, result.score) for result in everybody)
+        listed = replace(
+            account, download=with_list(account.download, self.class_list.roster, everybody_listed)
+        )
         keep_account(self.book, out, listed, who=self.request.who, when=self.clock())
-        # what else was added since is seen by whoever writes, or comes next
+        # whatever else was added since is noticed by the next one to write or read
         state = replace(snapshot.state, last_download=self.book.state().last_download)
         pages = write_pages(
             self.assignment,
@@ -336,28 +338,34 @@ class _ClassBeingGraded:
             self.clock(),
             made=replace(snapshot, state=state),
             class_anyway=True,
-            known=known,
+            known=kept_scores,
             reported=reported,
         )
         assert pages.overview is not None
         return pages.results, pages.overview
 
 
-def only(found: Sequence[Submission], students: Sequence[str]) -> Sequence[Submission]:
-    """The submissions of the students that are asked for; all when nobody is.
+def only(submissions: Sequence[Submission], students: Sequence[str]) -> Sequence[Submission]:
+    """The submissions of the students who are asked for; all when none are named.
 
     Raises:
-        UsageError: Somebody who is asked for handed nothing in.
+        UsageError: A student who is asked for handed nothing in.
     """
-    known = [submission.student_id for submission in found]
-    absent = [student for student in students if student not in known]
+    ids = [submission.student_id for submission in submissions]
+    absent = [student for student in students if student not in ids]
     if absent:
-        near = difflib.get_close_matches(absent[0], known, n=1, cutoff=0.5)
-        advice = f"Did you mean {near[0]}?" if near else "The class page of an earlier run lists the ids."
+        similar = difflib.get_close_matches(absent[0], ids, n=1, cutoff=0.5)
+        advice = (
+            f"Did you mean {similar[0]}?" if similar else "The class page of an earlier run lists the ids."
+        )
         raise UsageError(f"--only {absent[0]}: there is no submission of that student. {advice}")
-    return [submission for submission in found if submission.student_id in students] if students else found
+    return (
+        [submission for submission in submissions if submission.student_id in students]
+        if students
+        else submissions
+    )
 
 
 def _training_size(splits: HiddenData | None) -> int | None:
-    """How many images train."""
+    """The number of training images."""
     return None if splits is None else splits.training_size

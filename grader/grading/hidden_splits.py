@@ -1,8 +1,8 @@
 """The grader's own data: hidden splits of images, or hidden examples, one for each attempt.
 
-It makes the data that a submission is trained and measured on from a hidden seed and the attempt's
-number, keeps the few that are needed again, and tells whether evidence was found with the same data. It
-never decides which attempt a submission is.
+It makes the data that a submission is trained and measured on from a hidden seed and the attempt's number.
+It keeps the few that are needed again, and says whether evidence was found with the same data. It never
+decides which attempt a submission is.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ KEPT = 2  # attempts whose data are kept
 
 
 class HiddenExamples:
-    """The examples of each attempt: what an attempt gives away of its own helps no later one.
+    """The examples of each attempt. What an attempt reveals of its own examples helps no later one.
 
-    It may be asked from several threads.
+    Thread-safe.
     """
 
     classes: tuple[str, ...] = ()
@@ -71,33 +71,33 @@ class HiddenExamples:
     def digest(self, attempt: int) -> str:
         """SHA-256 over the examples of an attempt, hexadecimal."""
         if attempt not in self._digests:
-            examples, whole = self.of(attempt), hashlib.sha256(self.name.encode())
+            examples, hasher = self.of(attempt), hashlib.sha256(self.name.encode())
             for array in (
                 examples.train_inputs,
                 examples.train_targets,
                 examples.test_inputs,
                 examples.test_targets,
             ):
-                whole.update(b"none" if array is None else f"{array.dtype} {array.shape}".encode())
+                hasher.update(b"none" if array is None else f"{array.dtype} {array.shape}".encode())
                 if array is not None:
-                    whole.update(np.ascontiguousarray(array).data)
-            self._digests[attempt] = whole.hexdigest()
+                    hasher.update(np.ascontiguousarray(array).data)
+            self._digests[attempt] = hasher.hexdigest()
         return self._digests[attempt]
 
-    def are_those_of(self, found: Evidence) -> bool:
-        """Whether an earlier run trained on just these examples."""
-        return found.attempt is not None and found.data_digest == self.digest(found.attempt)
+    def are_those_of(self, evidence: Evidence) -> bool:
+        """Whether an earlier run trained on exactly these examples."""
+        return evidence.attempt is not None and evidence.data_digest == self.digest(evidence.attempt)
 
 
 # --- hidden splits ---------------------------------------------------------------------------------------
 
 
-STUDY = "study"  # in a class's salt's place: what a study trains on is no attempt's split
+STUDY = "study"  # in place of a class's salt: what a study trains on is not the split of any attempt
 
 
 @dataclass(frozen=True)
 class SplitKey:
-    """What decides the splits of a class: nobody who lacks the secret can work one out from another.
+    """What decides the splits of a class. Nobody who lacks the secret can work one out from another.
 
     Attributes:
         secret: The course's.
@@ -117,8 +117,8 @@ class SplitKey:
 class HiddenSplits:
     """The split of each attempt, all of the same images, which are decoded once.
 
-    Everybody's first attempt meets the same hidden images, and a later one others: what an attempt gives
-    away of its split helps no later one. It may be asked from several threads.
+    Everybody's first attempt meets the same hidden images, and each later one meets others: what an attempt
+    reveals of its split helps no later one. Thread-safe.
     """
 
     def __init__(self, loaded: Splits, key: SplitKey, use: DataUse) -> None:
@@ -126,7 +126,7 @@ class HiddenSplits:
 
         Args:
             loaded: The data set as its file gives it.
-            key: What the splits are drawn by.
+            key: What the splits are drawn from.
             use: The share of each class that trains, and how many images of a class each side has at most.
         """
         self.name = loaded.name
@@ -137,7 +137,7 @@ class HiddenSplits:
         self._use = use
         self._lock = threading.Lock()
         self._rows: dict[int, tuple[Rows, Rows]] = {}
-        # the pixels of a split live as long as somebody trains on it, and those of the last one for the next
+        # a split's pixels live as long as somebody trains on it; those of the last one are kept for the next
         self._alive: WeakValueDictionary[int, Splits] = WeakValueDictionary()
         self._last: Splits | None = None
         self._digests: dict[int | None, str] = {}
@@ -154,38 +154,38 @@ class HiddenSplits:
             attempt: Its number, 1 for a student's first.
         """
         with self._lock:
-            made = self._alive.get(attempt)
-            if made is None:
+            splits = self._alive.get(attempt)
+            if splits is None:
                 train, test = self._sides(attempt)
-                made = taken(self.name, self.classes, self._data, train, test)
+                splits = taken(self.name, self.classes, self._data, train, test)
                 if self._use.in_parts:  # students train on what the data set's file gives for training
-                    made = replace(made, withheld=test >= self._loaded_train)
-                self._alive[attempt] = made
-            self._last = made
-            return made
+                    splits = replace(splits, withheld=test >= self._loaded_train)
+                self._alive[attempt] = splits
+            self._last = splits
+            return splits
 
     def digest(self, attempt: int) -> str:
         """SHA-256 over the images, their labels and the split of an attempt, hexadecimal."""
         with self._lock:
             if attempt not in self._digests:
-                whole = hashlib.sha256(self._images_digest().encode())
+                hasher = hashlib.sha256(self._images_digest().encode())
                 for rows in self._sides(attempt):
                     for row in rows:
-                        whole.update(self._data.names[row].encode() + b"\0")
-                    whole.update(b"\0")
-                self._digests[attempt] = whole.hexdigest()
+                        hasher.update(self._data.names[row].encode() + b"\0")
+                    hasher.update(b"\0")
+                self._digests[attempt] = hasher.hexdigest()
             return self._digests[attempt]
 
-    def are_those_of(self, found: Evidence) -> bool:
-        """Whether an earlier run trained on just these images, split as the attempt's number says.
+    def are_those_of(self, evidence: Evidence) -> bool:
+        """Whether an earlier run trained on exactly these images, split as the attempt's number says.
 
-        A grader that knew one split for all wrote no such number: its evidence stays valid as long as the
+        A grader that had one split for all wrote no such number: its evidence stays valid as long as the
         images, and the secret that it split them by, are the same.
         """
-        if found.attempt is not None:
-            return found.data_digest == self.digest(found.attempt)
+        if evidence.attempt is not None:
+            return evidence.data_digest == self.digest(evidence.attempt)
         with self._lock:
-            return found.data_digest == self._images_digest()
+            return evidence.data_digest == self._images_digest()
 
     def _sides(self, attempt: int) -> tuple[Rows, Rows]:
         if attempt not in self._rows:
@@ -204,16 +204,16 @@ class HiddenSplits:
         return self._rows[attempt]
 
     def _images_digest(self) -> str:
-        """Of the images as the data set's file gives them; graders before this one kept it as it is here."""
+        """The digest of the images as the data set's file gives them; earlier versions kept the same one."""
         if None not in self._digests:
-            data, count, whole = self._data, self._loaded_train, hashlib.sha256()
+            data, count, hasher = self._data, self._loaded_train, hashlib.sha256()
             for text in (self.name, *self.classes, *data.names[:count], "", *data.names[count:]):
-                whole.update(text.encode() + b"\0")
+                hasher.update(text.encode() + b"\0")
             for part in (slice(None, count), slice(count, None)):
                 for array in (data.images[part], data.labels[part]):
-                    whole.update(str(array.shape).encode())
-                    whole.update(np.ascontiguousarray(array).data)
-            self._digests[None] = whole.hexdigest()
+                    hasher.update(str(array.shape).encode())
+                    hasher.update(np.ascontiguousarray(array).data)
+            self._digests[None] = hasher.hexdigest()
         return self._digests[None]
 
 
@@ -221,10 +221,10 @@ HiddenData = HiddenSplits | HiddenExamples
 
 
 def hidden_data(course: Course, assignment: Assignment, data: str, salt: Callable[[], str]) -> HiddenData:
-    """The hidden data of what `--data` names: `synthetic`, or the real data set's file or folder.
+    """The hidden data that `--data` names: `synthetic`, or the real data set's file or folder.
 
     Args:
-        salt: Gives the class's, of its gradebook, which is not touched before the images could be read.
+        salt: Gives the class's salt, kept in its gradebook, which is not touched until the images were read.
 
     Raises:
         UsageError: The assignment has no data, or it cannot be read.
@@ -232,14 +232,14 @@ def hidden_data(course: Course, assignment: Assignment, data: str, salt: Callabl
     synthetic, use = data == SYNTHETIC, assignment.required_data()
     name, source = (use.synthetic, None) if synthetic else (use.real, Path(data))
     if not use.are_images:
-        drawn = SplitKey(course.secret, assignment.id, salt())
+        key = SplitKey(course.secret, assignment.id, salt())
 
         def load(attempt: int) -> Examples:
             return load_examples(
                 course.datasets,
                 name,
                 source,
-                seed=drawn.seed(attempt, "") % 2**63,  # as every generator takes them
+                seed=key.seed(attempt, "") % 2**63,  # as every generator takes them
                 train_share=use.train_share,
                 cache=cache_folder(),
             )

@@ -1,4 +1,4 @@
-"""Having a submission judged: the side that asks the judge host."""
+"""Has a submission judged: the client of the judge host."""
 
 import contextlib
 import io
@@ -24,7 +24,7 @@ from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.training import FinalModel
 
-# what a judge computes with comes from a worker: it must not take the machine along
+# a judge computes with data from a worker, which must not be able to bring down the machine
 JUDGE_LIMITS = ProcessLimits(memory_mb=4000, cpu_seconds=300)
 FROM_JUDGE = FrameLimit(document=16_000_000, arrays=128_000_000)
 GRACE_SECONDS = 60.0
@@ -33,12 +33,12 @@ NO_WORD = "The judge ended without a word."
 
 @dataclass(frozen=True)
 class Judged:
-    """What the judge said of a submission.
+    """What the judge found out about a submission.
 
     Attributes:
         images: PNG by the names in `figures`.
         stand_ins: Modules that are not installed here.
-        watched: What was seen of forbidden parts at run time.
+        watched: The uses of forbidden parts that were seen at run time.
         notes: For the report.
     """
 
@@ -69,41 +69,41 @@ def judged(
     """Run the checks on a submission.
 
     Args:
-        report: Told each finding as it is made.
+        report: Called with each finding as it is made.
         components: Run only the checks of these.
         pictures: Keep what the plotting functions draw as pictures.
         files: What was handed in besides code, weights and report, by role.
-        values: What is drawn for the submission's student; None: each first choice.
+        values: The values drawn for the student; None: the first choice of each.
 
     Returns:
-        What the judge said, with exactly one finding for each check that was asked for.
+        What the judge found out, with exactly one finding for each check that was asked for.
 
     Raises:
         EngineError: The judge failed.
     """
     limits = assignment.limits
-    more = {"components": None if components is None else list(components), "pictures": pictures}
+    options = {"components": None if components is None else list(components), "pictures": pictures}
     handed_in = {FILE + role: np.frombuffer(content, np.uint8) for role, content in (files or {}).items()}
-    request = Frame(_job(program, workers, assignment, seed, values) | more, handed_in)
+    request = Frame(_job(program, workers, assignment, seed, values) | options, handed_in)
     seconds = (
         limits.checks_seconds + 2 * limits.load_seconds + len(assignment.components) * limits.call_seconds
     )
-    asked = [s for s in assignment.checks if components is None or s.component in components]
+    asked_checks = [s for s in assignment.checks if components is None or s.component in components]
     findings: list[Finding] = []
     try:
         with contextlib.closing(_answers(judges, request, seconds)) as answers:
             for answer in answers:
                 if isinstance(answer, Frame):
-                    known = _complete(findings, asked, "the judge left no finding about it")
-                    return _judged(known, answer.document, dict(answer.arrays), limits)
-                _require_new(answer, findings, asked)
+                    complete = _complete(findings, asked_checks, "the judge left no finding about it")
+                    return _judged(complete, answer.document, dict(answer.arrays), limits)
+                _require_new(answer, findings, asked_checks)
                 findings.append(answer)
                 report(answer)
     except Silence as silence:
         if not findings:
             raise EngineError(f"The judge failed: {silence}.") from silence
-        known = _complete(findings, asked, f"the judge did not come to its end: {silence}")
-        return Judged(known, None, (), (), {}, (), NOTHING_SEEN, Attestation("unofficial"))
+        complete = _complete(findings, asked_checks, f"the judge did not come to its end: {silence}")
+        return Judged(complete, None, (), (), {}, (), NOTHING_SEEN, Attestation("unofficial"))
     raise EngineError(NO_WORD)
 
 
@@ -121,11 +121,11 @@ def trained_model_judged(
     """Run the checks of trained models on a model that was trained.
 
     Args:
-        component: The graded class of the model, whose checks are run; None: all are.
+        component: The graded class of the model, whose checks are run; None: all checks are.
         values: See `judged`.
 
     Returns:
-        What did not pass, or is for a person to look at; empty where the assignment has no such checks.
+        What did not pass, or needs a person; empty where the assignment has no such checks.
 
     Raises:
         EngineError: The judge failed.
@@ -150,7 +150,7 @@ def trained_model_judged(
 def _job(
     program: Program, workers: Host, assignment: Assignment, seed: int, values: Mapping[str, Value] | None
 ) -> dict[str, Any]:
-    """What every judge is told."""
+    """The part of a request that every judge gets."""
     return {
         "program": validator(Program).dump_python(program, mode="json"),
         "workers": workers.address,
@@ -161,13 +161,13 @@ def _job(
 
 
 def _answers(judges: Host, request: Frame, seconds: float) -> Generator[Finding | Frame]:
-    """The findings as a judge makes them, and in the end the frame that says that there are no more.
+    """The findings as a judge makes them, and at the end the frame that says that there are no more.
 
     Args:
-        seconds: That the checks may take; the judge gets some grace beyond them.
+        seconds: How long the checks may take; the judge gets some grace beyond that.
 
     Raises:
-        Silence: It did not come to its end.
+        Silence: It did not finish.
         EngineError: It failed.
     """
     child = judges.spawn(JUDGE_LIMITS)
@@ -184,27 +184,31 @@ def _answers(judges: Host, request: Frame, seconds: float) -> Generator[Finding 
     raise EngineError(NO_WORD)
 
 
-def _require_new(found: Finding, findings: Sequence[Finding], asked: Sequence[CheckSpec]) -> None:
+def _require_new(finding: Finding, findings: Sequence[Finding], asked_checks: Sequence[CheckSpec]) -> None:
     """Check that a finding is the only one about a check that was asked for.
 
     Raises:
         EngineError: It is not.
     """
-    wanted = {(spec.id, spec.component) for spec in asked}
-    if (found.check, found.component) not in wanted or any(f.check == found.check for f in findings):
-        raise EngineError(f"The judge failed: its finding about `{found.check}` was not asked for, or twice.")
+    expected = {(spec.id, spec.component) for spec in asked_checks}
+    if (finding.check, finding.component) not in expected or any(f.check == finding.check for f in findings):
+        raise EngineError(
+            f"The judge failed: its finding about `{finding.check}` was not asked for, or twice."
+        )
 
 
-def _complete(findings: Sequence[Finding], asked: Sequence[CheckSpec], why: str) -> tuple[Finding, ...]:
-    """One finding for each check: those without any are undecided, for a reason of ours."""
-    known = {finding.check for finding in findings}
+def _complete(
+    findings: Sequence[Finding], asked_checks: Sequence[CheckSpec], why: str
+) -> tuple[Finding, ...]:
+    """One finding for each check; those that got none are undecided, for which the engine is to blame."""
+    judged_checks = {finding.check for finding in findings}
     message = f"It could not be tried ({why}). It costs no points."
-    rest = [
+    undecided = [
         Finding(spec.id, spec.component, spec.title, Status.ERRORED, Blame.ENGINE, message=message)
-        for spec in asked
-        if spec.id not in known
+        for spec in asked_checks
+        if spec.id not in judged_checks
     ]
-    return (*findings, *rest)
+    return (*findings, *undecided)
 
 
 def _judged(
@@ -242,7 +246,7 @@ def _notes(document: dict[str, Any], limits: Limits) -> tuple[Note, ...]:
 def png(pixels: Any) -> bytes:
     """A picture of RGBA pixels, uint8 (height, width, 4), on white and at most 900 pixels wide.
 
-    Its 128 colors are chosen by the method that is several times faster than the default and no worse here.
+    Its 128 colours are chosen by the method that is several times faster than the default and no worse here.
     """
     image = Image.fromarray(pixels)
     white = Image.new("RGBA", image.size, "white")

@@ -1,7 +1,7 @@
-"""What was found out about a submission, recorded: attempt, run that counts, gradebook, report.
+"""Records what was found out about a submission: its attempt, the run that counts, gradebook, report.
 
 It numbers the attempts of a student, which decides the hidden data that a training meets. It decides
-which run counts when a submission was examined again: a total that was told never falls in silence. Then
+which run counts when a submission was examined again: a total that students saw never falls silently. Then
 it writes the gradebook first and the student's report after it. It never finds anything out about a
 submission.
 """
@@ -24,36 +24,36 @@ from grader.scoring import score
 
 
 def attempt_number(book: Gradebook, submission: Submission) -> int:
-    """One more than the submissions of the student that were trained before; the same one keeps its number.
+    """The submission's number among the student's attempts; the same submission keeps its number.
 
-    An attempt is a submission (its digest) that was trained: what was superseded within a download, only
-    checked, or cut off before it was recorded, told nobody anything. What a team hands in is an attempt of
-    each of them, whoever it was trained for, and is numbered beyond what any of them had.
+    An attempt is a submission (its digest) that was trained. One that was superseded within a download, only
+    checked, or cut off before it was recorded revealed nothing to anybody. What a team hands in is an attempt
+    of each member, whoever it was trained for, and its number is beyond those of all members.
 
     Args:
         book: Where the attempts are recorded.
         submission: What is about to be trained.
     """
     members = dict.fromkeys((submission.student_id, *submission.team))
-    known = [attempts(book.history(student_id)) for student_id in members]
-    for numbers in known:
+    numbers_by_member = [attempts(book.history(student_id)) for student_id in members]
+    for numbers in numbers_by_member:
         if submission.digest in numbers:
             return numbers[submission.digest]
-    return 1 + max(max(numbers.values(), default=0) for numbers in known)
+    return 1 + max(max(numbers.values(), default=0) for numbers in numbers_by_member)
 
 
 def attempts(history: Sequence[tuple[str, Evidence | None]]) -> dict[str, int]:
     """The digests of the submissions that were trained -> their numbers.
 
     Args:
-        history: A student's runs, oldest first: the submission's digest and what was found out, which is
-            None where nobody can read it any more. Then it may have been trained.
+        history: A student's runs, oldest first: the submission's digest and the evidence, which is None where
+            it can no longer be read; the submission may then have been trained.
     """
     numbers: dict[str, int] = {}
-    for digest, found in history:
-        if found is None or found.training.outcome is not TrainingOutcome.NOT_RUN:
-            # a grader with one split for all wrote no number
-            number = (found and found.attempt) or 1 + max(numbers.values(), default=0)
+    for digest, evidence in history:
+        if evidence is None or evidence.training.outcome is not TrainingOutcome.NOT_RUN:
+            # a grader with one split for all attempts wrote no number
+            number = (evidence and evidence.attempt) or 1 + max(numbers.values(), default=0)
             numbers.setdefault(digest, number)
     return numbers
 
@@ -63,7 +63,7 @@ def attempts(history: Sequence[tuple[str, Evidence | None]]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class CountedRun:
-    """What counts once a new run is in the book.
+    """What counts once a new run is in the gradebook.
 
     Attributes:
         evidence: Of the run that counts: the new one, or an earlier one.
@@ -85,17 +85,17 @@ def outcome(
     allow_lower: bool,
     held: str = "",
 ) -> CountedRun:
-    """What counts when a new run is added to the book.
+    """What counts when a new run is added to the gradebook.
 
-    The new run does. But where it gives less than was told and its files are those of the run that counts so
-    far, that one goes on counting if it gives more. Where the last attempt gives less, it counts and a person
-    is asked. An earlier attempt that a person chose outweighs the others that were there.
+    The new run does, except when it gives less than students saw: if its files are those of the run that
+    counts so far, that one goes on counting if it gives more. If the last attempt gives less, it counts and
+    a person is asked. An earlier attempt that a person chose outweighs the others that were there.
 
     Args:
         evidence: What the new run found out.
-        who: Who runs it.
+        who: Who grades.
         allow_lower: The new run counts, whatever it gives.
-        held: Why nobody knows whose the submission is; empty when somebody does, or the book knows.
+        held: Why nobody knows whose the submission is; empty when somebody or the gradebook knows.
     """
     student_id = evidence.student_id
     edits = book.edits(student_id)
@@ -115,10 +115,10 @@ def outcome(
     if not totals:
         return new
 
-    told, after = totals[-1], Total.of(new.score)
+    shown_total, new_total = totals[-1], Total.of(new.score)
 
     def decided(because: Because, run: int | None = None, *, fallen: bool = True) -> tuple[Edit, ...]:
-        figures = (TotalFigures.of(told), TotalFigures.of(after)) if fallen else (None, None)
+        figures = (TotalFigures.of(shown_total), TotalFigures.of(new_total)) if fallen else (None, None)
         return (
             RunChosen(
                 who=who,
@@ -136,16 +136,16 @@ def outcome(
     counting, digest = book.counting(student_id), evidence.submission_digest
     earlier = [record.submission_digest for record in records.values()]
     if digest != records[counting].submission_digest and digest in earlier:
-        again = decided(Because.CAME_AGAIN, counting, fallen=False)
-        return _with(assignment, book.evidence(student_id, counting), edits, again)
+        edits_of_repeat = decided(Because.CAME_AGAIN, counting, fallen=False)
+        return _with(assignment, book.evidence(student_id, counting), edits, edits_of_repeat)
 
     same_files = digest == records[counting].submission_digest
-    falls = after.has_fewer_points_than(told)
-    # when the same files came is not an outcome of a run, and what lateness costs is asked where nobody
-    # knows it
-    if not same_files and after.final is not None:
-        falls = after.falls_from(told)
-    # what was ruled of the files before gave nothing, and is not about these
+    falls = new_total.has_fewer_points_than(shown_total)
+    # the time at which the same files came is not an outcome of a run; what lateness costs is asked where
+    # nobody knows it
+    if not same_files and new_total.final is not None:
+        falls = new_total.falls_from(shown_total)
+    # a ruling that the earlier files give nothing does not concern these
     ruled = not same_files and score(assignment, book.evidence(student_id, counting), edits=edits).closed
     if allow_lower or ruled or not falls:
         stands = any(isinstance(edit, RunChosen) for edit in edits)
@@ -153,9 +153,9 @@ def outcome(
         return _with(assignment, evidence, edits, latest)
     if not same_files:
         return _with(assignment, evidence, edits, decided(Because.FELL))
-    old = book.evidence(student_id, counting)
-    if after.has_fewer_points_than(Total.of(score(assignment, old, edits=edits))):
-        return _with(assignment, old, edits, decided(Because.KEPT, counting))
+    counting_evidence = book.evidence(student_id, counting)
+    if new_total.has_fewer_points_than(Total.of(score(assignment, counting_evidence, edits=edits))):
+        return _with(assignment, counting_evidence, edits, decided(Because.KEPT, counting))
     return _with(assignment, evidence, edits, decided(Because.FELL_AGAIN))
 
 
@@ -183,11 +183,11 @@ class Keeper:
         return self.book.evidence(student_id, self.book.runs(student_id)[-1])
 
     def examined(self, result: Result) -> Evidence:
-        """What the run found out that a result is of, also where an earlier one counts in its place."""
+        """The evidence of the run that led to a result, even where an earlier run counts in its place."""
         return self.latest(result.evidence.student_id) if result.score.lower else result.evidence
 
     def latest_images(self, student_id: str) -> dict[str, bytes]:
-        """The images of the student's latest run."""
+        """The images from the student's latest run."""
         return self.book.images(student_id, self.book.runs(student_id)[-1])
 
     def kept(
@@ -196,9 +196,9 @@ class Keeper:
         """Score, record and report one submission, with the marks that people gave to the student before.
 
         Args:
-            held: Why nobody knows whose it is; empty when somebody does, or the book knows.
+            held: Why nobody knows whose it is; empty when somebody or the gradebook knows.
         """
-        found = outcome(
+        counted = outcome(
             self.assignment,
             self.book,
             evidence,
@@ -207,16 +207,16 @@ class Keeper:
             allow_lower=self.allow_lower,
             held=held,
         )
-        result = Result(found.evidence, found.score)
+        result = Result(counted.evidence, counted.score)
         total = Total.of(result.score, who=self.who, when=now, cause="grade")
-        self.book.record(evidence, images, who=self.who, total=total, edits=found.edits)
-        shown = images if found.evidence is evidence else self.book.images(evidence.student_id)
+        self.book.record(evidence, images, who=self.who, total=total, edits=counted.edits)
+        shown_images = images if counted.evidence is evidence else self.book.images(evidence.student_id)
         with writing(self.out):
-            write_student(self.assignment, result, shown, self.out, now)
+            write_student(self.assignment, result, shown_images, self.out, now)
         return result
 
     def known(self, submission: Submission, now: datetime) -> Result:
-        """The result of what the book has; what an interruption kept from being written is made up for.
+        """The result from the gradebook; whatever an interruption kept from being written is written now.
 
         When it was handed in, and by whom, is taken from the submission as it is now, if it is the one that
         counts.

@@ -1,9 +1,9 @@
-"""A run: its hosts, its settings, and what the stages of one submission share.
+"""A run: its hosts, its settings, and what the stages of a submission share.
 
 It starts the three hosts (parsers and workers, locked down, and judges, trusted) and ends them. It holds
-the run that all stages belong to, the evidence of one submission as it grows, and who handed in together:
-what one submission is worth is found out once, and handed on to the other members of the team. It
-examines nothing itself, and it never decides about points.
+the evidence of a submission as it grows, and who handed in together: a team's submission is examined once,
+and the result is handed on to the other members. It examines nothing itself, and it never decides about
+points.
 """
 
 import contextlib
@@ -47,10 +47,10 @@ class Hosts:
 
     @cached_property
     def isolation(self) -> Attestation:
-        """What isolates those that read submissions; that is proved once.
+        """The isolation of the processes that read submissions, which is proved once.
 
         Raises:
-            SandboxError: It does not hold.
+            SandboxError: The proof fails.
         """
         with self.parsers.spawn(SOURCE_LIMITS) as parser:
             return parser.attestation
@@ -70,7 +70,7 @@ def running_parsers(
     Args:
         hidden: Folders that no parser may see, besides the course.
         unofficial: Accept less isolation than an official grade needs.
-        views: Submissions will be rendered: what that takes is loaded at once.
+        views: Submissions will be rendered: what that needs is loaded at the start.
         in_package: As for `Host.start`.
 
     Raises:
@@ -104,7 +104,7 @@ def running_hosts(
     Args:
         hidden: Folders that no student's code may see, besides the course.
         unofficial: Accept less isolation than an official grade needs.
-        parsers: The parsers' host, when it runs already.
+        parsers: The parsers' host, if it is already running.
         in_package: As for `Host.start`.
 
     Raises:
@@ -114,14 +114,14 @@ def running_hosts(
     _require_torch()
     folders = (course.root, *hidden)
     with contextlib.ExitStack() as stack:
-        given = given_files(assignment)
+        read_only_files = given_files(assignment)
         workers = Host.start(
             "grader.worker",
             hidden=folders,
             unofficial=unofficial,
             in_package=in_package,
             wrapped=True,
-            given=given,
+            given=read_only_files,
         )
         stack.callback(workers.close)
         judges = Host.start("grader.judge", [str(assignment.folder)])
@@ -152,28 +152,32 @@ def _require_torch() -> None:
 
 
 def mates(submissions: Sequence[Submission]) -> dict[str, tuple[Submission, ...]]:
-    """The first student of each team, and everybody without one -> the others of the team.
+    """The first student of each team, and everybody without a team -> the other members.
 
     Args:
-        submissions: In the order in which they are graded; a team is who of it is among them.
+        submissions: In the order in which they are graded; members who are not among them do not count.
     """
     representatives: dict[tuple[str, ...], str] = {}
-    found: dict[str, list[Submission]] = {}
-    for one in submissions:
-        first = representatives.setdefault(one.team, one.student_id) if one.team else one.student_id
-        others = found.setdefault(first, [])
-        if first != one.student_id:
-            others.append(one)
-    return {first: tuple(others) for first, others in found.items()}
+    others_by_first: dict[str, list[Submission]] = {}
+    for submission in submissions:
+        first = (
+            representatives.setdefault(submission.team, submission.student_id)
+            if submission.team
+            else submission.student_id
+        )
+        others = others_by_first.setdefault(first, [])
+        if first != submission.student_id:
+            others.append(submission)
+    return {first: tuple(others) for first, others in others_by_first.items()}
 
 
 def handed_on(evidence: Evidence, first: Submission, mate: Submission) -> Evidence:
-    """What was found out about a team's submission as another member's.
+    """The evidence about a team's submission, as another member's.
 
     Args:
         evidence: What was found out.
-        first: The team's submission as it was examined. What its notes say of that student is not told again.
-        mate: The same as it is the other member's.
+        first: The team's submission as it was examined. Its notes concern that student and are not repeated.
+        mate: The same submission as the other member's.
     """
     return replace(
         evidence,
@@ -190,12 +194,12 @@ def handed_on(evidence: Evidence, first: Submission, mate: Submission) -> Eviden
 
 @dataclass(frozen=True)
 class Run:
-    """What all submissions of a run share.
+    """What all submissions of a run have in common.
 
     Attributes:
         splits: The hidden data; None when nothing is trained.
         device: Where training runs: `cpu` or `cuda`.
-        turns: Who trains there now.
+        turns: The semaphore of the device.
     """
 
     course: Course
@@ -218,15 +222,15 @@ class EvidenceBuilder:
         self.evidence = replace(self.evidence, **values)
 
     def add_watched(self, assignment: Assignment, program: Program, watched: Watched) -> None:
-        """Add what was seen of forbidden parts while the code ran."""
-        known = self.evidence
+        """Add the uses of forbidden parts that were seen while the code ran."""
+        before = self.evidence
         self.add(
             forbidden=(
-                *known.forbidden,
-                *run_time_uses(assignment, program, known.forbidden, watched.reached),
+                *before.forbidden,
+                *run_time_uses(assignment, program, before.forbidden, watched.reached),
             ),
-            pried=tuple(dict.fromkeys((*known.pried, *watched.pried))),
-            unproven=tuple(dict.fromkeys((*known.unproven, *watched.unproven))),
+            pried=tuple(dict.fromkeys((*before.pried, *watched.pried))),
+            unproven=tuple(dict.fromkeys((*before.unproven, *watched.unproven))),
         )
 
     def show(self, view: View) -> None:
@@ -240,31 +244,31 @@ class EvidenceBuilder:
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
-        """Note how long a stage took, in all its parts."""
+        """Note how long a stage took, over all its parts."""
         started = time.monotonic()
         try:
             yield
         finally:
-            known = self.evidence.seconds or {}
-            took = known.get(stage, 0.0) + time.monotonic() - started
-            self.add(seconds={**known, stage: round(took, 3)})
+            seconds_before = self.evidence.seconds or {}
+            took = seconds_before.get(stage, 0.0) + time.monotonic() - started
+            self.add(seconds={**seconds_before, stage: round(took, 3)})
 
 
 def hidden_seed(course: Course, submission: Submission, purpose: str, run: int = 1) -> int:
-    """A seed that is the same on every run, and that neither the student nor a worker can work out.
+    """A seed that is the same on every run and that neither the student nor a worker can work out.
 
     Args:
-        purpose: What it is for; from the seed of one purpose none of the others follows.
-        run: Which of the submission's trainings it is for, where there are several.
+        purpose: What it is for; the seed of one purpose does not reveal that of another.
+        run: Which of the submission's trainings it is for, if there are several.
     """
     return submission_seed(course.secret, purpose, submission.digest, run)
 
 
 def told_seed(course: Course, submission: Submission, run: int, further: str = "") -> int:
-    """The seed of a training, which its worker is told: the student cannot know it beforehand.
+    """The seed of a training, which its worker is given: the student cannot know it beforehand.
 
     Args:
-        run: Which of the model's trainings, 1-based: the next one's does not follow from it.
-        further: The measure's id, of another model than the first.
+        run: Which of the model's trainings, 1-based: it does not reveal the next one's seed.
+        further: The measure's id, for any model but the first.
     """
     return training_seed(course.secret, submission.digest, run, further)

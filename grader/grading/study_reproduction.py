@@ -1,8 +1,8 @@
-"""Some rows of a study that was handed in, trained again: do they differ from the base as claimed?
+"""Trains some rows of a study again: do they differ from the base as the student claims?
 
-One training of each tells little where trainings scatter. So where a row disagrees, all are trained with
-further seeds: their means scatter less, and they show how much the student's training does. As this is
-known of a few trainings alone, Student's t takes the place of two standard deviations then.
+Where trainings scatter, one training of each row says little. So if a row disagrees, all are trained with
+further seeds: their means scatter less, and they show how much the student's training does. As this
+estimate rests on a few trainings, Student's t then replaces two standard deviations.
 """
 
 import math
@@ -28,13 +28,13 @@ from grader.protocol.trees import OtherValues
 
 MOST_BYTES = 200_000
 MOST_ROWS = 500
-# between seeds, as a standard deviation: the table may show less, or more than anybody can compare by
+# the standard deviation between seeds; the table may show less, or too much for any comparison
 LEAST_NOISE, MOST_NOISE = 0.01, 0.03
-FURTHER_SEEDS = 2  # that all rows are trained with where one disagrees
-ALL_CHANCE = 0.05  # that any of the rows is beyond what is taken for chance, though its claim is true
-MOST_SHOWN = 0.06  # of what our own trainings scatter by
+FURTHER_SEEDS = 2  # all rows are trained with these too if one disagrees
+ALL_CHANCE = 0.05  # the probability that any row with a true claim is beyond what is taken for chance
+MOST_SHOWN = 0.06  # the largest scatter of our own trainings that is taken into account
 Trained = Callable[[Mapping[str, Any], int], tuple[float | None, str, float]]
-"""The values of a row, the number of its training, from 1 -> its accuracy (0 to 1), why none, seconds."""
+"""The values of a row, the number of its training from 1 -> its accuracy (0 to 1), why none, seconds."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def study_again(
 
     Args:
         content: The table.
-        secret: Decides which rows; nobody can tell beforehand.
-        images: How many the accuracy is measured on.
+        secret: Decides which rows, so that nobody knows beforehand.
+        images: The number of images that the accuracy is measured on.
         trained: Trains a row.
     """
     try:
@@ -63,17 +63,17 @@ def study_again(
     except Mismatch as mismatch:
         return StudyAgain(reason=f"The study's table cannot be read: {mismatch}")
     base = _base(rows)
-    own = [row for row in rows if row.values == base]
+    base_rows = [row for row in rows if row.values == base]
     others = {row.values: row for row in rows if len(_differing(row.values, base)) == 1}
     if not others:
         return StudyAgain(reason="No row of the study differs from another in one value.")
     chosen = _chosen(table, base, list(others.values()), secret)
-    claimed = statistics.mean(row.claimed for row in own)
-    shown = [_shown(table, replace(own[0], claimed=claimed), is_base=True)]
-    shown += [_shown(table, row) for row in chosen]
+    claimed = statistics.mean(row.claimed for row in base_rows)
+    shown = [_report_row(table, replace(base_rows[0], claimed=claimed), is_base=True)]
+    shown += [_report_row(table, row) for row in chosen]
     trainings = _Trainings(shown, trained)
-    claims = [row.claimed for row in own]
-    unexpected = _unexpected(table, list(others.values()), claimed, own[0].size)
+    claims = [row.claimed for row in base_rows]
+    unexpected = _unexpected(table, list(others.values()), claimed, base_rows[0].size)
     complete = trainings.add(1)
     once = StudyAgain(trainings.rows, _tolerance(claims, images), unexpected=unexpected)
     if not complete or once.agrees:
@@ -83,7 +83,7 @@ def study_again(
 
 
 class _Trainings:
-    """What the trainings of the rows have reached so far."""
+    """The results that the trainings of the rows have reached so far."""
 
     def __init__(self, rows: Sequence[StudyRow], trained: Trained) -> None:
         self._rows = list(rows)
@@ -91,23 +91,23 @@ class _Trainings:
         self._reached: list[list[float]] = [[] for _ in rows]
 
     def add(self, seeds: int) -> bool:
-        """Train all rows with further seeds; whether each training ended."""
+        """Train all rows with further seeds, and return whether every training ended."""
         return all(self._add(place) for _ in range(seeds) for place in range(len(self._rows)))
 
-    def _add(self, place: int) -> bool:
-        row, reached = self._rows[place], self._reached[place]
+    def _add(self, index: int) -> bool:
+        row, reached = self._rows[index], self._reached[index]
         values = {name: typed(text) for name, text in row.values.items()}
         measured, why_not, seconds = self._trained(values, len(reached) + 1)
         if measured is None:
             reached.clear()
         else:
             reached.append(measured)
-        self._rows[place] = replace(row, why_not=why_not, seconds=row.seconds + seconds)
+        self._rows[index] = replace(row, why_not=why_not, seconds=row.seconds + seconds)
         return measured is not None
 
     @property
     def rows(self) -> tuple[StudyRow, ...]:
-        """The rows, each with what it reached in the mean."""
+        """The rows, each with the mean of its results."""
         return tuple(
             replace(row, measured=statistics.mean(reached), seeds=len(reached)) if reached else row
             for row, reached in zip(self._rows, self._reached, strict=True)
@@ -115,7 +115,7 @@ class _Trainings:
 
     @property
     def scatter(self) -> "_Scatter":
-        """How much these trainings differ by their seeds, in all rows together."""
+        """How much these trainings differ between seeds, pooled over all rows."""
         several = [reached for reached in self._reached if len(reached) > 1]
         freedom = sum(len(reached) - 1 for reached in several)
         squares = sum(statistics.variance(reached) * (len(reached) - 1) for reached in several)
@@ -124,7 +124,7 @@ class _Trainings:
 
 @dataclass(frozen=True)
 class _Scatter:
-    """What is known of it.
+    """The scatter of trainings between seeds.
 
     Attributes:
         deviation: The standard deviation.
@@ -148,7 +148,7 @@ def call_of(assignment: Assignment, table: StudyTable, values: Mapping[str, Any]
 
 
 def other_values(table: StudyTable, values: Mapping[str, Any]) -> OtherValues:
-    """What the student's own script is given in the place of its values, so that it trains a row."""
+    """What the student's own script is given in place of its values, so that it trains a row."""
     call = table.call
     given = with_values(call.given, values)
     plain = {name: value for name, value in given.items() if _is_plain(value) and not placeholder_in(value)}
@@ -198,43 +198,43 @@ def _read(table: StudyTable, content: bytes) -> list[_Read]:
     ]
 
 
-def _differing(one: Sequence[str], other: Sequence[str]) -> list[int]:
-    return [place for place, (a, b) in enumerate(zip(one, other, strict=True)) if typed(a) != typed(b)]
+def _differing(values: Sequence[str], others: Sequence[str]) -> list[int]:
+    return [column for column, (a, b) in enumerate(zip(values, others, strict=True)) if typed(a) != typed(b)]
 
 
 def _base(rows: Sequence[_Read]) -> tuple[str, ...]:
-    """The configuration with most rows, and of these the one that most others differ from in one value."""
+    """The configuration with most rows; of several, the one from which most others differ in one value."""
     counts = Counter(row.values for row in rows)
 
-    def standing(values: tuple[str, ...]) -> tuple[int, int]:
-        return counts[values], sum(len(_differing(row.values, values)) == 1 for row in rows)
+    def standing(configuration: tuple[str, ...]) -> tuple[int, int]:
+        return counts[configuration], sum(len(_differing(row.values, configuration)) == 1 for row in rows)
 
     return max(counts, key=standing)
 
 
 def _chosen(table: StudyTable, base: tuple[str, ...], rows: Sequence[_Read], secret: str) -> list[_Read]:
-    """Rows in an order that only the secret tells, of different columns as far as there are."""
+    """Rows in an order that only the secret determines, of different columns as far as possible."""
     order = sorted(rows, key=lambda row: keyed_number(secret, "study", *row.values))
-    seen: set[int] = set()
-    first: list[_Read] = []
-    later: list[_Read] = []
+    columns_seen: set[int] = set()
+    first_of_column: list[_Read] = []
+    further: list[_Read] = []
     for row in order:
-        place = _differing(row.values, base)[0]
-        (later if place in seen else first).append(row)
-        seen.add(place)
-    return [*first, *later][: table.rows]
+        column = _differing(row.values, base)[0]
+        (further if column in columns_seen else first_of_column).append(row)
+        columns_seen.add(column)
+    return [*first_of_column, *further][: table.rows]
 
 
-def _shown(table: StudyTable, row: _Read, *, is_base: bool = False) -> StudyRow:
+def _report_row(table: StudyTable, row: _Read, *, is_base: bool = False) -> StudyRow:
     return StudyRow(dict(zip(table.columns, row.values, strict=True)), row.claimed, is_base=is_base)
 
 
 def _tolerance(claims: Sequence[float], images: int, scatter: _Scatter | None = None) -> float:
-    """How far two differences may be apart by chance: by seeds on both sides, and by our test images.
+    """How far two differences may be apart by chance: from seeds on both sides and from our test images.
 
     Args:
-        claims: What the rows of the base reached, each with its seed.
-        scatter: Of our own trainings, where there are several of each row.
+        claims: The results of the base's rows, each with its seed.
+        scatter: Of our own trainings, if there are several of each row.
     """
     claimed = statistics.mean(claims)
     noise = min(max(statistics.stdev(claims) if len(claims) > 1 else 0.0, LEAST_NOISE), MOST_NOISE)
@@ -247,7 +247,7 @@ def _tolerance(claims: Sequence[float], images: int, scatter: _Scatter | None = 
 
 
 def _quantile(share: float, freedom: int) -> float:
-    """What Student's t is beyond, on either side, with this probability.
+    """The value that Student's t exceeds, on either side, with this probability.
 
     Source: Abramowitz and Stegun (1964), 26.7.5, the expansion by the normal distribution's quantile.
     """
@@ -259,18 +259,22 @@ def _quantile(share: float, freedom: int) -> float:
 def _unexpected(
     table: StudyTable, rows: Sequence[_Read], claimed: float, size: float | None
 ) -> StudyRow | None:
-    """The row that is most against what is expected: worse though larger, or better though smaller.
+    """The row that most contradicts expectations: worse though larger, or better though smaller.
 
-    Where there is none, it is one of the same size that made most of a difference, else any.
+    If there is none, it is one of the same size that made the largest difference, else any.
     """
 
-    def against(row: _Read) -> float:
-        if row.size is None or size is None or row.size == size:
+    def against(candidate: _Read) -> float:
+        if candidate.size is None or size is None or candidate.size == size:
             return 0.0
-        return math.copysign(row.claimed - claimed, (size - row.size) * (row.claimed - claimed))
+        return math.copysign(
+            candidate.claimed - claimed, (size - candidate.size) * (candidate.claimed - claimed)
+        )
 
-    def most(row: _Read) -> tuple[bool, float]:
-        return against(row) > 0, against(row) if against(row) > 0 else abs(row.claimed - claimed)
+    def most(candidate: _Read) -> tuple[bool, float]:
+        return against(candidate) > 0, against(candidate) if against(candidate) > 0 else abs(
+            candidate.claimed - claimed
+        )
 
     alike = [row for row in rows if against(row) >= 0]
-    return _shown(table, max(alike or rows, key=most)) if rows else None
+    return _report_row(table, max(alike or rows, key=most)) if rows else None

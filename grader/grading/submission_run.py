@@ -1,8 +1,8 @@
-"""One submission, from its files to its evidence.
+"""Examines a submission: from its files to its evidence.
 
-It has the source parsed, the checks judged, the model trained and the answers drawn, and collects what
-was found. It says whether the homework states the values that were drawn for its student, and whether an
-earlier run found out all of this already: what nothing has changed about is not done again. It never
+It has the source parsed, the checks judged, the model trained and the answers drawn, and collects the
+evidence. It says whether the homework states the values that were drawn for its student. It also says
+whether an earlier run already found out all of this: what has not changed is not examined again. It never
 decides about points.
 """
 
@@ -33,23 +33,23 @@ from grader.parser.client.drawn_answers import kept_answers
 from grader.parser.client.parsed_files import ParserOpener, parsed
 
 TITLE = "The homework has the values that were drawn for its student."
-MOST = 200  # characters of an assignment that is looked at
+MOST = 200  # characters of an assignment statement that are read
 
 
 def values_of(run: Run, submission: Submission) -> dict[str, Value]:
-    """What was drawn for whoever handed a submission in: of a team, for the first by id."""
-    stated = run.assignment.variant
+    """The values drawn for whoever handed a submission in; for a team, those of the first by id."""
+    drawn_values = run.assignment.variant
     student_id = submission.team[0] if submission.team else submission.student_id
-    return run.course.values(run.assignment.id, stated, student_id) if stated else {}
+    return run.course.values(run.assignment.id, drawn_values, student_id) if drawn_values else {}
 
 
 def own_values_finding(
     assignment: Assignment, program: Program, values: Mapping[str, Value]
 ) -> Finding | None:
-    """What the source states of the values; None where the assignment marks none on its top level.
+    """Whether the source states the student's values; None where the assignment marks none at top level.
 
-    It costs nothing by itself: what follows from another's value fails the checks that depend on it. Only
-    another choice of the same value is taken for another's; what students compute is theirs.
+    It costs nothing by itself: the checks that depend on a value fail with another student's. Only another
+    choice of the same value counts as another student's; values that students compute are their own.
 
     Raises:
         CourseError: A mark in the solution is malformed.
@@ -58,37 +58,39 @@ def own_values_finding(
         return None
     text = source_text(assignment.folder / "solution.py", "solution.py", assignment.edition)
     variables = {
-        each.variable: each.name for each in marked_values(text, "solution.py", values) if each.variable
+        mark.variable: mark.name for mark in marked_values(text, "solution.py", values) if mark.variable
     }
     if not variables:
         return None
-    stated = {value.name: value for value in assignment.variant}
+    drawn_by_name = {value.name: value for value in assignment.variant}
     for variable, name in variables.items():
-        last = next((one for one in reversed(program.statements) if one.binds == (variable,)), None)
-        found = last and _anothers(last, variable, stated[name], values[name])
-        if found:
-            return found
+        assigning = next(
+            (statement for statement in reversed(program.statements) if statement.binds == (variable,)), None
+        )
+        finding = assigning and _mismatch_finding(assigning, variable, drawn_by_name[name], values[name])
+        if finding:
+            return finding
     return Finding(OWN_VALUES, SUBMISSION, TITLE, Status.PASSED)
 
 
-def _anothers(statement: Statement, variable: str, stated: DrawnValue, value: Value) -> Finding | None:
-    """What is wrong where a statement gives the variable another choice than the one that was drawn."""
+def _mismatch_finding(statement: Statement, variable: str, drawn: DrawnValue, value: Value) -> Finding | None:
+    """The finding if a statement gives the variable another choice than the one that was drawn."""
     assigned = re.fullmatch(
         rf"{variable}\s*(?::[^=]*)?=\s*(?P<value>.+)", statement.source[:MOST].strip(), re.DOTALL
     )
-    written = _compact(assigned["value"]) if assigned else ""
-    others = [choice for choice in stated.choices if choice != value]
-    another = next((choice for choice in others if _compact(python_text(choice)) == written), None)
+    assigned_text = _compact(assigned["value"]) if assigned else ""
+    others = [choice for choice in drawn.choices if choice != value]
+    another = next((choice for choice in others if _compact(python_text(choice)) == assigned_text), None)
     if another is None:
         return None
-    whose = "for each student" if stated.per_student else "for each term"
+    whose = "for each student" if drawn.per_student else "for each term"
     return Finding(
         OWN_VALUES,
         SUBMISSION,
         TITLE,
         Status.FAILED,
         Blame.STUDENT,
-        message=f"`{variable} = {python_text(another)}` is not what was drawn for you: `{stated.name}` is "
+        message=f"`{variable} = {python_text(another)}` is not what was drawn for you: `{drawn.name}` is "
         f"drawn {whose}, and yours is {python_text(value)}.",
         hint=f"Write `{variable} = {python_text(value)}`, as in the copy that was handed out to you.",
         where=str(statement.place),
@@ -102,32 +104,32 @@ def _compact(text: str) -> str:
 # --- finished work ---------------------------------------------------------------------------------------
 
 
-def is_known(run: Run, found: Evidence, submission: Submission) -> bool:
-    """Whether what an earlier run found out is about just this submission: else it must be examined.
+def is_known(run: Run, evidence: Evidence, submission: Submission) -> bool:
+    """Whether an earlier run's evidence is about exactly this submission; otherwise it must be examined.
 
-    It counts where the submission, the assignment, the drawn values, the engine and the images are the same,
-    and was neither a failure of ours nor unofficial.
+    It is if the submission, the assignment, the drawn values, the engine and the images are the same, and if
+    the evidence is neither a failure of the engine nor unofficial.
     """
     return (
-        _is_same(run, found, submission)
-        and found.variant == values_of(run, submission)
-        and found.partial == submission.partial
-        # checks alone are asked for: a training that is known already does no harm
-        and (run.splits is None or run.splits.are_those_of(found))
-        and found.attestation.level != "unofficial"
+        _is_same(run, evidence, submission)
+        and evidence.variant == values_of(run, submission)
+        and evidence.partial == submission.partial
+        # if only checks are asked for, a training that is already known does no harm
+        and (run.splits is None or run.splits.are_those_of(evidence))
+        and evidence.attestation.level != "unofficial"
     )
 
 
 def may_be_known(run: Run, record: RunRecord, submission: Submission) -> bool:
-    """Whether `is_known` may say so, by what can be asked without reading evidence: if not, it will not."""
+    """Whether `is_known` can be true, judged without reading the evidence; if this is false, so is that."""
     never_trained = record.data_digest == ""
     return _is_same(run, record, submission) and (run.splits is None or not never_trained)
 
 
-def _is_same(run: Run, found: Evidence | RunRecord, submission: Submission) -> bool:
-    same = (found.submission_digest, found.assignment_digest, found.engine)
-    wanted = (submission.digest, run.assignment.digest, __version__)
-    return same == wanted and found.status != "engine_error"
+def _is_same(run: Run, earlier: Evidence | RunRecord, submission: Submission) -> bool:
+    examined_state = (earlier.submission_digest, earlier.assignment_digest, earlier.engine)
+    current_state = (submission.digest, run.assignment.digest, __version__)
+    return examined_state == current_state and earlier.status != "engine_error"
 
 
 # --- submission run --------------------------------------------------------------------------------------
@@ -136,12 +138,12 @@ def _is_same(run: Run, found: Evidence | RunRecord, submission: Submission) -> b
 def examined(
     run: Run, submission: Submission, *, attempt: int, graded_at: datetime, watch: Watcher
 ) -> EvidenceBuilder:
-    """The evidence of one submission, with its pictures. A failure of ours is evidence too.
+    """The evidence of a submission, with its pictures. A failure of the engine is evidence too.
 
     Args:
         attempt: Which of the student's attempts it is, 1 for the first: see `attempt_number`.
         graded_at: For the record.
-        watch: Told how far it is.
+        watch: Called with the progress.
     """
     evidence = Evidence(
         student_id=submission.student_id,
@@ -161,17 +163,17 @@ def examined(
         data_digest=run.splits.digest(attempt) if run.splits is not None else "",
         variant=values_of(run, submission),
     )
-    found = EvidenceBuilder(evidence)
+    builder = EvidenceBuilder(evidence)
     try:
-        _collect(run, submission, found, watch)
+        _collect(run, submission, builder, watch)
     except SubmissionError as error:
-        found.add(status="refused", reason=str(error))
+        builder.add(status="refused", reason=str(error))
     except GraderError as error:
-        found.add(status="engine_error", reason=str(error))
+        builder.add(status="engine_error", reason=str(error))
     except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
-        found.add(status="engine_error", reason=f"The grader failed: {type(error).__name__}: {error}")
+        builder.add(status="engine_error", reason=f"The grader failed: {type(error).__name__}: {error}")
     watch(Progress(submission.student_id, GradingStage.DONE, 1.0))
-    return found
+    return builder
 
 
 def examined_longer(
@@ -183,15 +185,15 @@ def examined_longer(
     graded_at: datetime,
     watch: Watcher,
 ) -> EvidenceBuilder:
-    """The evidence of a submission whose training gets more time; all else stays as it was found.
+    """The evidence of a submission whose training gets more time; all else stays as it was.
 
     Args:
-        earlier: What was found, with a training that our limit stopped.
+        earlier: The evidence so far, with a training that our limit stopped.
         images: The pictures that belong to it.
         graded_at: For the record.
-        watch: Told how far it is.
+        watch: Called with the progress.
     """
-    found = EvidenceBuilder(replace(earlier, graded_at=graded_at), dict(images))
+    builder = EvidenceBuilder(replace(earlier, graded_at=graded_at), dict(images))
     try:
         files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
         if files.code is not None and run.splits is not None:
@@ -202,42 +204,42 @@ def examined_longer(
                 run.assignment,
                 modules=contents(files.modules),
             )
-            train_longer(run, run.splits.of(earlier.attempt or 1), program, submission, found, watch)
-    except Exception as error:  # noqa: BLE001 - what is known already is kept
-        told = f"Training it again with more time failed ({type(error).__name__}: {error})."
-        found.add(notes=(*found.evidence.notes, Note(told)))
+            train_longer(run, run.splits.of(earlier.attempt or 1), program, submission, builder, watch)
+    except Exception as error:  # noqa: BLE001 - what is already known is kept
+        sentence = f"Training it again with more time failed ({type(error).__name__}: {error})."
+        builder.add(notes=(*builder.evidence.notes, Note(sentence)))
     watch(Progress(submission.student_id, GradingStage.DONE, 1.0))
-    return found
+    return builder
 
 
-def _collect(run: Run, submission: Submission, found: EvidenceBuilder, watch: Watcher) -> None:
+def _collect(run: Run, submission: Submission, builder: EvidenceBuilder, watch: Watcher) -> None:
     watch(Progress(submission.student_id, GradingStage.READING))
-    # of what is only read, a parser is all that ever opens it; of what runs, the worker has the word
-    found.add(attestation=run.hosts.isolation)
-    with found.timed("reading"):
+    # what is only read is opened by a parser alone; for what runs, the worker's attestation will replace this
+    builder.add(attestation=run.hosts.isolation)
+    with builder.timed("reading"):
         files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
-        found.add(
+        builder.add(
             missing=files.missing,
             refused_files=files.refused,
             files=accepted_files(files),
             notes=tuple(map(Note, files.notes)),
         )
     if files.report is not None:
-        with found.timed("pages"):
-            found.keep_answers(*kept_answers(ParserOpener(run.hosts.parsers), files.report))
-    with found.timed("reading"):
+        with builder.timed("pages"):
+            builder.keep_answers(*kept_answers(ParserOpener(run.hosts.parsers), files.report))
+    with builder.timed("reading"):
         if files.code is None:
-            _without_code(files, found)
+            _without_code(files, builder)
             return
         program = parsed(
             run.hosts.parsers,
             file_name_of(files.code.name),
             files.code.read_bytes(),
             run.assignment,
-            show=found.show,
+            show=builder.show,
             modules=contents(files.modules),
         )
-    found.add(
+    builder.add(
         code_file=program.file,
         near_names=program.near_names,
         omissions=program.omissions,
@@ -253,23 +255,23 @@ def _collect(run: Run, submission: Submission, found: EvidenceBuilder, watch: Wa
         shown_epochs=program.shown_epochs,
         notes=(*map(Note, files.notes), *program.notes),
     )
-    with found.timed("checks"):
+    with builder.timed("checks"):
         seed = hidden_seed(run.course, submission, "checks")
-        _check(run, program, found, seed, watch, contents_of_others(files, run.assignment))
+        _check(run, program, builder, seed, watch, contents_of_others(files, run.assignment))
     if run.splits is not None:
-        train(run, run.splits.of(found.evidence.attempt or 1), program, files, found, watch)
+        train(run, run.splits.of(builder.evidence.attempt or 1), program, files, builder, watch)
 
 
 def _claim_in_report(run: Run, files: Intake) -> Claim | None:
-    """The accuracy that the student's report names."""
+    """The accuracy that the student's report states."""
     report = files.report
     if report is None:
         return None
     return ParserOpener(run.hosts.parsers).claim(report, file_name_of(report.name))
 
 
-def _without_code(files: Intake, found: EvidenceBuilder) -> None:
-    """Nothing to run: refused when a code file was, or when nothing else was given; else only missing."""
+def _without_code(files: Intake, builder: EvidenceBuilder) -> None:
+    """Nothing to run: refused if a code file was refused or nothing else was given; else only missing."""
     suffixes = (".py", ".ipynb", ".zip")
     reasons = [
         about_file(file.name, file.reason) for file in files.refused if file.name.lower().endswith(suffixes)
@@ -279,19 +281,19 @@ def _without_code(files: Intake, found: EvidenceBuilder) -> None:
             "It holds no code: give the .py or .ipynb file."
         ]
     if reasons:
-        found.add(status="refused", reason=reasons[0])
+        builder.add(status="refused", reason=reasons[0])
 
 
 def _check(
     run: Run,
     program: Program,
-    found: EvidenceBuilder,
+    builder: EvidenceBuilder,
     seed: int,
     watch: Watcher,
     files: Mapping[str, bytes],
 ) -> None:
     total, done = len(run.assignment.checks), 0
-    student_id = found.evidence.student_id
+    student_id = builder.evidence.student_id
     watch(Progress(student_id, GradingStage.CHECKS, 0.0, f"0 of {total}"))
 
     def report(finding: Finding) -> None:
@@ -299,7 +301,7 @@ def _check(
         done += 1
         watch(Progress(student_id, GradingStage.CHECKS, done / max(total, 1), f"{done} of {total}"))
 
-    values = found.evidence.variant
+    values = builder.evidence.variant
     own_values = own_values_finding(run.assignment, program, values)
     result = judged(
         run.hosts.judges,
@@ -311,17 +313,17 @@ def _check(
         values=values,
         files=files,
     )
-    found.images |= result.images
+    builder.images |= result.images
     absent = tuple(
         Note(f"{named(name)} is not installed here; an inert stand-in took its place.")
         for name in result.stand_ins
     )
-    found.add(
+    builder.add(
         findings=(*result.findings, *filter(None, [own_values])),
         parameters=result.parameters,
         layers=result.layers,
         figures=result.figures,
-        notes=(*found.evidence.notes, *absent, *result.notes),
-        attestation=result.attestation or found.evidence.attestation,
+        notes=(*builder.evidence.notes, *absent, *result.notes),
+        attestation=result.attestation or builder.evidence.attestation,
     )
-    found.add_watched(run.assignment, program, result.watched)
+    builder.add_watched(run.assignment, program, result.watched)

@@ -1,8 +1,8 @@
-"""A student's own choices, studied: short trainings with other values, a table and a plot.
+"""Studies a student's own choices: short trainings with other values, a table and a plot.
 
-It finds the values that a student chose, proposes others around them, has the program trained for a few
-epochs with each, one value changed at a time, and writes the table and the plot. It is for people to look
-at: it never decides about points, and nothing of it gets into the gradebook.
+It finds the values that a student chose and proposes others around them. It has the program trained for a
+few epochs with each, one value changed at a time, and writes the table and the plot. They are for people to
+look at: it never decides about points, and nothing of it gets into the gradebook.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class StudyRun:
-    """What a training with another value gave; `choice` is None for the student's own values."""
+    """The result of a training with another value; `choice` is None for the student's own values."""
 
     choice: Choice | None
     training: Training
@@ -60,7 +60,7 @@ class StudyRun:
 
 @dataclass(frozen=True)
 class Study:
-    """What is going to be trained.
+    """The trainings to run.
 
     Attributes:
         epochs: Of each training.
@@ -75,47 +75,47 @@ class Study:
 
 
 def wanted_values(text: str) -> dict[str, tuple[str, ...]]:
-    """What `--vary` asks for: `lr,depth=2/8` is {learning_rate: (), depth: ("2", "8")}.
+    """The values that `--vary` asks for: `lr,depth=2/8` is {learning_rate: (), depth: ("2", "8")}.
 
     Raises:
         UsageError: It is written otherwise.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    values_by_field: dict[str, tuple[str, ...]] = {}
     for part in text.split(","):
-        name, _, values = part.strip().partition("=")
-        chosen = tuple(value.strip() for value in values.split("/")) if values else ()
+        name, _, listed = part.strip().partition("=")
+        chosen = tuple(value.strip() for value in listed.split("/")) if listed else ()
         if not name or not all(map(_is_number, chosen)):
             raise UsageError(f"--vary {text}: expected names, with values if you like: lr,depth=2/8,heads")
-        found[SHORT_NAMES.get(name, name)] = chosen
-    return found
+        values_by_field[SHORT_NAMES.get(name, name)] = chosen
+    return values_by_field
 
 
-def study(program: Program, wanted: Mapping[str, tuple[str, ...]], epochs: int | None) -> Study:
-    """What is going to be trained.
+def study(program: Program, values_by_field: Mapping[str, tuple[str, ...]], epochs: int | None) -> Study:
+    """The trainings to run.
 
     Args:
         program: The student's.
-        wanted: Field -> values; where there are none, they are chosen around the student's.
+        values_by_field: Field -> values; where there are none, they are chosen around the student's.
         epochs: Of each training; by default the student's, at most 10.
 
     Raises:
-        UsageError: Nothing of it can be varied, or it would take too many trainings.
+        UsageError: None of the values can be varied, or it would take too many trainings.
     """
-    written = {value.name: value for value in program.tuned if value.written is not None}
+    literals = {value.name: value for value in program.tuned if value.written is not None}
     left_out: list[str] = []
     choices: list[Choice] = []
-    for field, values in wanted.items():
-        own = written.get(field)
-        if own is None:
+    for field, values in values_by_field.items():
+        own_value = literals.get(field)
+        if own_value is None:
             left_out.append(f"`{field}` cannot be varied: the source does not write it as a number.")
             continue
-        others = values or _around(own, written)
-        choices += [Choice(field, value) for value in others if float(value) != float(own.value)]
+        alternatives = values or _around(own_value, literals)
+        choices += [Choice(field, value) for value in alternatives if float(value) != float(own_value.value)]
     if not choices:
         raise UsageError(" ".join(left_out) or "There is nothing to vary. Name values: --vary depth=2/8")
     if len(choices) >= MOST_RUNS:
         raise UsageError(f"That is {len(choices)} trainings; at most {MOST_RUNS} are done. Vary less.")
-    own_epochs = written.get("epochs")
+    own_epochs = literals.get("epochs")
     if own_epochs is None:
         left_out.append("The number of epochs is not written as a number: all of them are trained.")
         return Study(program, 0, tuple(choices), tuple(left_out))
@@ -138,7 +138,7 @@ def studied(
         splits: The images.
         submission: Whose seeds are used: they are the same in all trainings.
         jobs: How many at once.
-        report: Told each epoch of each training.
+        report: Called with each epoch of each training.
 
     Returns:
         The results in the order of the study.
@@ -150,8 +150,8 @@ def studied(
         program = parsed(
             run.hosts.parsers, planned.program.file, source.code, run.assignment, modules=source.modules
         )
-        told = one_training(run, splits, program, submission, lambda each: report(choice, each))
-        return StudyRun(choice, told)
+        training = one_training(run, splits, program, submission, lambda epoch: report(choice, epoch))
+        return StudyRun(choice, training)
 
     return side_by_side(trained, every, jobs)
 
@@ -171,22 +171,22 @@ def _source(planned: Study, choice: Choice | None) -> Rewritten:
     return rewritten(planned.program, changes)
 
 
-def _around(own: TunedValue, written: Mapping[str, TunedValue]) -> Sequence[str]:
+def _around(tuned: TunedValue, literals: Mapping[str, TunedValue]) -> Sequence[str]:
     """Values around the student's, one below and one above."""
-    value = float(own.value)
-    if own.name in SHARES:
+    value = float(tuned.value)
+    if tuned.name in SHARES:
         return ("0.0", "0.1", "0.3")
-    if own.name in STEPS:
-        return tuple(f"{value * step:.3g}" for step in STEPS[own.name]) if value else ("0.01", "0.1")
-    if own.name == "patch_size" and "image_size" in written:
-        size = int(float(written["image_size"].value))
-        divisors = [each for each in range(2, size) if size % each == 0]
-        smaller = [each for each in divisors if each < value]
-        larger = [each for each in divisors if each > value]
-        return tuple(str(each) for each in (*smaller[-1:], *larger[:1]))
-    if value.is_integer() and "." not in own.value:
-        return tuple(str(each) for each in (int(value) // 2, int(value) * 2) if each > 0)
-    return tuple(f"{each:.3g}" for each in (value / 2, value * 2))
+    if tuned.name in STEPS:
+        return tuple(f"{value * step:.3g}" for step in STEPS[tuned.name]) if value else ("0.01", "0.1")
+    if tuned.name == "patch_size" and "image_size" in literals:
+        size = int(float(literals["image_size"].value))
+        divisors = [number for number in range(2, size) if size % number == 0]
+        smaller = [number for number in divisors if number < value]
+        larger = [number for number in divisors if number > value]
+        return tuple(str(number) for number in (*smaller[-1:], *larger[:1]))
+    if value.is_integer() and "." not in tuned.value:
+        return tuple(str(number) for number in (int(value) // 2, int(value) * 2) if number > 0)
+    return tuple(f"{number:.3g}" for number in (value / 2, value * 2))
 
 
 def _is_number(text: str) -> bool:
@@ -198,10 +198,10 @@ def _is_number(text: str) -> bool:
 
 
 def submission_file(path: Path, suffixes: Sequence[str]) -> Path:
-    """The code file that a study is about.
+    """Check that a path is a code file, which a study can be about, and return it.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is not.
     """
     if path.suffix.lower() not in suffixes or not path.is_file():
         raise UsageError(f"{path}: is not a code file ({', '.join(suffixes)}). Give one student's.")
@@ -216,12 +216,12 @@ StudyRow = tuple[str, str, bool, Training]
 """(field, value, whether it is the student's own, the training)."""
 EpochWatcher = Callable[[Choice | None, EpochReport], None]
 StudyWatcher = Callable[[Path, Study], contextlib.AbstractContextManager[EpochWatcher]]
-"""(file, what is going to be trained) -> for as long as it lasts, who is told each epoch of each training."""
+"""(file, the trainings to run) -> a context that gives the watcher of each epoch of each training."""
 
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """A study that is wanted.
+    """A request for a study.
 
     Attributes:
         path: The student's code file.
@@ -247,7 +247,7 @@ class StudyRequest:
 
 @dataclass(frozen=True)
 class SubmissionStudy:
-    """What a study came to.
+    """The result of a study.
 
     Attributes:
         rows: By field and value, the student's own among them.
@@ -267,7 +267,7 @@ def study_submission(request: StudyRequest, *, watch: StudyWatcher) -> Submissio
         CourseError: A file of the course is malformed.
         SandboxError: The machine gives too little isolation.
     """
-    wanted = wanted_values(request.vary)
+    values_by_field = wanted_values(request.vary)
     course = located_course(request.course)
     assignment = read_assignment(course.reference(request.assignment_id))
     code = [suffix for file in assignment.files if file.role == Role.CODE for suffix in file.suffixes]
@@ -285,7 +285,7 @@ def study_submission(request: StudyRequest, *, watch: StudyWatcher) -> Submissio
         program = parsed(
             hosts.parsers, file.name, file.read_bytes(), assignment, modules=modules_beside(file)
         )
-        planned = study(program, wanted, request.epochs)
+        planned = study(program, values_by_field, request.epochs)
         report = ends.enter_context(watch(file, planned))
         device = training_device(request.device)
         turns = turns_on(device, assignment.limits.gpu_memory_mb)
@@ -299,11 +299,11 @@ def study_submission(request: StudyRequest, *, watch: StudyWatcher) -> Submissio
 
 def study_rows(planned: Study, runs: Sequence[StudyRun]) -> list[StudyRow]:
     """A study by fields, with the student's own value in each."""
-    own = {value.name: value.value for value in planned.program.tuned}
+    own_values = {value.name: value.value for value in planned.program.tuned}
     base = next(run.training for run in runs if run.choice is None)
     rows: list[StudyRow] = []
     for field in dict.fromkeys(choice.field for choice in planned.choices):
-        rows.append((field, own[field], True, base))
+        rows.append((field, own_values[field], True, base))
         rows += [
             (field, run.choice.value, False, run.training)
             for run in runs

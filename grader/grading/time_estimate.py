@@ -1,4 +1,4 @@
-"""How long a class will take, from what it took on this machine before."""
+"""Estimates how long a class will take from the times measured on this machine before."""
 
 import contextlib
 import json
@@ -19,11 +19,11 @@ from grader.grading.training_stage import waits_for_more_time
 
 @dataclass(frozen=True)
 class StageRate:
-    """What a stage of one submission takes.
+    """How long a stage of one submission takes.
 
     Attributes:
-        seconds: The mean of wall-clock time: the few that take long decide how long a class takes.
-        submissions: Of how many.
+        seconds: The mean wall-clock time: the few that take long decide how long a class takes.
+        submissions: How many were measured.
     """
 
     seconds: float
@@ -35,10 +35,10 @@ class Workload:
     """The work of a run before it begins.
 
     Attributes:
-        submissions: How many are to be examined, or trained for longer; what a team handed in is one.
-        unchanged: How many are not, as nothing has changed about them.
+        submissions: How many are to be examined, or trained for longer; a team's submission counts once.
+        unchanged: How many are not examined because they have not changed.
         jobs: How many at once.
-        rates: Stage -> what it took; empty when nothing like it was done on this machine.
+        rates: Stage -> its rate; empty when nothing like it was measured on this machine.
     """
 
     submissions: int
@@ -48,16 +48,16 @@ class Workload:
 
     @property
     def seconds(self) -> float | None:
-        """Wall-clock time of the whole; None when it is not known."""
+        """The wall-clock time of the whole run; None when it is not known."""
         if not self.rates:
             return None
-        each = sum(rate.seconds for rate in self.rates.values())
-        # rounds of as many as there are at once: two take as long as one
-        return math.ceil(self.submissions / max(self.jobs, 1)) * each
+        per_submission = sum(rate.seconds for rate in self.rates.values())
+        # they run in rounds of `jobs` at once: two in a round take as long as one
+        return math.ceil(self.submissions / max(self.jobs, 1)) * per_submission
 
 
 def kind_of_work(device: str, images: int | None) -> str:
-    """What decides how long a submission takes: the checks alone, or also a training on so many images.
+    """What decides how long a submission takes: the checks alone, or also a training on this many images.
 
     Args:
         images: To train on; None: nothing is trained.
@@ -66,10 +66,10 @@ def kind_of_work(device: str, images: int | None) -> str:
 
 
 class Rates:
-    """The rates that were measured on this machine, in a file of the user's cache.
+    """The rates measured on this machine, in a file of the user's cache.
 
     Args:
-        folder: The cache. What cannot be read or written there is done without: it decides nothing.
+        folder: The cache. If it cannot be read or written, estimates are missing, and nothing else.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -82,16 +82,16 @@ class Rates:
             work: What was done: see `kind_of_work`.
         """
         try:
-            found = self._read()[self._key(assignment_id, work)]
+            rates = self._read()[self._key(assignment_id, work)]
             return {
                 str(stage): StageRate(float(rate["seconds"]), int(rate["submissions"]))
-                for stage, rate in found.items()
+                for stage, rate in rates.items()
             }
         except (KeyError, TypeError, AttributeError, ValueError):
             return {}
 
     def keep(self, assignment_id: str, work: str, times: Iterable[StageTime]) -> None:
-        """Note what the stages of a run took; a run that examined nothing changes nothing."""
+        """Note how long the stages of a run took; a run that examined nothing changes nothing."""
         rates = {
             time.stage: asdict(StageRate(round(time.total / time.submissions, 3), time.submissions))
             for time in times
@@ -105,10 +105,10 @@ class Rates:
 
     def _read(self) -> dict[str, dict[str, dict[str, float]]]:
         try:
-            found = json.loads(self._file.read_text(encoding="utf-8"))
+            document = json.loads(self._file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return document if isinstance(document, dict) else {}
 
     def _key(self, assignment_id: str, work: str) -> str:
         return f"{assignment_id}, {work}"
@@ -123,29 +123,34 @@ def planned(
     jobs: int,
     force: bool,
 ) -> Workload:
-    """What a run has to do.
+    """The work that a run has to do.
 
     Args:
-        submissions: Of each student; what a team handed in together counts once.
+        submissions: Of each student; a team's submission counts once.
         rates: See `Rates.known`.
-        force: Examine also what nothing has changed about.
+        force: Also examine submissions that have not changed.
     """
     latest = {} if force else book.latest_runs()
-    alone = mates(submissions)
-    representatives = [one for one in submissions if one.student_id in alone]
-    unchanged = sum(_needs_nothing(run, book, latest.get(one.student_id), one) for one in representatives)
+    members_by_representative = mates(submissions)
+    representatives = [
+        submission for submission in submissions if submission.student_id in members_by_representative
+    ]
+    unchanged = sum(
+        _needs_nothing(run, book, latest.get(submission.student_id), submission)
+        for submission in representatives
+    )
     return Workload(len(representatives) - unchanged, unchanged, jobs, rates)
 
 
-def _needs_nothing(run: Run, book: Gradebook, last: RunRecord | None, submission: Submission) -> bool:
+def _needs_nothing(run: Run, book: Gradebook, latest: RunRecord | None, submission: Submission) -> bool:
     """Whether a submission was examined before, and waits for nothing.
 
     Args:
-        last: Its latest run; None when there is none.
+        latest: Its latest run; None when there is none.
     """
-    if last is None or not may_be_known(run, last, submission):
+    if latest is None or not may_be_known(run, latest, submission):
         return False
-    found = book.evidence(last.student_id, last.number)
-    return is_known(run, found, submission) and not (
-        run.splits is not None and waits_for_more_time(run.assignment, found)
+    evidence = book.evidence(latest.student_id, latest.number)
+    return is_known(run, evidence, submission) and not (
+        run.splits is not None and waits_for_more_time(run.assignment, evidence)
     )

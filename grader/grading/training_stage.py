@@ -1,4 +1,4 @@
-"""The training of one submission: once, three times near the threshold, later where it takes too long."""
+"""Trains a submission: once, three times near the threshold, and later where it takes too long."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -49,14 +49,19 @@ from grader.training import (
     trained_once,
 )
 
-TRIAL_SECONDS = 20.0  # for the first epoch of a submission of which a part hung in the checks
+TRIAL_SECONDS = 20.0  # for the first epoch of a submission with a part that hung in the checks
 
 
 WEIGHTS_OF_CALL = "The model is made and trained by calls, so that weights are kept and not tried."
 
 
 def train(
-    run: Run, data: Splits | Examples, program: Program, files: Intake, found: EvidenceBuilder, watch: Watcher
+    run: Run,
+    data: Splits | Examples,
+    program: Program,
+    files: Intake,
+    builder: EvidenceBuilder,
+    watch: Watcher,
 ) -> None:
     """Train the models of a submission one after the other, and try their checkpoints.
 
@@ -64,11 +69,11 @@ def train(
         data: The hidden data.
         program: What was handed in.
         files: Its files.
-        found: Takes the evidence.
-        watch: Told how far it is.
+        builder: Collects the evidence.
+        watch: Called with the progress.
     """
-    hanging = _hanging(run.assignment, found.evidence.findings)
-    for model in _models(run, data, program, files.submission, found, watch):
+    hanging = _hanging(run.assignment, builder.evidence.findings)
+    for model in _models(run, data, program, files.submission, builder, watch):
         stopped = model.train(hanging)
         checkpoint = files.checkpoint if model.is_first else files.further_checkpoints.get(model.measure.id)
         if checkpoint is None:
@@ -76,7 +81,7 @@ def train(
         elif not stopped:
             model.measure_checkpoint(checkpoint)
     if run.assignment.study is not None and isinstance(data, Splits):
-        _study(run, run.assignment.study, data, program, files, found, watch)
+        _study(run, run.assignment.study, data, program, files, builder, watch)
 
 
 def _study(
@@ -85,37 +90,37 @@ def _study(
     data: Splits,
     program: Program,
     files: Intake,
-    found: EvidenceBuilder,
+    builder: EvidenceBuilder,
     watch: Watcher,
 ) -> None:
-    """Train some rows of the study that was handed in again."""
+    """Train some rows of the submitted study again."""
     if table.file not in files.others:
         return
-    if found.evidence.training.outcome is not TrainingOutcome.COMPLETED:
+    if builder.evidence.training.outcome is not TrainingOutcome.COMPLETED:
         reason = "No row of the study was trained again: the training itself did not end."
-        found.add(study=StudyAgain(reason=reason))
+        builder.add(study=StudyAgain(reason=reason))
         return
     submission = files.submission
 
     def trained(values: Mapping[str, Any], number: int) -> tuple[float | None, str, float]:
         job = _row_job(run, table, data, program, submission, values, number)
         with run.turns.taken():
-            measured = trained_once(lambda: _training_worker(run, job.limits), job, lambda told: None)
+            measured = trained_once(lambda: _training_worker(run, job.limits), job, lambda result: None)
         training = measured.training
         why_not = "" if training.accuracy is not None else f"Trained again: {training.reason}"
         return training.accuracy, why_not, training.seconds
 
-    watch(Progress(found.evidence.student_id, GradingStage.TRAINING, text="rows of the study"))
-    with found.timed("study"):
+    watch(Progress(builder.evidence.student_id, GradingStage.TRAINING, text="rows of the study"))
+    with builder.timed("study"):
         content = bounded_content(files.others[table.file], run.assignment.limits.file_mb * MEGABYTE)
-        told = study_again(
+        result = study_again(
             table,
             content,
             secret=f"{run.course.secret} {submission.student_id}",
             images=len(data.test_labels),
             trained=trained,
         )
-    found.add(study=told)
+    builder.add(study=result)
 
 
 def _row_job(
@@ -127,10 +132,10 @@ def _row_job(
     values: Mapping[str, Any],
     number: int,
 ) -> AnyJob:
-    """How a row of a study is trained: by the student's own script, with its loaders, where there is one.
+    """How a row of a study is trained: by the student's own script, with its loaders, if there is one.
 
-    Its images are left as they are: bent and moved ones are another task, in which other values are good.
-    What a program has by heart gains nothing here, since nobody's points grow with a row's accuracy.
+    Its images are not perturbed: distorted images are another task, for which other values are good. A
+    program that memorized images gains nothing here, since no points depend on a row's accuracy.
     """
     first = run.assignment.measures[0]
     if first.call is not None:
@@ -140,11 +145,11 @@ def _row_job(
 
 
 def waits_for_more_time(assignment: Assignment, evidence: Evidence) -> bool:
-    """Whether a training that our limit stopped gets more time when all others are done."""
+    """Whether a training that our limit stopped gets more time once all others are done."""
     limits = assignment.limits
     if limits.queued_training_seconds <= limits.training_seconds:
         return False
-    return any(_waits(training, limits) for training in evidence.trainings)
+    return any(_waits_for_time(training, limits) for training in evidence.trainings)
 
 
 def train_longer(
@@ -152,18 +157,18 @@ def train_longer(
     data: Splits | Examples,
     program: Program,
     submission: Submission,
-    found: EvidenceBuilder,
+    builder: EvidenceBuilder,
     watch: Watcher,
 ) -> None:
-    """Train again, from its beginning, with the larger limit, what our limit stopped."""
-    for model in _models(run, data, program, submission, found, watch):
-        if _waits(model.known.training, run.assignment.limits):
+    """Train the models that our limit stopped again from the start, with the larger limit."""
+    for model in _models(run, data, program, submission, builder, watch):
+        if _waits_for_time(model.recorded.training, run.assignment.limits):
             model.train_longer()
 
 
-def _waits(training: Training, limits: Limits) -> bool:
-    every: tuple[Training | UnfinishedRun, ...] = (training, *training.unfinished)
-    stopped = [each.projected_seconds for each in every if each.outcome is TrainingOutcome.BUDGET]
+def _waits_for_time(training: Training, limits: Limits) -> bool:
+    attempts: tuple[Training | UnfinishedRun, ...] = (training, *training.unfinished)
+    stopped = [attempt.projected_seconds for attempt in attempts if attempt.outcome is TrainingOutcome.BUDGET]
     return bool(stopped) and all(
         seconds is not None and seconds <= limits.queued_training_seconds for seconds in stopped
     )
@@ -172,7 +177,7 @@ def _waits(training: Training, limits: Limits) -> bool:
 def one_training(
     run: Run, splits: Splits, program: Program, submission: Submission, report: Report
 ) -> Training:
-    """What one training of a submission's first model gives."""
+    """The result of one training of a submission's first model."""
     job = _jobs(run, splits, program, submission, run.assignment.measures[0])(1)
     with run.turns.taken():
         return trained_once(lambda: _training_worker(run, job.limits), job, report).training
@@ -181,7 +186,7 @@ def one_training(
 def _jobs(
     run: Run, data: Splits | Examples, program: Program, submission: Submission, measure: Measure
 ) -> Callable[[int], AnyJob]:
-    """The job of each of a model's trainings, by its number, 1-based: only the seeds differ."""
+    """Maps the number of a model's training, 1-based, to its job; the jobs differ only in their seeds."""
     limits = run.assignment.limits
     further = "" if measure is run.assignment.measures[0] else measure.id
 
@@ -207,7 +212,7 @@ def _models(
     data: Splits | Examples,
     program: Program,
     submission: Submission,
-    found: EvidenceBuilder,
+    builder: EvidenceBuilder,
     watch: Watcher,
 ) -> Iterator["_Model"]:
     """The models of a submission that are measured."""
@@ -215,16 +220,16 @@ def _models(
     for index, measure in enumerate(run.assignment.measures):
         jobs = _jobs(run, data, program.read_for(measure.id), submission, measure)
 
-        def watched(told: Progress, done: int = index, title: str = measure.title) -> None:
-            text = ", ".join(filter(None, (title, told.text)))
-            watch(replace(told, share=(done + told.share) / count, text=text))
+        def watched(progress: Progress, done: int = index, title: str = measure.title) -> None:
+            text = ", ".join(filter(None, (title, progress.text)))
+            watch(replace(progress, share=(done + progress.share) / count, text=text))
 
-        yield _Model(run, measure, jobs, found, watched if count > 1 else watch, is_first=not index)
+        yield _Model(run, measure, jobs, builder, watched if count > 1 else watch, is_first=not index)
 
 
 @dataclass(frozen=True)
 class _Model:
-    """One of the models of a submission, and where what is found out of it is kept.
+    """One of the models of a submission, and the builder that collects the evidence about it.
 
     Attributes:
         jobs: Its trainings, by their number, 1-based.
@@ -233,25 +238,25 @@ class _Model:
     run: Run
     measure: Measure
     jobs: Callable[[int], AnyJob]
-    found: EvidenceBuilder
+    builder: EvidenceBuilder
     watch: Watcher
     is_first: bool
 
     @property
-    def known(self) -> TrainedModel:
-        """What was found out of it so far."""
-        evidence = self.found.evidence
+    def recorded(self) -> TrainedModel:
+        """The evidence about it so far."""
+        evidence = self.builder.evidence
         if self.is_first:
             return TrainedModel(evidence.plan, evidence.training, evidence.checkpoint)
         return evidence.further.get(self.measure.id, TrainedModel())
 
     def keep(self, **values: Any) -> None:
-        """Keep what was found out of it."""
+        """Add to the evidence about it."""
         if self.is_first:
-            self.found.add(**values)
+            self.builder.add(**values)
         else:
-            further = self.found.evidence.further
-            self.found.add(further={**further, self.measure.id: replace(self.known, **values)})
+            further = self.builder.evidence.further
+            self.builder.add(further={**further, self.measure.id: replace(self.recorded, **values)})
 
     def train(self, hanging: Finding | None) -> bool:
         """Train it, unless a part that it needs hangs.
@@ -260,10 +265,10 @@ class _Model:
             hanging: A check that hung.
 
         Returns:
-            Whether it was given up for that.
+            Whether it was given up for that reason.
         """
         self._tell(GradingStage.TRAINING)
-        with self.found.timed("training"):
+        with self.builder.timed("training"):
             if hanging is not None and self._never_returns():
                 self.keep(training=_not_trained(hanging, self.jobs(1)))
                 return True
@@ -276,26 +281,26 @@ class _Model:
         limits = self.run.assignment.limits
         longer = replace(limits, training_seconds=limits.queued_training_seconds)
         self._tell(GradingStage.TRAINING, "with more time")
-        with self.found.timed("training"):
+        with self.builder.timed("training"):
             self._measure(lambda number: replace(self.jobs(number), limits=longer))
 
     def measure_checkpoint(self, path: Path) -> None:
-        """Try the weights that were handed in."""
+        """Test the weights that were handed in."""
         job = self.jobs(1)
         if isinstance(job, CalledJob):
             self.keep(checkpoint=Checkpoint("not_tried", WEIGHTS_OF_CALL))
             return
         self._tell(GradingStage.CHECKPOINT)
-        with self.found.timed("checkpoint"), self.run.turns.taken():
+        with self.builder.timed("checkpoint"), self.run.turns.taken():
             data = path.read_bytes()
             result = measured_checkpoint(lambda: _training_worker(self.run, job.limits), job, data, path.name)
         self.keep(checkpoint=result)
 
     def _tell(self, stage: GradingStage, text: str = "") -> None:
-        self.watch(Progress(self.found.evidence.student_id, stage, text=text))
+        self.watch(Progress(self.builder.evidence.student_id, stage, text=text))
 
     def _rehearse(self) -> None:
-        """Try the training on a few made-up images, so that everybody can read what is trained."""
+        """Try the training on a few synthetic images, so that everybody can read what is trained."""
         job = self.jobs(1)
         if isinstance(job, CalledJob):  # what is called is the same for all, and assignment.toml says it
             with self.run.turns.taken():
@@ -310,10 +315,10 @@ class _Model:
         self.keep(plan=plan_of(job.program.script, rehearsal))
 
     def _never_returns(self) -> bool:
-        """Whether not even one epoch of training comes to its end within a short trial."""
+        """Whether not even one epoch of training ends within a short trial."""
         job = self.jobs(1)
         if isinstance(job, CalledJob):
-            return False  # how long it takes to the first epoch is not seen
+            return False  # the end of its first epoch cannot be observed
         limits = replace(job.limits, training_seconds=min(TRIAL_SECONDS, job.limits.training_seconds))
         with self.run.turns.taken():
             trial = measured_training(
@@ -322,18 +327,18 @@ class _Model:
         return trial.outcome is TrainingOutcome.BUDGET and not trial.epochs
 
     def _measure(self, jobs: Callable[[int], AnyJob]) -> None:
-        """Train it, and keep what came of it."""
-        rehearsal = self.known.plan.rehearsal
+        """Train it, and keep the result."""
+        rehearsal = self.recorded.plan.rehearsal
         planned = rehearsal.epochs if rehearsal is not None else None
         item = self.run.assignment.item_measured(self.measure.id)
         threshold = item.threshold if item is not None else None
         limits, run = jobs(1).limits, self.run
 
-        def report(told: EpochReport) -> None:
-            again = f", seed {told.run} of {told.runs}" if told.run > 1 else ""
-            text = f"epoch {told.epoch.number} of {told.planned}{again}, {told.epoch.test_accuracy:.0%}"
-            share = (told.run - 1 + told.epoch.number / max(told.planned, 1)) / told.runs
-            self.watch(Progress(self.found.evidence.student_id, GradingStage.TRAINING, share, text))
+        def report(came: EpochReport) -> None:
+            again = f", seed {came.run} of {came.runs}" if came.run > 1 else ""
+            text = f"epoch {came.epoch.number} of {came.planned}{again}, {came.epoch.test_accuracy:.0%}"
+            share = (came.run - 1 + came.epoch.number / max(came.planned, 1)) / came.runs
+            self.watch(Progress(self.builder.evidence.student_id, GradingStage.TRAINING, share, text))
 
         def measured_with(**changes: Any) -> Measured:
             return repeated_training(
@@ -346,32 +351,32 @@ class _Model:
 
         with run.turns.taken():
             measured = measured_with()
-        if measured.crowded:  # no other is to suffer from it, nor it from others
+        if measured.crowded:  # alone, so that neither it nor any other training suffers
             self._tell(GradingStage.TRAINING, "alone on the GPU")
             with run.turns.taken(alone=True):
                 measured = measured_with(gpu_memory_mb=None)
         if not self.is_first:
             measured = _renamed(measured, self.measure.id)
-        self.found.images |= measured.images
+        self.builder.images |= measured.images
         self.keep(
-            training=_looked_at_again(run, self.measure, jobs(1), measured, self.found.evidence.variant)
+            training=_with_objections(run, self.measure, jobs(1), measured, self.builder.evidence.variant)
         )
-        self.found.add(attestation=_with_gpu(self.found.evidence.attestation, measured.attestation))
-        self.found.add_watched(run.assignment, jobs(1).program, measured.watched)
+        self.builder.add(attestation=_with_gpu(self.builder.evidence.attestation, measured.attestation))
+        self.builder.add_watched(run.assignment, jobs(1).program, measured.watched)
 
 
 def _renamed(measured: Measured, measure: str) -> Measured:
-    """A training whose pictures have names that no other model's have."""
+    """A training whose pictures have names that no other model's pictures have."""
 
     def name(image: str) -> str:
         return f"{measure}-{image}"
 
     training = replace(
         measured.training,
-        predictions=tuple(replace(each, image=name(each.image)) for each in measured.training.predictions),
+        predictions=tuple(replace(part, image=name(part.image)) for part in measured.training.predictions),
         attention=tuple(
-            AttentionMap(name(each.prediction), name(each.last_layer), name(each.rollout))
-            for each in measured.training.attention
+            AttentionMap(name(part.prediction), name(part.last_layer), name(part.rollout))
+            for part in measured.training.attention
         ),
     )
     return replace(
@@ -379,10 +384,10 @@ def _renamed(measured: Measured, measure: str) -> Measured:
     )
 
 
-def _looked_at_again(
+def _with_objections(
     run: Run, measure: Measure, job: AnyJob, measured: Measured, values: Mapping[str, Value]
 ) -> Training:
-    """The training, with what a judge objects to in the model that came of it."""
+    """The training, with a judge's objections to the trained model."""
     training = replace(measured.training, notes=tuple(dict.fromkeys(measured.notes)))
     if measured.trained is None:
         return training
@@ -397,15 +402,15 @@ def _looked_at_again(
             component=measure.roles.model if len(run.assignment.measures) > 1 else None,
             values=values,
         )
-        told = [finding for finding in findings if finding.because is None]
-        objections = tuple(f"The trained model: {finding.message}" for finding in told)
+        own_findings = [finding for finding in findings if finding.because is None]
+        objections = tuple(f"The trained model: {finding.message}" for finding in own_findings)
     except EngineError as error:
         objections = (f"Whether the trained model is the one that was checked is unknown: {error}",)
     return replace(training, objections=(*training.objections, *objections))
 
 
 def _hanging(assignment: Assignment, findings: tuple[Finding, ...]) -> Finding | None:
-    """A check that hung, of a part that training uses."""
+    """The finding of a check that hung, on a part that training uses."""
     for finding in findings:
         hangs = finding.status is Status.FAILED and finding.kind is FindingKind.HANGS
         if hangs and finding.component in assignment.trains:
@@ -422,7 +427,7 @@ def _with_gpu(checks: Attestation, training: Attestation) -> Attestation:
 
 
 def _changed(job: AnyJob, planned: int | None, changes: dict[str, Any]) -> AnyJob:
-    """A job with other limits, and with what a rehearsal of it came to."""
+    """A job with other limits, and with the number of epochs that its rehearsal planned."""
     if isinstance(job, Job):
         return replace(job, planned=planned, **changes)
     return replace(job, **changes)

@@ -1,4 +1,4 @@
-"""From what was uploaded to the files of each student that are accepted. Nothing is executed or unpickled."""
+"""Turns an upload into the accepted files of each student. Nothing is executed or unpickled."""
 
 from grader.intake.acceptance import intake
 from grader.intake.upload import Known, Uploads, submissions, with_extensions

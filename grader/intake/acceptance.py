@@ -1,8 +1,8 @@
-"""Which of a submission's files are accepted as what, why the others are not, and what they hold.
+"""Decides which of a submission's files are accepted, in which roles, and why the others are not.
 
 It decides which file is the homework, the report or the weights, and which modules the homework may
-import. It says of the accepted files what is recorded of them and what checks may read of their contents.
-It never decides whose a submission is.
+import. It also says what is recorded about the accepted files, and which contents checks may read. It never
+decides whose a submission is.
 """
 
 import hashlib
@@ -29,25 +29,25 @@ def own_modules(code: Path, others: Sequence[Path]) -> dict[str, Path]:
 
     Args:
         code: The script or notebook.
-        others: The other code files of the submission. What an LMS puts before a name is taken off.
+        others: The other code files of the submission. Prefixes that an LMS puts before a name are removed.
     """
     scripts = [path for path in others if path.suffix.lower() == ".py"]
     if not scripts:
         return {}
     top = Path(os.path.commonpath([path.parent for path in (code, *scripts)]))
-    named = {_name(path, top): path for path in scripts}
-    contents = {name: path.read_bytes() for name, path in named.items()}
+    paths = {_name(path, top): path for path in scripts}
+    contents = {name: path.read_bytes() for name, path in paths.items()}
     chosen: dict[str, Path] = {}
     size = 0
     for name in spoken_of(code.read_bytes(), contents)[:MOST_MODULES]:
         size += len(contents[name])
         if size <= MOST_BYTES:
-            chosen[name] = named[name]
+            chosen[name] = paths[name]
     return chosen
 
 
 def contents(modules: Mapping[str, Path]) -> dict[str, bytes]:
-    """What the modules hold, by name."""
+    """The contents of the modules, by name."""
     return {name: path.read_bytes() for name, path in modules.items()}
 
 
@@ -60,21 +60,21 @@ def _name(path: Path, top: Path) -> str:
 
 def accepted_files(intake: Intake) -> tuple[AcceptedFile, ...]:
     """The files that count, with size and digest."""
-    return tuple(_described(role, path) for role, path in intake.accepted)
+    return tuple(_accepted_file(role, path) for role, path in intake.accepted)
 
 
 def contents_of_others(intake: Intake, assignment: Assignment) -> dict[str, bytes]:
-    """What the files in roles of the assignment's own hold, by the role.
+    """The contents of the files in the assignment's own roles, by role.
 
     Raises:
-        SubmissionError: A file was replaced since it was accepted.
+        SubmissionError: A file has been replaced since it was accepted.
     """
     most = assignment.limits.file_mb * MEGABYTE
     return {role: bounded_content(path, most) for role, path in intake.others.items()}
 
 
 def bounded_content(path: Path, most: int) -> bytes:
-    """What a file holds, which must be no link and no larger than was accepted.
+    """The content of a file, which must not be a link nor larger than the limit.
 
     Args:
         path: The file.
@@ -84,7 +84,7 @@ def bounded_content(path: Path, most: int) -> bytes:
         SubmissionError: It is a link, is too large or cannot be read.
     """
     try:
-        # opened before it is looked at: what the name stands for may change in between
+        # opened before any check: what the name stands for may change in between
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         with os.fdopen(descriptor, "rb") as file:
             content = file.read(most + 1)
@@ -95,7 +95,7 @@ def bounded_content(path: Path, most: int) -> bytes:
     return content
 
 
-def _described(role: str, path: Path) -> AcceptedFile:
+def _accepted_file(role: str, path: Path) -> AcceptedFile:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return AcceptedFile(role, read_name(path.name).name or path.name, path.stat().st_size, digest)
@@ -111,7 +111,7 @@ PACKED = {".zip", ".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz"}
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A file that is good for a role, and how well its name fits: smaller sorts first."""
+    """A file that qualifies for a role, and how well its name fits: smaller sorts first."""
 
     path: Path
     name: str
@@ -125,43 +125,43 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
     Args:
         submission: As `submissions` found it.
         assignment: Says which files are asked for and how large they may be.
-        opener: Who looks into the checkpoint.
+        opener: Opens the checkpoint.
     """
     candidates: dict[AskedFile, list[_Candidate]] = {}
     refused = list(submission.set_aside)
-    known = {file.name for file in submission.set_aside}
+    names_set_aside = {file.name for file in submission.set_aside}
     provided = {file.name for file in assignment.provided}
     for path in submission.files:
         name = read_name(path.name).name or path.name
-        asked = assignment.asked_file(name)
-        if asked is None and name in known:
-            continue  # an archive that could not be opened: the reason is told
+        asked_file = assignment.asked_file(name)
+        if asked_file is None and name in names_set_aside:
+            continue  # an archive that could not be opened: its reason is already among the refused
         if name == PACKAGE and path.stat().st_size == 0:
-            continue  # it makes a folder a package, and holds nothing
+            continue  # it only makes a folder a package
         if name in provided:
             reason: str | None = f"{name}: is what the course provides. It need not be handed in."
         else:
-            reason = _fault(path, name, asked.role if asked else None, assignment, opener)
-        if reason is None and asked is not None:
-            rank = _rank(name, _asked_id(submission), asked)
-            candidates.setdefault(asked, []).append(_Candidate(path, name, rank, asked.stem))
+            reason = _fault(path, name, asked_file.role if asked_file else None, assignment, opener)
+        if reason is None and asked_file is not None:
+            rank = _rank(name, _asked_id(submission), asked_file)
+            candidates.setdefault(asked_file, []).append(_Candidate(path, name, rank, asked_file.stem))
         else:
             refused.append(RefusedFile(name, reason or ""))
     chosen: dict[str, _Candidate] = {}
     further: dict[str, _Candidate] = {}
     modules: dict[str, Path] = {}
-    for asked, found in candidates.items():
-        ranked = _apart_from_imported(found) if asked.role == Role.CODE else found
+    for asked_file, rivals in candidates.items():
+        ranked = _not_imported(rivals) if asked_file.role == Role.CODE else rivals
         best = min(ranked, key=lambda candidate: candidate.rank)
-        if asked.measure in ("", assignment.measures[0].id):
-            chosen[asked.role] = best
+        if asked_file.measure in ("", assignment.measures[0].id):
+            chosen[asked_file.role] = best
         else:
-            further[asked.measure] = best
-        if asked.role == Role.CODE:
-            modules = own_modules(best.path, [one.path for one in found if one is not best])
+            further[asked_file.measure] = best
+        if asked_file.role == Role.CODE:
+            modules = own_modules(best.path, [rival.path for rival in rivals if rival is not best])
         refused += [
             RefusedFile(other.name, _second_choice(other.name, best.name))
-            for other in found
+            for other in rivals
             if other is not best and other.path not in modules.values()
         ]
     missing = tuple(file.role for file in assignment.files if file.required and file.role not in chosen)
@@ -182,19 +182,21 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
     )
 
 
-def _apart_from_imported(found: list[_Candidate]) -> list[_Candidate]:
-    """The files that may be the homework: none that another one imports, if any is left then.
+def _not_imported(candidates: list[_Candidate]) -> list[_Candidate]:
+    """The files that may be the homework: those that no other one imports, if there are any.
 
-    A name that was asked for decides before that.
+    A file with the asked name takes precedence.
     """
-    if len(found) == 1 or min(one.rank for one in found)[0] <= Closeness.NEARLY:
-        return found
+    if len(candidates) == 1 or min(candidate.rank for candidate in candidates)[0] <= Closeness.NEARLY:
+        return candidates
     imported = {
         path
-        for one in found
-        for path in own_modules(one.path, [other.path for other in found if other is not one]).values()
+        for candidate in candidates
+        for path in own_modules(
+            candidate.path, [other.path for other in candidates if other is not candidate]
+        ).values()
     }
-    return [one for one in found if one.path not in imported] or found
+    return [candidate for candidate in candidates if candidate.path not in imported] or candidates
 
 
 def _asked_id(submission: Submission) -> str:
@@ -209,7 +211,7 @@ def _fault(path: Path, name: str, role: str | None, assignment: Assignment, open
         return reason
     size = path.stat().st_size
     if role is None:
-        return _unasked(name, assignment)
+        return _unasked_reason(name, assignment)
     if size == 0:
         return f"{name}: is empty. Save it again and hand in the saved file."
     most, unit = _largest(role, name, assignment.limits)
@@ -234,7 +236,7 @@ _SMALLER: dict[str, str] = {
 
 
 def _largest(role: str, name: str, limits: Limits) -> tuple[int, int]:
-    """The largest size of a file, and the unit that it is given in (bytes)."""
+    """The largest size of a file, and the unit in which it is given (bytes)."""
     if role == Role.CHECKPOINT:
         return limits.checkpoint_mb, MEGABYTE
     if role != Role.CODE:
@@ -246,15 +248,15 @@ def _largest(role: str, name: str, limits: Limits) -> tuple[int, int]:
 
 def _report_fault(path: Path, name: str) -> str | None:
     with path.open("rb") as file:
-        head = file.read(1024)  # ISO 32000-1, annex H: readers look for the mark in the first 1024 bytes
+        head = file.read(1024)  # ISO 32000-1, annex H: readers search the first 1024 bytes for the header
     if b"%PDF-" in head:
         return None
     seems = " (it is a Word document under another name)" if head.startswith(b"PK") else ""
     return f"{name}: is not a PDF{seems}. Export the report as PDF and hand that in."
 
 
-def _unasked(name: str, assignment: Assignment) -> str:
-    """Why a file of a suffix that no role has is refused."""
+def _unasked_reason(name: str, assignment: Assignment) -> str:
+    """Why a file whose suffix belongs to no role is refused."""
     asked = ", ".join(suffix for file in assignment.files for suffix in file.suffixes)
     suffix = Path(name).suffix.lower()
     if suffix == ".zip":
@@ -278,16 +280,16 @@ def _second_choice(name: str, best: str) -> str:
 
 
 def _condensed(refused: list[RefusedFile]) -> tuple[RefusedFile, ...]:
-    """The refused files, where many of one kind (a data set's images) become one line."""
+    """The refused files; many of one kind (a data set's images) become one line."""
     kinds = Counter(_kind(file) for file in refused)
     lines: list[RefusedFile] = []
-    told: set[str] = set()
+    kinds_listed: set[str] = set()
     for file in refused:
         kind = _kind(file)
         if kinds[kind] <= MANY:
             lines.append(file)
-        elif kind not in told:
-            told.add(kind)
+        elif kind not in kinds_listed:
+            kinds_listed.add(kind)
             count = f"{kinds[kind]} files"
             lines.append(
                 RefusedFile(f"{count} ({kind})", f"{count} like {about_file(file.name, file.reason)}")

@@ -1,9 +1,9 @@
-"""Zips and checkpoints, read under limits, without loading or writing anything.
+"""Reads zips and checkpoints under limits, without loading or writing anything.
 
-It gives the entries of a zip one after the other, piece by piece, and says what can be told of a file of
-weights without loading it: a `.pth` is a zip that holds a pickle; a `.safetensors` file and an `.npz`
-hold arrays and nothing else. In grading this runs in a short-lived, locked-down process; whoever writes
-the pieces judges names and sizes again (see `unpacking`).
+It gives the entries of a zip one after the other, in pieces. It checks a file of weights as far as that is
+possible without loading it: a `.pth` is a zip that holds a pickle; a `.safetensors` file and an `.npz` hold
+arrays and nothing else. In grading this runs in a short-lived, locked-down process; the process that writes
+the pieces checks names and sizes again (see `unpacking`).
 """
 
 import calendar
@@ -28,12 +28,12 @@ ENTRY_RECORD = 46
 
 
 def contents(file: BinaryIO, name: str, caps: Caps) -> Iterator[Piece]:
-    """What an archive holds: for each entry Begun, its bytes and Ended, or the reason why it is left inside.
+    """The content of an archive: for each entry Begun, its bytes and Ended, or why it is not unpacked.
 
     Args:
         file: The archive, seekable.
-        name: Its name, for the sentences.
-        caps: What is too much.
+        name: Its name, for the messages.
+        caps: The limits.
 
     Raises:
         SubmissionError: The archive as a whole cannot be used; the sentence names it and the remedy.
@@ -53,7 +53,7 @@ def contents(file: BinaryIO, name: str, caps: Caps) -> Iterator[Piece]:
 
 
 def opened(file: BinaryIO, name: str, most_entries: int) -> zipfile.ZipFile:
-    """The zip, opened, after a look at the size of its directory.
+    """The zip, opened after a check of the size of its directory.
 
     Raises:
         SubmissionError: It is not a zip, is damaged, or lists too many entries.
@@ -61,7 +61,7 @@ def opened(file: BinaryIO, name: str, most_entries: int) -> zipfile.ZipFile:
     too_many = f"{name}: lists more than {most_entries} files. Pack only what was asked for."
     try:
         count = directory_bytes(file) // ENTRY_RECORD
-        if count > most_entries * 4:  # an entry's record also holds its name
+        if count > most_entries * 4:  # a record is longer than this: it also holds the entry's name
             raise SubmissionError(too_many)
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, struct.error) as error:
@@ -78,7 +78,7 @@ def opened(file: BinaryIO, name: str, most_entries: int) -> zipfile.ZipFile:
 
 
 def directory_bytes(file: BinaryIO) -> int:
-    """The size of a zip's directory in bytes, read before `zipfile` would build an object per entry.
+    """The size of a zip's directory in bytes, read before `zipfile` builds an object for each entry.
 
     The records are those of APPNOTE.TXT 4.3.14 to 4.3.16.
 
@@ -103,8 +103,8 @@ def directory_bytes(file: BinaryIO) -> int:
 
 def _pieces(archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo], caps: Caps) -> Iterator[Piece]:
     """Every entry that may be unpacked, and the reasons for the others."""
-    taken = Taken()
-    left = caps.total_bytes
+    names_in_use = Taken()
+    bytes_left = caps.total_bytes
     for entry in entries:
         name = entry.filename.replace("\\", "/")
         if name.endswith("/"):
@@ -112,21 +112,21 @@ def _pieces(archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo], caps: Caps
         if is_clutter(PurePosixPath(name)):
             yield RefusedFile(displayable(name), clutter_reason(displayable(name)), clutter=True)
             continue
-        reason = name_fault(name) or _entry_fault(entry, caps) or taken.collision(name)
+        reason = name_fault(name) or _entry_fault(entry, caps) or names_in_use.collision(name)
         if reason is not None:
             shown = displayable(name)
             yield RefusedFile(shown, f"{shown}: {reason}")
             continue
         yield Begun(name, _modified(entry))
-        reason = yield from _content(archive, entry, min(caps.file_bytes, left))
+        reason = yield from _content(archive, entry, min(caps.file_bytes, bytes_left))
         yield Ended(reason)
         if reason is None:
-            left -= entry.file_size
-            taken.add(name)
+            bytes_left -= entry.file_size
+            names_in_use.add(name)
 
 
 def _entry_fault(entry: zipfile.ZipInfo, caps: Caps) -> str | None:
-    """Why an entry is not unpacked, judged by what the archive says of it."""
+    """Why an entry is not unpacked, judged by what the archive says about it."""
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
         return "is a link or a device, not a file. Pack the file itself."
@@ -150,7 +150,7 @@ def _modified(entry: zipfile.ZipInfo) -> int:
 def _content(
     archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int
 ) -> Generator[bytes, None, str | None]:
-    """An entry's content; the reason why it is not whole, if it is not."""
+    """An entry's content; returns why it is incomplete, if it is."""
     count = 0
     try:
         with archive.open(entry) as source:
@@ -178,9 +178,10 @@ REMEDY = 'Save it again with torch.save(model.state_dict(), "<StudentID>.pth") a
 def checkpoint_fault(file: BinaryIO, name: str) -> str | None:
     """Why the checkpoint is not accepted, as a sentence with the remedy, or None.
 
-    Accepted are, by the name's suffix, `.safetensors` with a header of bounded length, `.npz` (a zip of
-    NumPy's arrays), and else the zip format that `torch.save` writes: every entry stored as it is (so that
-    nothing can unpack to more than the file's size), no name twice, one `data.pkl` of bounded size.
+    The suffix decides: a `.safetensors` file needs a header of bounded length, and an `.npz` is a zip of
+    NumPy's arrays. All others must have the zip format that `torch.save` writes: every entry stored
+    uncompressed (so that nothing unpacks to more than the file's size), no name twice, and one `data.pkl` of
+    bounded size.
 
     Args:
         file: The file, seekable.
@@ -206,7 +207,7 @@ def checkpoint_fault(file: BinaryIO, name: str) -> str | None:
 
 
 def _safetensors_fault(head: bytes, name: str, size: int) -> str | None:
-    """What is wrong with the beginning of a safetensors file: 8 bytes of the header's length, and JSON."""
+    """What is wrong with the start of a safetensors file: 8 bytes with the header's length, then JSON."""
     length = int.from_bytes(head[:8], "little")
     if head[8:9] == b"{" and 2 <= length <= min(MOST_HEADER_BYTES, size - 8):
         return None
@@ -223,7 +224,7 @@ def _npz_fault(file: BinaryIO, name: str) -> str | None:
     except SubmissionError:
         return f"{name}: is not a zip of arrays, or was not uploaded completely. {remedy}"
     names = [entry.filename for entry in entries]
-    if not names or not all(each.endswith(".npy") for each in names):
+    if not names or not all(entry_name.endswith(".npy") for entry_name in names):
         return f"{name}: holds something else than NumPy's arrays. {remedy}"
     if len(set(names)) != len(names):
         return f"{name}: lists a name twice. {remedy}"

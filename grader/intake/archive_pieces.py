@@ -1,10 +1,10 @@
-"""What is asked of an archive, and the pieces that it comes in; whoever reads them opens no archive."""
+"""The limits of an archive, and the pieces in which it is read; their reader never opens the archive."""
 
 from dataclasses import dataclass
 
 from grader.domain.submission import RefusedFile
 
-CHUNK = 1 << 20  # bytes of a piece, at most
+CHUNK = 1 << 20  # the most bytes in a piece
 
 
 @dataclass(frozen=True)
@@ -12,10 +12,10 @@ class Caps:
     """How much an archive may hold.
 
     Attributes:
-        total_bytes: Of all files unpacked.
-        file_bytes: Of one file unpacked.
+        total_bytes: Of all files, unpacked.
+        file_bytes: Of one file, unpacked.
         entries: How many files and folders.
-        ratio: How many times larger than packed a file of more than a megabyte may be; deflate reaches 1,032.
+        ratio: How many times larger a file of more than a megabyte may become; deflate reaches 1,032.
     """
 
     total_bytes: int
@@ -29,8 +29,8 @@ class Begun:
     """An entry begins; its content follows in chunks of bytes.
 
     Attributes:
-        modified: Its time of modification in seconds since 1970, of a clock whose zone a zip does not tell;
-            0 where there is none.
+        modified: Its time of modification in seconds since 1970, by a clock whose zone a zip does not state;
+            0 if there is none.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class Ended:
-    """The entry that had begun is over: whole, or with the reason why it is to be forgotten."""
+    """The current entry is over: complete, or with the reason why it is to be discarded."""
 
     reason: str | None = None
 

@@ -1,8 +1,8 @@
-"""What lies in a download: its files, what became of each, and which attempt counts.
+"""Lists the files of a download, what became of each, and which attempt counts.
 
-It lists files, archives and folders, each with the student's own name for it, and keeps the account in
-which no file is missing. Of several attempts at the same, the last in time counts, and what says which is
-the last is told, too. It never decides whose a file is.
+Files, archives and folders are listed with the student's own name for each, and no file is missing in the
+account. Of several attempts at the same work, the last in time counts, and the reason says how the last one
+was recognized. It never decides whose a file is.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ from grader.intake.naming import LONG_NUMBER, clutter_reason, copy_mark, is_clut
 from grader.lms.downloads import nameless, read_name
 from grader.lms.system import DownloadName
 
-MANY = 20  # lines of one kind, which become one
+MANY = 20  # more lines of one kind become one
 LONGEST = 1_000  # characters of a name that is shown: paths within archives are long
 
 
 class Ledger:
-    """The account while the files are gathered: whose a file is turns out later."""
+    """The account while the files are gathered; whose a file is turns out later."""
 
     def __init__(self) -> None:
         self._lines: list[tuple[AccountedFile, str | None]] = []
@@ -36,22 +36,22 @@ class Ledger:
 
         Args:
             name: Where it lies in the download.
-            owner: The key of the heap that it belongs to, None for a file of nobody.
+            owner: The key of the heap that it belongs to; None: it belongs to nobody.
             reason: A sentence.
             clutter: A computer made it for itself.
         """
         self._lines.append((AccountedFile(_shown(name), fate, reason=reason, clutter=clutter), owner))
 
     def accept(self, name: str, reason: str) -> None:
-        """A file of nobody was of use after all.
+        """A file that belongs to nobody was useful after all.
 
         Args:
             name: Where it lies in the download.
             reason: A sentence.
         """
-        taken = AccountedFile(_shown(name), Fate.MATCHED, reason=reason)
+        accepted = AccountedFile(_shown(name), Fate.MATCHED, reason=reason)
         self._lines = [
-            (taken, None) if owner is None and line.name == taken.name else (line, owner)
+            (accepted, None) if owner is None and line.name == accepted.name else (line, owner)
             for line, owner in self._lines
         ]
 
@@ -67,19 +67,19 @@ class Ledger:
         """All files, by name.
 
         Args:
-            ids: The student's id for each owner.
+            ids: Owner -> the student's id.
         """
         lines = (replace(line, student_id=ids.get(owner) if owner else None) for line, owner in self._lines)
         return tuple(sorted(lines, key=lambda line: (line.name, line.fate)))
 
 
 def _shown(name: str) -> str:
-    """A file's name as people read it, without names of people that an LMS put there."""
+    """A file's name as people read it, without the names of people that an LMS put there."""
     return "".join(letter if letter.isprintable() else "?" for letter in nameless(name))[:LONGEST]
 
 
 def totals(account: Iterable[AccountedFile]) -> dict[Fate, int]:
-    """How many files became what."""
+    """The number of files for each fate."""
     counts = Counter[Fate]()
     for line in account:
         counts[line.fate] += line.count
@@ -87,7 +87,7 @@ def totals(account: Iterable[AccountedFile]) -> dict[Fate, int]:
 
 
 def condensed(account: Iterable[AccountedFile]) -> tuple[AccountedFile, ...]:
-    """The account with a data set's thousand images in one line each: no file is left out of the counts."""
+    """The account, in which many files of one kind become one line; the counts include every file."""
     kinds: dict[tuple[str | None, Fate, str], list[AccountedFile]] = {}
     for line in account:
         suffix = PurePosixPath(line.name).suffix.lower()
@@ -110,9 +110,9 @@ class DownloadedItem:
     """A file, an archive or a folder.
 
     Attributes:
-        path: Where it is on this machine.
-        shown: Where it lies in the download.
-        handed: What its name tells; the student's own name is in ordinary letters and digits there.
+        path: Its path on this machine.
+        shown: Its path in the download.
+        handed: What its name says; in it, the student's own name is in plain letters and digits.
         own: The student's own name as it was written.
     """
 
@@ -123,7 +123,7 @@ class DownloadedItem:
 
     @property
     def name(self) -> str:
-        """The student's own name for it, else the name that it has in the download."""
+        """The student's own name for it, otherwise its name in the download."""
         return self.handed.name or self.path.name
 
     @property
@@ -131,40 +131,42 @@ class DownloadedItem:
         """Whether it is to be unpacked."""
         return Path(self.name).suffix.lower() == ".zip" and not self.path.is_dir()
 
-    def told(self, handed: DownloadName) -> "DownloadedItem":
-        """The same with what its name tells, in place of what was known of it."""
+    def with_reading(self, handed: DownloadName) -> "DownloadedItem":
+        """The same item, with another reading of its name."""
         return replace(self, handed=replace(handed, name=plain(handed.name)), own=handed.name)
 
     def modified(self) -> float:
-        """The latest time of modification of the file, or of the files in the folder, in seconds; or 0."""
+        """The latest time of modification of the file, or of the files in the folder, in seconds, or 0."""
         if not self.path.is_dir():
             return self.path.stat().st_mtime
         files = (path for path in self.path.rglob("*") if path.is_file() and not path.is_symlink())
         return max((path.stat().st_mtime for path in files), default=0.0)
 
 
-def found(path: Path, shown: str, order: int = 0) -> DownloadedItem:
-    """What the name of `path` tells.
+def downloaded_item(path: Path, shown: str, order: int = 0) -> DownloadedItem:
+    """The item at `path`, with what its name says.
 
     Args:
         shown: Where it lies in the download.
         order: The LMS's number of the upload that it came in.
     """
-    told = read_name(path.name)
-    return DownloadedItem(path, shown, told, "").told(replace(told, order=told.order or order))
+    reading = read_name(path.name)
+    return DownloadedItem(path, shown, reading, "").with_reading(
+        replace(reading, order=reading.order or order)
+    )
 
 
 def entries(
     folder: Path, shown: str, ledger: Ledger, owner: str | None = None, order: int = 0
 ) -> list[DownloadedItem]:
-    """What lies in a folder, by name; clutter and links are accounted for and left.
+    """The items in a folder, by name; clutter and links are accounted for and left out.
 
     Args:
         shown: Where the folder lies in the download; empty for the download itself.
         owner: The key of the heap that it belongs to.
         order: The LMS's number of the upload that it came in.
     """
-    kept = []
+    items = []
     for path in sorted(folder.iterdir()):
         name = f"{shown}/{path.name}" if shown else path.name
         linked = path.is_symlink()
@@ -176,12 +178,12 @@ def entries(
             reason = f"{path.name}: is a link or not a file. Hand in the file itself."
             ledger.note(name, Fate.REFUSED, owner=owner, reason=reason)
         else:
-            kept.append(found(path, name, order))
-    return kept
+            items.append(downloaded_item(path, name, order))
+    return items
 
 
 def files_of(path: Path, shown: str) -> Iterator[str]:
-    """Where the files below `path` lie in the download; of a file, itself."""
+    """The paths in the download of all files below `path`; for a file, its own."""
     if path.is_symlink() or not path.is_dir():
         yield shown
         return
@@ -192,8 +194,7 @@ def files_of(path: Path, shown: str) -> Iterator[str]:
 # --- attempts --------------------------------------------------------------------------------------------
 
 
-# Copying and unpacking leave times that differ by seconds and say nothing.
-TELLING = 60.0  # seconds
+TELLING = 60.0  # seconds: copying and unpacking leave smaller differences, which mean nothing
 _NUMBERED = re.compile(r"-\d{1,2}$")
 
 
@@ -203,34 +204,36 @@ def settled(
     """The files, archives and folders that count, and those that a later attempt supersedes, with the reason.
 
     Args:
-        siblings: One student's, as they lie beside each other. Names that differ only by the mark of a copy
-            (`(1)`, `-2`, `copy`, `v2`, `attempt 2`) or by letters' case are attempts at the same.
+        siblings: One student's items in one place. Names that differ only by the mark of a copy (`(1)`, `-2`,
+            `copy`, `v2`, `attempt 2`) or by case are attempts at the same work.
     """
-    kept: list[DownloadedItem] = []
+    counted: list[DownloadedItem] = []
     superseded: list[tuple[DownloadedItem, str]] = []
-    for group in _alike(siblings):
+    for group in _groups_of_attempts(siblings):
         if not _are_attempts(group):
-            kept += group
+            counted += group
             continue
         last, why = latest(group) or _by_mark(group)
-        kept.append(last)
-        superseded += [(one, told(one, last, why)) for one in group if one is not last]
-    return kept, superseded
+        counted.append(last)
+        superseded += [
+            (attempt, superseded_reason(attempt, last, why)) for attempt in group if attempt is not last
+        ]
+    return counted, superseded
 
 
 def last_attempt(
     items: Sequence[DownloadedItem], others: Sequence[DownloadName]
 ) -> tuple[DownloadName | None, dict[DownloadedItem, str]]:
-    """The last of the attempts that an LMS tells apart, and the files of those before it, with the reason.
+    """The last of the attempts that an LMS distinguishes, and the earlier ones' files with the reason.
 
     Args:
         items: One student's.
-        others: What the LMS tells of attempts by other than their files.
+        others: Attempts that the LMS reports in other ways than by files.
     """
-    attempts = [one for one in (*others, *(item.handed for item in items)) if one.attempt]
+    attempts = [name for name in (*others, *(item.handed for item in items)) if name.attempt]
     if not attempts:
         return None, {}
-    last = max(attempts, key=lambda one: one.attempt)
+    last = max(attempts, key=lambda name: name.attempt)
     before = [item for item in items if item.handed.attempt and item.handed.attempt != last.attempt]
     return last, {
         item: f"{item.name}: is of an earlier attempt. What counts is the one of {last.attempt}, which "
@@ -240,41 +243,41 @@ def last_attempt(
 
 
 def latest(group: Sequence[DownloadedItem]) -> tuple[DownloadedItem, str] | None:
-    """The last of several in time and what says so, or None where nothing does."""
-    orders = [one.handed.order for one in group]
+    """The last of several in time and the evidence for that, or None if nothing shows it."""
+    orders = [item.handed.order for item in group]
     if all(orders) and len(set(orders)) > 1:
-        last = max(group, key=lambda one: (one.handed.order, one.shown))
-        return last, f"which {last.handed.lms or 'the LMS'} received later"
-    times = sorted(one.modified() for one in group)
+        latest_item = max(group, key=lambda item: (item.handed.order, item.shown))
+        return latest_item, f"which {latest_item.handed.lms or 'the LMS'} received later"
+    times = sorted(item.modified() for item in group)
     if times[-1] - times[-2] > TELLING:
-        last = max(group, key=lambda one: one.modified())
-        return last, "whose time of modification is later (only a hint: nothing else tells)"
+        latest_item = max(group, key=lambda item: item.modified())
+        return latest_item, "whose time of modification is later (only a hint: nothing else tells)"
     return None
 
 
 def unclear(siblings: Sequence[DownloadedItem]) -> list[DownloadedItem]:
-    """Those of which nothing tells which counts: neither the LMS, nor time, nor a mark in the name.
+    """The items of which neither the LMS, nor time, nor a mark in the name shows which one counts.
 
     Args:
-        siblings: As they lie beside each other.
+        siblings: The items in one place.
     """
-    found: list[DownloadedItem] = []
-    for group in _alike(siblings):
+    unclear_items: list[DownloadedItem] = []
+    for group in _groups_of_attempts(siblings):
         if not _are_attempts(group) or latest(group):
             continue
-        most = max(_mark(one)[1] for one in group)
-        last = [one for one in group if _mark(one)[1] == most]
-        found += last if len(last) > 1 else []
-    return found
+        most = max(_mark(item)[1] for item in group)
+        marked_last = [item for item in group if _mark(item)[1] == most]
+        unclear_items += marked_last if len(marked_last) > 1 else []
+    return unclear_items
 
 
 def differing(siblings: Sequence[DownloadedItem]) -> tuple[str, ...]:
-    """The names of those that are attempts at the same and hold something else."""
+    """The names of attempts at the same work that have different contents."""
     return tuple(
-        one.path.name
-        for group in _alike(siblings)
-        if _are_attempts(group) and len({content(each.path) for each in group}) > 1
-        for one in group
+        item.path.name
+        for group in _groups_of_attempts(siblings)
+        if _are_attempts(group) and len({content(other.path) for other in group}) > 1
+        for item in group
     )
 
 
@@ -283,46 +286,50 @@ def content(path: Path) -> str:
     if not path.is_dir():
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    inside = sorted(one for one in path.rglob("*") if one.is_file() and not one.is_symlink())
-    lines = (f"{one.relative_to(path)}\0{content(one)}\n" for one in inside)
+    inside = sorted(
+        file_inside
+        for file_inside in path.rglob("*")
+        if file_inside.is_file() and not file_inside.is_symlink()
+    )
+    lines = (f"{file_inside.relative_to(path)}\0{content(file_inside)}\n" for file_inside in inside)
     return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
-def told(earlier: DownloadedItem, last: DownloadedItem, why: str) -> str:
+def superseded_reason(earlier: DownloadedItem, last: DownloadedItem, why: str) -> str:
     """The sentence about an attempt that does not count."""
     return f"{earlier.name}: is an earlier attempt. What counts is {file_named(last.name)}, {why}."
 
 
 def _by_mark(group: Sequence[DownloadedItem]) -> tuple[DownloadedItem, str]:
-    marks = {one.shown: _mark(one)[1] for one in group}
-    last = max(group, key=lambda one: (marks[one.shown], one.shown))
+    marks = {item.shown: _mark(item)[1] for item in group}
+    last = max(group, key=lambda item: (marks[item.shown], item.shown))
     if len(set(marks.values())) > 1:
         return last, "by the mark in its name"
     return last, "though nothing tells which is later: a person has a look"
 
 
-def _mark(one: DownloadedItem) -> tuple[str, int]:
-    return copy_mark(one.name if one.path.is_dir() else Path(one.name).stem)
+def _mark(item: DownloadedItem) -> tuple[str, int]:
+    return copy_mark(item.name if item.path.is_dir() else Path(item.name).stem)
 
 
-def _likeness(one: DownloadedItem) -> tuple[str, str, bool]:
-    folder = one.path.is_dir()
-    words = re.sub(r"[\s_.-]+", "_", _mark(one)[0]).strip("_").casefold()
-    return words, "" if folder else Path(one.name).suffix.lower(), folder
+def _group_key(item: DownloadedItem) -> tuple[str, str, bool]:
+    folder = item.path.is_dir()
+    words = re.sub(r"[\s_.-]+", "_", _mark(item)[0]).strip("_").casefold()
+    return words, "" if folder else Path(item.name).suffix.lower(), folder
 
 
-def _alike(siblings: Sequence[DownloadedItem]) -> Iterable[Sequence[DownloadedItem]]:
-    """Those whose names differ by the mark of a copy or by letters' case alone, together."""
+def _groups_of_attempts(siblings: Sequence[DownloadedItem]) -> Iterable[Sequence[DownloadedItem]]:
+    """Groups of items whose names differ only by the mark of a copy or by case."""
     groups: dict[tuple[str, str, bool], list[DownloadedItem]] = {}
-    for one in siblings:
-        groups.setdefault(_likeness(one), []).append(one)
+    for item in siblings:
+        groups.setdefault(_group_key(item), []).append(item)
     return groups.values()
 
 
 def _are_attempts(group: Sequence[DownloadedItem]) -> bool:
-    """Whether these are attempts: `part-1` and `part-2` are not, unless a student's id is before the mark."""
+    """Whether these are attempts: `part-1` and `part-2` are not, unless the mark follows a student's id."""
     if len(group) == 1:
         return False
-    if any(_mark(one)[1] == 0 or LONG_NUMBER.search(_mark(one)[0]) for one in group):
+    if any(_mark(item)[1] == 0 or LONG_NUMBER.search(_mark(item)[0]) for item in group):
         return True
-    return not all(_NUMBERED.search(Path(one.name).stem) for one in group)
+    return not all(_NUMBERED.search(Path(item.name).stem) for item in group)

@@ -1,9 +1,9 @@
-"""Whose each upload is: by a person's word, by the LMS, by the names of files; else nobody's yet.
+"""Decides whose each upload is: by a person's decision, by the LMS, or by the names of files.
 
-What the LMS knows (its metadata, its list of the class with the number that the download has) outranks
-the ids in names, which students choose. The ids that an upload carries in the names of its files or
-folders are read here, too. Of uploads whose names carry one id, of which the LMS says nothing, none gets
-the id: a person says whose each is. No order of labels decides anything.
+What the LMS knows (its metadata, its class list with the number that the download has) outranks the ids in
+names, which students choose. The ids that an upload carries in the names of its files or folders are also
+read here. If several uploads carry one id in their names and the LMS says nothing about them, none gets
+the id: a person decides whose each is. The order of labels never decides anything.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from grader.lms import LMSS
 from grader.lms.roster import Directory
 
 _LABELS = {one.name: one.label_without_name for one in LMSS if one.label_without_name}
-# ids under which uploads are listed while nobody knows whose they are: no student can have one of these
+# provisional ids, under which uploads are listed while nobody knows whose they are: no student can have one
 _OURS = re.compile(
     "|".join(
         [
@@ -33,19 +33,19 @@ _OURS = re.compile(
     re.IGNORECASE,
 )
 _LONGEST = 40  # letters of an upload's name in such an id
-EARLIER = "earlier:"  # the key of what an earlier version recorded, which noted no upload, begins so
+EARLIER = "earlier:"  # the prefix of keys that stand for results of earlier versions, which noted no uploads
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whose an upload is.
+    """The verdict on whose an upload is.
 
     Attributes:
-        origin: With what the LMS says of it.
+        origin: With what the LMS says about it.
         student_id: The id that it gets.
-        held: Why nobody knows whose it is, in a sentence without names of people; else empty.
-        counts: It is the one that counts for that id.
-        before: The gradebook's result of it.
+        held: Why nobody knows whose it is, in a sentence without names of people; empty otherwise.
+        counts: Whether it is the one that counts for that id.
+        before: The upload as the gradebook knows it.
     """
 
     origin: Origin
@@ -55,13 +55,13 @@ class Verdict:
     before: KnownUpload | None = None
 
 
-def ours(student_id: str) -> bool:
-    """Whether an id is one of those under which uploads are listed while nobody knows whose they are."""
+def is_provisional(student_id: str) -> bool:
+    """Whether an id is provisional: uploads are listed under it while nobody knows whose they are."""
     return _OURS.fullmatch(student_id) is not None
 
 
 def are_alike(student_id: str, other: str) -> bool:
-    """Whether two ids may be of one kind: numbers of one length, or no numbers."""
+    """Whether two ids may be of one kind: numbers of the same length, or not numbers."""
     if student_id.isdecimal() or other.isdecimal():
         return student_id.isdecimal() and other.isdecimal() and len(student_id) == len(other)
     return True
@@ -71,37 +71,41 @@ def listed_as(key: str, lms: str, number: str, upload: str) -> str:
     """The id under which an upload is listed while nobody knows whose it is.
 
     Args:
-        key: The same for the same upload of another download.
-        lms: Empty where the upload is no LMS's.
-        number: The LMS's own number of whoever handed it in, where the download tells it.
-        upload: What the download calls it.
+        key: The same for the same upload in another download.
+        lms: Empty if the upload does not come from an LMS.
+        number: The LMS's own number of whoever handed it in, if the download has it.
+        upload: Its name in the download.
     """
     by_number = f"{lms.lower()}-{number}"
     if lms and number and by_number == sanitized(by_number):
         return by_number
-    if lms in _LABELS and ours(upload):
+    if lms in _LABELS and is_provisional(upload):
         return upload
     digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:8]
     return f"upload-{sanitized(upload)[:_LONGEST].strip('_-')}-{digest}"
 
 
 def verdicts(
-    uploads: Mapping[str, tuple[Origin, str]], directory: Directory, known: Sequence[KnownUpload] = ()
+    uploads: Mapping[str, tuple[Origin, str]], directory: Directory, known_uploads: Sequence[KnownUpload] = ()
 ) -> dict[str, Verdict]:
-    """Whose each upload is, by its key: of those that are here, and of those that the gradebook knows.
+    """Whose each upload is, by its key, for the uploads of this download and those in the gradebook.
 
     Args:
-        uploads: Key -> the upload as it is here, and the digest of its files.
-        directory: What the LMS's list of the class says.
-        known: The uploads that the gradebook has results of.
+        uploads: Key -> the upload in this download, and the digest of its files.
+        directory: What the LMS's class list says.
+        known_uploads: The uploads that the gradebook has results of.
     """
-    before = _known_by_key(uploads, known)
+    before = _known_by_key(uploads, known_uploads)
     if _is_of_another_kind(directory, (origin for origin, _ in uploads.values())):
         directory = directory.unsure()
     claims = [_claim(origin, directory, before.get(key)) for key, (origin, _) in uploads.items()]
-    claims += [_claim(one.origin, directory, one) for key, one in before.items() if key not in uploads]
+    claims += [
+        _claim(known_upload.origin, directory, known_upload)
+        for key, known_upload in before.items()
+        if key not in uploads
+    ]
     rivals = {claim.origin.key: _rivals(claim, group) for group in _by_id(claims) for claim in group}
-    # who is somebody else by the list need not wait for what others' files say
+    # an upload that the list assigns to somebody else does not depend on the names of others' files
     claims = [
         claim.by_the_list() if claim.otherwise and (rivals[claim.origin.key] or claim.refuted) else claim
         for claim in claims
@@ -114,22 +118,22 @@ def verdicts(
 
 
 def _is_of_another_kind(directory: Directory, origins: Iterable[Origin]) -> bool:
-    """Whether the list's numbers of students are others than those by which files are to be named.
+    """Whether the numbers in the class list are of another kind than the ids in file names.
 
-    That is so where no upload carries the number that the list has, and most carry something else altogether.
+    They are if no upload carries its number from the list, and most carry an id of another kind.
     """
     pairs = [
         (listed.student_id, origin.carries)
         for origin in origins
         if origin.carries and (listed := directory.of(origin)) is not None and listed.sure
     ]
-    if any(one.casefold() == other.casefold() for one, other in pairs):
+    if any(listed_id.casefold() == carried_id.casefold() for listed_id, carried_id in pairs):
         return False
-    return 2 * sum(are_alike(one, other) for one, other in pairs) < len(pairs)
+    return 2 * sum(are_alike(listed_id, carried_id) for listed_id, carried_id in pairs) < len(pairs)
 
 
 class _Weight(IntEnum):
-    """What says whose an upload is."""
+    """The source that says whose an upload is; larger outranks smaller."""
 
     NOTHING = 0
     NAMES = 1
@@ -139,12 +143,12 @@ class _Weight(IntEnum):
 
 @dataclass(frozen=True)
 class _Claim:
-    """Whose an upload is by what is known of it alone.
+    """Whose an upload is, judged by itself.
 
     Attributes:
-        otherwise: Of one that goes by names: what the LMS's list, which knows no student's number of whoever
-            handed it in, calls the person.
-        refuted: The id in its names is another's by the list.
+        otherwise: For a claim by names: the id that the LMS's list gives, in place of a student's number, to
+            whoever handed it in.
+        refuted: Whether the id in its names is another student's by the list.
     """
 
     origin: Origin
@@ -155,37 +159,47 @@ class _Claim:
     before: KnownUpload | None = None
 
     def by_the_list(self) -> "_Claim":
-        """The same by what the list knows of whoever handed it in."""
+        """The same upload, claimed by what the list knows about whoever handed it in."""
         origin = replace(self.origin, known_id=self.otherwise)
         return _Claim(origin, self.otherwise, _Weight.LMS, before=self.before)
 
 
 def _known_by_key(
-    uploads: Mapping[str, tuple[Origin, str]], known: Sequence[KnownUpload]
+    uploads: Mapping[str, tuple[Origin, str]], known_uploads: Sequence[KnownUpload]
 ) -> dict[str, KnownUpload]:
-    """The known uploads under the keys that they have here: what was packed anew is known by its files."""
-    found = {one.origin.key: one for one in known}
-    new = Counter(digest for key, (_, digest) in uploads.items() if key not in found)
-    gone = {one.digest: one for one in known if one.origin.key not in uploads}
+    """The known uploads by their keys in this download; a repacked one is recognized by its files."""
+    known_by_key = {known_upload.origin.key: known_upload for known_upload in known_uploads}
+    new_digests = Counter(digest for key, (_, digest) in uploads.items() if key not in known_by_key)
+    absent_by_digest = {
+        known_upload.digest: known_upload
+        for known_upload in known_uploads
+        if known_upload.origin.key not in uploads
+    }
     for key, (origin, digest) in uploads.items():
-        one = gone.get(digest)
-        if key in found or one is None or not digest or new[digest] > 1 or _apart(one.origin, origin):
+        known_upload = absent_by_digest.get(digest)
+        if (
+            key in known_by_key
+            or known_upload is None
+            or not digest
+            or new_digests[digest] > 1
+            or _are_two_people(known_upload.origin, origin)
+        ):
             continue
-        if one.decided or one.origin.known_id:
-            continue  # what is said of an upload holds for that one
-        del found[one.origin.key]
-        found[key] = one
-    return found
+        if known_upload.decided or known_upload.origin.known_id:
+            continue  # what was decided about an upload holds for that one only
+        del known_by_key[known_upload.origin.key]
+        known_by_key[key] = known_upload
+    return known_by_key
 
 
-def _apart(one: Origin, other: Origin) -> bool:
-    """Whether two uploads are two people's by the LMS."""
-    return bool(one.number and other.number and (one.lms, one.number) != (other.lms, other.number))
+def _are_two_people(origin: Origin, other: Origin) -> bool:
+    """Whether the LMS says that two uploads are two people's."""
+    return bool(origin.number and other.number and (origin.lms, origin.number) != (other.lms, other.number))
 
 
 def _claim(origin: Origin, directory: Directory, before: KnownUpload | None) -> _Claim:
     listed = directory.of(origin)
-    if before is not None:  # what was known when it was graded is known still: a list need not be given twice
+    if before is not None:  # what was known when it was graded still holds: a list need not be given twice
         origin = replace(
             origin,
             person=before.origin.person or origin.person,
@@ -218,72 +232,78 @@ def _by_id(claims: Iterable[_Claim]) -> Iterable[Sequence[_Claim]]:
 
 
 def _rivals(claim: _Claim, group: Sequence[_Claim]) -> tuple[_Claim, ...]:
-    """The other uploads with the id of one that goes by names; none for one that is known otherwise."""
+    """The other uploads with the id of one that goes by names; none if something else says whose it is."""
     if claim.weight is not _Weight.NAMES:
         return ()
-    noted = [one for one in group if not one.origin.key.startswith(EARLIER)]
-    if len(noted) <= 1:  # what an earlier version recorded is of the only upload that carries the id
+    noted = [rival for rival in group if not rival.origin.key.startswith(EARLIER)]
+    if len(noted) <= 1:  # an earlier version's result belongs to the only upload that carries the id
         return ()
-    return tuple(one for one in group if one is not claim)
+    return tuple(rival for rival in group if rival is not claim)
 
 
 def _verdict(
     claim: _Claim, group: Sequence[_Claim], rivals: Sequence[_Claim], here: frozenset[str]
 ) -> Verdict:
-    """Whose an upload is.
+    """The verdict on an upload.
 
     Args:
-        group: All that have its id.
-        rivals: Those that had its id before the list of the class was asked.
+        group: All claims with its id.
+        rivals: Those that had its id before the class list was consulted.
     """
     reason = ""
     if claim.weight is _Weight.LMS:
-        reason = _held_by_the_lms(claim, [one for one in group if one is not claim], here)
+        reason = _held_by_the_lms(claim, [other for other in group if other is not claim], here)
     elif claim.weight is _Weight.NAMES:
-        known = [one for one in (*rivals, *group) if one.weight > _Weight.NAMES]
-        reason = _held_by_names(claim, known, rivals)
+        known_owners = [other for other in (*rivals, *group) if other.weight > _Weight.NAMES]
+        reason = _held_by_names(claim, known_owners, rivals)
     student_id = claim.origin.listed_as if reason else claim.student_id
     counts = claim.before is None or claim.before.counts or bool(reason)
     return Verdict(claim.origin, student_id, reason, counts, claim.before)
 
 
 def _held_by_the_lms(claim: _Claim, others: Sequence[_Claim], here: frozenset[str]) -> str:
-    """Why it is not known whether an upload counts that by the LMS is a student's; empty when it is."""
-    said = [one for one in others if one.weight is _Weight.PERSON]
+    """Why it is unknown whether an upload counts that is a student's by the LMS; empty if it is known."""
+    said = [other for other in others if other.weight is _Weight.PERSON]
     if said:
-        # a person who said of another one that it is the student's knew of those that were there
-        there = claim.before is not None and claim.before.student_id.casefold() == claim.student_id.casefold()
-        return "" if there else f"By a person's word it is {_named(said)} that counts for {claim.student_id}."
-    rivals = [one for one in others if one.weight is _Weight.LMS and one.origin.key in here]
+        # a person who assigned another upload to the student knew the ones that existed then
+        was_there = (
+            claim.before is not None and claim.before.student_id.casefold() == claim.student_id.casefold()
+        )
+        return (
+            ""
+            if was_there
+            else f"By a person's word it is {_ids_of(said)} that counts for {claim.student_id}."
+        )
+    rivals = [other for other in others if other.weight is _Weight.LMS and other.origin.key in here]
     if claim.origin.key not in here or not rivals:
-        return ""  # a later attempt by another way
-    both = _named([claim, *rivals])
+        return ""  # a later attempt, handed in another way
+    both = _ids_of([claim, *rivals])
     return f"By the LMS {both} are {claim.student_id}'s, and nothing tells which of them counts."
 
 
 def _held_by_names(claim: _Claim, known: Sequence[_Claim], rivals: Sequence[_Claim]) -> str:
-    """Why nobody knows whose an upload is that goes by the names of its files; empty when it is known.
+    """Why it is unknown whose an upload is that goes by the names of its files; empty if it is known.
 
     Args:
-        known: Those of which somebody, or the LMS, says that they are that student's.
+        known: The uploads that a person or the LMS assigns to that student.
     """
     carried = f"Its files carry the id {claim.student_id}"
     if claim.refuted:
         return f"{carried}, and by the list of the class that is somebody else."
     if known:
-        said = any(one.weight is _Weight.PERSON for one in known)
-        return f"{carried}, and by {'a person' if said else 'the LMS'} that is whoever sent {_named(known)}."
+        said = any(owner.weight is _Weight.PERSON for owner in known)
+        return f"{carried}, and by {'a person' if said else 'the LMS'} that is whoever sent {_ids_of(known)}."
     if rivals:
-        return f"{carried}, and so do those of {_named(rivals)}. The LMS does not say whose they are."
+        return f"{carried}, and so do those of {_ids_of(rivals)}. The LMS does not say whose they are."
     before = claim.before
     if before is not None and before.held and before.origin.carries == claim.origin.carries:
         return f"{carried}, and so did those of another upload. The LMS does not say whose they are."
     return ""
 
 
-def _named(claims: Sequence[_Claim]) -> str:
-    """The uploads of claims, by the ids that hold no names."""
-    names = sorted({one.origin.listed_as for one in claims})
+def _ids_of(claims: Sequence[_Claim]) -> str:
+    """The uploads of claims, by their ids, which hold no names."""
+    names = sorted({claim.origin.listed_as for claim in claims})
     return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -292,12 +312,12 @@ def _named(claims: Sequence[_Claim]) -> str:
 
 @dataclass(frozen=True)
 class Carried:
-    """What the names of an upload say.
+    """The ids in the names of an upload.
 
     Attributes:
-        student_id: As results are listed; empty where they say nothing, or as much for one id as for another.
-        closeness: Of the names that say it to what was asked for.
-        several: All ids in names that are as was asked for, or nearly so; sorted.
+        student_id: Sanitized, as in lists of results; empty if there is none, or if several are equally good.
+        closeness: How well the names with this id fit.
+        several: All ids in names that fit exactly or nearly, sorted.
     """
 
     student_id: str = ""
@@ -306,33 +326,42 @@ class Carried:
 
 
 def carried(heaps: Sequence[StudentFiles], assignment: Assignment) -> list[Carried]:
-    """What the names of each upload of a class say.
+    """The ids in the names of each upload of a class.
 
-    What several uploads have in their names says nothing where it is a word (`StudentID`), or a number
-    somewhere in a name that is not as long as the ids in names that are as was asked for (a date, a size);
-    but only where the LMS tells who handed them in.
+    An id that several uploads share is ignored if it is a word (`StudentID`), or a number (a date, a size)
+    of another length than the ids in names that fit. This applies only if the LMS says who handed them in.
 
     Args:
         heaps: One for each upload.
         assignment: Says how files are to be named.
     """
-    found = [_carried(heap, assignment) for heap in heaps]
-    lengths = {len(one.student_id) for one in found if one.student_id and one.closeness <= Closeness.NEARLY}
-    counts = Counter(one.student_id.casefold() for one in found)
+    carried_ids = [_carried(heap, assignment) for heap in heaps]
+    lengths = {
+        len(carried_id.student_id)
+        for carried_id in carried_ids
+        if carried_id.student_id and carried_id.closeness <= Closeness.NEARLY
+    }
+    counts = Counter(carried_id.student_id.casefold() for carried_id in carried_ids)
 
-    def is_no_id(one: Carried) -> bool:
-        is_word = not any(letter.isdigit() for letter in one.student_id)
-        is_other = one.closeness is Closeness.ID_ONLY and lengths and len(one.student_id) not in lengths
-        return counts[one.student_id.casefold()] > 1 and bool(is_word or is_other)
+    def is_no_id(carried_id: Carried) -> bool:
+        is_word = not any(letter.isdigit() for letter in carried_id.student_id)
+        is_other = (
+            carried_id.closeness is Closeness.ID_ONLY
+            and lengths
+            and len(carried_id.student_id) not in lengths
+        )
+        return counts[carried_id.student_id.casefold()] > 1 and bool(is_word or is_other)
 
     return [
-        replace(one, student_id="", closeness=Closeness.NONE) if heap.number and is_no_id(one) else one
-        for heap, one in zip(heaps, found, strict=True)
+        replace(carried_id, student_id="", closeness=Closeness.NONE)
+        if heap.number and is_no_id(carried_id)
+        else carried_id
+        for heap, carried_id in zip(heaps, carried_ids, strict=True)
     ]
 
 
 def _carried(heap: StudentFiles, assignment: Assignment) -> Carried:
-    matches = [own_match(one.name, assignment) for one in heap.files]
+    matches = [own_match(file.name, assignment) for file in heap.files]
     several = tuple(
         sorted({m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY})
     )
@@ -340,28 +369,36 @@ def _carried(heap: StudentFiles, assignment: Assignment) -> Carried:
         ids = _spellings(m.student_id for m in matches if m.student_id and m.closeness is closeness)
         if not ids:
             continue
-        # whoever named the folder as ids are knew whose it is
-        label_counts = not heap.lms and any(is_alike(heap.label, own) for own in ids)
+        # whoever gave the folder a name like an id knew whose it is
+        label_counts = not heap.lms and any(is_alike(heap.label, spellings) for spellings in ids)
         if heap.label.casefold() in ids or label_counts:
-            return _usable(heap.label, closeness, several)
+            return _unless_provisional(heap.label, closeness, several)
         most = max(map(len, ids.values()))
-        chosen = [min(own) for own in ids.values() if len(own) == most]
-        return _usable(chosen[0], closeness, several) if len(chosen) == 1 else Carried(several=several)
+        chosen = [min(spellings) for spellings in ids.values() if len(spellings) == most]
+        return (
+            _unless_provisional(chosen[0], closeness, several)
+            if len(chosen) == 1
+            else Carried(several=several)
+        )
     if heap.lms:
         return Carried()
     label = name_match(plain(heap.label), assignment.file_stem)
-    return _usable(label.student_id or heap.label, label.closeness, several)
+    return _unless_provisional(label.student_id or heap.label, label.closeness, several)
 
 
-def _usable(student_id: str, closeness: Closeness, several: tuple[str, ...]) -> Carried:
-    """The id, unless it is one of those under which uploads are listed while nobody knows whose they are."""
-    made = sanitized(student_id)
-    return Carried(several=several) if ours(made) else Carried(made, closeness, several)
+def _unless_provisional(student_id: str, closeness: Closeness, several: tuple[str, ...]) -> Carried:
+    """The id, unless it is provisional."""
+    student_id_shown = sanitized(student_id)
+    return (
+        Carried(several=several)
+        if is_provisional(student_id_shown)
+        else Carried(student_id_shown, closeness, several)
+    )
 
 
 def _spellings(ids: Iterable[str]) -> dict[str, list[str]]:
-    """Id as it compares -> how it is written, once for each name."""
-    found: dict[str, list[str]] = {}
+    """Id, normalized for comparison -> its spellings, one for each name."""
+    spellings: dict[str, list[str]] = {}
     for student_id in ids:
-        found.setdefault(student_id.casefold(), []).append(student_id)
-    return found
+        spellings.setdefault(student_id.casefold(), []).append(student_id)
+    return spellings

@@ -1,4 +1,4 @@
-"""One student's heap of files: attempts settled, folders walked, archives unpacked."""
+"""Sorts one student's files: settles attempts, walks folders, unpacks archives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from grader.intake.downloaded_files import (
     last_attempt,
     latest,
     settled,
-    told,
+    superseded_reason,
 )
 from grader.intake.naming import Closeness, copy_mark, own_match
 from grader.intake.unpacking import Opener, unpacked
@@ -34,26 +34,26 @@ DEEPEST = 8
 
 @dataclass
 class StudentFiles:
-    """One student's files while they are gathered.
+    """One student's files while they are gathered: a heap.
 
     Attributes:
         key: The same for everything that is this student's.
-        label: What the files were found under: a folder's name, an LMS's name of a person, an id.
-        lms: Which LMS the label is of, so that numbers in it are not the student's id; or empty.
-        number: The LMS's own number of whoever handed it in; empty where the label tells none.
-        called: Student's id, or nothing where the LMS knows none -> the name that the LMS has for them.
-        known_id: The student's id, where the LMS knows it.
-        items: What was found, attempts among it.
-        files: What counts.
+        label: The label that the files were found under: a folder's name, an LMS's name for a person, an id.
+        lms: The LMS that made the label, so that numbers in it are not the student's id; or empty.
+        number: The LMS's own number of whoever handed it in; empty if the label has none.
+        called: Student's id (empty if the LMS does not know it) -> the name that the LMS has for them.
+        known_id: The student's id, if the LMS knows it.
+        items: Everything found, including superseded attempts.
+        files: The files that count.
         unusable: Archives that could not be unpacked, which stay files.
-        set_aside: For the student: what does not count, and why.
+        set_aside: What does not count, and why; for the student.
         notes: For the student.
         members: The ids of others who handed it in together with the student.
-        whole: It is all that lies in one folder, and so one person's.
-        parts: The keys of the heaps that joined it.
-        attempts: What the LMS tells of those that it has of the student, by other than the files.
-        received_clock: When it was handed in by a clock whose time zone the LMS does not say.
-        rivals: What of it is one student's attempts, or several people's work: nothing but names tells.
+        whole: Whether it is the whole content of one folder, and so one person's.
+        parts: The keys of the heaps that were joined to it.
+        attempts: The student's attempts that the LMS reports in other ways than by files.
+        received_clock: When it was handed in, by a clock whose time zone the LMS does not state.
+        rivals: Items that may be one student's attempts or several people's work: only their names say.
     """
 
     key: str
@@ -78,7 +78,7 @@ class StudentFiles:
     rivals: tuple[str, ...] = ()
 
     def join(self, other: "StudentFiles") -> None:
-        """Take what another heap holds."""
+        """Take over the content of another heap."""
         self.files += other.files
         self.unusable |= other.unusable
         self.set_aside += other.set_aside
@@ -86,7 +86,7 @@ class StudentFiles:
 
 
 class Sorting:
-    """Turns what was found of each student into the files that count, and accounts for the others."""
+    """Turns each student's items into the files that count, and accounts for the others."""
 
     def __init__(self, assignment: Assignment, scratch: Path, opener: Opener, ledger: Ledger) -> None:
         self._assignment = assignment
@@ -98,11 +98,11 @@ class Sorting:
         self._archives = 0
 
     def sort(self, heap: StudentFiles) -> list[StudentFiles]:
-        """Fill the heap's files from its items; several heaps where it turns out to be several people's.
+        """Fill the heap's files from its items; returns several heaps if it is several people's work.
 
-        Without an LMS nothing but a name says that the folders, archives and files of a heap are one
-        student's, and whoever packs an archive chooses the times in it. Where they hold different files for
-        one purpose, they stay apart.
+        Without an LMS, only names say that the folders, archives and files of a heap are one student's, and
+        whoever packs an archive chooses the times in it. If they hold different files for one purpose, they
+        stay separate.
         """
         budget = _Budget(self._archive_bytes)
         if not (heap.lms or heap.whole):
@@ -110,17 +110,17 @@ class Sorting:
         last, before = last_attempt(heap.items, heap.attempts)
         if last is not None:
             heap.received_at, heap.received_clock = last.received_at, last.received_clock
-        counted, earlier = settled([one for one in heap.items if one not in before])
+        counted, earlier = settled([item for item in heap.items if item not in before])
         earlier += before.items()
-        for one, why in earlier:
-            self.supersede(heap, one, why)
-        # of a single attempt: one that does not count may have been marked as well
-        heap.marked_late = any(one.handed.late for one in counted)
-        heap.modified = max((one.modified() for one in counted), default=0.0)
+        for item, why in earlier:
+            self.supersede(heap, item, why)
+        # only of what counts: a superseded attempt may have been marked late as well
+        heap.marked_late = any(item.handed.late for item in counted)
+        heap.modified = max((item.modified() for item in counted), default=0.0)
         parts: dict[str, list[DownloadedItem]] = {}
-        for one in counted:
-            is_apart = not (heap.lms or heap.whole) and (one.path.is_dir() or one.is_archive)
-            parts.setdefault(one.path.name if is_apart else "", []).append(one)
+        for item in counted:
+            is_apart = not (heap.lms or heap.whole) and (item.path.is_dir() or item.is_archive)
+            parts.setdefault(item.path.name if is_apart else "", []).append(item)
         if len(parts) < 2:
             self._fill(heap, counted, budget)
             return [heap]
@@ -141,15 +141,15 @@ class Sorting:
         self._settle_far_apart(heap)
 
     def _part(self, heap: StudentFiles, place: str, items: Sequence[DownloadedItem]) -> StudentFiles:
-        """A heap of what lies in one place of another one."""
+        """A heap of the items in one place of another heap."""
         part = StudentFiles(f"{heap.key}#{place}", heap.label, items=list(items))
-        part.modified = max(one.modified() for one in items)
+        part.modified = max(item.modified() for item in items)
         return part
 
-    def supersede(self, heap: StudentFiles, one: DownloadedItem, why: str) -> None:
-        """Keep an earlier attempt in sight."""
-        heap.set_aside.append(RefusedFile(one.name, why))
-        for name in files_of(one.path, one.shown):
+    def supersede(self, heap: StudentFiles, item: DownloadedItem, why: str) -> None:
+        """Record an earlier attempt as superseded."""
+        heap.set_aside.append(RefusedFile(item.name, why))
+        for name in files_of(item.path, item.shown):
             self._ledger.note(name, Fate.SUPERSEDED, owner=heap.key, reason=why)
 
     def _take(
@@ -160,19 +160,21 @@ class Sorting:
         depth: int,
         nested: int,
     ) -> None:
-        for one in counted:
-            if one.path.is_dir() and depth >= DEEPEST:
-                reason = f"{one.name}: lies too deep within folders. Hand in the files near the top."
-                self._refuse(heap, one, reason)
-            elif one.path.is_dir():
-                self._take_folder(heap, one.path, one, budget, depth + 1, nested)
+        for item in counted:
+            if item.path.is_dir() and depth >= DEEPEST:
+                reason = f"{item.name}: lies too deep within folders. Hand in the files near the top."
+                self._refuse(heap, item, reason)
+            elif item.path.is_dir():
+                self._take_folder(heap, item.path, item, budget, depth + 1, nested)
             elif self._count >= MOST_FILES:
-                self._refuse(heap, one, f"{one.name}: is beyond the first {MOST_FILES} files. Hand in less.")
-            elif one.is_archive:
-                self._take_archive(heap, one, budget, depth, nested)
+                self._refuse(
+                    heap, item, f"{item.name}: is beyond the first {MOST_FILES} files. Hand in less."
+                )
+            elif item.is_archive:
+                self._take_archive(heap, item, budget, depth, nested)
             else:
                 self._count += 1
-                heap.files.append(one)
+                heap.files.append(item)
 
     def _take_folder(
         self,
@@ -185,31 +187,33 @@ class Sorting:
     ) -> None:
         inside = entries(folder, within.shown, self._ledger, heap.key, within.handed.order)
         counted, earlier = settled(inside)
-        for one, why in earlier:
-            self.supersede(heap, one, why)
+        for item, why in earlier:
+            self.supersede(heap, item, why)
         self._take(heap, counted, budget, depth, nested)
 
     def _take_archive(
-        self, heap: StudentFiles, one: DownloadedItem, budget: "_Budget", depth: int, nested: int
+        self, heap: StudentFiles, archive: DownloadedItem, budget: "_Budget", depth: int, nested: int
     ) -> None:
-        """Unpack a student's own archive; one that cannot be unpacked stays a file, to be refused."""
+        """Unpack a student's own archive; one that cannot be unpacked stays a file and is refused."""
         if nested >= NESTED or budget.archives >= MOST_ARCHIVES:
-            reason = f"{one.name}: is an archive within archives that was not unpacked. Hand in the files."
-            self._stays(heap, one, reason)
+            reason = (
+                f"{archive.name}: is an archive within archives that was not unpacked. Hand in the files."
+            )
+            self._keep_unusable(heap, archive, reason)
             return
         self._archives += 1
         budget.archives += 1
         into = self._scratch / "nested" / str(self._archives)
         caps = Caps(total_bytes=budget.bytes, file_bytes=budget.bytes)
         try:
-            content = unpacked(one.path, into, caps, self._opener)
+            content = unpacked(archive.path, into, caps, self._opener)
         except SubmissionError as error:
-            self._stays(heap, one, str(error).replace(one.path.name, one.name, 1))
+            self._keep_unusable(heap, archive, str(error).replace(archive.path.name, archive.name, 1))
             return
         budget.bytes -= sum(file.stat().st_size for file in content.files)
         for refused in content.refused:
             self._ledger.note(
-                f"{one.shown}/{refused.name}",
+                f"{archive.shown}/{refused.name}",
                 Fate.REFUSED,
                 owner=heap.key,
                 reason=refused.reason,
@@ -218,60 +222,62 @@ class Sorting:
             if not refused.clutter:
                 heap.set_aside.append(refused)
         if not content.files:
-            reason = f"{one.name}: holds no file. Pack the files again and upload that."
-            self._refuse(heap, one, reason)
+            reason = f"{archive.name}: holds no file. Pack the files again and upload that."
+            self._refuse(heap, archive, reason)
             return
-        reason = f"{one.name}: was unpacked."
-        self._ledger.note(one.shown, Fate.MATCHED, owner=heap.key, reason=reason)
-        self._take_folder(heap, into, one, budget, depth + 1, nested + 1)
+        reason = f"{archive.name}: was unpacked."
+        self._ledger.note(archive.shown, Fate.MATCHED, owner=heap.key, reason=reason)
+        self._take_folder(heap, into, archive, budget, depth + 1, nested + 1)
 
     def _overlap(self, heaps: Sequence[StudentFiles]) -> bool:
         """Whether several of the heaps hold different files for one purpose."""
-        found: dict[str, list[set[Path]]] = {}
+        paths_by_role: dict[str, list[set[Path]]] = {}
         for heap in heaps:
-            kinds = {one.path: self._assignment.asked_file(one.name) for one in heap.files}
+            kinds = {file.path: self._assignment.asked_file(file.name) for file in heap.files}
             roles = {path: asked.role if asked else None for path, asked in kinds.items()}
             for role in set(roles.values()) - {None}:
                 assert role is not None
-                found.setdefault(role, []).append({path for path, own in roles.items() if own == role})
+                paths_by_role.setdefault(role, []).append(
+                    {path for path, role_of_path in roles.items() if role_of_path == role}
+                )
         return any(
-            set(map(content, one)) != set(map(content, other))
-            for places in found.values()
-            for one, other in combinations(places, 2)
+            set(map(content, paths)) != set(map(content, other_paths))
+            for path_sets in paths_by_role.values()
+            for paths, other_paths in combinations(path_sets, 2)
         )
 
     def _settle_far_apart(self, heap: StudentFiles) -> None:
-        """Of homework under the asked name in several places (two archives), the last in time counts.
+        """Of homework with the asked name in several places (two archives), the last in time counts.
 
-        Where nothing tells which is the last, all stay, and the acceptance chooses by the names.
+        If nothing shows which is the last, all stay, and the acceptance chooses by the names.
         """
         alike: dict[str, list[DownloadedItem]] = {}
-        for one in heap.files:
-            match = own_match(one.name, self._assignment)
+        for item in heap.files:
+            match = own_match(item.name, self._assignment)
             if match.closeness <= Closeness.NEARLY:
-                stem = copy_mark(Path(one.name).stem)[0]
-                alike.setdefault(f"{stem}{Path(one.name).suffix}".casefold(), []).append(one)
+                stem = copy_mark(Path(item.name).stem)[0]
+                alike.setdefault(f"{stem}{Path(item.name).suffix}".casefold(), []).append(item)
         for group in alike.values():
             if len(group) > 1 and (last := latest(group)):
-                for one in group:
-                    if one is not last[0]:
-                        heap.files.remove(one)
-                        self.supersede(heap, one, told(one, last[0], last[1]))
+                for item in group:
+                    if item is not last[0]:
+                        heap.files.remove(item)
+                        self.supersede(heap, item, superseded_reason(item, last[0], last[1]))
 
-    def _stays(self, heap: StudentFiles, one: DownloadedItem, reason: str) -> None:
-        heap.files.append(one)
-        heap.unusable.add(one.path)
-        self._refuse(heap, one, reason)
+    def _keep_unusable(self, heap: StudentFiles, item: DownloadedItem, reason: str) -> None:
+        heap.files.append(item)
+        heap.unusable.add(item.path)
+        self._refuse(heap, item, reason)
 
-    def _refuse(self, heap: StudentFiles, one: DownloadedItem, reason: str) -> None:
-        heap.set_aside.append(RefusedFile(one.name, reason))
-        for name in files_of(one.path, one.shown):
+    def _refuse(self, heap: StudentFiles, item: DownloadedItem, reason: str) -> None:
+        heap.set_aside.append(RefusedFile(item.name, reason))
+        for name in files_of(item.path, item.shown):
             self._ledger.note(name, Fate.REFUSED, owner=heap.key, reason=reason)
 
 
 @dataclass
 class _Budget:
-    """What one student's archives may still unpack to."""
+    """How much one student's archives may still unpack to."""
 
     bytes: int
     archives: int = 0

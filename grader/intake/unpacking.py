@@ -1,6 +1,6 @@
-"""What comes out of an archive, written: nothing lands outside the folder, nothing grows without bound.
+"""Writes the content of an archive: nothing outside the folder, and nothing without a limit.
 
-Whoever read the archive may have been taken over by it: names and sizes are judged here again.
+The archive may have taken over the process that read it, so names and sizes are checked again here.
 """
 
 import contextlib
@@ -25,20 +25,20 @@ FREE_SPACE = 200 * MEGABYTE
 
 
 class Opener(Protocol):
-    """Who opens the zips that others made."""
+    """Opens zips that other people made."""
 
     def contents(self, archive: Path, caps: Caps) -> Iterator[Piece]:
-        """What an archive holds, as `archive.contents` says it.
+        """The content of an archive: see `archive.contents`.
 
         Raises:
-            SubmissionError: It cannot be used, or opening it used more than is granted.
+            SubmissionError: It cannot be used, or opening it exceeded a limit.
         """
 
     def checkpoint_fault(self, path: Path, name: str) -> str | None:
-        """Why a checkpoint is not accepted, as `checkpoint_file.checkpoint_fault` says it."""
+        """Why a checkpoint is not accepted: see `archive.checkpoint_fault`."""
 
     def metadata_rows(self, path: Path) -> list[Row]:
-        """What the metadata of a download says, as `downloads.metadata_rows` says it.
+        """The rows of a download's metadata: see `downloads.metadata_rows`.
 
         Raises:
             SubmissionError: It cannot be read.
@@ -49,7 +49,7 @@ class OpenedHere:
     """Opens zips in the calling process: for one's own work on one's own machine."""
 
     def contents(self, archive: Path, caps: Caps) -> Iterator[Piece]:
-        """What an archive holds."""
+        """The content of an archive."""
         with _readable(archive) as file:
             yield from contents(file, archive.name, caps)
 
@@ -59,7 +59,7 @@ class OpenedHere:
             return checkpoint_fault(file, name)
 
     def metadata_rows(self, path: Path) -> list[Row]:
-        """What the metadata of a download says."""
+        """The rows of a download's metadata."""
         with _readable(path) as file:
             return metadata_rows(file, path.name)
 
@@ -69,7 +69,7 @@ HERE = OpenedHere()
 
 @dataclass(frozen=True)
 class Unpacked:
-    """What came out of an archive: the files, and the entries that were left inside, with reasons."""
+    """The files that were unpacked, and the entries that were not, with reasons."""
 
     files: tuple[Path, ...]
     refused: tuple[RefusedFile, ...]
@@ -81,8 +81,8 @@ def unpacked(archive: Path, into: Path, caps: Caps, opener: Opener = HERE) -> Un
     Args:
         archive: A zip.
         into: A folder; it is made.
-        caps: What is too much.
-        opener: Who opens it.
+        caps: The limits.
+        opener: Opens it.
 
     Raises:
         SubmissionError: The archive as a whole cannot be used; the sentence names it and the remedy.
@@ -112,7 +112,7 @@ def _readable(archive: Path) -> BinaryIO:
 
 
 class _NonsenseError(Interruption):
-    """What reads an archive says what it cannot say."""
+    """The process that reads an archive sent pieces that it cannot have read."""
 
 
 class _Writing:
@@ -136,7 +136,7 @@ class _Writing:
         """Write a piece, or note why not.
 
         Raises:
-            _NonsenseError: There is more than the caps allow, or a name that no file may have.
+            _NonsenseError: It exceeds the caps, or has a name that no file may have.
         """
         if isinstance(piece, bytes):
             self._write(piece)
@@ -190,14 +190,14 @@ class _Writing:
         self.files.append(target)
 
     def stop(self) -> None:
-        """Forget the entry that has begun and never ended."""
+        """Discard the entry that has begun and never ended."""
         if self._name:
             target = self._target()
             self._closed()
             target.unlink(missing_ok=True)
 
     def _closed(self) -> str | None:
-        """The reason why what was written since the entry began is not whole, if there is one."""
+        """Close the entry's file; returns why it is incomplete, if it is."""
         if self._sink is not None:
             try:
                 self._sink.close()

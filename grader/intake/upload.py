@@ -1,4 +1,4 @@
-"""What was uploaded, as submissions: one file, a folder of submissions, or a zip of them."""
+"""Reads an upload as submissions: one file, a folder of submissions, or a zip of them."""
 
 import hashlib
 import os
@@ -32,25 +32,25 @@ from grader.intake.upload_grouping import Gathering
 from grader.lms.downloads import read_name
 from grader.lms.roster import Directory
 
-CLASS_SIZE = 40  # a class's archive may hold this many times what one student's may
+CLASS_SIZE = 40  # a class's archive may be this many times as large as one student's
 UNPACKED = "unpacked"  # the folder in scratch where a class's archive is unpacked
-Lists = Callable[[Path], Directory | None]  # reads a table; None when it is not a list of the class
+Lists = Callable[[Path], Directory | None]  # reads a table; None if it is not a class list
 IN_ZIP = "the time of modification in the zip"
 ON_DISK = "the time of modification on the disk"
-FARTHEST_EAST = timezone(timedelta(hours=14))  # where a clock's time comes first
+FARTHEST_EAST = timezone(timedelta(hours=14))  # the zone that reaches a clock's time first
 
 
 @dataclass(frozen=True)
 class Uploads:
-    """What was found.
+    """The submissions of an upload, and the account of all its files.
 
     Attributes:
         submissions: One per student, sorted by id.
         unmatched: Files that belong to no student, with reasons.
-        notes: Sentences about the whole, without names of people.
+        notes: Sentences about the whole upload, without names of people.
         account: Every file of the download, and what became of it.
-        moved: What turned out about uploads that the gradebook knows, and that it lists otherwise.
-        lacking: What an LMS lists and its download lacks.
+        moved: The verdicts on uploads that the gradebook lists under another id.
+        lacking: Submissions that an LMS lists and its download lacks.
         keys: `Origin.key` of all uploads that are in it, or should be.
     """
 
@@ -65,11 +65,11 @@ class Uploads:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a class before its upload is looked at.
+    """What is known about a class before its upload is read.
 
     Attributes:
-        directory: What the LMS's list of the class says.
-        lists: Reads such a list where one lies in the download, beside what the LMS put there.
+        directory: What the LMS's class list says.
+        lists: Reads such a list if it lies in the download, beside what the LMS put there.
         uploads: Those that the gradebook has results of.
     """
 
@@ -90,9 +90,9 @@ def submissions(
         path: A submission's file, a folder of submissions (files side by side, or a folder per student), or
             a zip of either, as an LMS gives it.
         assignment: Says how files are named.
-        scratch: A folder of ours for what is unpacked; the submissions' files may lie there.
-        opener: Who opens archives.
-        known: What is known of the class.
+        scratch: Our own folder for unpacked files; the submissions' files may lie there.
+        opener: Opens archives.
+        known: What is known about the class.
 
     Raises:
         UsageError: There is nothing at `path`, or nothing there that could be a submission.
@@ -109,44 +109,46 @@ def submissions(
         content = unpacked(path, scratch / UNPACKED, caps, opener)
     except SubmissionError as error:
         raise UsageError(str(error)) from error
-    whole = _Class(assignment, scratch, opener, known, from_zip=True)
+    class_uploads = _Class(assignment, scratch, opener, known, from_zip=True)
     for refused in content.refused:
-        whole.ledger.note(refused.name, Fate.REFUSED, reason=refused.reason, clutter=refused.clutter)
-    return _of_class(scratch / UNPACKED, path, whole)
+        class_uploads.ledger.note(refused.name, Fate.REFUSED, reason=refused.reason, clutter=refused.clutter)
+    return _of_class(scratch / UNPACKED, path, class_uploads)
 
 
 def with_extensions(uploads: Uploads, extensions: Mapping[str, datetime]) -> Uploads:
-    """The same with some students' own deadlines; a student who handed nothing in is noted."""
-    given = tuple(
+    """The uploads with some students' own deadlines; a student who handed nothing in is noted."""
+    extended = tuple(
         replace(one, delivery=replace(one.delivery, extension=extensions.get(one.student_id)))
         for one in uploads.submissions
     )
     absent = sorted(extensions.keys() - {one.student_id for one in uploads.submissions})
     notes = [f"{one}: has an extension, and nothing under this id is in the download." for one in absent]
-    return replace(uploads, submissions=given, notes=(*uploads.notes, *notes))
+    return replace(uploads, submissions=extended, notes=(*uploads.notes, *notes))
 
 
-def _of_file(path: Path, whole: "_Class") -> Uploads:
-    """The one partial submission that a file is."""
+def _of_file(path: Path, class_uploads: "_Class") -> Uploads:
+    """A file as one partial submission."""
     name = plain(read_name(path.name).name)
-    suffixes = [suffix for file in whole.assignment.files for suffix in file.suffixes]
+    suffixes = [suffix for file in class_uploads.assignment.files for suffix in file.suffixes]
     if Path(name).suffix.lower() not in suffixes or not path.is_file():
         raise UsageError(
             f"{path.name}: is not a submission's file ({', '.join(suffixes)}), a folder, or a zip. Give one."
         )
-    whole.gathering.gather_file(path)
-    made = whole.uploads()
-    alone = tuple(replace(one, partial=True, notes=(), delivery=Delivery()) for one in made.submissions)
-    account = tuple(replace(one, reason="") for one in made.account)
-    return replace(made, submissions=alone, account=account)
+    class_uploads.gathering.gather_file(path)
+    uploads = class_uploads.uploads()
+    partial = tuple(
+        replace(submission, partial=True, notes=(), delivery=Delivery()) for submission in uploads.submissions
+    )
+    account = tuple(replace(file, reason="") for file in uploads.account)
+    return replace(uploads, submissions=partial, account=account)
 
 
-def _of_class(folder: Path, source: Path, whole: "_Class") -> Uploads:
-    """The submissions in a folder; `source` is what it was, or the zip that it came from."""
-    whole.gathering.gather(folder, source.stem)
-    uploads = whole.uploads()
-    if not uploads.submissions and not whole.gathering.heaps:
-        stem = whole.assignment.file_stem.replace("{student_id}", "<StudentID>")
+def _of_class(folder: Path, source: Path, class_uploads: "_Class") -> Uploads:
+    """The submissions in a folder; `source` is the given folder, or the zip that it came from."""
+    class_uploads.gathering.gather(folder, source.stem)
+    uploads = class_uploads.uploads()
+    if not uploads.submissions and not class_uploads.gathering.heaps:
+        stem = class_uploads.assignment.file_stem.replace("{student_id}", "<StudentID>")
         unmatched = uploads.unmatched
         why = f" The first of {len(unmatched)} files set aside: {unmatched[0].reason}" if unmatched else ""
         raise UsageError(
@@ -158,12 +160,12 @@ def _of_class(folder: Path, source: Path, whole: "_Class") -> Uploads:
 
 @dataclass(frozen=True)
 class _Upload:
-    """A heap, as one student's.
+    """A heap as the upload of one student.
 
     Attributes:
-        owner: What its files stand under in the account.
-        files: Those that count, under the student's own names for them.
-        digest: Of them.
+        owner: The key of its files in the account.
+        files: The files that count, under the student's own names for them.
+        digest: Of these files.
     """
 
     heap: StudentFiles
@@ -190,100 +192,114 @@ class _Class:
         """The submissions with unique ids, sorted by id, and the account of all files."""
         heaps = list(self.gathering.heaps.values())
         names = carried(heaps, self.assignment)
-        found = [self._owned(heap, says) for heap, says in zip(heaps, names, strict=True)]
-        whose = verdicts(
-            {one.origin.key: (one.origin, one.digest) for own in found for one in own},
+        uploads_of_heaps = [
+            self._owned(heap, carried_ids) for heap, carried_ids in zip(heaps, names, strict=True)
+        ]
+        verdict_by_key = verdicts(
+            {
+                upload.origin.key: (upload.origin, upload.digest)
+                for heap_uploads in uploads_of_heaps
+                for upload in heap_uploads
+            },
             self._directory(),
             self._known.uploads,
         )
         ids: dict[str, str] = {}
-        made: list[Submission] = []
-        for own, says in zip(found, names, strict=True):
-            for one in own:
-                verdict = whose[one.origin.key] = _unclear(whose[one.origin.key], one, says)
-                ids |= dict.fromkeys((one.owner, *one.heap.parts), verdict.student_id)
-            counting = [one for one in own if whose[one.origin.key].counts]
-            team = tuple(sorted(whose[one.origin.key].student_id for one in counting))
-            for one in counting:
-                submission = self._submission(one, whose[one.origin.key], says)
-                made.append(replace(submission, team=team if len(own) > 1 else ()))
+        all_submissions: list[Submission] = []
+        for heap_uploads, carried_ids in zip(uploads_of_heaps, names, strict=True):
+            for upload in heap_uploads:
+                verdict = verdict_by_key[upload.origin.key] = _held_if_unclear(
+                    verdict_by_key[upload.origin.key], upload, carried_ids
+                )
+                ids |= dict.fromkeys((upload.owner, *upload.heap.parts), verdict.student_id)
+            counting = [upload for upload in heap_uploads if verdict_by_key[upload.origin.key].counts]
+            team = tuple(sorted(verdict_by_key[upload.origin.key].student_id for upload in counting))
+            for upload in counting:
+                submission = self._submission(upload, verdict_by_key[upload.origin.key], carried_ids)
+                all_submissions.append(replace(submission, team=team if len(heap_uploads) > 1 else ()))
         verdicts_told = [
-            (whose[one.origin.key], _whose(one.heap, whose[one.origin.key], says))
-            for own, says in zip(found, names, strict=True)
-            for one in own
+            (
+                verdict_by_key[upload.origin.key],
+                _foreign_name_notes(upload.heap, verdict_by_key[upload.origin.key], carried_ids),
+            )
+            for heap_uploads, carried_ids in zip(uploads_of_heaps, names, strict=True)
+            for upload in heap_uploads
         ]
         notes = (*self.gathering.notes, *_notes(verdicts_told))
         account = self.ledger.accounted(ids)
-        made.sort(key=lambda one: one.student_id)
+        all_submissions.sort(key=lambda submission: submission.student_id)
         lacking = tuple(self.gathering.lacking)
-        # the verdicts are also on uploads of earlier downloads
-        keys = {one.origin.key for own in found for one in own} | {one.key for one in lacking}
+        # not the keys of all verdicts, which include uploads of earlier downloads
+        keys = {upload.origin.key for heap_uploads in uploads_of_heaps for upload in heap_uploads} | {
+            submission.key for submission in lacking
+        }
         return Uploads(
-            submissions=tuple(made),
+            submissions=tuple(all_submissions),
             unmatched=self.ledger.unmatched(),
             notes=notes,
             account=account,
-            moved=_moved(whose.values()),
+            moved=_moved(verdict_by_key.values()),
             lacking=lacking,
             keys=frozenset(keys),
         )
 
     def _directory(self) -> Directory:
-        """What the LMS's list of the class says: one that was given, or one beside what the LMS made."""
+        """The LMS's class list: one that was given, or one that lies beside the LMS's files."""
         heaps = self.gathering.heaps.values()
-        places = {PurePosixPath(one.shown).parent for heap in heaps if heap.lms for one in heap.items}
+        places = {PurePosixPath(item.shown).parent for heap in heaps if heap.lms for item in heap.items}
         for table in self.gathering.tables:
-            found = self._known.lists(table.path)
-            if found is None:
+            directory = self._known.lists(table.path)
+            if directory is None:
                 continue
             self.ledger.accept(table.shown, f"{table.path.name}: was read: it is the list of the class.")
             if not self._known.directory.students and PurePosixPath(table.shown).parent in places:
-                return found
+                return directory
             break
         return self._known.directory
 
-    def _owned(self, heap: StudentFiles, says: Carried) -> list[_Upload]:
-        """A heap as the upload of each who handed it in."""
-        # the same place in another download may be another's, but whoever has one id there is one student
-        key = heap.key if heap.lms else f"{heap.key}:{says.student_id.casefold()}"
+    def _owned(self, heap: StudentFiles, carried_id: Carried) -> list[_Upload]:
+        """A heap as one upload for each student who handed it in."""
+        # the same place in another download may be another student's, so the id is part of the key
+        key = heap.key if heap.lms else f"{heap.key}:{carried_id.student_id.casefold()}"
         upload = heap.items[0].path.name if heap.known_id and heap.items else _upload(heap)
         nameless = heap.label.rpartition("_")[2] if heap.called.get("") else upload
-        own = listed_as(key, heap.lms, heap.number, nameless)
-        origin = Origin(key, upload, own, heap.lms, heap.number, carries=says.student_id)
+        provisional_id = listed_as(key, heap.lms, heap.number, nameless)
+        origin = Origin(key, upload, provisional_id, heap.lms, heap.number, carries=carried_id.student_id)
         files = tuple(
-            self._named(own, one) for one in sorted(heap.files, key=lambda one: (one.name, one.shown))
+            self._named(provisional_id, file)
+            for file in sorted(heap.files, key=lambda file: (file.name, file.shown))
         )
         limits = self.assignment.limits
         most = max(limits.archive_mb, limits.checkpoint_mb, limits.file_mb, limits.notebook_mb)
         digest = _digest(files, most * MEGABYTE)
-        made = []
+        heap_uploads = []
         for owner, student_id in (
             (heap.key, heap.known_id or ""),
             *((f"{heap.key}:{m}", m) for m in heap.members),
         ):
-            one = replace(origin, person=heap.called.get(student_id, ""), known_id=student_id)
+            member_origin = replace(origin, person=heap.called.get(student_id, ""), known_id=student_id)
             if owner != heap.key:
                 key = f"{origin.key}:{student_id}"
-                one = replace(one, key=key, listed_as=listed_as(key, "", "", upload))
-            made.append(_Upload(heap, owner, one, files, digest))
-        return made
+                member_origin = replace(member_origin, key=key, listed_as=listed_as(key, "", "", upload))
+            heap_uploads.append(_Upload(heap, owner, member_origin, files, digest))
+        return heap_uploads
 
-    def _submission(self, one: _Upload, verdict: Verdict, says: Carried) -> Submission:
-        heap, student_id = one.heap, verdict.student_id
+    def _submission(self, upload: _Upload, verdict: Verdict, carried_id: Carried) -> Submission:
+        heap, student_id = upload.heap, verdict.student_id
         asked = ANY_ID if heap.members else verdict.origin.asked_id(student_id)
-        own = (heap.known_id, *heap.members) if heap.members else (asked,)
-        notes = [*heap.notes, *_whose(heap, verdict, says)]
+        expected_ids = (heap.known_id, *heap.members) if heap.members else (asked,)
+        notes = [*heap.notes, *_foreign_name_notes(heap, verdict, carried_id)]
         for file in heap.files:
-            note = self._reading(file, asked, own)
+            note = self._reading(file, asked, expected_ids)
             if file.own != file.handed.name and file.handed.name:
                 notes.append(about_file(file.own or file.path.name, note))
-            if file.path not in heap.unusable and one.owner == heap.key:
+            if file.path not in heap.unusable and upload.owner == heap.key:
                 self.ledger.note(file.shown, Fate.MATCHED, owner=heap.key, reason=note)
         return Submission(
             student_id,
             self.assignment.id,
-            one.files,
-            one.digest,
+            upload.files,
+            upload.digest,
             received_at=heap.received_at,
             delivery=self._delivery(heap),
             set_aside=tuple(heap.set_aside),
@@ -293,7 +309,7 @@ class _Class:
         )
 
     def _delivery(self, heap: StudentFiles) -> Delivery:
-        """What is known of when it came, besides the moment that the LMS records."""
+        """What is known about the time of delivery, besides the moment that the LMS records."""
         deadline = self.assignment.deadline
         zone = (deadline.tzinfo if deadline else None) or UTC
         if heap.received_clock is not None and heap.received_at is None:
@@ -305,69 +321,77 @@ class _Class:
         hint = IN_ZIP if self._from_zip else ON_DISK
         return Delivery(hinted_at, hint if hinted_at else "", heap.marked_late)
 
-    def _reading(self, one: DownloadedItem, asked_id: str, own: Collection[str | None]) -> str:
-        """How a name was read that is not quite the one that was asked for; empty when it is.
+    def _reading(self, item: DownloadedItem, asked_id: str, expected_ids: Collection[str | None]) -> str:
+        """How a name was read that does not quite fit; empty if it does.
 
         Args:
-            asked_id: What the name should carry, as the sentence says it.
-            own: The ids that it may carry: any of a team's.
+            asked_id: The id that the name should carry, as the sentence shows it.
+            expected_ids: The ids that it may carry: those of all members of a team.
         """
-        kind = self.assignment.asked_file(one.name)
+        kind = self.assignment.asked_file(item.name)
         if kind is None:
             return ""
-        match = name_match(one.name, kind.stem)
-        exact = match.closeness is Closeness.EXACT and match.student_id in own
-        if exact and one.own == one.name:
+        match = name_match(item.name, kind.stem)
+        exact = match.closeness is Closeness.EXACT and match.student_id in expected_ids
+        if exact and item.own == item.name:
             return ""
-        asked = kind.name(asked_id, Path(one.name).suffix.lower())
-        return f"{one.own or one.path.name} was taken as {asked}: name it so the next time."
+        asked = kind.name(asked_id, Path(item.name).suffix.lower())
+        return f"{item.own or item.path.name} was taken as {asked}: name it so the next time."
 
-    def _named(self, upload: str, one: DownloadedItem) -> Path:
-        """The file under the student's own name for it, linked or copied into scratch where it differs."""
-        if one.path.name == one.name:
-            return one.path
+    def _named(self, upload: str, item: DownloadedItem) -> Path:
+        """The file under the student's own name for it, linked or copied into scratch if that differs."""
+        if item.path.name == item.name:
+            return item.path
         folder = self._scratch / "named" / upload
         folder.mkdir(parents=True, exist_ok=True)
-        target = folder / one.name
+        target = folder / item.name
         if target.exists():
-            return one.path
+            return item.path
         try:
-            os.link(one.path, target)
+            os.link(item.path, target)
         except OSError:
-            shutil.copyfile(one.path, target)
+            shutil.copyfile(item.path, target)
         return target
 
 
 def _upload(heap: StudentFiles) -> str:
-    """What the download calls an upload: the LMS's label, or the name of a folder, an archive or a file."""
+    """The name of an upload in the download: the LMS's label, or that of a folder, archive or file."""
     if heap.lms:
         return heap.label
-    names = list(dict.fromkeys(one.path.name for one in heap.items))
+    names = list(dict.fromkeys(item.path.name for item in heap.items))
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _unclear(verdict: Verdict, one: _Upload, says: Carried) -> Verdict:
-    """The verdict on an upload, held where its names do not tell whose all of it is, and no LMS does."""
+def _held_if_unclear(verdict: Verdict, upload: _Upload, carried_id: Carried) -> Verdict:
+    """The verdict on an upload, held if neither its names nor an LMS say whose all of it is."""
     before, origin = verdict.before, verdict.origin
     if verdict.held or origin.known_id:
         return verdict
-    if one.heap.rivals and not (before and before.decided and before.digest == one.digest):
-        which = " and ".join(map(file_named, sorted(one.heap.rivals)[:3]))
+    if upload.heap.rivals and not (before and before.decided and before.digest == upload.digest):
+        which = " and ".join(map(file_named, sorted(upload.heap.rivals)[:3]))
         held = f"{which} may be one student's attempts or several people's: nothing but their names tells."
         return replace(verdict, student_id=origin.listed_as, held=held)
     nobody = verdict.student_id == origin.listed_as and not origin.number
-    if not nobody or len(says.several) < 2 or (before and before.decided):
+    if not nobody or len(carried_id.several) < 2 or (before and before.decided):
         return verdict
-    return replace(verdict, held=f"Its files carry several ids: {', '.join(says.several)}.")
+    return replace(verdict, held=f"Its files carry several ids: {', '.join(carried_id.several)}.")
 
 
-def _whose(heap: StudentFiles, verdict: Verdict, says: Carried) -> list[str]:
-    """What a submission's report says of names that are not the student's."""
+def _foreign_name_notes(heap: StudentFiles, verdict: Verdict, carried_id: Carried) -> list[str]:
+    """Sentences for a submission's report about names that are not the student's."""
     origin = verdict.origin
     if not origin.known_id:
-        return [f"The files carry several ids: {', '.join(says.several)}."] if len(says.several) > 1 else []
-    own = {origin.known_id, verdict.student_id, heap.known_id, *heap.members}
-    others = [one for one in says.several if one not in own and are_alike(one, verdict.student_id)]
+        return (
+            [f"The files carry several ids: {', '.join(carried_id.several)}."]
+            if len(carried_id.several) > 1
+            else []
+        )
+    own_ids = {origin.known_id, verdict.student_id, heap.known_id, *heap.members}
+    others = [
+        other_id
+        for other_id in carried_id.several
+        if other_id not in own_ids and are_alike(other_id, verdict.student_id)
+    ]
     if not others:
         return []
     return [
@@ -376,22 +400,22 @@ def _whose(heap: StudentFiles, verdict: Verdict, says: Carried) -> list[str]:
     ]
 
 
-def _notes(found: Iterable[tuple[Verdict, Sequence[str]]]) -> list[str]:
-    """What a person should know of whose the uploads are.
+def _notes(named_verdicts: Iterable[tuple[Verdict, Sequence[str]]]) -> list[str]:
+    """What a person should know about whose the uploads are.
 
     Args:
-        found: Each upload's verdict, and what its report says of names.
+        named_verdicts: Each upload's verdict, and what its report says about names.
     """
     notes = []
     unnamed: dict[str, list[str]] = {}
-    for verdict, told in found:
+    for verdict, sentences in named_verdicts:
         origin, student_id = verdict.origin, verdict.student_id
         if verdict.held:
             continue  # the submission says so itself
         if not verdict.counts:
             notes.append(f"{origin.listed_as}: is {student_id}'s, of whom a person chose another upload.")
-        elif origin.known_id and told:
-            notes.append(f"{student_id}: {told[0]}")
+        elif origin.known_id and sentences:
+            notes.append(f"{student_id}: {sentences[0]}")
         elif origin.lms and student_id == origin.listed_as:
             unnamed.setdefault(origin.lms, []).append(student_id)
     for lms, listed in unnamed.items():
@@ -403,24 +427,25 @@ def _notes(found: Iterable[tuple[Verdict, Sequence[str]]]) -> list[str]:
     return notes
 
 
-def _moved(whose: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    """What the gradebook lists otherwise than it turned out, unless a person said so."""
+def _moved(all_verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """The verdicts on uploads that the gradebook lists otherwise, unless a person decided that."""
     return tuple(
-        one
-        for one in whose
-        if one.before is not None
-        and not one.before.decided
-        and (one.student_id.casefold(), bool(one.held)) != (one.before.student_id.casefold(), one.before.held)
+        verdict
+        for verdict in all_verdicts
+        if verdict.before is not None
+        and not verdict.before.decided
+        and (verdict.student_id.casefold(), bool(verdict.held))
+        != (verdict.before.student_id.casefold(), verdict.before.held)
     )
 
 
 def _moment(seconds: float, zone: tzinfo, *, wall_clock: bool) -> datetime | None:
-    """A time of modification as a moment, None where there is none.
+    """A time of modification as a moment, or None if there is none.
 
     Args:
         seconds: Since 1970.
-        zone: What the moment is told in.
-        wall_clock: The seconds are a clock's whose zone nobody knows, as in a zip: it is taken for `zone`.
+        zone: The zone of the moment.
+        wall_clock: The seconds come from a clock in an unknown zone, as in a zip: it is taken to be `zone`.
     """
     if seconds <= 0:
         return None
@@ -430,24 +455,24 @@ def _moment(seconds: float, zone: tzinfo, *, wall_clock: bool) -> datetime | Non
 
 
 def _digest(files: tuple[Path, ...], most: int) -> str:
-    """SHA-256 over names and contents, hexadecimal, whatever the order of the files.
+    """SHA-256 over names and contents, hexadecimal, independent of the order of the files.
 
     Args:
-        files: Those of a submission.
-        most: Bytes; a larger file is accepted as nothing, so that its size stands for what is beyond them.
+        files: The files of a submission.
+        most: Bytes to read of each file; a larger file is never accepted, so its size stands for the rest.
     """
-    whole = hashlib.sha256()
+    hasher = hashlib.sha256()
     parts = []
     for file in files:
         content = hashlib.sha256()
         with file.open("rb") as stream:
-            left = most
-            while left > 0 and (chunk := stream.read(min(1 << 20, left))):
+            bytes_left = most
+            while bytes_left > 0 and (chunk := stream.read(min(1 << 20, bytes_left))):
                 content.update(chunk)
-                left -= len(chunk)
-            if left <= 0 and (size := file.stat().st_size) > most:
+                bytes_left -= len(chunk)
+            if bytes_left <= 0 and (size := file.stat().st_size) > most:
                 content.update(f"{size} bytes".encode())
         parts.append(f"{file.name}\0{content.hexdigest()}\n")
     for part in sorted(parts):
-        whole.update(part.encode("utf-8", "surrogateescape"))
-    return whole.hexdigest()
+        hasher.update(part.encode("utf-8", "surrogateescape"))
+    return hasher.hexdigest()

@@ -1,4 +1,4 @@
-"""Which files are of one upload: the heaps of all students, gathered from a class's folders and files."""
+"""Groups files into uploads: gathers the heaps of all students from a class's folders and files."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -8,7 +8,14 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, Lacking, Role
 from grader.files.file_names import plain
-from grader.intake.downloaded_files import DownloadedItem, Ledger, entries, found, told, unclear
+from grader.intake.downloaded_files import (
+    DownloadedItem,
+    Ledger,
+    downloaded_item,
+    entries,
+    superseded_reason,
+    unclear,
+)
 from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, own_match, refused_name
 from grader.intake.student_files import DEEPEST, Sorting, StudentFiles
 from grader.intake.unpacking import Opener
@@ -16,7 +23,7 @@ from grader.lms.downloads import is_metadata, read_together, submission_list
 from grader.lms.system import DownloadName, SubmissionList
 
 TABLE = ".csv"
-ANY = "any"  # the kind of what may hold files of every kind
+ANY = "any"  # the kind of folders and archives, which may hold files of every kind
 
 
 class Gathering:
@@ -24,14 +31,14 @@ class Gathering:
 
     Attributes:
         heaps: By their keys.
-        notes: Sentences about the whole.
-        lacking: What an LMS lists and its export lacks.
-        tables: The files of nobody that may be lists of the class.
+        notes: Sentences about the whole upload.
+        lacking: Submissions that an LMS lists and its export lacks.
+        tables: Files that belong to nobody and may be class lists.
 
     Args:
         assignment: Says how files are named.
-        scratch: A folder of ours for what is unpacked.
-        opener: Who opens archives.
+        scratch: Our own folder for unpacked files.
+        opener: Opens archives.
         ledger: Where every file is accounted for.
     """
 
@@ -41,7 +48,7 @@ class Gathering:
         self.lacking: list[Lacking] = []
         self.tables: list[DownloadedItem] = []
         self._root = ""  # where the class's folder lies in the download
-        self._kinds: dict[str, set[str]] = {}  # place -> of what kinds the students' files in it are
+        self._kinds: dict[str, set[str]] = {}  # place -> the kinds of the students' files in it
         self._assignment = assignment
         self._ledger = ledger
         self._opener = opener
@@ -53,148 +60,157 @@ class Gathering:
 
         Args:
             folder: Students' files side by side, a folder for each student, sections, or an export.
-            label: Its name for a person, which names the student if it is one student's folder after all.
+            label: Its readable name, which names the student if it turns out to be one student's folder.
         """
         self._add_class(folder, "", label, depth=0)
         self._join_kinds()
-        self._part_unclear()
-        self.heaps = {one.key: one for heap in self.heaps.values() for one in self._sorting.sort(heap)}
+        self._separate_unclear()
+        self.heaps = {
+            sorted_heap.key: sorted_heap
+            for heap in self.heaps.values()
+            for sorted_heap in self._sorting.sort(heap)
+        }
 
     def gather_file(self, path: Path) -> None:
-        """Gather a file that is given by itself: it is the only one of its upload."""
-        one = found(path, path.name)
-        own = Path(one.name).stem
-        self._add(one, self._owner(one) or (f"file:{own}", own))
+        """Gather a single file, the only one of its upload."""
+        item = downloaded_item(path, path.name)
+        stem = Path(item.name).stem
+        self._add(item, self._owner(item) or (f"file:{stem}", stem))
         (heap,) = self.heaps.values()
         heap.files = list(heap.items)
 
     def _add_class(self, folder: Path, shown: str, label: str, depth: int) -> None:
-        inside = self._read_together(entries(folder, shown, self._ledger))
-        folders = [one for one in inside if one.path.is_dir()]
-        files = [one for one in inside if not one.path.is_dir()]
-        only = folders[0] if not files and len(folders) == 1 else None
-        if only and depth < DEEPEST and only.handed.holder is None and not self._is_students(only.path):
-            self._root = only.shown if self._root == shown else self._root
-            self._add_class(only.path, only.shown, only.path.name, depth + 1)
-            return
-        metadata = [one for one in files if is_metadata(one.path.name)]
-        if metadata and (listed := self._listed(metadata[0])) is not None:
-            self._add_listed(listed, [one for one in inside if one is not metadata[0]])
-            return
-        files = [one for one in files if one not in metadata]
-        own = [one for one in files if Path(one.name).suffix.lower() in self._code]
+        items = self._read_together(entries(folder, shown, self._ledger))
+        folders = [item for item in items if item.path.is_dir()]
+        files = [item for item in items if not item.path.is_dir()]
+        only_folder = folders[0] if not files and len(folders) == 1 else None
         if (
-            own
+            only_folder
+            and depth < DEEPEST
+            and only_folder.handed.holder is None
+            and not self._is_students(only_folder.path)
+        ):
+            self._root = only_folder.shown if self._root == shown else self._root
+            self._add_class(only_folder.path, only_folder.shown, only_folder.path.name, depth + 1)
+            return
+        metadata = [item for item in files if is_metadata(item.path.name)]
+        if metadata and (listed := self._listed(metadata[0])) is not None:
+            self._add_listed(listed, [item for item in items if item is not metadata[0]])
+            return
+        files = [item for item in files if item not in metadata]
+        code_files = [item for item in files if Path(item.name).suffix.lower() in self._code]
+        if (
+            code_files
             and not any(map(self._owner, files))
-            and not any(self._holds_code(one.path) for one in folders)
+            and not any(self._holds_code(item.path) for item in folders)
         ):
             name = label if shown == self._root else self._place(shown)
-            heap = self._heap(*(self._named(label, name) or (f"folder:{name}", label)))
-            heap.items, heap.whole = [*heap.items, *inside], True
+            heap = self._heap(*(self._owner_by_id(label, name) or (f"folder:{name}", label)))
+            heap.items, heap.whole = [*heap.items, *items], True
             return
-        for one in files:
-            self._add_loose(one)
-        for one in folders:
-            if one.handed.holder is None and depth < DEEPEST and self._is_class(one.path):
-                self._add_class(one.path, one.shown, one.path.name, depth + 1)
+        for item in files:
+            self._add_loose(item)
+        for item in folders:
+            if item.handed.holder is None and depth < DEEPEST and self._is_class(item.path):
+                self._add_class(item.path, item.shown, item.path.name, depth + 1)
             else:
-                self._add_folder(one)
+                self._add_folder(item)
 
-    def _add_loose(self, one: DownloadedItem) -> None:
-        """Gather a file that lies beside those of others."""
-        owner = self._owner(one)
-        if owner is None and one.is_archive:
-            owner = (f"archive:{self._place(one.shown)}", Path(one.name).stem)
-        if (reason := refused_name(one.name)) is not None and one.handed.holder is None:
-            self._ledger.note(one.shown, Fate.REFUSED, reason=reason)
+    def _add_loose(self, item: DownloadedItem) -> None:
+        """Gather a file that lies beside other students' files."""
+        owner = self._owner(item)
+        if owner is None and item.is_archive:
+            owner = (f"archive:{self._place(item.shown)}", Path(item.name).stem)
+        if (reason := refused_name(item.name)) is not None and item.handed.holder is None:
+            self._ledger.note(item.shown, Fate.REFUSED, reason=reason)
         elif owner is None:
-            suffix = Path(one.name).suffix.lower()
-            kind = self._assignment.asked_file(one.name)
+            suffix = Path(item.name).suffix.lower()
+            kind = self._assignment.asked_file(item.name)
             stem = self._assignment.file_stem.replace("{student_id}", "<StudentID>")
             asked = kind.name("<StudentID>", suffix) if kind is not None else f"{stem}.py"
-            reason = f"{one.name}: its name does not say whose it is. Rename it like {asked}."
-            self._ledger.note(one.shown, Fate.REFUSED, reason=reason)
+            reason = f"{item.name}: its name does not say whose it is. Rename it like {asked}."
+            self._ledger.note(item.shown, Fate.REFUSED, reason=reason)
             if suffix == TABLE:
-                self.tables.append(one)
+                self.tables.append(item)
         else:
-            self._add(one, owner)
+            self._add(item, owner)
 
-    def _add_folder(self, one: DownloadedItem) -> None:
+    def _add_folder(self, item: DownloadedItem) -> None:
         """Gather a student's folder."""
-        # the folder of a student whose id it carries joins that student's other folders and files beside it
-        named = (f"folder:{self._place(one.shown)}", one.path.name)
-        self._add(one, self._owner(one) or named)
+        # a folder with an id in its name joins the other folders and files of that student beside it
+        default_owner = (f"folder:{self._place(item.shown)}", item.path.name)
+        self._add(item, self._owner(item) or default_owner)
 
-    def _add(self, one: DownloadedItem, owner: tuple[str, str]) -> None:
-        heap = self._heap(*owner) if one.handed.holder is None else self._heap_of(one.handed)
-        heap.items.append(one)
-        if not one.handed.lms:
-            kind = ANY if one.path.is_dir() or one.is_archive else self._kind(one)
-            self._kinds.setdefault(_parent(self._place(one.shown)), set()).add(kind)
+    def _add(self, item: DownloadedItem, owner: tuple[str, str]) -> None:
+        heap = self._heap(*owner) if item.handed.holder is None else self._heap_of(item.handed)
+        heap.items.append(item)
+        if not item.handed.lms:
+            kind = ANY if item.path.is_dir() or item.is_archive else self._kind(item)
+            self._kinds.setdefault(_parent(self._place(item.shown)), set()).add(kind)
 
-    def _read_together(self, inside: list[DownloadedItem]) -> list[DownloadedItem]:
-        """The same with what names tell only together, without the files that an LMS put there itself."""
-        by_name = {one.path.name: one for one in inside}
-        together = read_together({name: one.path for name, one in by_name.items()})
-        for name, reason in together.own.items():
+    def _read_together(self, items: list[DownloadedItem]) -> list[DownloadedItem]:
+        """The items as names say it only in combination, without the files that the LMS itself made."""
+        by_name = {item.path.name: item for item in items}
+        readings = read_together({name: item.path for name, item in by_name.items()})
+        for name, reason in readings.own.items():
             self._ledger.note(by_name.pop(name).shown, Fate.MATCHED, reason=reason)
-        for attempt in together.attempts:
+        for attempt in readings.attempts:
             self._heap_of(attempt).attempts.append(attempt)
-        names = together.names
-        return [one.told(names[name]) if name in names else one for name, one in by_name.items()]
+        names = readings.names
+        return [item.with_reading(names[name]) if name in names else item for name, item in by_name.items()]
 
     def _listed(self, metadata: DownloadedItem) -> SubmissionList | None:
-        """What the metadata of an export tells; a file that cannot be read is accounted for."""
+        """The submissions that an export's metadata lists; a file that cannot be read is accounted for."""
         name = metadata.path.name
         try:
-            listed = submission_list(name, self._opener.metadata_rows(metadata.path))
+            submissions = submission_list(name, self._opener.metadata_rows(metadata.path))
         except SubmissionError as error:
             self._ledger.note(metadata.shown, Fate.REFUSED, reason=str(error))
             return None
         reason = f"{name.casefold()}: was read: it tells who handed in what, and when."
         self._ledger.note(metadata.shown, Fate.MATCHED, reason=reason)
-        return listed
+        return submissions
 
-    def _add_listed(self, listed: SubmissionList, inside: list[DownloadedItem]) -> None:
+    def _add_listed(self, listed: SubmissionList, items: list[DownloadedItem]) -> None:
         """Gather the folders of an export by the students that the LMS knows."""
-        by_name = {one.path.name: one for one in inside}
+        by_name = {item.path.name: item for item in items}
         self.notes += listed.notes(by_name)
         self.lacking += listed.lacking(by_name)
-        for one in inside:
-            known = listed.known.get(one.path.name)
-            if known is None:
-                self._add_folder(one) if one.path.is_dir() else self._add_loose(one)
+        for item in items:
+            row = listed.known.get(item.path.name)
+            if row is None:
+                self._add_folder(item) if item.path.is_dir() else self._add_loose(item)
                 continue
-            student = listed.owner(known.folder)
-            key = f"{listed.lms}:{student or known.folder}"
-            heap = self._heap(key, student or known.folder, listed.lms)
+            student = listed.owner(row.folder)
+            key = f"{listed.lms}:{student or row.folder}"
+            heap = self._heap(key, student or row.folder, listed.lms)
             heap.known_id = student
-            counts = listed.counting(known.folder)
-            if counts == known.folder or counts not in by_name:
-                heap.items.append(one)
-                heap.received_at = known.created_at
-                heap.called = dict(zip(known.students, known.names, strict=False))
-                heap.notes += listed.shared(known.folder)
-                heap.members = listed.members(known.folder) if counts == known.folder else ()
+            counts = listed.counting(row.folder)
+            if counts == row.folder or counts not in by_name:
+                heap.items.append(item)
+                heap.received_at = row.created_at
+                heap.called = dict(zip(row.students, row.names, strict=False))
+                heap.notes += listed.shared(row.folder)
+                heap.members = listed.members(row.folder) if counts == row.folder else ()
                 continue
-            why = told(one, by_name[counts], f"which {listed.lms} received later")
-            self._sorting.supersede(heap, one, why)
+            why = superseded_reason(item, by_name[counts], f"which {listed.lms} received later")
+            self._sorting.supersede(heap, item, why)
 
-    def _owner(self, one: DownloadedItem) -> tuple[str, str] | None:
+    def _owner(self, item: DownloadedItem) -> tuple[str, str] | None:
         """(The key of the heap that a file or a folder belongs to by its name, its label), or None."""
-        if one.handed.holder is not None:
-            return _holder(one.handed)
-        return self._named(one.name, self._place(one.shown))
+        if item.handed.holder is not None:
+            return _holder(item.handed)
+        return self._owner_by_id(item.name, self._place(item.shown))
 
-    def _named(self, name: str, place: str) -> tuple[str, str] | None:
+    def _owner_by_id(self, name: str, place: str) -> tuple[str, str] | None:
         """(Key, label) of the heap of a student whose id is in a name, or None.
 
         Args:
-            place: Where it lies within the class's folder: one id in several places may be several people's.
+            place: Its path within the class's folder: one id in several places may be several people's.
         """
         student_id = own_match(plain(name), self._assignment).student_id
-        at = f"@{_parent(place)}" if _parent(place) else ""
-        return (f"id:{student_id.casefold()}{at}", student_id) if student_id else None
+        place_suffix = f"@{_parent(place)}" if _parent(place) else ""
+        return (f"id:{student_id.casefold()}{place_suffix}", student_id) if student_id else None
 
     def _heap(self, key: str, label: str, lms: str = "") -> StudentFiles:
         return self.heaps.setdefault(key, StudentFiles(key, label, lms))
@@ -206,39 +222,43 @@ class Gathering:
         return heap
 
     def _place(self, shown: str) -> str:
-        """Where something lies within the class's folder."""
+        """The path of something within the class's folder."""
         return shown.removeprefix(f"{self._root}/") if self._root else shown
 
-    def _kind(self, one: DownloadedItem) -> str:
+    def _kind(self, item: DownloadedItem) -> str:
         """What a file is for, by its suffix."""
-        asked = self._assignment.asked_file(one.name)
-        return asked.role if asked is not None else Path(one.name).suffix.lower()
+        asked = self._assignment.asked_file(item.name)
+        return asked.role if asked is not None else Path(item.name).suffix.lower()
 
     def _join_kinds(self) -> None:
-        """Join a student's files that lie in a folder for each kind of file: `code`, `weights`, `reports`."""
+        """Join a student's files from folders for each kind of file: `code`, `weights`, `reports`."""
         by_id: dict[str, list[StudentFiles]] = {}
         for key, heap in self.heaps.items():
             if key.startswith("id:"):
                 by_id.setdefault(key.partition("@")[0], []).append(heap)
         for heaps in by_id.values():
             kinds = [self._kinds.get(heap.key.partition("@")[2], {ANY}) for heap in heaps]
-            if any(ANY in one or ANY in other or one & other for one, other in combinations(kinds, 2)):
+            if any(
+                ANY in kind_set or ANY in other_kinds or kind_set & other_kinds
+                for kind_set, other_kinds in combinations(kinds, 2)
+            ):
                 continue
             for heap in heaps[1:]:
                 heaps[0].items += heap.items
                 del self.heaps[heap.key]
 
-    def _part_unclear(self) -> None:
-        """Part what may be one student's attempts or several people's, where nothing tells which counts.
+    def _separate_unclear(self) -> None:
+        """Separate what may be one student's attempts or several people's, if nothing shows which counts.
 
-        Side by side without an LMS the name is all that says whose a file is.
+        For files side by side without an LMS, only the name says whose a file is.
         """
         for key, heap in list(self.heaps.items()):
             if heap.lms or heap.whole or not key.startswith("id:"):
                 continue
-            for one in unclear([item for item in heap.items if not item.path.is_dir()]):
-                heap.items.remove(one)
-                self._heap(f"{key}@{one.path.name}", heap.label).items.append(one)
+            files = [item for item in heap.items if not item.path.is_dir()]
+            for file in unclear(files):
+                heap.items.remove(file)
+                self._heap(f"{key}@{file.path.name}", heap.label).items.append(file)
             if not heap.items:
                 del self.heaps[key]
 
@@ -246,15 +266,15 @@ class Gathering:
         return any(Path(plain(entry.name)).suffix.lower() in self._code for entry in folder.iterdir())
 
     def _is_students(self, folder: Path) -> bool:
-        """Whether a folder has a student's id as its name, and files of that student alone."""
+        """Whether a folder has a student's id as its name, and files of that student only."""
         ids = self._exact_ids(folder)
         return len(ids) == 1 and is_alike(folder.name, *ids)
 
     def _is_class(self, folder: Path) -> bool:
         """Whether a folder holds several students' files or folders, as a section does."""
         ids = self._exact_ids(folder)
-        if any(is_alike(folder.name, one) for one in ids):
-            return False  # a student's, who hands in files named for others
+        if any(is_alike(folder.name, student_id) for student_id in ids):
+            return False  # it is one student's, who hands in files named for others
         if len(ids) > 1:
             return True
         if LONG_NUMBER.search(folder.name) or self._holds_code(folder):
@@ -262,17 +282,17 @@ class Gathering:
         return len(set(self._carried(folder))) > 1
 
     def _carried(self, folder: Path) -> Iterator[str]:
-        """Whose the folders right in a folder are, by their own names."""
+        """The owners of the folders directly in a folder, by their names."""
         for child in folder.iterdir():
             if child.is_dir() and not child.is_symlink():
-                one = found(child, child.name)
-                if one.handed.holder is not None:
-                    yield _holder(one.handed)[0]
+                item = downloaded_item(child, child.name)
+                if item.handed.holder is not None:
+                    yield _holder(item.handed)[0]
                 elif number := LONG_NUMBER.search(plain(child.name)):
                     yield number[0]
 
     def _exact_ids(self, folder: Path) -> set[str]:
-        """The ids in the names, as asked for or nearly so, of the files right in a folder."""
+        """The ids in the names, if they fit exactly or nearly, of the files directly in a folder."""
         matches = (
             own_match(plain(entry.name), self._assignment) for entry in folder.iterdir() if not entry.is_dir()
         )

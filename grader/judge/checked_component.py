@@ -1,7 +1,7 @@
 """A student's component in a worker, as a check uses it: called, measured, given weights.
 
 It decides whether an output is a finite floating-point tensor of the asked shape; anything else is a
-`Mismatch`. A wrong size is put as a product of the constructor's sizes (`20 = heads * dim_head`) where
+`Mismatch`. A wrong size is expressed as a product of the constructor's sizes (`20 = heads * dim_head`) if
 only one fits; that adds a sentence and decides nothing. The check decides whether the numbers are right,
 and `verdict` what the finding is.
 
@@ -28,33 +28,33 @@ from grader.protocol.replies import Built, Called, Done, Module, Parameter, Stan
 from grader.protocol.requests import Call, SetWeights, Weights
 from grader.protocol.trees import Plain
 
-LEAST = 3  # smaller numbers are products of many things by chance
+LEAST = 3  # smaller numbers are products by chance
 
 
-def wrong_size_in_words(found: Sequence[int], expected: Sequence[int], sizes: Mapping[str, int]) -> str:
+def wrong_size_in_words(shape: Sequence[int], expected: Sequence[int], sizes: Mapping[str, int]) -> str:
     """The first wrong axis of a shape in terms of the sizes that a part was constructed with.
 
     Args:
-        found, expected: Shapes; where they have different numbers of axes, nothing is said.
+        shape, expected: Shapes; if they have different numbers of axes, nothing is said.
         sizes: By the names of the constructor's parameters.
 
     Returns:
-        `Axis 2 has 20 = heads * dim_head values; it should have 22 = dim.`; empty where no size, or
-        more than one product, comes to the number.
+        `Axis 2 has 20 = heads * dim_head values; it should have 22 = dim.`; empty if no size, or more than
+        one product, gives the number.
     """
-    if len(found) != len(expected):
+    if len(shape) != len(expected):
         return ""
-    axis = next(number for number, size in enumerate(found) if size != expected[number])
-    made_of = _product(found[axis], sizes)
+    axis = next(number for number, size in enumerate(shape) if size != expected[number])
+    made_of = _product(shape[axis], sizes)
     if not made_of:
         return ""
     wanted = _product(expected[axis], sizes)
     should = f"{expected[axis]} = {wanted}" if wanted else str(expected[axis])
-    return f"Axis {axis} has {found[axis]} = {made_of} values; it should have {should}."
+    return f"Axis {axis} has {shape[axis]} = {made_of} values; it should have {should}."
 
 
 def _product(number: int, sizes: Mapping[str, int]) -> str:
-    """The only size, or else the only product of two sizes, of this value; empty where there is none."""
+    """The only size, or else the only product of two sizes, of this value; empty if there is none."""
     if number < LEAST:
         return ""
     for factors in (1, 2):
@@ -72,7 +72,7 @@ def _product(number: int, sizes: Mapping[str, int]) -> str:
 
 
 MAX_SHOWN = 8  # names that a message lists
-INNER = "inner"  # as a worker calls the stand-in that is handed over
+INNER = "inner"  # the worker's name for the fake that is handed over
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ class Component(Thing):
         name: `Attention`, ...
         parameters: Its parameters; those that share storage are listed once.
         modules: Its tree of modules.
-        made: What the stand-ins in it were constructed with, in order, as the worker says.
-        calls: The stand-ins' calls during the last call, each with its input.
+        made: What the fakes in it were constructed with, in order, as the worker reports.
+        calls: The fakes' calls during the last call, each with its input.
         last_call, last_seconds: The last one in evaluation mode that gave an output, and how long it took.
     """
 
@@ -129,9 +129,10 @@ class Component(Thing):
         return sum(int(np.prod(p.shape)) for p in self.parameters if p.trainable)
 
     def constructions(self, component: str) -> list[dict[str, Plain]]:
-        """The arguments with which each stand-in for a component was constructed, by the stub's names.
+        """The arguments with which each fake of a component was constructed, by the stub's names.
 
-        What is not a number, text or truth value (a module) is None; what was not given is not there.
+        Anything but a number, text or truth value (a module) is None; arguments that were not given are
+        missing.
         """
         names = self._student.parameter_names(component)
         return [
@@ -156,20 +157,20 @@ class Component(Thing):
             without_dropout: With the rates of all dropout layers at zero.
 
         Raises:
-            Mismatch: It raised, returned no tensor, another shape, or numbers that are not finite.
+            Mismatch: It raised, or did not return a tensor of that shape with finite numbers.
         """
         arrays = {str(index): value.numpy() for index, value in enumerate(inputs)}
         arrays |= {f"keyword:{name}": value.numpy() for name, value in keywords.items()}
         seed = self._student.next_seed()
         call = Call(self._handle, train, False, seed, without_dropout, arrays)
         started = time.monotonic()
-        output = self._checked(self._asked(call), shape)
+        output = self._checked(self._reply_to(call), shape)
         if not train:
             self.last_call, self.last_seconds = call, time.monotonic() - started
         return output
 
     def is_random(self) -> bool:
-        """Whether the last call in evaluation mode, made twice again, gives two different outputs.
+        """Whether the last call in evaluation mode, repeated twice, gives two different outputs.
 
         Raises:
             Mismatch: As for a call.
@@ -177,17 +178,17 @@ class Component(Thing):
         if self.last_call is None:
             return False
         calls = (replace(self.last_call, seed=self._student.next_seed()) for _ in range(2))
-        one, other = (self._checked(self._asked(call), None) for call in calls)
-        return not same(one, other)
+        first, second = (self._checked(self._reply_to(call), None) for call in calls)
+        return not same(first, second)
 
     def inputs_of(self, stand_in: str) -> tuple[Tensor, ...]:
-        """What a stand-in was given during the last call, one tensor for each time that it was called.
+        """What a fake was given during the last call, one tensor for each time that it was called.
 
         Args:
-            stand_in: The component's name or the path that it stands at; `inner`: the one handed over.
+            stand_in: The component's name or the fake's path; `inner`: the one handed over.
 
         Raises:
-            Mismatch: It was not called, so that nothing can be told of what goes through it.
+            Mismatch: It was not called, so nothing is known of what goes through it.
         """
         inputs = tuple(x for call, x in self.calls if call.component == stand_in)
         if not inputs:
@@ -207,11 +208,11 @@ class Component(Thing):
             Mismatch: As for a call.
         """
         arrays = {"0": x.numpy(), "cotangent": cotangent.numpy()}
-        called = self._asked(Call(self._handle, train, True, self._student.next_seed(), arrays=arrays))
+        called = self._reply_to(Call(self._handle, train, True, self._student.next_seed(), arrays=arrays))
         output = self._checked(called, tuple(cotangent.shape))
-        found = untrusted_replies.gradients(called, self.parameters, tuple(x.shape))
+        by_name = untrusted_replies.gradients(called, self.parameters, tuple(x.shape))
         missing = tuple(p.name for p in self.parameters if p.name in called.no_gradient)
-        return Gradients(output, found.pop("input", None), found, missing)
+        return Gradients(output, by_name.pop("input", None), by_name, missing)
 
     def weights(self) -> dict[str, Tensor]:
         """Parameters and buffers by name.
@@ -220,20 +221,20 @@ class Component(Thing):
             Mismatch: They hold numbers that are not finite.
         """
         values = self._student.ask(Weights(self._handle), WeightValues, self._link, self.name)
-        found = untrusted_replies.weights(values.arrays, self.parameters)
-        for name, value in found.items():
+        by_name = untrusted_replies.weights(values.arrays, self.parameters)
+        for name, value in by_name.items():
             if value.is_floating_point() and not bool(torch.isfinite(value).all()):
                 raise Mismatch(
                     f"The weights of `{self.label}` are not finite: {named(name)} holds NaN or infinity.",
                     hint="Parameters made with torch.empty hold whatever was in memory: initialize them.",
                 )
-        return found
+        return by_name
 
     def set_weights(self, values: Mapping[str, Tensor]) -> None:
         """Overwrite parameters and buffers by name; those that are not named stay as they are.
 
         Raises:
-            CourseError: It has none of that name, or one of another shape.
+            CourseError: It has no such name, or another shape under it.
         """
         shapes = {
             name: parameter.shape
@@ -260,15 +261,15 @@ class Component(Thing):
     def randomize(self, spread: float = 0.5) -> dict[str, Tensor]:
         """Move every trainable parameter away from its initial value, so that none is zero or one by chance.
 
-        The sizes are the judge's: a student's large bias, or an infinite gain, would make every output equal
-        every other. Parameters of whole numbers stay what they are, and are not told: what the student chose
-        must not be what an output is explained by.
+        The judge chooses the values: a student's large bias, or an infinite gain, would make all outputs
+        equal. Integer parameters stay as they are, and are not returned: what the student chose must not
+        explain an output.
 
         Returns:
             The parameters afterwards, as the judge chose them.
 
         Raises:
-            WorkerFault: The worker does not hold what it was given.
+            WorkerFault: The worker did not keep what it was given.
         """
         moved = {}
         trainable = {parameter.name for parameter in self.parameters if parameter.trainable}
@@ -283,7 +284,7 @@ class Component(Thing):
             raise untrusted_replies.nonsense()
         return {name: held[name] for name in moved}
 
-    def _asked(self, call: Call) -> Called:
+    def _reply_to(self, call: Call) -> Called:
         called: Called = self._student.ask(call, Called, self._link, self.name, self.label)
         return called
 
@@ -321,7 +322,7 @@ class Component(Thing):
 
 
 def _wrong_axes(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
-    """Which axes of a shape are wrong, whatever their sizes, or how many axes there are instead."""
+    """Which axes of a shape are wrong, without their sizes, or how many axes there are instead."""
     if len(shape) != len(expected):
         return f"{len(shape)} axes for {len(expected)}"
     wrong = [str(axis) for axis, size in enumerate(shape) if size != expected[axis]]

@@ -1,7 +1,7 @@
 """The reference solution, known mistakes and oracle, loaded where only the judge can see them.
 
-It decides what of the solution is executed (imports, definitions, literals), with the drawn values in it.
-Faults in these files are the course's. The checks recognize mistakes, not this module.
+It decides which parts of the solution are executed (imports, definitions, literals), with the drawn values in
+them. Faults in these files are the course's. The checks recognize mistakes; this module does not.
 
 Tests: tests/judge/test_code_by_values.py, tests/judge/test_policies.py
 """
@@ -40,7 +40,7 @@ class Mistake:
         component: Which part it is a version of.
         message: What the code does and what it should do: the first paragraph of the file's docstring.
         hint: One thing to try: the second paragraph.
-        look_for: Kinds of code in whose line the mistake stands: a last paragraph `Look for: softmax()`.
+        look_for: Kinds of code that mark the mistake's line: a last paragraph `Look for: softmax()`.
         namespace: The file's globals; the component's name gives the wrong class or function.
     """
 
@@ -53,12 +53,12 @@ class Mistake:
 
 
 class CourseCode:
-    """What the instructors wrote out: attribute access gives the solution's classes and functions.
+    """The instructors' code: attribute access gives the solution's classes and functions.
 
     Attributes:
         mistakes: All of them, by id.
-        oracle: The assignment's `oracle.py`, or its folder `oracle`: how weights that were read from a
-            student's are put into the solution's and the mistakes' classes.
+        oracle: The assignment's `oracle.py`, or its folder `oracle`: it puts a student's weights into the
+            solution's and the mistakes' classes.
     """
 
     def __init__(
@@ -84,7 +84,8 @@ class CourseCode:
         """What to raise when the known mistake of that id was recognized.
 
         Args:
-            seen: What it was recognized by: other checks that fail for the same fact are folded under it.
+            seen: What it was recognized by: other checks that fail because of the same fact are folded under
+                it.
         """
         if id_ not in self.mistakes:
             raise CourseError(f"mistakes/{id_}.py: it does not exist, but a check recognizes it.")
@@ -100,10 +101,10 @@ class CourseCode:
 
     @contextlib.contextmanager
     def replaced(self, mistake: Mistake, values: dict[str, Any]) -> Iterator[None]:
-        """Other classes in the places of some of the solution's and the mistake's, for a while."""
+        """For a while, replace some of the solution's and the mistake's classes by others."""
         namespaces = [self._solution, mistake.namespace]
         before = [dict(namespace) for namespace in namespaces]
-        # the mistake's own class stays what it is
+        # the mistake's own class is not replaced
         values = {name: value for name, value in values.items() if name != mistake.component}
         try:
             for namespace in namespaces:
@@ -115,14 +116,14 @@ class CourseCode:
 
 
 class CodeByValues:
-    """What the instructors wrote out, with drawn values in it: executed once for each set of values."""
+    """The instructors' code with drawn values in it, executed once for each set of values."""
 
     def __init__(self, assignment: Assignment) -> None:
         self._assignment = assignment
         self._made: dict[str, CourseCode] = {}
 
     def prepare(self, most: int) -> None:
-        """Execute it for each set of values that can be drawn, or for one where there are more.
+        """Execute it for each set of values that can be drawn, or for one set if there are too many.
 
         Raises:
             CourseError: A file is missing or cannot be loaded.
@@ -166,13 +167,13 @@ def course_code(assignment: Assignment, values: Mapping[str, Value] | None = Non
 
 @contextlib.contextmanager
 def _provided_modules(assignment: Assignment) -> Iterator[None]:
-    """For a while, the modules can be imported that the course provides to this assignment's homework."""
+    """For a while, the modules that the course provides for this assignment can be imported."""
     names = [file.name.removesuffix(".py") for file in assignment.provided if file.code]
     if not names:
         yield
         return
     folder = str(assignment.provided_folder)
-    with modules_aside(names):  # another assignment may provide one of the same name
+    with modules_aside(names):  # another assignment may provide a module of the same name
         sys.path.insert(0, folder)
         try:
             yield
@@ -222,10 +223,10 @@ def _definitions(path: Path, values: Mapping[str, Value], edition: Edition) -> d
 
 
 def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value], edition: Edition) -> ModuleType:
-    """A file executed as a module in which some names are there already, with the values in its places."""
-    # of its own in this process: other assignments have files of the same names
-    own = sha256(str(path.resolve()).encode()).hexdigest()[:8]
-    name = f"course_{own}_{path.parent.name}_{path.stem}"
+    """A file with drawn values, executed as a module in which some names are already defined."""
+    # a unique name in this process: other assignments have files of the same names
+    digest = sha256(str(path.resolve()).encode()).hexdigest()[:8]
+    name = f"course_{digest}_{path.parent.name}_{path.stem}"
     within = [str(path.parent)] if path.stem == "__init__" else None
     spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=within)
     if spec is None or spec.loader is None:
@@ -239,7 +240,7 @@ def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value], ed
     filled = filled_code(edition_text(text, edition, shown), values, shown)
     try:
         if filled == text:
-            spec.loader.exec_module(module)  # which may know its bytecode
+            spec.loader.exec_module(module)  # which may use cached bytecode
         else:
             exec(compile(filled, str(path), "exec"), module.__dict__)  # noqa: S102 - instructors' own
     except Exception as error:
@@ -250,14 +251,14 @@ def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value], ed
 def _mistake(
     path: Path, assignment: Assignment, solution: dict[str, Any], values: Mapping[str, Value]
 ) -> Mistake:
-    """Load one file of `mistakes/`; the solution's names are there for it to use and to derive from."""
+    """Load one file of `mistakes/`, which can use the solution's names and derive from its classes."""
     names = {name: value for name, value in solution.items() if not name.startswith("__")}
     module = _executed(path, names, values, assignment.edition)
     graded = [component.name for component in assignment.components]
-    own = [name for name in graded if module.__dict__.get(name) is not names.get(name)]
-    if len(own) != 1:
+    redefined = [name for name in graded if module.__dict__.get(name) is not names.get(name)]
+    if len(redefined) != 1:
         raise CourseError(
-            f"mistakes/{path.name}: it defines {len(own)} of the graded parts. Define exactly one of "
+            f"mistakes/{path.name}: it defines {len(redefined)} of the graded parts. Define exactly one of "
             f"{', '.join(graded)}."
         )
     paragraphs = [" ".join(p.split()) for p in (module.__doc__ or "").strip().split("\n\n") if p.strip()]
@@ -269,4 +270,4 @@ def _mistake(
             f"mistakes/{path.name}: it has no docstring. Its first paragraph is what the student reads."
         )
     hint = paragraphs[1] if len(paragraphs) > 1 else ""
-    return Mistake(path.stem, own[0], paragraphs[0], hint, look_for, module.__dict__)
+    return Mistake(path.stem, redefined[0], paragraphs[0], hint, look_for, module.__dict__)

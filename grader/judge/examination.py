@@ -1,10 +1,9 @@
 """The checks of an assignment, collected once by pytest and run for one submission after another.
 
-pytest is driven through its public hooks: `pytest_runtestloop` hands control to whoever has submissions.
-It decides which checks are tried, in which order and for how long, and which findings are folded under
-one with the same cause: by what checks declare, and by facts that the judge saw itself. Folding changes
-what is shown, not the points. `verdict` decides what an outcome means, and `grader.scoring` what it is
-worth.
+pytest is driven through its public hooks: `pytest_runtestloop` hands control to the caller with submissions.
+It decides which checks are tried, in which order and for how long. It folds findings under another with the
+same cause, by what checks declare and by facts that the judge itself saw. Folding changes what is shown, not
+the points. `verdict` decides what an outcome means, and `grader.scoring` how many points it costs.
 
 Tests: tests/judge/test_examination.py, tests/judge/test_folding.py, tests/judge/test_policies.py
 """
@@ -37,15 +36,15 @@ from grader.kit import Cause, Mismatch
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import Module
 
-Shared = tuple[str, Cause, str]  # a component, what kind of cause, and what it is of
+Shared = tuple[str, Cause, str]  # the component, the kind of cause, and what it concerns
 
 
 class Folding:
-    """What failed so far by the student's doing, so that what fails later for the same cause is folded.
+    """The student's failures so far, so that later ones with the same cause are folded.
 
-    A check may declare which checks have the cause of its failure. Beyond that only facts count: the judge
-    itself saw the same kind of cause, of the same thing, in the same component. A mistake that was recognized
-    is a cause of its own, unless its check declares another.
+    A check may declare which checks have the cause of its failure. Otherwise only facts count: the judge
+    itself saw the same kind of cause, about the same thing, in the same component. A recognized mistake is a
+    separate cause, unless its check declares another.
     """
 
     def __init__(self) -> None:
@@ -58,36 +57,36 @@ class Folding:
         return next((self._cause_of[check] for check in spec.because if check in self._cause_of), None)
 
     def cause_of(self, check: str) -> str:
-        """The check that has the cause of one that did not pass; itself where it is folded under none."""
+        """The check that has the cause of one that did not pass; the check itself if it is not folded."""
         return self._cause_of.get(check, check)
 
     def says_nothing_new(self, spec: CheckSpec, error: BaseException | None) -> bool:
-        """Whether a check fails for the very cause that was seen in one that it declares."""
-        seen = _shared(spec, error)
-        return seen is not None and seen in [self._shared.get(check) for check in spec.because]
+        """Whether a check fails for the same cause that was seen in one that it declares."""
+        shared = _shared(spec, error)
+        return shared is not None and shared in [self._shared.get(check) for check in spec.because]
 
-    def folded(self, spec: CheckSpec, found: Finding, error: BaseException | None) -> Finding:
-        """The finding, folded if its cause is another one's, and noted for those to come.
+    def folded(self, spec: CheckSpec, result: Finding, error: BaseException | None) -> Finding:
+        """The finding, folded if another check has its cause, and noted for later ones.
 
         Args:
-            error: With which the check ended.
+            error: What the check raised.
         """
-        lost = found.status in (Status.FAILED, Status.SKIPPED) and found.blame is Blame.STUDENT
+        lost = result.status in (Status.FAILED, Status.SKIPPED) and result.blame is Blame.STUDENT
         if not lost:
-            return found
-        shared = _shared(spec, error) if found.status is Status.FAILED else None
-        cause = found.because or self.declared(spec)
-        if cause is None and shared in self._first and found.diagnosis is None:
+            return result
+        shared = _shared(spec, error) if result.status is Status.FAILED else None
+        cause = result.because or self.declared(spec)
+        if cause is None and shared in self._first and result.diagnosis is None:
             cause = self._cause_of[self._first[shared]]
         self._cause_of[spec.id] = cause or spec.id
         if shared is not None:
             self._shared[spec.id] = shared
             self._first.setdefault(shared, spec.id)
-        return replace(found, because=cause)
+        return replace(result, because=cause)
 
 
 def _shared(spec: CheckSpec, error: BaseException | None) -> Shared | None:
-    """By what another failure of the same cause would be known; None where nothing is known of the cause."""
+    """The key by which failures with the same cause are recognized; None if the cause is not known."""
     if not isinstance(error, Mismatch) or error.cause is None:
         return None
     return spec.component, error.cause, error.concerns or spec.component
@@ -96,8 +95,8 @@ def _shared(spec: CheckSpec, error: BaseException | None) -> Shared | None:
 # --- examination -----------------------------------------------------------------------------------------
 
 
-MAX_STAND_INS, MAX_NAME = 50, 100  # that are told, and characters of each
-CHECK_CALLS = 2  # a check may take as long as this many calls that just did not hang
+MAX_STAND_INS, MAX_NAME = 50, 100  # that are reported, and characters of each
+CHECK_CALLS = 2  # a check may take this many times the limit on a call
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class _End:
     """How a check ended with one of its parameters.
 
     Attributes:
-        error: With what; None: it passed.
+        error: What it raised; None if it passed.
     """
 
     finding: Finding
@@ -139,7 +138,7 @@ class _SoFar:
     """What the checks that were run have shown of a submission.
 
     Attributes:
-        hung: Component -> the check that hung in it, and how, as a clause: its other checks are not tried.
+        hung: Component -> the check that hung in it, and how, as a clause; its other checks are not tried.
     """
 
     random_part: RandomPart
@@ -151,8 +150,8 @@ class Checks:
     """The pytest plugin that holds the collected checks; its fixtures are what a check may ask for.
 
     Attributes:
-        values: What is drawn for the submission's student, by name.
-        code: What the instructors wrote out, with these values in it; None on a student's own machine.
+        values: The values drawn for the submission's student, by name.
+        code: The instructors' code with these values in it; None on a student's own machine.
     """
 
     def __init__(
@@ -168,7 +167,7 @@ class Checks:
         self._trained: TrainedModel | None = None
         self._error: BaseException | None = None
         self.collected = False
-        # told how each check ended, with what it printed; for the instructor's own machine
+        # called with how each check ended and what it printed; for the instructor's own machine
         self.traced: Callable[[CheckSpec, BaseException | None, str], None] = lambda spec, error, text: None
 
     # --- fixtures ----------------------------------------------------------------------------------------
@@ -200,7 +199,7 @@ class Checks:
 
     @pytest.fixture
     def edition(self) -> tuple[str, ...]:
-        """The edition of the assignment that the class got: one choice of each list in `editions`."""
+        """The edition of the assignment that the class got: one choice from each list in `editions`."""
         return self.assignment.edition.chosen
 
     @pytest.fixture
@@ -236,13 +235,13 @@ class Checks:
         self,
         student: Student,
         *,
-        report: Callable[[Finding], None] = lambda found: None,
+        report: Callable[[Finding], None] = lambda _: None,
         components: Collection[str] | None = None,
     ) -> Examined:
         """Run all checks for one submission.
 
         Args:
-            report: Told each finding as it is made.
+            report: Called with each finding as it is made.
             components: Run only the checks of these.
         """
         self._student = student
@@ -251,9 +250,9 @@ class Checks:
         for spec in self.assignment.checks:
             if components is not None and spec.component not in components:
                 continue
-            found = self._found(spec, student, so_far)
-            findings.append(found)
-            report(found)
+            result = self._finding_of(spec, student, so_far)
+            findings.append(result)
+            report(result)
         parameters, layers = _summary(student)
         stand_ins: tuple[str, ...] = ()
         with contextlib.suppress(Mismatch, WorkerFault):
@@ -274,12 +273,12 @@ class Checks:
         """Run the checks of trained models for one submission.
 
         Args:
-            student: Whose it is.
+            student: The submission.
             state, inputs, scores: See `trained_model`.
-            component: The graded class of the model, whose checks are run; None: all are.
+            component: Run only the checks of this graded class; None: run all.
 
         Returns:
-            What did not pass, or is for a person to look at.
+            The findings that did not pass or that a person should look at.
         """
         self._student = student
         specs = [spec for spec in self.assignment.trained_checks if component in (None, spec.component)]
@@ -288,10 +287,10 @@ class Checks:
         except (Mismatch, WorkerFault) as error:
             return (finding(specs[0], error, where=place_of(student.program, specs[0].component)),)
         so_far = _SoFar(RandomPart(self.assignment.limits.call_seconds))
-        found = [self._found(spec, student, so_far) for spec in specs]
-        return tuple(each for each in found if each.status is not Status.PASSED or each.flagged)
+        results = [self._finding_of(spec, student, so_far) for spec in specs]
+        return tuple(result for result in results if result.status is not Status.PASSED or result.flagged)
 
-    def _found(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> Finding:
+    def _finding_of(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> Finding:
         where = place_of(student.program, spec.component)
         items = [item for item in self._items if _id(item) == spec.id]
         if not items:
@@ -303,11 +302,11 @@ class Checks:
         ends = self._ends(spec, items, student, so_far)
         # what could not be judged at some sizes is shown where the property holds at the others
         elsewhere = [end for end in ends if not folding.says_nothing_new(spec, end.error)]
-        found = worst([end.finding for end in elsewhere or ends])
-        return folding.folded(spec, found, next(end.error for end in ends if end.finding is found))
+        result = worst([end.finding for end in elsewhere or ends])
+        return folding.folded(spec, result, next(end.error for end in ends if end.finding is result))
 
     def _untried(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> tuple[str, str | None]:
-        """Why a check is not tried, and because of which other check; empty when it is."""
+        """Why a check is not tried, and because of which other check; empty if it is tried."""
         if spec.component in so_far.hung:
             check, clause = so_far.hung[spec.component]
             return f"It could not be tried: {clause}.", so_far.folding.cause_of(check)
@@ -331,34 +330,34 @@ class Checks:
             flags = tuple(student.flagged)
             error = so_far.random_part.failure(error, student, spec) or error
             where = place_of(student.program, spec.component, self._names_of(error))
-            found = self._in_own_names(finding(spec, error, where=where, seconds=seconds), student)
-            found = flagged(found, flags, where)
-            ends.append(_End(found, error))
+            result = self._in_own_names(finding(spec, error, where=where, seconds=seconds), student)
+            result = flagged(result, flags, where)
+            ends.append(_End(result, error))
             if isinstance(error, WorkerFault) and error.kind == "time":
                 so_far.hung[spec.component] = spec.id, explained(error)
                 break
-            if found.status is not Status.PASSED and not so_far.folding.says_nothing_new(spec, error):
+            if result.status is not Status.PASSED and not so_far.folding.says_nothing_new(spec, error):
                 break  # the other parameters of the check would say the same again
         return ends
 
-    def _in_own_names(self, found: Finding, student: Student) -> Finding:
+    def _in_own_names(self, result: Finding, student: Student) -> Finding:
         """A finding whose hint, if it is a known mistake's, has the student's own names."""
-        known = self.code.mistakes if self.code is not None else {}
-        mistake = known.get(found.diagnosis or "")
-        if mistake is None or found.hint != mistake.hint:
-            return found
-        return replace(found, hint=with_own_names(found.hint, student.program, found.component))
+        mistakes = self.code.mistakes if self.code is not None else {}
+        mistake = mistakes.get(result.diagnosis or "")
+        if mistake is None or result.hint != mistake.hint:
+            return result
+        return replace(result, hint=with_own_names(result.hint, student.program, result.component))
 
     def _names_of(self, error: BaseException | None) -> tuple[str, ...]:
         """What to look for in the student's source: what the check says, or the mistake that is named."""
         if isinstance(error, Mismatch) and error.look_for:
             return looked_for(error.look_for, str(error))
         diagnosis = getattr(error, "diagnosis", None)
-        known = self.code.mistakes if self.code is not None else {}
-        return known[diagnosis].look_for if diagnosis in known else ()
+        mistakes = self.code.mistakes if self.code is not None else {}
+        return mistakes[diagnosis].look_for if diagnosis in mistakes else ()
 
     def _error_of(self, item: pytest.Item, student: Student, spec: CheckSpec) -> BaseException | None:
-        """Run one test function; the exception with which it ended."""
+        """Run one test function and return the exception that it raised."""
         printed = io.StringIO()
         error = self._ended(item, student, printed)
         self.traced(spec, error, printed.getvalue())
@@ -374,7 +373,7 @@ class Checks:
         try:
             with contextlib.redirect_stdout(printed), patience(seconds):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-        except OutOfPatienceError as error:  # it struck between the check and what pytest does around it
+        except OutOfPatienceError as error:  # it was raised between the check and pytest's own code
             return error
         return self._error
 
@@ -390,7 +389,7 @@ def run_pytest(
     outside = sys.stdout
 
     def used(checks: Checks) -> None:
-        with contextlib.redirect_stdout(outside):  # only what pytest says is kept from it
+        with contextlib.redirect_stdout(outside):  # only pytest's own output is kept away from it
             use(checks)
 
     checks = Checks(assignment, used, code)
@@ -402,19 +401,19 @@ def run_pytest(
         *("-p", "no:xdist", "-p", "no:hypothesispytest"),
         *map(str, paths),
     ]
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), _own_modules(paths, assignment.folder):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), _own_modules(paths, assignment.folder):
         pytest.main(arguments, plugins=[checks])
     if not checks.collected:
         raise CourseError(
             f"{assignment.id}: its checks could not be collected by pytest. Run pytest on the check files to "
-            f"see all of it; the end of what it said:\n{said.getvalue()[-1500:]}"
+            f"see all of it; the end of what it said:\n{output.getvalue()[-1500:]}"
         )
 
 
 @contextlib.contextmanager
 def _own_modules(paths: Sequence[Path], root: Path) -> Iterator[None]:
-    """Import check files anew: pytest takes a module of another assignment's for one of the same name.
+    """Import check files anew: pytest mistakes another assignment's module of the same name for them.
 
     Args:
         root: What their modules' names are relative to.

@@ -58,7 +58,7 @@ def main() -> None:
         first = code.of(first_choices(assignment.variant))
         run_pytest(paths, assignment, first, lambda checks: _serve(checks, code))
     except GraderError as error:
-        sys.exit(str(error))  # who started the host passes the sentence on
+        sys.exit(str(error))  # the process that started the host passes the sentence on
 
 
 def _serve(checks: Checks, code: CodeByValues) -> None:
@@ -86,7 +86,7 @@ class Judge:
         """Examine the submission that the job names."""
         frame = read_frame(self._reader, _job_limit(self._checks.assignment))
         job = frame.document
-        # this process judges one submission: nobody else sees what is set here
+        # this process judges one submission only: what is set here affects no other
         assignment = replace(self._checks.assignment, limits=Limits(**job["limits"]))
         self._checks.assignment = assignment
         program = validator(Program).validate_json(json.dumps(job["program"]))
@@ -112,8 +112,8 @@ class Judge:
             examined = self._checks.examined(student, report=self._report, components=chosen)
             self._finish(examined, student)
         except Exception as error:  # noqa: BLE001 - whatever it is, who asked must hear of it
-            said = str(error) if isinstance(error, GraderError) else f"{type(error).__name__}: {error}"
-            write_frame(self._writer, Frame({"error": said[:2000]}))
+            message = str(error) if isinstance(error, GraderError) else f"{type(error).__name__}: {error}"
+            write_frame(self._writer, Frame({"error": message[:2000]}))
         finally:
             student.close()
 
@@ -121,12 +121,12 @@ class Judge:
         """Run the checks of trained models, and report what a person should look at."""
         state = state_of(arrays, STATE)
         inputs, scores = (torch.from_numpy(arrays[name].copy()) for name in ("inputs", "scores"))
-        for found in self._checks.examined_trained(student, state, inputs, scores, component):
-            self._report(found)
+        for result in self._checks.examined_trained(student, state, inputs, scores, component):
+            self._report(result)
         write_frame(self._writer, Frame({"done": True}))
 
-    def _report(self, found: Finding) -> None:
-        write_frame(self._writer, Frame({"finding": validator(Finding).dump_python(found, mode="json")}))
+    def _report(self, result: Finding) -> None:
+        write_frame(self._writer, Frame({"finding": validator(Finding).dump_python(result, mode="json")}))
 
     def _finish(self, examined: Examined, student: Student) -> None:
         pictures = {f"figure{number}": pixels for number, (_, pixels) in enumerate(examined.figures)}

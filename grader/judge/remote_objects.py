@@ -33,17 +33,17 @@ MAX_ARGUMENT = 30  # characters of an argument in a label
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a call.
+    """What a call returned and did.
 
     Attributes:
         returned: What it returned.
-        printed: What it printed, the end of it all.
+        printed: The end of what it printed.
         args, kwargs: The arguments as they are afterwards.
-        gradients: By the positional arguments, where they were asked for; None where none arrived.
+        gradients: By the positional arguments, if they were asked for; None for those that got none.
         attached: Whether a tensor that it returned still belongs to a graph of gradients.
-        files: The content of those of the files asked for that it wrote.
+        files: The content of the requested files that it wrote.
         calls: Of fakes, in order.
-        figures: What it drew, where that was asked for.
+        figures: What it drew, if that was asked for.
         arrays: Of the figures: `image0`, `line0`, ...
     """
 
@@ -80,7 +80,7 @@ class Owner(Protocol):
 
     @property
     def link(self) -> Link:
-        """To the worker in which the submission is loaded."""
+        """The link to the worker in which the submission is loaded."""
 
     def next_seed(self) -> int:
         """A seed for the worker."""
@@ -141,15 +141,15 @@ class Thing:
         Raises:
             Mismatch: The student's code raised, or has no such method.
         """
-        return self._used("call", member, args, kwargs)
+        return self._use("call", member, args, kwargs)
 
     def get(self, member: str) -> Value:
         """An attribute; `layers.0` goes on from one to the next, and "" is the thing itself.
 
         Raises:
-            Mismatch: There is none, or it raised.
+            Mismatch: There is no such attribute, or it raised.
         """
-        return self._used("get", member, (), {}).returned
+        return self._use("get", member, (), {}).returned
 
     def set(self, member: str, value: Any) -> None:
         """Set an attribute.
@@ -157,12 +157,12 @@ class Thing:
         Raises:
             Mismatch: It raised.
         """
-        self._used("set", member, (value,), {})
+        self._use("set", member, (value,), {})
 
     def fill(self, member: str, values: Any) -> None:
         """Put numbers into the tensors and arrays that an attribute, or a method without arguments, gives.
 
-        So buffers and the arrays of objects that are not modules are set, in place.
+        This sets buffers, and the arrays of objects that are not modules, in place.
 
         Args:
             values: Tensors or arrays of the same shapes, in the same lists and dictionaries.
@@ -170,14 +170,14 @@ class Thing:
         Raises:
             Mismatch: There is no such member, or what it gives has another form.
         """
-        self._used("fill", member, (values,), {})
+        self._use("fill", member, (values,), {})
 
-    def _used(self, action: str, member: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-        # of what is not a module, `training` is an argument like any other
+    def _use(self, action: str, member: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+        # `training` is an ordinary argument of anything that is not a module
         own_keys = [key for key in SETTINGS if key != "training" or self.kind == "module"]
         settings = {key: kwargs.pop(key) for key in own_keys if key in kwargs}
-        own = self.label if not member else f"{self.label}.{member}"
-        label = f"{own}({_arguments(args, kwargs)})" if action == "call" else own
+        target = self.label if not member else f"{self.label}.{member}"
+        label = f"{target}({_arguments(args, kwargs)})" if action == "call" else target
         packing = Packing(self._student.fakes)
         request = packing.invoke(
             args,
@@ -198,10 +198,10 @@ class Fakes:
     """The fakes that a submission's worker knows, by number: answers their calls, and remembers them."""
 
     def __init__(self, unpacked: Callable[[FakeCalled, str], tuple[tuple[Any, ...], dict[str, Any]]]) -> None:
-        """None is known yet.
+        """Know no fakes yet.
 
         Args:
-            unpacked: The arguments of a call, of a fake with that name.
+            unpacked: Unpacks the arguments of a call of the fake with that name.
         """
         self._fakes: list[tuple[Fake, str]] = []
         self._counts: list[int] = []
@@ -211,11 +211,11 @@ class Fakes:
         self.refusal: Mismatch | None = None
 
     def form(self, fake: Fake, place: str = "", kind: str = "") -> FakeForm:
-        """What the worker is told of a fake, which it may call from now on.
+        """Describe a fake for the worker, which may call it from now on.
 
         Args:
-            place: The graded name whose place it takes.
-            kind: What that is.
+            place: The graded name that it replaces.
+            kind: What that name is.
         """
         name = place or fake.name
         self._fakes.append((fake, name))
@@ -223,20 +223,22 @@ class Fakes:
         shape = {key: tuple(sides) for key, sides in fake.parameters.items()}
         made = "class" if kind == "class" else "function" if kind == "function" else fake.kind
         number = len(self._fakes) - 1
-        methods = {method: self.form(own, method).number for method, own in fake.methods.items()}
+        methods = {
+            method: self.form(method_fake, method).number for method, method_fake in fake.methods.items()
+        }
         like, arguments = fake.like or ("", {})
         settings = (fake.marks, methods, like, dict(arguments), fake.steps)
         return FakeForm(number, name, made, shape, *settings)  # type: ignore[arg-type]
 
     def begin(self) -> None:
-        """Forget the calls; those of the next request come."""
+        """Forget the calls, before the next request."""
         self.calls, self.refusal = [], None
 
     def answer(self, called: FakeCalled) -> FakeAnswer:
         """The answer to a call.
 
         Raises:
-            WorkerFault: There is no such fake, or the call is none.
+            WorkerFault: There is no such fake, or the call is malformed.
         """
         if not 0 <= called.number < len(self._fakes) or not 0 <= called.instance < 2**31:
             raise untrusted_replies.nonsense()
@@ -264,7 +266,7 @@ class Packing:
     def __init__(self, fakes: Fakes) -> None:
         self._fakes = fakes
         self._packer = Packer(self._other)
-        self.forms: dict[int, FakeForm] = {}  # one fake in two places is one, by its identity
+        self.forms: dict[int, FakeForm] = {}  # by identity: one fake in two places is sent as one
 
     @property
     def arrays(self) -> dict[str, Any]:
@@ -311,7 +313,7 @@ class Packing:
                 made = {"args": self.node(list(value.args)), "kwargs": self.node(value.kwargs)}
                 return {"library": value.path, **made}
             case FakeObject():
-                return {"object": {name: self.node(each) for name, each in value.members.items()}}
+                return {"object": {name: self.node(member) for name, member in value.members.items()}}
             case torch.device():
                 return {"device": "cpu"}
             case Value():
@@ -353,7 +355,7 @@ def invoked(
     request: Invoke,
     component: str,
     label: str,
-    given: tuple[Sequence[Any], Mapping[str, Any]],
+    arguments: tuple[Sequence[Any], Mapping[str, Any]],
     packing: Packing,
 ) -> Outcome:
     """Ask the worker to use something, and believe nothing of what it answers.
@@ -361,7 +363,7 @@ def invoked(
     Args:
         component: The graded name for whose points it counts.
         label: What is used, in our words.
-        given: The arguments as the check has them.
+        arguments: As the check has them.
 
     Raises:
         Mismatch: The student's code raised.
@@ -370,7 +372,7 @@ def invoked(
     if request.figures and student.pictures_of(component):
         request = replace(request, pictures=True)
     reply: Invoked = student.ask(request, Invoked, student.link, component, label)
-    args, kwargs = given
+    args, kwargs = arguments
     same_names = set(reply.kwargs) == set(kwargs)
     if len(reply.args) != len(args) or not same_names or len(reply.printed) > MAX_PRINTED:
         raise untrusted_replies.nonsense()
@@ -415,7 +417,7 @@ def invoked(
 
 
 def unpacker(student: Owner, arrays: Mapping[str, Any], component: str, label: str) -> Unpacker:
-    """Unpacks what a worker says; things belong to the component."""
+    """An unpacker for a worker's values; things belong to the component."""
 
     def other(node: dict[str, Any]) -> Any:
         match node:
@@ -430,11 +432,11 @@ def unpacker(student: Owner, arrays: Mapping[str, Any], component: str, label: s
 KINDS = ("module", "class", "function", "object")
 
 
-def _gradients(told: Sequence[Any], args: Sequence[Any], label: str) -> tuple[Tensor | None, ...]:
-    """The gradients, of the arguments' shapes."""
-    if len(told) != len(args):
+def _gradients(gradients: Sequence[Any], args: Sequence[Any], label: str) -> tuple[Tensor | None, ...]:
+    """The gradients, checked to have the arguments' shapes."""
+    if len(gradients) != len(args):
         raise untrusted_replies.nonsense()
-    for gradient, value in zip(told, args, strict=True):
+    for gradient, value in zip(gradients, args, strict=True):
         if gradient is None:
             continue
         if not isinstance(gradient, Tensor) or not isinstance(value, Tensor) or gradient.shape != value.shape:
@@ -443,13 +445,13 @@ def _gradients(told: Sequence[Any], args: Sequence[Any], label: str) -> tuple[Te
             raise untrusted_replies.nonsense()
         if not bool(torch.isfinite(gradient).all()):
             raise Mismatch(f"The gradient of `{label}` is not finite (NaN or infinity).")
-    return tuple(told)
+    return tuple(gradients)
 
 
 def labelled(
     name: str, args: Sequence[Any], kwargs: Mapping[str, Any], parameters: Sequence[str] = ()
 ) -> str:
-    """A call in our words: small values as they are, others by the stub's names for them."""
+    """A call in our words: small values as they are, others by the stub's names."""
     return f"{name}({_arguments(args, kwargs, parameters)})"
 
 
@@ -464,10 +466,10 @@ def _arguments(args: Sequence[Any], kwargs: Mapping[str, Any], parameters: Seque
 
 
 def _short(value: Any) -> str | None:
-    """A small plain value as Python writes it."""
+    """A small plain value as Python writes it; None for others."""
     plain = isinstance(value, bool | int | float | str | None.__class__)
     flat = isinstance(value, list | tuple) and all(
-        isinstance(each, bool | int | float | str) for each in value
+        isinstance(item, bool | int | float | str) for item in value
     )
     text = repr(value) if plain or flat else ""
     return text if text and len(text) <= MAX_ARGUMENT else None

@@ -1,9 +1,9 @@
-"""Calls made again: whether a failed part is random, and a trained model answers as when measured.
+"""Repeated calls: whether a failed part is random, and a trained model answers as when measured.
 
-The last call of a failed part is made twice again, in evaluation mode and within a time of its own; where
-it cannot be repeated nothing is concluded, and a pass or failure is never turned. A trained model is the
-class that was checked with its trained weights; chance excuses another answer. A person decides what
-follows, and `grader.training` measures the accuracy.
+The last call of a failed part is repeated twice, in evaluation mode and within a separate time limit. If it
+cannot be repeated nothing is concluded, and a pass or failure is never reversed. A trained model is the
+checked class with its trained weights; randomness excuses a different answer. A person decides what follows,
+and `grader.training` measures the accuracy.
 
 Tests: tests/judge/test_folding.py, tests/judge/test_trained_models.py, tests/judge/test_trained_pair.py
 """
@@ -21,46 +21,48 @@ from grader.protocol.link import WorkerFault
 
 
 class RandomPart:
-    """Makes the calls of failed checks again.
+    """Repeats the calls of failed checks.
 
-    The time for it is apart from that of the checks, and bounded: it must not cost a slow student points.
+    Its time is bounded, and separate from that of the checks: it must not cost a slow student points.
     """
 
     def __init__(self, seconds: float) -> None:
-        """Make calls again.
+        """Repeat calls.
 
         Args:
-            seconds: That this may take for one submission.
+            seconds: How long this may take for one submission.
         """
         self._left = seconds
 
     def failure(self, error: BaseException | None, student: Student, spec: CheckSpec) -> Mismatch | None:
-        """That the output of the judged part is random; None where it is not, or where that is not known.
+        """A Mismatch if the output of the judged part is random; None if it is not, or if that is not known.
 
-        What a check says of such a part would be true of one call alone.
+        What a check says about such a part would be true for one call only.
 
         Args:
-            error: With which the check ended.
+            error: What the check raised.
         """
         recognized = isinstance(error, Mismatch) and (error.diagnosis is not None or error.cause is not None)
         if not isinstance(error, AssertionError) or recognized:
             return None
-        own = [part for part in student.built if part.name == spec.component and part.last_call is not None]
-        cost = 2 * own[-1].last_seconds if own else 0.0
-        if not own or cost > self._left:
+        judged = [
+            part for part in student.built if part.name == spec.component and part.last_call is not None
+        ]
+        cost = 2 * judged[-1].last_seconds if judged else 0.0
+        if not judged or cost > self._left:
             return None
         self._left -= cost
         waited = student.waited
         try:
             student.allow(max(self._left, 1.0))
-            random = own[-1].is_random()
+            random = judged[-1].is_random()
         except (Mismatch, WorkerFault):
             random = False
         student.waited = waited
         if not random:
             return None
         return Mismatch(
-            f"`{own[-1].label}` gives another output each time for the same input, in evaluation mode and "
+            f"`{judged[-1].label}` gives another output each time for the same input, in evaluation mode and "
             "with the same weights. Nothing that depends on its output can be told.",
             hint="Look in forward for what is drawn at random, or kept from one call to the next.",
             cause=Cause.RANDOM,
@@ -85,7 +87,7 @@ class TrainedModel:
         self.state = dict(state)
         self.inputs = inputs
         self._model = model
-        self._held: set[str] = set()  # the names of what the worker holds as training left it
+        self._held: set[str] = set()  # the names of what the worker now holds as training left it
 
     def __call__(
         self, inputs: Tensor, changed: Mapping[str, Tensor] | None = None, *, train: bool = False
@@ -116,20 +118,20 @@ def trained_model(
     """The trained model, in a worker of the checks.
 
     Args:
-        student: Whose it is.
+        student: The submission.
         state: Its parameters and buffers by name.
         inputs: Some of the hidden images as the model is fed them.
-        scores: What it answered for them where it was measured, (images, classes).
+        scores: What it answered for them when it was measured, (images, classes).
 
     Raises:
-        Mismatch: It cannot be built, or answers otherwise here.
+        Mismatch: It cannot be built, or answers differently here.
         WorkerFault: The worker hung, died or talked nonsense.
     """
     model = TrainedModel(student.configured_model(), state, inputs)
     here = model(inputs)
     if here.shape != scores.shape:
         raise Mismatch(f"{OTHERWISE}: its scores have the shape {tuple(here.shape)}.")
-    # what is left to chance cannot be compared: whether it may be, the checks say
+    # random answers cannot be compared; the checks say whether they may be random
     if not same(here, scores, tolerance=1e-2) and same(model(inputs), here):
         raise Mismatch(f"{OTHERWISE}.")
     return model

@@ -1,10 +1,10 @@
 """Places and names in the student's source: the line of a mistake, and hints that can be pasted.
 
-Code patterns are kinds of code (`softmax()`, `loop`, a name), matched by names and by the shape of the
-syntax tree. The first one found at one place only gives the line, in the component, else in what it uses;
-else the start of `forward` or of the component is shown, since a wrong line is worse. A hint is put in
-the student's names by imports and assignments. It decides no points, no diagnosis and no hint: the checks
-do.
+Code patterns are kinds of code (`softmax()`, `loop`, a name), matched by names and by the shape of the syntax
+tree. The first pattern that is found at one place only gives the line, in the component, else in what it
+uses. Otherwise the start of `forward` or of the component is shown, since a wrong line is worse. Imports and
+assignments give the student's own names for a hint. It decides no points, no diagnosis and no hint: the
+checks do.
 
 Tests: tests/checks/test_lines_of_mistakes.py, tests/judge/test_own_names.py, tests/judge/test_place.py
 """
@@ -40,7 +40,7 @@ _PLACES = (BODY, END, LOOP, LOOP_END)
 
 @dataclass(frozen=True)
 class CodePattern:
-    """Kinds of code of which one place is looked for.
+    """Kinds of code, one of which is searched for.
 
     Attributes:
         words: Kinds of statements (`return`), `body`, `end`, `loop` and `loop_end`.
@@ -55,12 +55,12 @@ class CodePattern:
     def lines(self, part: ast.stmt, entry: ast.FunctionDef | None) -> frozenset[int]:
         """The lines of a definition at which the pattern is found.
 
-        A name is found where it is assigned, or, where it never is, wherever it stands. A call of what the
-        definition itself keeps (`self.softmax(x)`) is not found where its making is.
+        A name is found where it is assigned, or everywhere if it never is. If the definition itself keeps an
+        object (`self.softmax = ...`), the pattern matches where it is made, not where it is called.
 
         Args:
             part: A class, a function or another statement.
-            entry: What of it is executed first, in which words are looked for.
+            entry: The part of it that is executed when it is used, in which words are searched for.
         """
         nodes = list(ast.walk(part))
         words = _within(entry, self.words) if entry is not None else ()
@@ -76,15 +76,15 @@ class CodePattern:
         return bound or {_line(node) for node, _ in mentions}
 
     def _shaped(self, nodes: list[ast.AST]) -> set[int]:
-        found = [node for node in nodes if any(_fits(shape, node) for shape in self.shapes)]
+        matching = [node for node in nodes if any(_fits(shape, node) for shape in self.shapes)]
         made = {
             target.attr
             for node in nodes
-            if isinstance(node, ast.Assign) and any(one in found for one in ast.walk(node.value))
+            if isinstance(node, ast.Assign) and any(part in matching for part in ast.walk(node.value))
             for target in node.targets
             if isinstance(target, ast.Attribute)
         }
-        return {_line(node) for node in found if _own_attribute(node) not in made}
+        return {_line(node) for node in matching if _own_attribute(node) not in made}
 
 
 @functools.cache
@@ -92,10 +92,10 @@ def code_pattern(text: str) -> CodePattern:
     """A pattern as instructors write it: `softmax() | Softmax()`, `_ ** -0.5 | sqrt()`, `loop`, `scale`.
 
     Raises:
-        ValueError: It is none; the sentence says what is wrong.
+        ValueError: It is not a pattern; the sentence says what is wrong.
     """
     words, names, shapes = set(), set(), []
-    for part in (each.strip() for each in text.split("|")):
+    for part in (piece.strip() for piece in text.split("|")):
         if part in _STATEMENTS or part in _PLACES:
             words.add(part)
             continue
@@ -113,13 +113,13 @@ def code_pattern(text: str) -> CodePattern:
 
 
 def looked_for(paragraph: str, source: str) -> tuple[str, ...]:
-    """The patterns that a paragraph lists, the likeliest first; commas within brackets part nothing.
+    """The patterns that a paragraph lists, the likeliest first; commas within brackets do not separate.
 
     Args:
         source: Who lists them, for messages.
 
     Raises:
-        CourseError: One of them is none.
+        CourseError: One of them is not a pattern.
     """
     pieces, depth = [""], 0
     for sign in re.sub(r"`|\.\s*$", "", paragraph):
@@ -166,7 +166,7 @@ def _within(entry: ast.FunctionDef, words: frozenset[str]) -> Iterator[int]:
 
 
 def _first_statement(entry: ast.FunctionDef) -> ast.stmt:
-    """The first statement of a function that does something: its docstring is passed over."""
+    """The first statement of a function after its docstring."""
     first, *rest = entry.body
     is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
     return rest[0] if rest and is_docstring else first
@@ -190,7 +190,7 @@ def _mentioned(node: ast.AST) -> str | None:
 
 
 def _line(node: ast.AST) -> int:
-    """Where a person looks for it: of a call or an attribute, where its name stands."""
+    """The line where a person looks for it: of a call or an attribute, the line of its name."""
     named = node.func if isinstance(node, ast.Call) else node
     if isinstance(named, ast.Attribute):
         return named.end_lineno or named.lineno
@@ -206,27 +206,29 @@ def _own_attribute(node: ast.AST) -> str | None:
 
 
 def _fits(shape: ast.AST, node: ast.AST) -> bool:
-    """Whether a node is of the kind that an expression of a pattern shows."""
+    """Whether a node matches an expression of a pattern."""
     if isinstance(shape, ast.Name):
         return shape.id == ANYTHING or _mentioned(node) == shape.id
     if isinstance(shape, ast.Call):
         return isinstance(node, ast.Call) and _calls(shape, node)
     return type(shape) is type(node) and all(
-        _alike(value, getattr(node, field)) for field, value in ast.iter_fields(shape) if field != "ctx"
+        _fields_match(value, getattr(node, field))
+        for field, value in ast.iter_fields(shape)
+        if field != "ctx"
     )
 
 
-def _alike(shape: object, value: object) -> bool:
-    """Whether a field of a node is what a pattern's has."""
+def _fields_match(shape: object, value: object) -> bool:
+    """Whether a field of a node matches that of a pattern."""
     if isinstance(shape, ast.AST):
         return isinstance(value, ast.AST) and _fits(shape, value)
     if isinstance(shape, list):
-        return isinstance(value, list) and len(shape) == len(value) and all(map(_alike, shape, value))
+        return isinstance(value, list) and len(shape) == len(value) and all(map(_fields_match, shape, value))
     return type(shape) is type(value) and shape == value
 
 
 def _calls(shape: ast.Call, node: ast.Call) -> bool:
-    """Whether a call is of the name and has at least the arguments that the pattern shows."""
+    """Whether a call has the pattern's name and at least its arguments."""
     name = _mentioned(shape.func)
     if name != ANYTHING and _mentioned(node.func) != name:
         return False
@@ -236,9 +238,9 @@ def _calls(shape: ast.Call, node: ast.Call) -> bool:
             return False
     if len(node.args) < len(shape.args):
         return False
-    given = {keyword.arg: keyword.value for keyword in node.keywords}
+    keywords = {keyword.arg: keyword.value for keyword in node.keywords}
     return all(map(_fits, shape.args, node.args)) and all(
-        keyword.arg in given and _fits(keyword.value, given[keyword.arg]) for keyword in shape.keywords
+        keyword.arg in keywords and _fits(keyword.value, keywords[keyword.arg]) for keyword in shape.keywords
     )
 
 
@@ -246,21 +248,20 @@ def _calls(shape: ast.Call, node: ast.Call) -> bool:
 
 
 FORWARD = "forward"
-_NEAR = 4  # lines: kinds of code that stand so close are one place, as two layers of one list
+_NEAR = 4  # lines: code that is so close together counts as one place, such as two layers of one list
 
 
 def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> str:
     """The place of a mistake in a component: the line of its kind of code, if there is just one.
 
     Args:
-        look_for: Kinds of code in whose line the mistake stands (see `code_pattern`), the likeliest first.
-            Each is looked for in the component, and where it is not found there, one step further: in what
-            else of the student's own the component uses, that is not a component itself.
+        look_for: Kinds of code that mark the mistake's line (see `code_pattern`), the likeliest first. Each
+            is searched for in the component and, if it is not there, one step further: in the student's own
+            code that the component uses and that is not a component itself.
 
     Returns:
-        The line of the first kind that is found at one place only, the first line of it; where there is none,
-        where `forward` begins, else where the component does: a wrong line is worse. Empty when it is not
-        defined.
+        The first line of the first kind that is found at one place only. If there is none, the line where
+        `forward` begins, else where the component does: a wrong line is worse. Empty if it is not defined.
     """
     place = (program.defined or {}).get(component)
     if place is None:
@@ -271,10 +272,10 @@ def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> 
     tree = _tree(statement.source)
     if tree is None:
         return str(place)
-    further = functools.cache(lambda: tuple(_used(program, statement, tree)))  # rarely needed
+    further = functools.cache(lambda: tuple(_used_statements(program, statement, tree)))  # rarely needed
     for text in look_for:
         for scope in (lambda: (statement,), further):
-            places = [place for one in scope() for place in _places(one, code_pattern(text))]
+            places = [place for searched in scope() for place in _places(searched, code_pattern(text))]
             if places:
                 if _are_one(places):
                     return str(places[0])
@@ -283,33 +284,33 @@ def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> 
 
 
 def _begin(statement: Statement, tree: ast.stmt, place: Place) -> str:
-    entry = _entry(tree)
+    entry = _executed_part(tree)
     return str(_place(statement, entry.lineno)) if entry is not None and entry is not tree else str(place)
 
 
 def _places(statement: Statement, pattern: CodePattern) -> list[Place]:
-    """The places in a statement at which a kind of code is found, from above."""
+    """The places in a statement at which a kind of code is found, from top to bottom."""
     tree = _tree(statement.source)
     if tree is None:
         return []
-    return [_place(statement, line) for line in sorted(pattern.lines(tree, _entry(tree)))]
+    return [_place(statement, line) for line in sorted(pattern.lines(tree, _executed_part(tree)))]
 
 
 def _are_one(places: Sequence[Place]) -> bool:
-    """Whether a reader who is shown the first of these places sees them all."""
+    """Whether these places are so close that a reader who is shown the first sees them all."""
     return len({place.file for place in places}) == 1 and places[-1].line - places[0].line < _NEAR
 
 
-def _entry(tree: ast.stmt) -> ast.FunctionDef | None:
-    """What of a definition is executed when it is used: `forward`, or the function itself."""
+def _executed_part(tree: ast.stmt) -> ast.FunctionDef | None:
+    """The part of a definition that is executed when it is used: `forward`, or the function itself."""
     if isinstance(tree, ast.FunctionDef):
         return tree
     body = tree.body if isinstance(tree, ast.ClassDef) else []
     return next((node for node in body if isinstance(node, ast.FunctionDef) and node.name == FORWARD), None)
 
 
-def _used(program: Program, statement: Statement, tree: ast.stmt) -> Iterator[Statement]:
-    """The further statements of the student's own that a definition uses, without those that are graded."""
+def _used_statements(program: Program, statement: Statement, tree: ast.stmt) -> Iterator[Statement]:
+    """The student's other statements that a definition uses, without graded ones."""
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - set(program.defined or {})
     for other in program.statements:
         if other is not statement and other.kind != "import" and not names.isdisjoint(other.binds):
@@ -322,16 +323,16 @@ def _place(statement: Statement, line: int) -> Place:
 
 
 def _definition(program: Program, component: str, place: Place) -> Statement | None:
-    """The statement that defines the component, under whatever name it was found."""
+    """The statement that defines the component, even under another name."""
     for statement in program.statements:
         same_file = statement.place.file == place.file
         lines = statement.source.count("\n") + 1
         if same_file and 0 <= place.line - statement.place.line < lines:
             return statement
-    return next((found for found in program.statements if component in found.binds), None)
+    return next((binding for binding in program.statements if component in binding.binds), None)
 
 
-@functools.lru_cache(maxsize=64)  # every check of a component asks, and a source may be long
+@functools.lru_cache(maxsize=64)  # every check of a component asks for it, and a source may be long
 def _tree(source: str) -> ast.stmt | None:
     """A statement, parsed; None when it cannot be parsed."""
     try:
@@ -349,12 +350,12 @@ _PLACEHOLDER = re.compile(r"\{(?P<usual>\w+) = (?P<what>[^{}]+)\}")
 def with_own_names(text: str, program: Program, component: str) -> str:
     """A text whose placeholders are filled with the student's own names.
 
-    `{F = torch.nn.functional}` becomes the name by which the file has that module. `{stopping =
+    `{F = torch.nn.functional}` becomes the name that the file gives to that module. `{stopping =
     EarlyStopping()}` becomes the name to which such an expression is assigned in the component, if it is one
-    name only. Where the file says neither, the usual name before the sign stays.
+    name only. If the file says neither, the usual name before the sign stays.
 
     Args:
-        component: In which assignments are looked for.
+        component: The component whose assignments are searched.
     """
     return _PLACEHOLDER.sub(
         lambda match: _own_name(match["what"], program, component) or match["usual"], text
@@ -363,24 +364,28 @@ def with_own_names(text: str, program: Program, component: str) -> str:
 
 def _own_name(what: str, program: Program, component: str) -> str:
     if re.fullmatch(r"\w+(\.\w+)*", what):
-        return _modules(tuple(each.source for each in program.statements if each.kind == "import"), what)
-    sources = [each.source for each in program.statements if component in each.binds]
+        return _modules(
+            tuple(statement.source for statement in program.statements if statement.kind == "import"), what
+        )
+    sources = [statement.source for statement in program.statements if component in statement.binds]
     names = {name for source in sources for name in bound_names(source, code_pattern(what))}
     return names.pop() if len(names) == 1 else ""
 
 
 @functools.lru_cache(maxsize=64)
 def _modules(imports: tuple[str, ...], module: str) -> str:
-    """The shortest expression by which imports give a module; empty where they do not."""
-    found = [
-        own + module[len(full) :] for full, own in _imported(imports) if f"{module}.".startswith(f"{full}.")
+    """The shortest expression for a module, by the imports; empty if they do not give it."""
+    expressions = [
+        alias + module[len(full) :]
+        for full, alias in _imported(imports)
+        if f"{module}.".startswith(f"{full}.")
     ]
-    return min(found, key=len, default="")
+    return min(expressions, key=len, default="")
 
 
 def _imported(imports: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """(Module, how it is called) of import statements."""
-    for node in (one for source in imports for one in ast.walk(ast.parse(source))):
+    """(Module, its name in the file) of import statements."""
+    for node in (child for source in imports for child in ast.walk(ast.parse(source))):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]

@@ -1,7 +1,7 @@
-"""The student's code as a check sees it: something that can be asked, at arm's length.
+"""The student's code as a check sees it, at arm's length.
 
 A check builds components, calls them, and runs the student's functions on rigged data. All of it happens
-in a worker; what comes back are numbers, and whatever is wrong with them is a `Mismatch`. It applies time
+in a worker; numbers come back, and anything wrong with them is a `Mismatch`. It applies time
 limits, seeds and the course's policies (allow, flag, forbid). The check decides whether an answer is
 right.
 
@@ -56,7 +56,7 @@ class Run:
     """What a function of the student's did with rigged data.
 
     Attributes:
-        numbers: Everything that it reported: the numbers that it returned and appended, in order.
+        numbers: All numbers that it returned and appended, in order.
         printed: What it printed, and the texts that it returned.
         history_problem: What is wrong with what it left in the history, as a clause.
         arrays: `weights`, `logit_gradients`, `step_gradients` for train_epoch; `image<k>` and `figure<k>`.
@@ -83,13 +83,12 @@ class Student:
         program: What was analyzed of the source.
         random: A generator seeded for this submission: fresh inputs, the same on every run.
         figures: Pictures that checks keep for the report: (component, RGBA uint8 (height, width, 4)).
-        built: The components that the check that is running built, oldest first.
-        flagged: What the check that is running leaves to a person, though it passes: (policy, sentence).
+        built: The components that the running check built, oldest first.
+        flagged: What the running check leaves to a person, although it passes: (policy, sentence).
         attestation: What isolates the worker; None while none was needed.
-        waited: Seconds that the worker took to answer, all in all; those of calls that hung are not among
-            them.
+        waited: Seconds that the worker took to answer in total, without calls that hung.
         output_cut: Whether a worker printed more than is kept.
-        fakes: Those that the worker may call.
+        fakes: The fakes that the worker may call.
     """
 
     def __init__(
@@ -103,12 +102,12 @@ class Student:
         granted: ProcessLimits | None = None,
         files: Mapping[str, bytes] | None = None,
     ) -> None:
-        """What is judged.
+        """A submission that is judged.
 
         Args:
             spawn: A new worker.
-            granted: The limits that hold a worker, where there are any.
-            files: What was handed in besides code, weights and report, by role; None: nobody has looked.
+            granted: The limits on a worker, if there are any.
+            files: What was handed in besides code, weights and report, by role; None: not known here.
         """
         self.program = program
         self.random = torch.Generator().manual_seed(seed)
@@ -123,7 +122,7 @@ class Student:
         self._shared: dict[str, Any] = {}
         self._allowed = self._until = math.inf
         self._link: Link | None = None
-        self._watched = NOTHING_SEEN  # by workers that are gone
+        self._watched = NOTHING_SEEN  # reported by workers that are gone
         self._falls_under: dict[str, tuple[str, ...]] = {}
         self._loaded: Loaded | None = None
         self._load_fault: WorkerFault | None = None
@@ -138,7 +137,7 @@ class Student:
     def link(self) -> Link:
         """The link to a worker in which the submission is loaded."""
         if self._load_fault is not None:
-            raise self._load_fault  # it will not load the next time either
+            raise self._load_fault  # it would not load the next time either
         if self._link is None or self._link.broken:
             self.close()
             record = WatchRecord(self._assignment.forbidden_patterns, tuple(self.program.source or {}))
@@ -148,11 +147,11 @@ class Student:
                 self.program,
                 self._assignment.forbidden_patterns,
                 self._assignment.class_names,
-                # the worker is told it, so that it must not be the judge's own
+                # the worker learns it, so it must not be the judge's own
                 zlib.crc32(repr(self.program.source).encode()),
             )
             try:
-                loaded = self._asked(self._link, request, Loaded, self._limits.load_seconds)
+                loaded = self._timed_reply(self._link, request, Loaded, self._limits.load_seconds)
                 self._loaded = untrusted_replies.loaded(loaded, self.program)
             except WorkerFault as fault:
                 self._load_fault = fault
@@ -165,18 +164,18 @@ class Student:
 
     @property
     def watched(self) -> Watched:
-        """What of the forbidden parts was reached at run time, and where the code pried."""
+        """Which forbidden parts were reached at run time, and where the code pried."""
         return self._watched | self._link.watch.watched if self._link is not None else self._watched
 
     def prove_watch(self) -> None:
-        """Try whether all that is watched still tells that it is used."""
+        """Test whether every watched part still reports its use."""
         if self._link is not None and not self._link.broken:
             started = time.monotonic()
             token, seconds = secrets.randbelow(2**31), self._limits.load_seconds
             self._link.prove_watch(token, seconds=seconds, limit=REPLY_LIMIT)
             self.waited += time.monotonic() - started
 
-    def _asked(
+    def _timed_reply(
         self, link: Link, request: Any, reply: type[Any], seconds: float, answers: Answers | None = None
     ) -> Any:
         """Ask the worker and note how long it took."""
@@ -184,7 +183,7 @@ class Student:
         try:
             return link.ask(request, reply, seconds=seconds, limit=REPLY_LIMIT, answers=answers)
         except WorkerFault as fault:
-            if fault.kind == "time":  # a hang costs its component, not the time of the others
+            if fault.kind == "time":  # a hang costs its component only, not the others' time
                 started = time.monotonic()
             raise
         finally:
@@ -211,7 +210,7 @@ class Student:
         return self._loaded
 
     def allow(self, seconds: float) -> None:
-        """All that is asked from now on has this long together, within the limit of each single call."""
+        """From now on all calls together may take this long, within the limit on each single call."""
         self._allowed = seconds
         self._until = time.monotonic() + seconds
 
@@ -220,10 +219,10 @@ class Student:
         self.random = torch.Generator().manual_seed(self._seed ^ seed)
 
     def policy(self, name: str, sentence: str, hint: str = "") -> None:
-        """Apply the course's policy on something that is unusual but no mistake in itself.
+        """Apply the course's policy on something that is unusual but not a mistake in itself.
 
         Args:
-            name: A key of `[policies]` in assignment.toml: allow, flag (a person has a look) or forbid.
+            name: A key of `[policies]` in assignment.toml: allow, flag (a person looks at it) or forbid.
             sentence: What the student's code does and what the handout asks for.
 
         Raises:
@@ -242,25 +241,25 @@ class Student:
             self.flagged.append((name, sentence))
 
     def file(self, role: str) -> bytes:
-        """What the student handed in for a role of the assignment's own: bytes, which nothing has opened yet.
+        """The file that the student handed in for one of the assignment's own roles: bytes, not opened yet.
 
         Raises:
             Mismatch: Nothing was handed in for it.
-            CourseError: The assignment asks for no such file, or the check runs after the training.
+            CourseError: The assignment does not ask for such a file, or the check runs after the training.
         """
         asked = next((file for file in self._assignment.asked_files if file.role == role), None)
         if asked is None or role not in self._assignment.own_roles:
-            own = ", ".join(self._assignment.own_roles) or "none"
+            roles = ", ".join(self._assignment.own_roles) or "none"
             raise CourseError(
                 f"A check asks for the file '{role}'. Name it in [files] of assignment.toml; "
-                f"the roles of its own are: {own}."
+                f"the roles of its own are: {roles}."
             )
         if self._files is None:
             raise CourseError(f"A check of the trained model asks for the file '{role}': ask in checks/.")
         if role not in self._files:
             raise Mismatch(
                 f"No {role} file was handed in: there is nothing to look at.",
-                hint=f"Hand in {' or '.join(asked.name('<StudentID>', each) for each in asked.suffixes)}.",
+                hint=f"Hand in {' or '.join(asked.name('<StudentID>', end) for end in asked.suffixes)}.",
             )
         return self._files[role]
 
@@ -269,7 +268,7 @@ class Student:
         return self._assignment.all_parameters_of(component)
 
     def shared(self, key: str, make: Callable[[], Any]) -> Any:
-        """What several checks look at: made by the first that asks, with inputs that only the key decides."""
+        """A result that several checks share: the first makes it, with inputs that depend on the key only."""
         if key not in self._shared:
             before = self.random
             self.new_random(zlib.crc32(key.encode()))
@@ -302,9 +301,9 @@ class Student:
         Args:
             component: A graded class of modules, or a graded function that makes one.
             args, kwargs: Of any kind that `call` takes.
-            replace: Components to stand in for, or fakes for them, while it is constructed and used.
-            inner: A stand-in to hand over as the last positional argument (PreNorm's fn).
-            substitute: Submodules to stand in for once it is constructed, by path.
+            replace: Components to replace by fakes while it is constructed and used.
+            inner: A fake to hand over as the last positional argument (PreNorm's fn).
+            substitute: Submodules to replace by fakes once it is constructed, by path.
             double: In float64.
 
         Raises:
@@ -322,8 +321,8 @@ class Student:
         built = self.ask(request, Built, self.link, component, label)
         self._note_forbidden(component, built)
         places = {*stand_ins, *under, *([INNER] if inner is not None else [])}
-        given = {**dict(zip(self.parameter_names(component), args, strict=False)), **kwargs}
-        sizes = {name: value for name, value in given.items() if type(value) is int}
+        arguments = {**dict(zip(self.parameter_names(component), args, strict=False)), **kwargs}
+        sizes = {name: value for name, value in arguments.items() if type(value) is int}
         self.built.append(Component(self, component, label, built, frozenset(places), sizes))
         return self.built[-1]
 
@@ -333,7 +332,7 @@ class Student:
         """Call something graded: a function, or a class, whose object then stays in the worker.
 
         Args:
-            name: It.
+            name: Its name.
             args, kwargs: By the stub's parameters: None, numbers, texts, lists, tuples, dictionaries, sets,
                 bytes, tensors, arrays, things, `Part`s, `Fake`s, `batches`, devices, nested as they like.
                 A student who reordered or renamed the parameters gets them all the same. Settings are:
@@ -342,11 +341,11 @@ class Student:
                 module; `gradients`, whether those by the positional arguments are wanted, of the sum of a
                 returned tensor, times `cotangent` if there is one. A parameter of the stub that has such a
                 name is an argument.
-            replace: What takes the places of other graded names meanwhile.
+            replace: What replaces other graded names meanwhile.
 
         Raises:
             Mismatch: It does not exist or raised.
-            CourseError: A fake that computes would take the place of a part that is graded.
+            CourseError: A fake that computes would replace a part that is graded.
         """
         self._require(name, self._kind_of(name))
         parameters = self._assignment.all_parameters_of(name)
@@ -370,19 +369,19 @@ class Student:
         """An object of a graded class, or what a graded function makes, which stays in the worker.
 
         Raises:
-            Mismatch: It does not exist or raised, or made a value that does not stay.
+            Mismatch: It does not exist or raised, or made a value that cannot stay in the worker.
         """
         made: Thing = self.call(name, *args, **kwargs).returned.thing()
         made.label = labelled(name, args, kwargs)
         return made
 
     def keep(self, value: Any, component: str = "") -> Thing:
-        """Something of the check's own that stays in the worker, to be handed over more than once.
+        """Keep one of the check's own values in the worker, to hand it over more than once.
 
         Args:
-            value: A fake, batches, arrays or tensors in lists and dictionaries: what a student's code does to
-                them in place is seen by `thing.get("")`.
-            component: For whose points it counts.
+            value: A fake, batches, arrays or tensors in lists and dictionaries; `thing.get("")` shows what a
+                student's code did to them in place.
+            component: The graded name for whose points it counts.
         """
         packing = Packing(self.fakes)
         request = packing.invoke((value,), {}, self.next_seed(), {}, action="keep")
@@ -414,10 +413,10 @@ class Student:
     def _in_place(
         self, replace: Mapping[str, StandIn | Fake]
     ) -> tuple[dict[str, StandIn], dict[str, FakeForm]]:
-        """What takes the places of graded names: stand-ins, and fakes.
+        """What replaces graded names: fakes of known behavior, and fakes that answer here.
 
         Raises:
-            CourseError: A fake computes what is graded.
+            CourseError: A fake would compute what is graded.
         """
         for name, value in replace.items():
             if isinstance(value, Fake) and value.asks_the_check:
@@ -510,7 +509,7 @@ class Student:
 
     @staticmethod
     def attempted(call: Callable[[], Any]) -> Any:
-        """What a call of the student's code gives, or None when it raises or returns no finite tensor."""
+        """The tensor that a call of the student's code gives; None if it raises or gives no finite tensor."""
         try:
             return call()
         except Mismatch:
@@ -528,7 +527,7 @@ class Student:
         """Ask the worker; what went wrong in the student's code becomes a Mismatch.
 
         Args:
-            answers: What the worker may ask back -> what it gets for an answer.
+            answers: What the worker may ask back -> the answer that it gets.
 
         Raises:
             Mismatch: The student's code raised.
@@ -540,8 +539,10 @@ class Student:
         self.fakes.begin()
         answers = {**(answers or {}), FakeCalled: self.fakes.answer}
         try:
-            left = max(self._until - time.monotonic(), 0.1)
-            answer = self._asked(link, request, reply, min(self._limits.call_seconds, left), answers)
+            remaining = max(self._until - time.monotonic(), 0.1)
+            answer = self._timed_reply(
+                link, request, reply, min(self._limits.call_seconds, remaining), answers
+            )
         except StudentRaised as raised:
             if self.fakes.refusal is not None:
                 raise self.fakes.refusal from None
@@ -555,7 +556,7 @@ class Student:
                 assignment=self._assignment.id,
             ) from None
         except WorkerFault as fault:
-            if fault.kind == "time" and left < self._limits.call_seconds:
+            if fault.kind == "time" and remaining < self._limits.call_seconds:
                 raise WorkerFault("time", f"its calls took over {self._allowed:.0f} s together") from fault
             raise
         if isinstance(request, Build | Call | Invoke | RunFunction):
@@ -565,16 +566,16 @@ class Student:
         return answer
 
     def _note_forbidden(self, component: str, built: Built) -> None:
-        """Note the forbidden parts that a component consists of, whatever its worker told of them."""
+        """Note the forbidden parts that a component consists of, even if its worker did not report them."""
         untrusted_replies.parameters(built)
-        seen: dict[str, str] = {}  # path -> the forbidden part that it is
+        forbidden: dict[str, str] = {}  # path -> the forbidden part that it is
         for module in built.modules:
             name = f"{module.origin}.{module.type}"
             if module.origin.startswith("grader.worker.") or not self._patterns_of(name):
-                continue  # a stand-in of ours, or nothing forbidden
+                continue  # one of our fakes, or nothing forbidden
             path = module.path[:MAX_PATH]
-            inside = next((seen[above] for above in _paths_above(path) if above in seen), "")
-            seen[path] = name
+            inside = next((forbidden[above] for above in _paths_above(path) if above in forbidden), "")
+            forbidden[path] = name
             within = self._patterns_of(inside) if inside else ()
             self.link.watch.reach(ReachedPart(name, self._patterns_of(name), inside, within, component))
 
@@ -586,22 +587,22 @@ class Student:
             ):  # no model has so many kinds of modules
                 self._falls_under.clear()
             patterns = self._assignment.forbidden_patterns
-            self._falls_under[name] = tuple(each for each in patterns if matches(name, each))
+            self._falls_under[name] = tuple(pattern for pattern in patterns if matches(name, pattern))
         return self._falls_under[name]
 
     def missing(self, name: str) -> Mismatch:
-        """Why a graded name is not there."""
+        """Why a graded name is missing."""
         return self._cannot_be_had(name, "class or function", None)
 
     def _require(self, name: str, kind: str) -> None:
-        found = self.loaded.kinds.get(name)
-        if found == kind or (found is not None and kind == "function" and found == "class"):
+        actual_kind = self.loaded.kinds.get(name)
+        if actual_kind == kind or (actual_kind is not None and kind == "function" and actual_kind == "class"):
             return
-        raise self._cannot_be_had(name, kind, found)
+        raise self._cannot_be_had(name, kind, actual_kind)
 
-    def _cannot_be_had(self, name: str, kind: str, found: str | None) -> Mismatch:
+    def _cannot_be_had(self, name: str, kind: str, actual_kind: str | None) -> Mismatch:
         return cannot_be_had(
-            name, kind, found, self.program, self.loaded, self._granted, assignment=self._assignment.id
+            name, kind, actual_kind, self.program, self.loaded, self._granted, assignment=self._assignment.id
         )
 
     def pictures_of(self, component: str) -> bool:
@@ -609,7 +610,7 @@ class Student:
         return self._pictures and not any(name == component for name, _ in self.figures)
 
     def keep_figures(self, component: str, figures: Sequence[DrawnFigure], arrays: Mapping[str, Any]) -> None:
-        """Keep the pixels of figures for the report, once they look like pixels."""
+        """Keep the pixels of figures for the report, if they look like pixels."""
         if not self.pictures_of(component):
             return
         for pixels in [arrays.get(f"figure{figure.pixels}") for figure in figures[:MAX_PICTURES]]:

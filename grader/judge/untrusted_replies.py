@@ -1,10 +1,10 @@
 """Validation of a worker's replies, before and while a check computes with them.
 
 A reply is valid as a message, but its arrays can still be missing or of any type and shape, and a rigged
-model can be asked for images that make no sense; here that becomes the worker's fault, not the
-instructor's. The judge's own processor time on such answers is bounded: when it is over the check stays
-undecided and no points are lost; where there are no signals (Windows, other threads) nothing is bounded.
-The checks decide whether the numbers are right.
+model can be asked for images that make no sense. Here that becomes the worker's fault, not the instructor's.
+The judge's own CPU time on such answers is bounded: when it is used up, the check stays undecided and no
+points are lost. Without signals (Windows, other threads) nothing is bounded. The checks decide whether the
+numbers are right.
 
 Tests: tests/grading/test_limits_by_name.py, tests/judge/test_constructions.py, tests/judge/test_lies.py,
 tests/worker/test_rigged_runs.py
@@ -47,21 +47,21 @@ from grader.protocol.worker_reports import raised_at
 
 
 class OutOfPatienceError(EngineError):
-    """The judge computed for too long; the check that it was at is undecided."""
+    """The judge computed for too long; the check that was running is undecided."""
 
 
 @contextlib.contextmanager
 def patience(seconds: float) -> Iterator[None]:
-    """Bound the processor time of this process within the block; waiting for a worker does not count.
+    """Bound the CPU time of this process within the block; waiting for a worker does not count.
 
-    A single operation that never returns to Python is ended by the judge's own limits. Where there are no
-    signals to be had (Windows, other threads) nothing is bounded.
+    A single operation that never returns to Python is ended by the judge's own limits. Without signals
+    (Windows, other threads) nothing is bounded.
 
     Args:
-        seconds: Of processor time.
+        seconds: Of CPU time.
 
     Raises:
-        OutOfPatienceError: They are over.
+        OutOfPatienceError: They are used up.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
@@ -86,7 +86,7 @@ def patience(seconds: float) -> Iterator[None]:
 
 MAX_MODULES = 2000
 MAX_STEPS = 1000  # whose gradients a worker sends
-# beyond what our own worker says of a run: a judge that reads more would be kept busy for minutes
+# more than our own worker ever sends: reading it would keep a judge busy for minutes
 MAX_FIGURES, MAX_AXES, MAX_TEXTS = 100, 200, 1000
 MAX_EVENTS = 10_000
 MAX_WORDS = 2000  # characters of one text
@@ -96,15 +96,15 @@ _WORD = re.compile(r"\w+")
 
 
 def nonsense() -> WorkerFault:
-    """What to raise about an answer that is none."""
+    """What to raise if a reply is not an answer."""
     return WorkerFault("nonsense", "it answered with something that is not an answer")
 
 
 def parameters(built: Built) -> None:
-    """Check that a component's parameters have sizes that there can be.
+    """Check that a component's parameters have possible sizes.
 
     Raises:
-        WorkerFault: They have not.
+        WorkerFault: They do not.
     """
     for parameter in built.parameters:
         if len(parameter.shape) > 8 or any(not 0 <= side < 2**31 for side in parameter.shape):
@@ -117,12 +117,12 @@ def parameters(built: Built) -> None:
 
 
 def constructions(built: Built) -> tuple[StandInMade, ...]:
-    """What the stand-ins of a component were constructed with: few, small and finite values.
+    """What the fakes in a component were constructed with: few, small and finite values.
 
-    A check computes with them; what a number of thousands of digits does to it must not look like its fault.
+    A check computes with them; a number of thousands of digits must not make the check look faulty.
 
     Raises:
-        WorkerFault: They are what our own worker would not say.
+        WorkerFault: Our own worker would not send such values.
     """
     if len(built.made) > MAX_MADE:
         raise nonsense()
@@ -144,7 +144,7 @@ def array(arrays: Mapping[str, Any], name: str, shape: tuple[int, ...] | None = 
         kind: The kinds of numbers that it may hold, as numpy abbreviates them (`f`: floating point).
 
     Raises:
-        WorkerFault: It is missing or something else.
+        WorkerFault: It is missing or different.
     """
     value = arrays.get(name)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in kind:
@@ -154,33 +154,35 @@ def array(arrays: Mapping[str, Any], name: str, shape: tuple[int, ...] | None = 
     return value
 
 
-def loaded(said: Loaded, program: Program) -> Loaded:
+def loaded(reply: Loaded, program: Program) -> Loaded:
     """What loading yielded, with places and modules that the source really has."""
     words = {word for text in (program.source or {}).values() for word in _WORD.findall(text)}
-    problems = tuple(replace(one, where=raised_at(one, program)) for one in said.problems[:MAX_PROBLEMS])
-    absent = tuple(name for name in said.stand_ins if set(name.split(".")) <= words)
-    return replace(said, problems=problems, stand_ins=absent)
+    problems = tuple(
+        replace(problem, where=raised_at(problem, program)) for problem in reply.problems[:MAX_PROBLEMS]
+    )
+    absent = tuple(name for name in reply.stand_ins if set(name.split(".")) <= words)
+    return replace(reply, problems=problems, stand_ins=absent)
 
 
-def stand_in_calls(called: Called, known: frozenset[str]) -> tuple[tuple[StandInCall, Tensor], ...]:
-    """The stand-ins' calls, each with its input.
+def stand_in_calls(called: Called, components: frozenset[str]) -> tuple[tuple[StandInCall, Tensor], ...]:
+    """The fakes' calls, each with its input.
 
     Args:
-        known: The names of the stand-ins.
+        components: The names of the fakes.
 
     Raises:
         Mismatch: What was handed to one is not floating point, or not finite.
-        WorkerFault: There is no such stand-in.
+        WorkerFault: There is no such fake.
     """
-    if any(call.component not in known for call in called.calls):
+    if any(call.component not in components for call in called.calls):
         raise nonsense()
-    found = tuple(
+    calls = tuple(
         (call, torch.from_numpy(array(called.arrays, f"call{number}", call.shape, "fiub").copy()))
         for number, call in enumerate(called.calls)
     )
-    for call, x in found:
+    for call, x in calls:
         if not x.is_floating_point():
-            # compared in its type, every number between -1 and 1 would be zero
+            # in an integer type, every number between -1 and 1 would be zero
             raise Mismatch(
                 f"What is handed to {named(call.component)} is a tensor of {x.dtype}; it should be floating "
                 "point.",
@@ -193,7 +195,7 @@ def stand_in_calls(called: Called, known: frozenset[str]) -> tuple[tuple[StandIn
                 cause=Cause.NOT_FINITE,
                 concerns=f"for {call.component}",
             )
-    return found
+    return calls
 
 
 def gradients(called: Called, parameters: Iterable[Parameter], inputs: tuple[int, ...]) -> dict[str, Tensor]:
@@ -217,26 +219,26 @@ def run_arrays(ran: Ran, data: RiggedData) -> dict[str, Any]:
     """The arrays of a run on rigged data.
 
     Raises:
-        WorkerFault: They are not what they should be, or the worker says more than our own would.
+        WorkerFault: They are malformed, or more than our own worker would send.
     """
     if len(ran.printed) > MAX_PRINTED or len(ran.events) > MAX_EVENTS:
         raise nonsense()
-    found = dict(ran.arrays)
-    figures(ran.figures, found)
+    arrays = dict(ran.arrays)
+    figures(ran.figures, arrays)
     for name in ("returned", "history"):
-        if array(found, name).ndim != 1:
+        if array(arrays, name).ndim != 1:
             raise nonsense()
     if "features" in data.arrays:
         images, classes = len(data.labels), data.arrays["weights"].shape[1]
-        array(found, "logit_gradients", (images, classes))
+        array(arrays, "logit_gradients", (images, classes))
         if ran.steps:
             shape = (min(ran.steps, MAX_STEPS), *data.arrays["weights"].shape)
-            array(found, "step_gradients", shape)
-    return found
+            array(arrays, "step_gradients", shape)
+    return arrays
 
 
 def figures(drawn: Sequence[DrawnFigure], arrays: dict[str, Any]) -> None:
-    """Let figures be as small as our own worker would tell them, and their arrays be there.
+    """Check that figures are as small as our own worker would send them, and that their arrays exist.
 
     Raises:
         WorkerFault: They are not.
@@ -252,7 +254,7 @@ def figures(drawn: Sequence[DrawnFigure], arrays: dict[str, Any]) -> None:
 
 
 def _is_drawable(figure: DrawnFigure) -> bool:
-    """Whether a figure has as many axes and texts as one has that is looked at."""
+    """Whether a figure has no more axes and texts than our own worker would send."""
     if len(figure.axes) > MAX_AXES or len(figure.title) > MAX_WORDS:
         return False
     for axes in figure.axes:
@@ -271,7 +273,7 @@ def _is_drawable(figure: DrawnFigure) -> bool:
 # --- forwards --------------------------------------------------------------------------------------------
 
 
-MAX_PASSES = 2000  # that are remembered; more are answered
+MAX_PASSES = 2000  # that are remembered; further ones are answered
 MAX_IMAGES = 20_000  # of one pass
 
 
@@ -290,7 +292,7 @@ class ForwardRecord:
         """What the model needs of its images.
 
         Raises:
-            WorkerFault: It asks for what is not there.
+            WorkerFault: It asks for images that do not exist.
         """
         ids = forward.images
         if forward.size != len(ids) or len(ids) > MAX_IMAGES:

@@ -1,4 +1,4 @@
-"""A value from a student's code: a check says what it should be, and gets it if it is that.
+"""A value from a student's code: a check says what it should be, and gets it in that form.
 
 It decides kinds, shapes, ranges and finiteness, and words the difference. The check decides whether the
 value is right.
@@ -31,11 +31,10 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 class Value:
     """A value of a student's, of any kind.
 
-    Each method that takes it for something gives it as that, or raises a Mismatch that says what it is
-    instead.
+    Each method expects a kind of value and returns it, or raises a Mismatch that says what it is instead.
 
     Attributes:
-        plain: It, unpacked: numbers, texts, containers, tensors, arrays, and things; nothing is checked.
+        plain: The unpacked value: numbers, texts, containers, tensors, arrays, and things; not checked.
         label: What it is, as a clause: "what `mixup(images, labels)` returned".
     """
 
@@ -53,10 +52,10 @@ class Value:
         return Mismatch(f"{_capital(self.label)} is {self.in_words}; it should be {should_be}.", hint=hint)
 
     def tensor(self, *shape: int | None, whole: bool = False, finite: bool = True) -> Tensor:
-        """A tensor; an array of numpy's is as good, and so are numbers in a list, or in lists of one length.
+        """A tensor; a NumPy array will do, and so will numbers in a list, or in lists of equal length.
 
         Args:
-            shape: What it must be; None for a side of any length. Without any: whatever it is.
+            shape: What it must be; None for a side of any length. Without arguments: any shape.
             whole: Of whole numbers, as labels and tokens are; else floating point.
             finite: No NaN and no infinity among them.
 
@@ -77,13 +76,13 @@ class Value:
         if value.is_complex() or value.is_floating_point() == whole:
             raise self.wrong(expected)
         if not whole and value.dtype in (torch.float16, torch.bfloat16):
-            value = value.float()  # processors compute little with halves
+            value = value.float()  # CPUs support few operations on half precision
         if finite and not whole and not bool(torch.isfinite(value).all()):
             raise Mismatch(f"{_capital(self.label)} holds numbers that are not finite (NaN or infinity).")
         return value
 
     def array(self, *shape: int | None, whole: bool = False, finite: bool = True) -> Any:
-        """An array of numpy's, as `tensor` gives a tensor: float64, or int64 with `whole`.
+        """A NumPy array, as `tensor` gives a tensor: float64, or int64 with `whole`.
 
         Raises:
             Mismatch: It is something else.
@@ -91,15 +90,15 @@ class Value:
         tensor = self.tensor(*shape, whole=whole, finite=finite)
         return tensor.numpy().astype(np.int64 if whole else np.float64)
 
-    def _checked(self, found: tuple[int, ...], shape: Sequence[int | None], expected: str) -> None:
-        fits = len(found) == len(shape) and all(
-            side in (None, given) for side, given in zip(shape, found, strict=False)
+    def _checked(self, actual_shape: tuple[int, ...], shape: Sequence[int | None], expected: str) -> None:
+        fits = len(actual_shape) == len(shape) and all(
+            side in (None, actual) for side, actual in zip(shape, actual_shape, strict=False)
         )
         if shape and not fits:
             raise self.wrong(expected)
 
     def number(self, low: float | None = None, high: float | None = None, *, finite: bool = True) -> float:
-        """A number; a tensor or an array of a single one is as good.
+        """A number; a tensor or an array of a single one will do.
 
         Raises:
             Mismatch: It is something else, or outside of `low` to `high`.
@@ -118,7 +117,7 @@ class Value:
         return number
 
     def whole_number(self, low: int | None = None, high: int | None = None) -> int:
-        """A whole number; `2.0` is none.
+        """A whole number, not `2.0`.
 
         Raises:
             Mismatch: It is something else, or outside of `low` to `high`.
@@ -132,7 +131,7 @@ class Value:
         return value
 
     def truth(self) -> bool:
-        """True or False; a tensor or an array of a single truth value is as good.
+        """True or False; a tensor or an array of a single truth value will do.
 
         Raises:
             Mismatch: It is something else.
@@ -158,7 +157,7 @@ class Value:
         """None.
 
         Raises:
-            Mismatch: It is something.
+            Mismatch: It is not None.
         """
         if self.plain is not None:
             raise self.wrong("nothing (None)")
@@ -171,7 +170,7 @@ class Value:
             what: What they are, in the plural.
 
         Raises:
-            Mismatch: There are none, or more or fewer.
+            Mismatch: It is something else, or there are more or fewer.
         """
         expected = f"{count} {what}" if count is not None else f"a list of {what}"
         value = self.plain
@@ -179,7 +178,7 @@ class Value:
             value = list(value)
         if not isinstance(value, list | tuple) or (count is not None and len(value) != count):
             raise self.wrong(expected)
-        return [Value(each, f"the {_ordinal(number)} of {self.label}") for number, each in enumerate(value)]
+        return [Value(item, f"the {_ordinal(number)} of {self.label}") for number, item in enumerate(value)]
 
     def at(self, key: str | int) -> "Value":
         """The value under a key of a dictionary.
@@ -191,7 +190,7 @@ class Value:
         if not isinstance(value, dict):
             raise self.wrong(f"a dictionary with the key {_key(key)}")
         if key not in value:
-            keys = ", ".join(_key(each) for each in list(value)[:MAX_SHOWN]) or "none"
+            keys = ", ".join(_key(present) for present in list(value)[:MAX_SHOWN]) or "none"
             raise Mismatch(f"{_capital(self.label)} has no key {_key(key)}; it has {keys}.")
         return Value(value[key], f"{_key(key)} in {self.label}")
 
@@ -199,12 +198,12 @@ class Value:
         """The values of a dictionary that has these keys, and perhaps others.
 
         Raises:
-            Mismatch: It is not a dictionary, or misses one.
+            Mismatch: It is not a dictionary, or lacks one of them.
         """
         return {key: self.at(key) for key in keys}
 
     def thing(self, kind: str = "") -> Any:
-        """What stays in the worker: a module, a function, an object of a class.
+        """A thing that stays in the worker: a module, a function, an object of a class.
 
         Args:
             kind: What it must be: `module`, `class`, `function` or `object`; empty: any.
@@ -267,7 +266,7 @@ def _capital(label: str) -> str:
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
-    """Whether a list holds numbers alone, or lists of them of one length."""
-    if values and all(isinstance(each, list | tuple) for each in values):
-        return len({len(each) for each in values}) == 1 and all(map(_are_numbers, values))
-    return bool(values) and all(isinstance(each, int | float) for each in values)
+    """Whether a list holds only numbers, or lists of them of equal length."""
+    if values and all(isinstance(value, list | tuple) for value in values):
+        return len({len(value) for value in values}) == 1 and all(map(_are_numbers, values))
+    return bool(values) and all(isinstance(value, int | float) for value in values)

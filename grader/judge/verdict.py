@@ -1,9 +1,9 @@
-"""Verdicts: from the way in which a check ended to a finding, with status, blame and words.
+"""Verdicts: turns the way in which a check ended into a finding, with status, blame and words.
 
 `AssertionError`, `Mismatch` and a worker's end, time-out or nonsense are the student's; engine errors are
-ours; `Undecided` and all else the instructor's. It words why a part cannot be had, what was raised and
-how a worker ended; hints for common exceptions go by a message's words and may be wrong. What an
-exception says is the student's: it never proves that a limit was hit. `grader.scoring` decides what a
+ours; `Undecided` and anything else are the instructor's. It words why a part cannot be used, what was raised
+and how a worker ended. Hints for common exceptions go by the words of a message and may be wrong. The student
+may have written an exception's message: it never proves that a limit was hit. `grader.scoring` decides what a
 finding costs.
 
 Tests: tests/courses/test_provided_files.py, tests/judge/test_examination.py, tests/judge/test_folding.py,
@@ -83,7 +83,7 @@ _HINTS = (
 
 
 def hint_of(kind: str, message: str) -> str:
-    """What to look for when the student's code raised an exception; empty when it is no usual one.
+    """What to look for when the student's code raised an exception; empty if it is not a common one.
 
     Args:
         kind: The exception's class name.
@@ -111,27 +111,27 @@ def explained(fault: WorkerFault) -> str:
 def raised(problem: Problem, program: Program, granted: ProcessLimits | None, *, assignment: str = "") -> str:
     """What was raised, as a clause: `RuntimeError: “shapes differ” at `x = self.proj(x)``.
 
-    What the exception says is the student's, whatever it says: that a limit was hit is known only of a
-    process that it ended. Where something was refused that is limited, the limit is told beside it.
+    The student may have written the exception's message: a limit is known to have been hit only if it ended
+    the process. If a limited resource was refused, the limit is mentioned too.
 
     Args:
-        program: Whose line is shown.
-        granted: What holds the worker; None where nothing does.
+        program: Its line is shown.
+        granted: The worker's limits; None if it has none.
         assignment: Its id.
     """
     place = place_of(problem.where)
     line = line_at(program.source, place) if place is not None else None
-    at = f" at {as_code(line)}" if line else ""
+    at_line = f" at {as_code(line)}" if line else ""
     if problem.wanted:
-        return f"{error_for_want(problem)}{at}: {not_provided(problem.wanted, assignment)}"
+        return f"{error_for_want(problem)}{at_line}: {not_provided(problem.wanted, assignment)}"
     limit = f"; {granted.in_words(problem.resource)}" if granted is not None and problem.resource else ""
-    return f"{problem}{at}{limit}"
+    return f"{problem}{at_line}{limit}"
 
 
 def cannot_be_had(
     name: str,
     kind: str,
-    found: str | None,
+    actual_kind: str | None,
     program: Program,
     loaded: Loaded,
     granted: ProcessLimits | None = None,
@@ -139,7 +139,7 @@ def cannot_be_had(
     assignment: str = "",
 ) -> Mismatch:
     """Why a graded name cannot be used, as a Mismatch."""
-    error = _cannot_be_had(name, kind, found, program, loaded, granted, assignment)
+    error = _cannot_be_had(name, kind, actual_kind, program, loaded, granted, assignment)
     error.cause, error.concerns = Cause.NOT_LOADED, name
     return error
 
@@ -147,7 +147,7 @@ def cannot_be_had(
 def _cannot_be_had(
     name: str,
     kind: str,
-    found: str | None,
+    actual_kind: str | None,
     program: Program,
     loaded: Loaded,
     granted: ProcessLimits | None,
@@ -156,7 +156,7 @@ def _cannot_be_had(
     place = (program.defined or {}).get(name)
     if module := _absent_module(name, program, loaded):
         return Mismatch(_not_handed_in(name, module), hint=HAND_IT_IN, where=str(place) if place else "")
-    if found is not None:
+    if actual_kind is not None:
         return Mismatch(
             f"`{name}` should be a {kind}, but it is something else.", where=str(place) if place else ""
         )
@@ -170,7 +170,7 @@ def _cannot_be_had(
             )
     if place is not None:
         return Mismatch(f"`{name}` is defined, but it could not be loaded.", where=str(place))
-    broken = next((left for left in program.omissions if left.broken), None)
+    broken = next((omission for omission in program.omissions if omission.broken), None)
     if broken is not None:
         return Mismatch(
             f"There is no `{name}`; {broken.place} was left out: {broken.reason}.",
@@ -186,7 +186,7 @@ def _cannot_be_had(
 
 
 def _abbreviates(short: str, name: str) -> bool:
-    """Whether a name is another one written out: `ViT` and `VisionTransformer` have the same capitals."""
+    """Whether one name abbreviates another: `ViT` and `VisionTransformer` have the same capitals."""
     capitals = [letter for letter in short if letter.isupper()]
     return (
         len(capitals) > 1
@@ -204,21 +204,21 @@ def _not_handed_in(name: str, module: str) -> str:
 
 
 def _absent_module(name: str, program: Program, loaded: Loaded) -> str:
-    """The module that a graded name is imported from, if it is not there; else empty."""
-    absent = {each.partition(".")[0] for each in loaded.stand_ins}
-    binding = [each.source for each in program.statements if name in each.binds] if absent else []
-    found = re.match(r"from\s+(\w+)", binding[-1].strip()) if binding else None
-    return found[1] if found and found[1] in absent else ""
+    """The module that a graded name is imported from, if it is missing; else empty."""
+    absent = {module.partition(".")[0] for module in loaded.stand_ins}
+    binding = [line.source for line in program.statements if name in line.binds] if absent else []
+    match = re.match(r"from\s+(\w+)", binding[-1].strip()) if binding else None
+    return match[1] if match and match[1] in absent else ""
 
 
 def _absent_within(component: str, program: Program, loaded: Loaded | None) -> Iterator[tuple[str, str]]:
-    """(Graded name, module) of what a part uses and is imported from a module that is not there."""
+    """(Graded name, module) of what a part uses and imports from a missing module."""
     if loaded is None or not loaded.stand_ins:
         return
-    own = "\n".join(each.source for each in program.statements if component in each.binds)
+    source = "\n".join(statement.source for statement in program.statements if component in statement.binds)
     for name in loaded.kinds:
         module = _absent_module(name, program, loaded)
-        if module and name != component and re.search(rf"\b{name}\b", own):
+        if module and name != component and re.search(rf"\b{name}\b", source):
             yield name, module
 
 
@@ -236,7 +236,7 @@ def explained_mismatch(
 
     Args:
         label: What was called, in our words.
-        loaded: What is there of the program; None: it is not loaded.
+        loaded: What was loaded of the program; None: it is not loaded.
         assignment: Its id.
     """
     problem = _first_cause(fault.problem, program, loaded)
@@ -263,13 +263,13 @@ def explained_mismatch(
         f"`{label}` raised {raised(problem, program, granted, assignment=assignment)}.",
         hint="" if problem.wanted else hint_of(problem.type, problem.message.text),
         where=where,
-        cause=Cause.RAISED if where else None,  # without a line nobody knows whether it is the same
+        cause=Cause.RAISED if where else None,  # without a line it is not known whether it is the same
         concerns=f"{problem.type} at {where}",
     )
 
 
 def _first_cause(problem: Problem, program: Program, loaded: Loaded | None) -> Problem:
-    """What was raised on loading for want of weights, where a name that is not there came of it."""
+    """What was raised on loading for want of weights, if that is why a name is missing."""
     missing = re.search(r"name '(\w+)' is not defined", problem.message.text)
     if problem.type != "NameError" or missing is None or loaded is None:
         return problem
@@ -282,31 +282,31 @@ def _first_cause(problem: Problem, program: Program, loaded: Loaded | None) -> P
 def _bound_at(where: str, program: Program) -> frozenset[str]:
     """The names that the statement at a line would bind."""
     place = place_of(where)
-    found: set[str] = set()
+    names: set[str] = set()
     if place is None:
         return frozenset()
     for statement in program.statements:
         within = place.line - statement.place.line
         if statement.place.file == place.file and 0 <= within <= statement.source.count("\n"):
-            found.update(statement.binds)
-    return frozenset(found)
+            names.update(statement.binds)
+    return frozenset(names)
 
 
 # --- verdict ---------------------------------------------------------------------------------------------
 
 
-MAX_MESSAGE = 3000  # characters: a worker's words may be in it
+MAX_MESSAGE = 3000  # characters: it may contain a worker's words
 SEVERITY = [Status.ERRORED, Status.FAILED, Status.SKIPPED, Status.PASSED]
 
 
 def finding(
     spec: CheckSpec, error: BaseException | None, *, where: str = "", seconds: float = 0.0
 ) -> Finding:
-    """What a check found.
+    """The finding of a check.
 
     Args:
-        error: What it raised; None when it passed.
-        where: The component's place in the student's file, when the error does not know better.
+        error: What it raised; None if it passed.
+        where: The component's place in the student's file, unless the error knows a better one.
 
     Returns:
         `AssertionError` and `Mismatch` are the student's, and so are a worker's death, time-out or
@@ -360,16 +360,16 @@ def finding(
         kinds = {"time": FindingKind.HANGS, "death": FindingKind.DIES, "nonsense": FindingKind.NONSENSE}
         return found(Status.FAILED, Blame.STUDENT, message, hints.get(error.kind, ""), kind=kinds[error.kind])
     if isinstance(error, AssertionError):
-        return found(Status.FAILED, Blame.STUDENT, _authored(error) or spec.title)
+        return found(Status.FAILED, Blame.STUDENT, _authors_message(error) or spec.title)
     if isinstance(error, Undecided):
-        told = f"A person must look: {error}"
-        return found(Status.ERRORED, Blame.INSTRUCTOR, told, kind=FindingKind.UNDECIDED)
+        sentence = f"A person must look: {error}"
+        return found(Status.ERRORED, Blame.INSTRUCTOR, sentence, kind=FindingKind.UNDECIDED)
     if is_refused_memory(error):
         message = "The judge's own memory was not enough for what the submission's code answered."
         return found(Status.ERRORED, Blame.ENGINE, f"{message} It costs no points.")
     if isinstance(error, EngineError):
         return found(Status.ERRORED, Blame.ENGINE, f"{error} It costs no points.")
-    if isinstance(error, CourseError):  # its words are ours; those of other exceptions may be the student's
+    if isinstance(error, CourseError):  # its message is ours; other exceptions' may be the student's
         message = f"The check itself failed ({spec.file}): {error} It costs no points."
         return found(Status.ERRORED, Blame.INSTRUCTOR, message)
     return found(
@@ -390,7 +390,7 @@ def skipped(
     """A check that was not tried, with the reason.
 
     Args:
-        because: The check that has the cause, where one has it.
+        because: The check that has the cause, if one has it.
     """
     status = Status.SKIPPED if blame is Blame.STUDENT else Status.ERRORED
     return Finding(
@@ -398,25 +398,25 @@ def skipped(
     )
 
 
-def flagged(found: Finding, flags: Sequence[tuple[str, str]], where: str) -> Finding:
+def flagged(result: Finding, flags: Sequence[tuple[str, str]], where: str) -> Finding:
     """A finding that passed and yet has something for a person to look at.
 
     Args:
-        flags: (policy, sentence); the first policy is named, every sentence is told.
+        flags: (policy, sentence); the first policy is named, every sentence is shown.
         where: The component's place in the student's file.
     """
-    if found.status is not Status.PASSED or not flags:
-        return found
+    if result.status is not Status.PASSED or not flags:
+        return result
     sentences = " ".join(dict.fromkeys(sentence for _, sentence in flags))
-    return replace(found, policy=flags[0][0], message=sentences, where=where)
+    return replace(result, policy=flags[0][0], message=sentences, where=where)
 
 
 def worst(findings: Sequence[Finding]) -> Finding:
-    """The worst of a parametrized check's findings; of those that passed, one that a person looks at."""
-    return min(findings, key=lambda found: (SEVERITY.index(found.status), not found.flagged))
+    """The worst of a parametrized check's findings; if all passed, one that a person looks at."""
+    return min(findings, key=lambda result: (SEVERITY.index(result.status), not result.flagged))
 
 
-def _authored(error: AssertionError) -> str:
+def _authors_message(error: AssertionError) -> str:
     """The message that the check's author wrote, without what pytest's rewriting adds."""
     text = str(error).split("\nassert ")[0]
     return "" if text.startswith("assert ") else text

@@ -1,7 +1,7 @@
-"""The process that makes a kernel's checks: it reads requests, one a line, and tells what comes of each.
+"""The process that makes a kernel's checks: it reads requests, one a line, and answers each.
 
-It stays when a request is answered, with everything loaded, so that the next check takes a second; it ends
-with the kernel, or when nobody asked for a while. The student's code runs in workers of its own, as for
+It stays after an answer, with everything loaded, so that the next check takes a second. It ends with the
+kernel, or when nobody has asked for a while. The student's code runs in separate workers, as for
 `grader check`.
 """
 
@@ -37,7 +37,7 @@ class CheckRequest:
     """What a kernel asks for.
 
     Attributes:
-        executions: What it executed, in order: number, text, and the cell's id where it is known.
+        executions: What it executed, in order: number, text, and the cell's id where that is known.
         working: The folder that it works in.
         part: The only part that is asked for; empty: all are.
         folder: The assignment's folder, where it was named.
@@ -50,7 +50,7 @@ class CheckRequest:
 
 
 def requested(line: str) -> CheckRequest:
-    """The request of a line."""
+    """The request that a line holds."""
     fields = json.loads(line)
     return CheckRequest(
         tuple((number, text, cell) for number, text, cell in fields["executions"]),
@@ -61,14 +61,14 @@ def requested(line: str) -> CheckRequest:
 
 
 class CheckService:
-    """Answers requests one after another, and keeps what those about one assignment need."""
+    """Answers requests one after another, and keeps what requests about the same assignment need."""
 
     def __init__(self, requests: Iterator[CheckRequest], tell: Tell) -> None:
         self._requests = requests
         self._tell = tell
 
     def serve(self) -> None:
-        """Answer all."""
+        """Answer all requests."""
         following = next(self._requests, None)
         while (request := following) is not None:
             try:
@@ -78,12 +78,12 @@ class CheckService:
                 following = next(self._requests, None)
 
     def _about_one_assignment(self, first: CheckRequest) -> CheckRequest | None:
-        """Answer requests that are about the assignment of the first; returns the one that is not."""
+        """Answer requests until one is about another assignment than the first; returns that one."""
         from grader.students.own_check import with_checks
         from grader.students.own_machine import OwnWorkers, with_own_machine_limits
 
         local, version = _assignment(first), _version(first)
-        _of_part(local, first.part)  # what is not there is told before anything slow
+        _of_part(local, first.part)  # an unknown part is reported before anything slow
         assignment = with_own_machine_limits(local.assignment)
         with OwnWorkers(assignment, Path(first.working)) as workers:
 
@@ -111,25 +111,25 @@ class CheckService:
         from grader.students.prospect import Outcome
 
         path, page = Path(request.working) / NAME, NotebookPage()
-        code = executed_notebook(Execution(*one) for one in request.executions)
+        code = executed_notebook(Execution(*execution) for execution in request.executions)
         assignment, done = with_own_machine_limits(local.assignment), 0
         page.title(f"{NAME}: {assignment.title}")
         with CheckView(path, local.assignment, page, local.values, local.part) as view:
             program = own_program(path, assignment, code)
             view.read(program)
 
-            def report(found: "Finding") -> None:
+            def report(finding: "Finding") -> None:
                 nonlocal done
                 done += 1
-                view.finding(found)
+                view.finding(finding)
                 total = len(assignment.checks)
                 self._show(page, f"{done} of {total} checks done" if done < total else "Looking at the model")
 
-            found = found_by(
+            check = found_by(
                 checks, path, program, assignment, workers, report, tried=True, part=local.part, code=code
             )
-        right = view.rest(found, details=False) is Outcome.RIGHT
-        self._tell(_answer(page.bundle(), passed=right, findings=found.findings))
+        right = view.show_rest(check, details=False) is Outcome.RIGHT
+        self._tell(_answer(page.bundle(), passed=right, findings=check.findings))
 
     def _show(self, page: "NotebookPage", progress: str) -> None:
         self._tell(_answer(page.bundle(progress), last=False))
@@ -151,7 +151,7 @@ def _answer(
         "shown": shown,
         "metadata": {OWN_CHECK: True},
         "passed": passed,
-        "findings": [dataclasses.asdict(one) for one in findings],
+        "findings": [dataclasses.asdict(finding) for finding in findings],
         "last": last,
     }
 
@@ -179,7 +179,7 @@ def _version(request: CheckRequest) -> tuple[str, str | None, tuple[int, ...]]:
 
 
 def _sentence(request: CheckRequest, error: GraderError) -> str:
-    """What went wrong, for whoever sits before a notebook."""
+    """What went wrong, for a person at a notebook."""
     if isinstance(error, NoAssignmentFound):
         return (
             "No assignment was found: the folder that the course handed out is not where the notebook works "
@@ -192,7 +192,7 @@ def _sentence(request: CheckRequest, error: GraderError) -> str:
 def main() -> None:
     """Serve the process that started this one, over standard input and output."""
     signal.signal(signal.SIGTERM, _stop)
-    # whatever else prints does not get between the answers
+    # nothing else that prints may get between the answers
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
@@ -203,16 +203,16 @@ def main() -> None:
     try:
         CheckService(_requests(), tell).serve()
     except (KeyboardInterrupt, BrokenPipeError):
-        os._exit(1)  # the reader of requests may still wait for one
+        os._exit(1)  # the thread that reads requests may still be waiting for one
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """What pytest lets through."""
+    """Interrupt with an exception that pytest does not swallow."""
     raise KeyboardInterrupt
 
 
 def _requests() -> Iterator[CheckRequest]:
-    """The requests, until there will be none, or there was none for a while."""
+    """The requests, until the input ends, or no request has come for a while."""
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def read() -> None:

@@ -1,8 +1,8 @@
 """Checks in the kernel that a notebook works with: `grader.check(...)`, and `%%check` above a cell.
 
 It remembers what the kernel executed, starts the process that makes the checks, asks it, and shows the
-result below the cell. It imports nothing slow: the kernel is the student's. It never makes a check and
-never decides what a finding means: `grader.jupyter.check_service` does.
+result below the cell. It imports nothing slow, because the kernel is the student's. It never makes a check
+or decides what a finding means: `grader.jupyter.check_service` does.
 """
 
 import contextlib
@@ -24,24 +24,24 @@ from grader.domain.evidence import Blame, Finding, FindingKind, Status
 
 SERVICE = "grader.jupyter.check_service"
 STOP_SECONDS = 5.0
-MOST_SAID = 300  # characters
+LONGEST_LAST_LINE = 300  # characters
 
 
 class CheckProcess:
-    """A process that answers one request after another, or is replaced if it ended since the last one."""
+    """A process that answers one request after another, and is replaced if it has ended in between."""
 
     def __init__(self, module: str = SERVICE) -> None:
-        """Nothing is started yet.
+        """Start nothing yet.
 
         Args:
-            module: What it runs.
+            module: What the process runs.
         """
         self._module = module
         self._process: subprocess.Popen[str] | None = None
-        self._said: IO[bytes] | None = None  # by the process, besides its answers
+        self._stderr: IO[bytes] | None = None  # what the process prints besides its answers
 
     def answers(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """What it tells of a request; the last answer says that it is.
+        """The answers to a request; the last one is marked as such.
 
         Raises:
             EngineError: It could not be started, or ended before it had answered.
@@ -58,9 +58,9 @@ class CheckProcess:
                     return
         except OSError:
             pass  # it ended
-        said = self._last_words()
+        last_words = self._last_words()
         self.close()
-        raise EngineError(f"The process that makes the checks ended ({said}). Check again.")
+        raise EngineError(f"The process that makes the checks ended ({last_words}). Check again.")
 
     def _running(self) -> "subprocess.Popen[str]":
         if self._process is None or self._process.poll() is not None:
@@ -71,15 +71,15 @@ class CheckProcess:
     def _started(self) -> "subprocess.Popen[str]":
         # without -P a file of the student's, torch.py, would shadow the library
         flags = ["-P"] if site.ENABLE_USER_SITE else ["-P", "-s"]
-        # a kernel draws into the notebook, which nobody else can
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the process runs
+        # a kernel's backend draws into the notebook, which no other process can
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the process runs
         environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
         try:
             return subprocess.Popen(
                 [sys.executable, *flags, "-m", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._said,
+                stderr=self._stderr,
                 encoding="utf-8",
                 env=environment,
                 # what interrupts the kernel does not interrupt it: see `close`
@@ -91,17 +91,17 @@ class CheckProcess:
             ) from error
 
     def _last_words(self) -> str:
-        if self._said is None:
+        if self._stderr is None:
             return "it was not running"
-        self._said.seek(0)
-        lines = self._said.read().decode("utf-8", "replace").strip().splitlines()
-        return lines[-1][:MOST_SAID] if lines else "it said nothing"
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1][:LONGEST_LAST_LINE] if lines else "it said nothing"
 
     def close(self) -> None:
-        """End it, with the workers that it started."""
-        if self._said is not None:
-            self._said.close()
-            self._said = None
+        """End the process, with the workers that it started."""
+        if self._stderr is not None:
+            self._stderr.close()
+            self._stderr = None
         if self._process is None:
             return
         self._process.terminate()
@@ -125,12 +125,12 @@ class CheckResult:
     """What the public checks found out.
 
     Attributes:
-        passed: Whether all that can be known is right, as for `grader check`: every check passes, nothing is
-            used that is not allowed, and the training runs.
-        findings: One per check; none where nothing could be checked.
+        passed: Whether all that can be known is right, as for `grader check`: every check passes, nothing
+            forbidden is used, and the training runs.
+        findings: One per check; empty where nothing could be checked.
         bundle: How it is shown, by MIME type.
         metadata: Of the output that shows it.
-        shown_in: How many texts had been executed when it was shown by the check itself.
+        shown_in: How many texts had been executed when the check itself showed it.
     """
 
     passed: bool
@@ -155,13 +155,13 @@ class CheckResult:
 
 
 def executed_texts(shell: Any) -> Sequence[str]:
-    """What a shell was given, by the numbers that Jupyter shows: `In[1]` is the first, `In[0]` is none."""
+    """What a shell executed, by the numbers that Jupyter shows: `In[1]` is the first, `In[0]` is a filler."""
     texts: Sequence[str] = shell.history_manager.input_hist_raw
     return texts
 
 
 def result_of(answer: Mapping[str, Any], shown_in: int) -> CheckResult:
-    """The result that the process which made the checks told at the end."""
+    """The result in the last answer of the process that makes the checks."""
     findings = tuple(_finding(fields) for fields in answer["findings"])
     return CheckResult(answer["passed"], findings, answer["shown"], answer["metadata"], shown_in)
 
@@ -193,13 +193,13 @@ class KernelChecks:
     """What a kernel's checks need to know: what it executed, and which assignment it is about."""
 
     def __init__(self, shell: Any) -> None:
-        """Have a shell know `%%check`, and remember which execution is of which cell."""
+        """Teach a shell `%%check`, and remember which cell each execution belongs to."""
         self._shell = shell
         self._process = CheckProcess()
         self._folder: str | None = None
         self._cells: dict[int, str] = {}  # number of an execution -> the cell's id
         self._remember(len(self._executed()) - 1, _cell_that_is_executed(shell))
-        # So the cell itself is executed as any other: its error, its lines and its output are Jupyter's own.
+        # So the cell itself is executed like any: its error, its lines and its output are Jupyter's own.
         # A magic function would execute it within itself.
         shell.input_transformers_cleanup.insert(0, without_magic)
         shell.events.register("pre_run_cell", self._before)
@@ -240,7 +240,7 @@ class KernelChecks:
             self._remember(len(self._executed()), getattr(info, "cell_id", None))
 
     def _executed(self) -> Sequence[str]:
-        """What was executed: `In[1]` is the first, and there is an `In[0]`."""
+        """What was executed: `In[1]` is the first; `In[0]` is a filler."""
         return executed_texts(self._shell)
 
     def _remember(self, number: int, cell: str | None) -> None:
@@ -256,7 +256,7 @@ class KernelChecks:
 
 
 class _Output:
-    """One output that is replaced, where there is a front end; elsewhere the last one is printed."""
+    """One output that is updated, where there is a front end; elsewhere the last one is printed."""
 
     def __init__(self, shell: Any) -> None:
         self._live = getattr(shell, "kernel", None) is not None
@@ -264,7 +264,7 @@ class _Output:
         self._last: CheckResult | None = None
 
     def show(self, result: CheckResult) -> None:
-        """Put this in the place of what was shown."""
+        """Replace what was shown with this."""
         self._last = result
         if not self._live:
             return
@@ -291,20 +291,20 @@ def without_magic(lines: list[str]) -> list[str]:
 
 
 def _cell_that_is_executed(shell: Any) -> str | None:
-    """The id of the cell that imports this: nobody was told when it began."""
+    """The id of the cell that imports this, whose start could not be observed."""
     header = getattr(shell, "parent_header", None) or {}
-    found = header.get("metadata", {}).get("cellId") if isinstance(header, dict) else None
-    return found if isinstance(found, str) else None
+    cell_id = header.get("metadata", {}).get("cellId") if isinstance(header, dict) else None
+    return cell_id if isinstance(cell_id, str) else None
 
 
-_known: list[KernelChecks] = []
+_activated: list[KernelChecks] = []
 
 
 def activate(shell: Any) -> KernelChecks:
     """The checks of a shell, which knows of them from now on."""
-    if not _known:
-        _known.append(KernelChecks(shell))
-    return _known[0]
+    if not _activated:
+        _activated.append(KernelChecks(shell))
+    return _activated[0]
 
 
 def check_here(part: str, assignment: str | None) -> CheckResult | None:

@@ -10,8 +10,8 @@ from grader.cli.terminal_page import WIDEST, Page
 from grader.domain.formatting import clipped, printable
 from grader.reports.typesetting import prose
 
-# Colors that are seen on white and on black: a notebook does not say which of the two it is. Words have the
-# notebook's own.
+# Colours that are visible on white and on black: a notebook does not say which of the two it has. Words have
+# the notebook's own colour.
 COLORS = {"passed": "#2da44e", "failed": "#e5534b", "note": "#8b949e"}
 UNDECIDED = "#bf8700"
 MONO = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.92em"
@@ -25,11 +25,11 @@ INDENT = 0.55  # em, for each column of a terminal
 
 
 class NotebookPage(Page):
-    """A page that is kept, to be shown as a whole again and again. All that it is given is escaped."""
+    """A page that is kept, and shown as a whole again and again. All that it is given is escaped."""
 
     def __init__(self) -> None:
         self._file = io.StringIO()
-        # a kernel's surroundings promise a terminal to whoever writes into a file
+        # a kernel's environment claims a terminal even for output into a file
         super().__init__(self._file, terminal=False)
         self._plain = Page(self._file, terminal=False)
         self._blocks: list[Markup] = []
@@ -47,7 +47,7 @@ class NotebookPage(Page):
         return {"text/html": str(ROOT.format(Markup("").join(blocks))), "text/plain": text}
 
     def title(self, text: str) -> None:
-        """What is checked; whoever prints it on the console as well is not repeated."""
+        """What is checked; plain text does not have this line."""
         self._blocks.append(_block(Markup("<strong>{}</strong>").format(printable(text))))
 
     def heading(self, text: str) -> None:
@@ -61,15 +61,15 @@ class NotebookPage(Page):
         self._marked(kind, Markup("{}").format(prose(text)), 2)
 
     def detail(self, text: str, *, style: str = "", indent: int = 4) -> None:
-        """A line that belongs to the one above."""
+        """A line that belongs to the one above it."""
         self._plain.detail(text, style=style, indent=indent)
         self._blocks.append(_block(prose(text), DIM if style == "dim" else "", indent))
 
     def command(self, purpose: str, command: str, *, indent: int = 4) -> None:
-        """Nothing: there is no command line here."""
+        """Show nothing: there is no command line here."""
 
     def code(self, place: str, line: str, *, indent: int = 4) -> None:
-        """A place in the student's cells and the line that stands there."""
+        """A place in the student's cells, and the line there."""
         self._plain.code(place, line, indent=indent)
         shown = Markup('<span style="{}">{}</span>').format(DIM, printable(place))
         if line:
@@ -88,8 +88,8 @@ class NotebookPage(Page):
     def verdict(self, good: bool, text: str) -> None:
         """The last line, in a sentence."""
         self._plain.verdict(good, text)
-        told = Markup("<strong>{}</strong>").format(prose(text))
-        self._marked("passed" if good else "failed", told, 0, above=True)
+        sentence = Markup("<strong>{}</strong>").format(prose(text))
+        self._marked("passed" if good else "failed", sentence, 0, above=True)
 
     def _marked(self, kind: str, words: Markup, indent: int, *, above: bool = False) -> None:
         color = COLORS.get(kind, UNDECIDED)
@@ -99,13 +99,13 @@ class NotebookPage(Page):
     def _hanging(
         self, first: Markup, width: float, words: Markup, indent: int, *, above: bool = False
     ) -> None:
-        """Words beside something that is as wide as this (em); what does not fit begins below the words."""
+        """Words beside something of this width (em); further lines are aligned with the words."""
         box = Markup('<span style="display:inline-block;min-width:{}em;text-indent:0">{}</span>')
         style = f"padding-left:{width}em;text-indent:-{width}em"
         self._blocks.append(_block(box.format(width, first) + words, style, indent, above=above))
 
     def _print(self, text: Text, indent: int) -> None:
-        """Whatever else a page prints stands as on a terminal."""
+        """Show whatever else a page prints as on a terminal."""
         self._plain._print(text, indent)
         self._blocks.append(
             _block(

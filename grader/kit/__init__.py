@@ -1,6 +1,6 @@
-"""The neutral part of what a check or a data set may import: it knows no assignment and no family of models.
+"""What checks and data sets may import, for any assignment and any family of models.
 
-It holds no answers, and no torch at module level. What knows a family stands beside it, in
+It holds no answers, and does not import torch at module level. What is for one family is beside it, in
 `grader.kit.transformers` and `grader.kit.convolutions`.
 """
 

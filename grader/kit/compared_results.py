@@ -1,9 +1,9 @@
 """Results compared with what is expected, and how a check says that something is wrong.
 
-It decides when two tensors are the same, whether a gradient is that of a function (by central differences
-in double precision), and on which weights an output does not depend. A spare weight must not make a
-component unreadable: one without effect is left out, and one that has an effect is held where it does
-least. `Mismatch` says that code is wrong; `Undecided`, that a person must look. It gives no points.
+It decides when two tensors are the same, whether a gradient is that of a function (by central differences in
+double precision), and on which weights an output does not depend. A spare weight must not make a component
+unreadable: one without effect is left out, and one with an effect is held where it does least. `Mismatch`
+says that code is wrong, and `Undecided` that a person must look. It gives no points.
 """
 
 import math
@@ -17,7 +17,7 @@ import numpy as np
 from grader.domain.errors import Interruption
 from grader.domain.evidence import FindingKind
 
-Tensor = Any  # torch is imported by those who compute; a data set that uses the kit must not pay for it
+Tensor = Any  # torch is imported where it is used: a data set that uses the kit must not pay for it
 
 
 def same(actual: Tensor, expected: Tensor, *, tolerance: float = 1e-4) -> bool:
@@ -32,12 +32,12 @@ def same(actual: Tensor, expected: Tensor, *, tolerance: float = 1e-4) -> bool:
     expected = expected.to(actual.dtype)
     scale = max(float(expected.abs().max()), 1e-3)
     if not math.isfinite(scale):
-        return False  # nothing is the same as infinity: everything would be within a share of it
+        return False  # everything would be within a share of infinity
     return bool((actual - expected).abs().max() <= tolerance * scale)
 
 
 def difference(actual: Tensor, expected: Tensor) -> float:
-    """The largest difference, relative to the size of the expected tensor; infinite for other shapes."""
+    """The largest difference, relative to the size of the expected tensor; infinite if the shapes differ."""
     if tuple(actual.shape) != tuple(expected.shape):
         return float("inf")
     scale = max(float(expected.abs().max()), 1e-3)
@@ -48,34 +48,34 @@ def difference(actual: Tensor, expected: Tensor) -> float:
 
 
 class Cause(StrEnum):
-    """What keeps further checks of a part from being concluded from, where that is known as a fact."""
+    """A known fact because of which further failed checks of a part say nothing new."""
 
-    NOT_LOADED = "not_loaded"  # the part, or the whole file, cannot be had
+    NOT_LOADED = "not_loaded"  # the part, or the whole file, could not be loaded
     NOT_IMPLEMENTED = "not_implemented"  # the stub was not written yet
-    RAISED = "raised"  # an exception at a line of the student's
+    RAISED = "raised"  # an exception at one of the student's lines
     NO_TENSOR = "no_tensor"  # something else was returned
     WRONG_SHAPE = "wrong_shape"
-    WRONG_TYPE = "wrong_type"  # the tensor is of whole numbers, say
+    WRONG_TYPE = "wrong_type"  # for example, a tensor of integers
     NOT_FINITE = "not_finite"
     RANDOM = "random"  # the same input gives another output each time
-    NOT_CALLED = "not_called"  # what stands in the place of another part
+    NOT_CALLED = "not_called"  # the fake of another part was not called
     SIZE = "size"  # one that cannot be done
 
 
 class Mismatch(Interruption, AssertionError):
-    """The student's code does something else than it should.
+    """The student's code does something other than it should.
 
     Args:
         message: What is wrong, in a sentence or two for the student, without hidden values.
         hint: One thing to try.
         diagnosis: The id of the mistake that was recognized, e.g. `loss_summed`; or what the grader itself
-            saw, whatever the check asks for.
+            saw, independently of what the check tests.
         where: The place in the student's file, when it is better known than the component's first line.
-        cause: What kind of cause it is, where other checks of the same component fail for the same.
-        look_for: Kinds of code, as in the `Look for:` of a known mistake: where one of them stands only once
-            in what is judged, that line is told. It goes before the mistake's own.
-        concerns: What the cause is of (a part, a line, a size); empty: the component. Two mismatches of one
-            component with the same cause that concern the same are one: the later is folded under the first.
+        cause: The kind of cause, if other checks of the same component can fail because of it.
+        look_for: Kinds of code, as in the `Look for:` of a known mistake: if one of them occurs only once in
+            what is judged, that line is shown. They take precedence over the mistake's own.
+        concerns: What the cause is about (a part, a line, a size); empty: the component. If two mismatches of
+            one component have the same cause about the same thing, the later is folded under the first.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Mismatch(Interruption, AssertionError):
         self.concerns = concerns
 
     def again(self) -> "Mismatch":
-        """The same, for another check that looks at what was found once."""
+        """A copy, for another check that uses the same shared result."""
         return Mismatch(
             self.message,
             hint=self.hint,
@@ -119,11 +119,11 @@ class Undecided(Interruption):
 
 
 DIRECTIONS = 3  # along which all entries are moved together
-ENTRIES = 4  # that are moved one by one, though nothing was found along the directions
-STEP, SINGLE_STEP = 1e-5, 1e-2  # of an entry's scale; the second where the function is computed in float32
+ENTRIES = 4  # that are also moved one by one if nothing was found along the directions
+STEP, SINGLE_STEP = 1e-5, 1e-2  # of an entry's scale; the second if the function computes in float32
 SMALLER = 8  # times, when a step met a kink
 TRIES = 3
-UNSEEN = 1e-10  # of an entry's scale: single precision does not see it
+UNSEEN = 1e-10  # of an entry's scale: single precision cannot resolve it
 SINGLE_TOLERANCE = 1e-2
 LEAST_SCALE = 0.1  # of the root mean square of x: the least scale of an entry
 MOST_CALLS = 400
@@ -137,9 +137,9 @@ class GradientFault:
     """An entry of a gradient that is wrong.
 
     Attributes:
-        entry: Its place; () of a scalar.
+        entry: Its index; () for a scalar.
         stated: What the gradient says there.
-        measured: By how much the function changes there for each unit; of a kink, the nearer of its slopes.
+        measured: The function's slope there; at a kink, the nearer one.
     """
 
     entry: tuple[int, ...]
@@ -148,7 +148,7 @@ class GradientFault:
 
     @property
     def in_words(self) -> str:
-        """A clause that goes on behind "the gradient": `is 0.5 at entry (1, 2); it should be 1`."""
+        """A clause that follows "the gradient": `is 0.5 at entry (1, 2); it should be 1`."""
         place = f" at entry {self.entry}" if self.entry else ""
         return f"is {self.stated:.4g}{place}; it should be {self.measured:.4g}"
 
@@ -158,27 +158,27 @@ def gradient_fault(
 ) -> GradientFault | None:
     """An entry at which a gradient is not that of a function; None when it is the function's gradient.
 
-    All entries are tried together, along a few random directions; only where these do not agree, or meet a
-    kink, some are tried apart. A good gradient takes some 20 calls of the function whatever the size of x,
+    All entries are tried together, along a few random directions; only if these do not agree, or meet a kink,
+    some are tried separately. A good gradient takes some 20 calls of the function whatever the size of x,
     a wrong one a few dozen. At a kink (of a ReLU at 0, say) any value between the two slopes is right.
 
     Args:
-        f: The function, of what x is. It gives a number, or with a cotangent an array of its shape: plainly,
-            as a value of a student's, or as the outcome of a call. It must give the same each time. What it
-            computes in single precision is looked at more coarsely.
+        f: The function of x. It gives a number, or with a cotangent an array of its shape: plainly, as a
+            value from a student's code, or as the outcome of a call. It must be deterministic. If it computes
+            in single precision, larger steps are used.
         x: A tensor or an array of floating point numbers, where the gradient is stated. The function gets
             it in float64.
         analytic: The gradient, of x's shape.
-        cotangent: What each of the function's numbers is multiplied by before they are added up.
+        cotangent: What the function's numbers are multiplied by before they are summed.
         tolerance: The largest difference, as a share of the gradient's size.
-        seed: Of the directions.
+        seed: For the directions.
 
     Returns:
         One of the wrong entries.
 
     Raises:
         ValueError: The shapes differ, or the function's value is not finite.
-        Mismatch: The function asks the student's code, which raised or gave something else.
+        Mismatch: The function calls the student's code, which raised or gave something else.
     """
     point, stated = _double(x), _double(analytic)
     if point.shape != stated.shape:
@@ -192,13 +192,13 @@ def gradient_fault(
 
 
 def _double(value: Array) -> Array:
-    """A tensor or an array as float64 of numpy's."""
+    """A tensor or an array as a NumPy array of float64."""
     detached = value.detach() if hasattr(value, "detach") else value
     return np.asarray(detached, dtype=np.float64)
 
 
 def _scalar(f: Function, x: Array, cotangent: Array) -> Callable[[Array], float]:
-    """The function as one of float64 arrays that gives a number."""
+    """The function as one from float64 arrays to a number."""
 
     def given(point: Array) -> Any:
         if isinstance(x, np.ndarray | float):
@@ -241,14 +241,14 @@ class _Slopes:
     noise: float
 
     def off(self, stated: float) -> float:
-        """How far a stated slope is from what it may be."""
+        """How far a stated slope is from the permitted ones."""
         if self.is_kink:
             low, high = sorted((self.left, self.right))
             return max(low - stated, stated - high, 0.0)
         return abs(stated - (self.left + self.right) / 2)
 
     def nearest(self, stated: float) -> float:
-        """The slope that is nearest to a stated one."""
+        """The permitted slope that is nearest to a stated one."""
         if self.is_kink:
             return min((self.left, self.right), key=lambda slope: abs(slope - stated))
         return (self.left + self.right) / 2
@@ -274,18 +274,18 @@ class _Trial:
         """An entry that is wrong, if there is one."""
         unknown = np.flatnonzero(~np.isfinite(self._stated))
         if len(unknown):
-            return self._at(int(unknown[0]))
+            return self._fault_at(int(unknown[0]))
         count = len(self._stated)
         for _ in range(DIRECTIONS if count > 1 else 0):
             signs = random.choice((-1.0, 1.0), count) * random.uniform(0.5, 1.5, count)
-            found = self._within(random.permutation(count), signs * self._scales)
-            if found is not None:
-                return found
+            wrong_entry = self._within(random.permutation(count), signs * self._scales)
+            if wrong_entry is not None:
+                return wrong_entry
         for entry in self._single_entries(random):
             if self._calls < MOST_CALLS:
-                found = self._within(np.array([entry]), self._scales)
-                if found is not None:
-                    return found
+                wrong_entry = self._within(np.array([entry]), self._scales)
+                if wrong_entry is not None:
+                    return wrong_entry
         return None
 
     def _single_entries(self, random: np.random.Generator) -> Iterator[int]:
@@ -299,7 +299,7 @@ class _Trial:
         yield from list(dict.fromkeys(chosen))[:ENTRIES]
 
     def _within(self, entries: Array, direction: Array) -> GradientFault | None:
-        """A wrong one among these entries, moved together, then in halves."""
+        """A wrong entry among these, which are moved together, then in halves."""
         slopes = self._slopes(entries, direction)
         stated = self._stated[entries] * direction[entries]
         bound = self._tolerance * max(
@@ -307,19 +307,21 @@ class _Trial:
         )
         if len(entries) == 1:
             is_wrong = slopes.off(float(stated[0])) > bound + slopes.noise
-            return self._at(int(entries[0]), slopes, direction) if is_wrong else None
+            return self._fault_at(int(entries[0]), slopes, direction) if is_wrong else None
         if not slopes.is_kink and slopes.off(float(stated.sum())) <= bound + slopes.noise:
             return None
-        # a direction that meets kinks proves nothing: those are looked at apart
+        # a direction that meets kinks proves nothing: its halves are tried separately
         for half in np.array_split(entries, 2):
             if self._calls >= MOST_CALLS:
                 return None
-            found = self._within(half, direction)
-            if found is not None:
-                return found
+            wrong_entry = self._within(half, direction)
+            if wrong_entry is not None:
+                return wrong_entry
         return None
 
-    def _at(self, entry: int, slopes: _Slopes | None = None, direction: Array | None = None) -> GradientFault:
+    def _fault_at(
+        self, entry: int, slopes: _Slopes | None = None, direction: Array | None = None
+    ) -> GradientFault:
         if slopes is None or direction is None:
             direction = self._scales
             slopes = self._slopes(np.array([entry]), direction)
@@ -337,7 +339,7 @@ class _Trial:
             right, left = (above - self._center) / step, (self._center - below) / step
             noise = 8 * self._precision * max(abs(above), abs(below), abs(self._center)) / step
             near = self._tolerance * max(abs(right), abs(left)) + noise
-            # where a function is curved, its two slopes come nearer with the step; at a kink they stay apart
+            # on a curve, the two slopes converge as the step shrinks; at a kink they stay apart
             is_curved = abs(right - left) < bend / 2 and abs((right + left) / 2 - middle) <= near / 2
             if abs(right - left) <= near or is_curved:
                 return _Slopes(left, right, False, noise)
@@ -352,7 +354,7 @@ class _Trial:
 # --- spare -----------------------------------------------------------------------------------------------
 
 
-MOST_TRIED = 24  # weights whose effect is tried: beyond, no component of the usual form is left
+MOST_TRIED = 24  # weights whose effect is tried: no usual component has more
 
 
 class Settable(Protocol):
@@ -366,9 +368,9 @@ class Settable(Protocol):
 
 
 def with_effect(component: Settable, x: Tensor, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights on which the output for x depends; the component holds `weights`, before and afterwards."""
+    """The weights on which the output for x depends; before and afterwards the component holds `weights`."""
     y = component(x)
-    found = {}
+    effective = {}
     for number, (name, value) in enumerate(weights.items()):
         if number < MOST_TRIED:
             component.set_weights({name: value + 1 + value.abs()})
@@ -376,19 +378,19 @@ def with_effect(component: Settable, x: Tensor, weights: Mapping[str, Tensor]) -
             component.set_weights({name: value})
             if same(moved, y):
                 continue
-        found[name] = value
-    return found
+        effective[name] = value
+    return effective
 
 
 def at_rest(
     component: Settable, weights: Mapping[str, Tensor], initial: Mapping[str, Tensor], needed: int
 ) -> Iterator[dict[str, Tensor]]:
-    """What is left of the weights when some are spare; the component holds those where they do least.
+    """The weights without spare ones, which the component now holds at values where they do least.
 
     Args:
         weights: What the component holds, before and afterwards.
         initial: What its constructor set.
-        needed: How many matrices, the largest, cannot be spare together.
+        needed: How many of the largest matrices cannot all be spare.
     """
     matrices = sorted((n for n, v in weights.items() if v.ndim > 1), key=lambda n: -weights[n].numel())
     together = [name for name in weights if name not in matrices[:needed]]
@@ -403,7 +405,7 @@ def at_rest(
 
 
 def _rests(values: list[Tensor], initial: list[Tensor]) -> Iterator[list[Tensor]]:
-    """Where weights do least, the likeliest first."""
+    """Values at which weights do least, the likeliest first."""
     yield [value * 0 for value in values]
     yield [value.to(held.dtype) for value, held in zip(initial, values, strict=True)]
     yield [value * 0 + 1 for value in values]

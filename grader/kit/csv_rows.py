@@ -22,14 +22,14 @@ Row = dict[str, Any]
 
 
 def csv_rows(content: bytes, columns: Mapping[str, type], *, name: str = "the file") -> list[Row]:
-    """The rows of a CSV file, of the columns that are asked for, each of its type.
+    """The rows of a CSV file: the requested columns, each converted to its type.
 
     The delimiter may be a comma, a semicolon (then decimals may have a comma), a tab or a bar. Columns may
     come in any order, with others between them; case, spaces, `-` and `_` of their names do not matter, nor
     do spaces around values, blank lines, and how lines end. Text is UTF-8, UTF-16 with its mark, or Latin-1.
 
     Args:
-        content: Of the file.
+        content: The file's content.
         columns: Name -> `str`, `int` (also written `3.0`), `float` (finite) or `bool` (true, yes, 1, ...).
         name: What messages call the file.
 
@@ -37,7 +37,7 @@ def csv_rows(content: bytes, columns: Mapping[str, type], *, name: str = "the fi
         A dictionary for each row, by the names asked for.
 
     Raises:
-        Mismatch: It is no such file: a sentence that says in which line and column, and what is there.
+        Mismatch: It is not such a file: a sentence that says in which line and column, and what is there.
     """
     label = name[:1].upper() + name[1:]
     if len(content) > MOST_BYTES:
@@ -51,7 +51,7 @@ def csv_rows(content: bytes, columns: Mapping[str, type], *, name: str = "the fi
         raise Mismatch(f"{label} has no rows below the names of its columns.")
     return [
         {
-            column: _typed(
+            column: _typed_value(
                 _cell(cells, places[column]), kind, f"{label}, line {number}, column {quoted(column)}"
             )
             for column, kind in columns.items()
@@ -77,12 +77,12 @@ def _lines(text: str, label: str) -> Iterator[tuple[int, list[str]]]:
     """(line's number, cells) of the lines that are not blank."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), skipinitialspace=True)
-    found = 0
+    count = 0
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
-                found += 1
-                if found > MOST_ROWS or len(cells) > MOST_COLUMNS:
+                count += 1
+                if count > MOST_ROWS or len(cells) > MOST_COLUMNS:
                     raise Mismatch(f"{label} has more than {MOST_ROWS} rows, or {MOST_COLUMNS} columns.")
                 yield reader.line_num, cells
     except csv.Error as error:
@@ -90,19 +90,19 @@ def _lines(text: str, label: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(text: str) -> str:
-    """What stands most often between the names of the columns, outside of quotes."""
+    """The delimiter that occurs most often between the names of the columns, outside quotes."""
     first = next((line for line in text.split("\n") if line.strip()), "")
     outside = "".join(first.split('"')[::2])
     return max(DELIMITERS, key=outside.count)
 
 
 def _places(header: list[str], columns: Mapping[str, type], label: str) -> dict[str, int]:
-    """Where the columns stand."""
+    """The positions of the columns."""
     plain = [_plain(name) for name in header]
     for column in columns:
         count = plain.count(_plain(column))
         if count != 1:
-            have = ", ".join(quoted(each) for each in header[:SHOWN])
+            have = ", ".join(quoted(present) for present in header[:SHOWN])
             raise Mismatch(
                 f"{label} has {'no column' if not count else f'{count} columns'} {quoted(column)}; "
                 f"its columns are {have}."
@@ -118,7 +118,7 @@ def _cell(cells: list[str], place: int) -> str:
     return cells[place].strip() if place < len(cells) else ""
 
 
-def _typed(cell: str, kind: type, where: str) -> Any:
+def _typed_value(cell: str, kind: type, where: str) -> Any:
     """What a cell says, as a value of a type."""
     if kind is str:
         return cell
@@ -130,13 +130,13 @@ def _typed(cell: str, kind: type, where: str) -> Any:
     elif kind not in WORDS:
         raise ValueError(f"columns are str, int, float or bool, not {kind.__name__}")
     if value is None:
-        found = f"is {quoted(cell)}" if cell else "is empty"
-        raise Mismatch(f"{where}: it {found}; it should be {WORDS[kind]}.")
+        content = f"is {quoted(cell)}" if cell else "is empty"
+        raise Mismatch(f"{where}: it {content}; it should be {WORDS[kind]}.")
     return value
 
 
 def _number(cell: str, kind: type) -> int | float | None:
-    """A finite number; a decimal comma is one where it can be no delimiter."""
+    """A finite number; a comma is a decimal comma if it cannot be the delimiter."""
     for text in (cell, cell.replace(",", ".") if cell.count(",") == 1 else cell):
         try:
             if kind is int and text.lstrip("+-").isdecimal():

@@ -1,7 +1,7 @@
-"""Test doubles: fakes whose answers a check decides, and stand-ins as the judge computes them.
+"""Fakes: those whose answers a check decides, and those of known behavior (`StandIn`).
 
-A fake takes the place of a model, a layer, a function or a data loader of a student's own. What a
-stand-in computes on the judge's side is the same as in the worker. Nothing here runs a student's code.
+A fake replaces a model, a layer, a function or a data loader in a student's code. A fake of known behavior
+computes the same in the judge as in the worker. Nothing here runs a student's code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,14 +19,14 @@ Tensor = Any
 
 
 def answer(behavior: StandIn, instance: int, x: Tensor) -> Tensor:
-    """What the instance of a stand-in makes of x, (batch, ...); it rolls the second axis."""
+    """The output of an instance of a fake for x, (batch, ...); it rolls the second axis."""
     y = x.roll(behavior.roll, dims=1) if behavior.roll else x
     index = max(instance, 0)
-    return y * _of(behavior.scale, index) + _of(behavior.shift, index)
+    return y * _value_for(behavior.scale, index) + _value_for(behavior.shift, index)
 
 
 def stand_in_class(behavior: StandIn) -> type[Any]:
-    """A class for a mistake's namespace, which behaves as the worker's stand-in does."""
+    """A class for a mistake's namespace that behaves like the worker's fake."""
     from torch import nn
 
     made = iter(range(10_000))
@@ -48,7 +48,7 @@ def stand_in_class(behavior: StandIn) -> type[Any]:
     return Replacement
 
 
-def _of(values: tuple[float, ...], index: int) -> float:
+def _value_for(values: tuple[float, ...], index: int) -> float:
     return values[min(index, len(values) - 1)]
 
 
@@ -67,12 +67,12 @@ class FakeCall:
     Attributes:
         fake: Its name.
         number: Of the call of this fake, 1-based.
-        instance: Of a fake that takes the place of a class: the number of the instance, 0-based.
+        instance: Of a fake that replaces a class: the number of the instance, 0-based.
         args, kwargs: What it was given; modules and other objects as things.
         training: The mode, of a module.
         gradients: Whether gradients were enabled.
-        learns: Of a call with a module and an optimizer among its arguments: the names of the module's
-            parameters that require gradients.
+        learns: If a module and an optimizer are among the arguments: the names of the module's parameters
+            that require gradients.
         rates: Of these: the rate at which the optimizer moves each parameter that it holds, by name.
     """
 
@@ -94,26 +94,26 @@ class FakeCall:
 
 @dataclass(frozen=True)
 class Fake:
-    """Answers in the place of a model, a layer or a function.
+    """Answers in place of a model, a layer or a function.
 
-    It is made by `Fake.script`, `Fake.table`, `Fake.rows` or `Fake.callback`. What it answers is with the
-    judge: a worker asks for each answer.
+    It is made by `Fake.script`, `Fake.table`, `Fake.rows` or `Fake.callback`. The judge has its
+    answers: a worker asks for each of them.
 
     Attributes:
         answer: What it answers to a call.
-        kind: `function` or `module`. In the place of a graded class it is what makes such modules.
-        name: In messages.
+        kind: `function` or `module`. If it replaces a graded class, it makes such modules.
+        name: Its name in messages.
         parameters: Of a module: dotted names, as in a state dict, with shapes; they begin as zeros. One
-            called `offset` is added to the answer, so that it is what an optimizer can learn.
+            called `offset` is added to the answer, so that an optimizer can learn it.
         marks: Each call fills the parameters of the first module among its arguments with the number of the
-            call: so a check sees of which epoch the weights are that a training loop keeps.
-        steps: Each call lets the first optimizer among its arguments take so many steps, without a gradient:
-            so a check sees what becomes of the rates of a schedule that goes with them. Where a loader is
-            among its arguments, there is a step for each of its batches.
-        computes: It is a callback, which may not take the place of a part that is graded.
+            call, so a check sees which epoch's weights a training loop keeps.
+        steps: In each call the first optimizer among the arguments takes this many steps, without a gradient,
+            so a check sees the learning rates of a schedule that counts steps. If a loader is among the
+            arguments, there is one step for each of its batches.
+        computes: It is a callback, which may not replace a part that is graded.
         methods: Of a module, besides its call: name -> the fake that answers.
-        like: Of a module that is handed over: (graded class, arguments) of the student's own object, whose
-            members it has where it has none itself (`model.pool`). In the place of a class, a fake is like
+        like: Of a module that is handed over: (graded class, arguments) of the student's own object, from
+            which it takes the members that it lacks (`model.pool`). If a fake replaces a class, it is like
             the object that the student would have made there.
     """
 
@@ -133,12 +133,12 @@ class Fake:
 
     @property
     def asks_the_check(self) -> bool:
-        """Whether a callback answers, be it to one of its methods."""
+        """Whether a callback answers, for it or for one of its methods."""
         return self.computes or any(method.asks_the_check for method in self.methods.values())
 
     @classmethod
     def script(cls, answers: Sequence[Any], **settings: Any) -> "Fake":
-        """Answers one value after the other, whatever it is called with; the last one again and again."""
+        """Answers one value after the other for any arguments; the last one is repeated."""
         values = list(answers)
         if not values:
             raise ValueError("a script needs at least one answer")
@@ -146,7 +146,7 @@ class Fake:
 
     @classmethod
     def table(cls, table: Mapping[Any, Any] | Any, **settings: Any) -> "Fake":
-        """Answers by what its first argument is.
+        """Looks its answers up by its first argument.
 
         Args:
             table: Argument -> answer; or an array or a tensor, whose rows the whole numbers in the argument
@@ -158,7 +158,7 @@ class Fake:
             key = _first(call)
             if isinstance(table, Mapping):
                 if _key(key) not in table:
-                    raise Mismatch(f"`{call.fake}` was called with {_told(key)}, which it should not be.")
+                    raise Mismatch(f"`{call.fake}` was called with {_in_words(key)}, which it should not be.")
                 return table[_key(key)]
             return table[_indices(call, key, len(table))]
 
@@ -180,7 +180,7 @@ class Fake:
             rows: Its answer for each example, (examples, ...).
             bits: How many pixels of an image carry its number (`numbered_images`).
             vocabulary: The examples are tokens of a vocabulary of that size (`numbered_tokens`), not images.
-            further: More rows, one for each further value that it returns (weights beside logits).
+            further: More rows, for each further value that it returns (weights in addition to logits).
         """
 
         def of_examples(call: FakeCall) -> Any:
@@ -188,7 +188,7 @@ class Fake:
             kind, axes = ("images", 4) if vocabulary is None else ("sequences of tokens", 2)
             if getattr(examples, "ndim", 0) != axes:
                 raise Mismatch(
-                    f"`{call.fake}` was called with {_told(examples)} instead of a batch of {kind}."
+                    f"`{call.fake}` was called with {_in_words(examples)} instead of a batch of {kind}."
                 )
             if vocabulary is None:
                 numbers = image_numbers(examples, bits)
@@ -199,21 +199,21 @@ class Fake:
                     f"`{call.fake}` was called with {kind} that are none of those it was to see.",
                     hint="Hand them on as they come.",
                 )
-            return tuple(each[numbers] for each in (rows, *further)) if further else rows[numbers]
+            return tuple(table[numbers] for table in (rows, *further)) if further else rows[numbers]
 
         return cls(of_examples, **settings)
 
     @classmethod
     def callback(cls, function: Callable[..., Any], **settings: Any) -> "Fake":
-        """Answers what a function of the check's makes of the arguments: only for what is not graded."""
+        """Answers with the check's own function of the arguments: only in place of what is not graded."""
         return cls(lambda call: function(*call.args, **call.kwargs), computes=True, **settings)
 
 
 class FakeObject:
-    """An object with members of the check's own: fakes that are its methods, and values.
+    """An object with the check's own members: fakes that are its methods, and values.
 
     Attributes:
-        members: By their names.
+        members: Name -> member.
     """
 
     def __init__(self, **members: Any) -> None:
@@ -227,7 +227,7 @@ def batches(
 
     Args:
         inputs, targets: Tensors or arrays, (n, ...); without targets, a batch is the inputs alone.
-        sizes: Of the batches, which are in order; none: one batch of all.
+        sizes: Of the batches, in order; none: one batch of everything.
         class_names: What `loader.dataset.classes` are.
     """
     count = len(inputs)
@@ -248,14 +248,14 @@ class Batches:
 
 
 class Library:
-    """Something of PyTorch's, torchvision's or numpy's own, made in the worker where it is handed over.
+    """An object of PyTorch, torchvision or NumPy, made in the worker when it is handed over.
 
     `Library("torch.optim.SGD", model, lr=0.1)`, `Library("numpy.random.default_rng", 7)`: an optimizer that
     is given a module holds the module's parameters.
 
     Attributes:
-        path: Dotted, of a class or a function.
-        args, kwargs: Of any kind that is handed over.
+        path: The dotted path of a class or a function.
+        args, kwargs: Of any kind that can be handed over.
     """
 
     def __init__(self, path: str, *args: Any, **kwargs: Any) -> None:
@@ -266,7 +266,7 @@ class Library:
 
 @dataclass(frozen=True)
 class Part:
-    """Something graded of the student's own, handed to another part of theirs."""
+    """One of the student's own graded parts, handed to another of their parts."""
 
     name: str
 
@@ -278,24 +278,24 @@ def _first(call: FakeCall) -> Any:
     return values[0]
 
 
-def _indices(call: FakeCall, given: Any, count: int) -> Any:
+def _indices(call: FakeCall, chosen: Any, count: int) -> Any:
     """Whole numbers that choose rows of a table."""
-    numbers = np.asarray(given)
+    numbers = np.asarray(chosen)
     if numbers.dtype.kind not in "iub":
-        raise Mismatch(f"`{call.fake}` was called with {_told(given)} instead of whole numbers.")
+        raise Mismatch(f"`{call.fake}` was called with {_in_words(chosen)} instead of whole numbers.")
     if numbers.size and not (int(numbers.min()) >= 0 and int(numbers.max()) < count):
         raise Mismatch(f"`{call.fake}` was called with numbers outside of 0 to {count - 1}.")
     return numbers.astype(np.int64)
 
 
 def _key(value: Any) -> Any:
-    """What a table is looked up by."""
+    """The key by which a value is looked up in a table."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     return tuple(map(_key, value)) if isinstance(value, list | tuple) else value
 
 
-def _told(value: Any) -> str:
+def _in_words(value: Any) -> str:
     """A value in a few words."""
     if hasattr(value, "shape"):
         return f"a tensor of shape {tuple(value.shape)}"

@@ -1,8 +1,8 @@
-"""What a plotting function drew of rigged data: heat maps, curves, and pictures with captions.
+"""What a plotting function drew from rigged data: heat maps, curves, and pictures with captions.
 
-Figures are read as structure. A caption may name classes by their names, perhaps cut, or by their
-numbers; it is decided which of them is the true class and which the predicted one. Whether a figure is
-right is decided by a check.
+Figures are read as structure. A caption may name classes by their names, perhaps shortened, or by their
+numbers; this module decides which of them is the true class and which the predicted one. A check decides
+whether a figure is right.
 """
 
 import itertools
@@ -29,7 +29,7 @@ _ROLES = re.compile(
     rf"|(?P<label>\b(?:{_LABEL_WORDS})\b)"
 )
 _NUMBER = re.compile(r"\d+[.,]\d+|\d+\s*%|#\s*\d+|(?<![\w.])(?P<number>\d+)(?![\w.])")
-_BEGINNING = 5  # letters that tell a name, also within a word
+_BEGINNING = 5  # letters that identify a name, even within a word
 
 
 def plain(text: str) -> str:
@@ -40,14 +40,14 @@ def plain(text: str) -> str:
 def class_of(text: str, class_names: Sequence[str]) -> int | None:
     """The class that a tick label names, perhaps shortened (`trick`, `tr`, `0: tricycle`); None if none.
 
-    Only letters and digits count. What would match several classes names none.
+    Only letters and digits count. A text that would match several classes names none.
     """
-    said = plain(text)
+    plain_text = plain(text)
     names = [plain(name) for name in class_names]
-    letters = said.strip("0123456789") or said
+    letters = plain_text.strip("0123456789") or plain_text
     for fits in (
-        [name == said for name in names],
-        [len(name) > 2 and name in said for name in names],
+        [name == plain_text for name in names],
+        [len(name) > 2 and name in plain_text for name in names],
         [bool(letters) and name.startswith(letters) for name in names],
         [len(letters) > 1 and letters == _initials(name) for name in class_names],
         [len(letters) > 1 and _abbreviates(letters, name) for name in names],
@@ -63,13 +63,13 @@ def _initials(name: str) -> str:
 
 
 def _abbreviates(letters: str, name: str) -> bool:
-    """Whether the letters stand in the name in this order, the first at its beginning."""
+    """Whether the letters occur in the name in this order, the first at its beginning."""
     rest = iter(name)
     return name[:1] == letters[:1] and all(letter in rest for letter in letters)
 
 
 def classes_named(text: str, class_names: Sequence[str]) -> list[int]:
-    """The classes that a caption names, in order, by their names, perhaps cut (`tricy`, `tri`)."""
+    """The classes that a caption names, in order, by their names, perhaps shortened (`tricy`, `tri`)."""
     return [label for _, label in _names(text, class_names)]
 
 
@@ -79,71 +79,71 @@ def numbers_named(text: str, class_names: Sequence[str]) -> list[int]:
 
 
 def role(text: str) -> str | None:
-    """Whether a text speaks of the true or of the predicted classes; None: of neither, or of both."""
-    found = set(_roles(text))
-    return found.pop() if len(found) == 1 else None
+    """Whether a text mentions the true or the predicted classes; None: neither, or both."""
+    roles = set(_roles(text))
+    return roles.pop() if len(roles) == 1 else None
 
 
 def speaks_of_both(text: str) -> bool:
-    """Whether a text speaks of true and of predicted classes."""
+    """Whether a text mentions both true and predicted classes."""
     return len(set(_roles(text))) == 2
 
 
 def stated(text: str, class_names: Sequence[str]) -> dict[str, int]:
-    """What one text says outright: `true` and `predicted` -> class, where it says which is which.
+    """What one text states explicitly: `true` and `predicted` -> class, if it says which is which.
 
     The words for the two roles and the names of classes are matched in their order.
     """
-    found = list(_names(text, class_names))
+    mentions = list(_names(text, class_names))
     rest = text.casefold()
-    for span, _ in found:
+    for span, _ in mentions:
         rest = rest[: span[0]] + "\0" * (span[1] - span[0]) + rest[span[1] :]
     kinds = _roles(rest)
-    found = found or list(_numbers(text, class_names))
-    if len(kinds) != len(found) or len(set(kinds)) != len(kinds):
+    mentions = mentions or list(_numbers(text, class_names))
+    if len(kinds) != len(mentions) or len(set(kinds)) != len(kinds):
         return {}
-    return {kind: label for kind, (_, label) in zip(kinds, found, strict=True)}
+    return {kind: label for kind, (_, label) in zip(kinds, mentions, strict=True)}
 
 
 def _roles(text: str) -> list[str]:
-    """The roles that a text speaks of, in order; one that goes on (`ground truth`) once.
+    """The roles that a text mentions, in order; adjacent words for one role (`ground truth`) count once.
 
-    `label` alone means the true one, unless another word beside it or for that role says more.
+    `label` alone means the true class, unless another word beside it or for that role is clearer.
     """
     low = text.casefold().replace("_", " ")
     matches = list(_ROLES.finditer(low))
     truly = any(match.lastgroup == TRUE for match in matches)
-    found: list[str] = []
+    roles: list[str] = []
     for number, match in enumerate(matches):
         if match.lastgroup == "label":
             after = matches[number + 1].start() if number + 1 < len(matches) else len(low) + 1
             if truly or (after <= len(low) and not low[match.end() : after].strip(" \n\t([")):
                 continue
         kind = PREDICTED if match.lastgroup == PREDICTED else TRUE
-        if found[-1:] != [kind]:
-            found.append(kind)
-    return found
+        if roles[-1:] != [kind]:
+            roles.append(kind)
+    return roles
 
 
 def _names(text: str, class_names: Sequence[str]) -> Iterator[tuple[tuple[int, int], int]]:
     """(span, class) of each name in a text, in order."""
     names = [plain(name) for name in class_names]
-    found = [
+    spans = [
         (match.start(), -match.end(), label)
         for label, name in enumerate(names)
         for match in re.finditer(_pattern(name, names), text.casefold())
     ]
     end = 0
-    for start, negative_end, label in sorted(found):
+    for start, negative_end, label in sorted(spans):
         if start >= end and start < -negative_end:
             end = -negative_end
             yield (start, end), label
 
 
 def _pattern(name: str, names: Sequence[str]) -> str:
-    """Matches a name whatever stands between its letters, whole or from its fifth letter on cut.
+    """Matches a name, whole or cut after its fifth letter or later, with anything between its letters.
 
-    A shorter beginning must be a word of its own, and be no other name's beginning.
+    A shorter beginning must be a separate word, and must not begin another name.
     """
     between = r"[\W_]*"
     start, rest = name[:_BEGINNING], name[_BEGINNING:]
@@ -170,9 +170,9 @@ def _numbers(text: str, class_names: Sequence[str]) -> Iterator[tuple[tuple[int,
 
 
 BATCHES = (16,) * 9 + (10,)
-ACCURACY = 0.6  # of 4 images each of 6 classes, some are wrong whichever are chosen
-MANY_MAPS = 40  # that are looked at
-ALIGNED = 0.02  # of the figure: axes whose middles differ by less stand in one row or column
+ACCURACY = 0.6  # low enough that among 4 images of each of 6 classes some are always wrong
+MANY_MAPS = 40  # that are examined
+ALIGNED = 0.02  # of the figure: axes whose centers differ by less are in one row or column
 LIKENESS = 0.8  # of a shown image to ours; another image's is near 0
 
 Array = Any
@@ -182,7 +182,7 @@ Channels = dict[str, str]
 def drawn(
     student: Any, function: str, class_names: tuple[str, ...], *, shape: Shape = SHAPE
 ) -> tuple[RiggedData, Any]:
-    """The rigged data and the run of a plotting function: one for all checks, because drawing takes long.
+    """The rigged data and the run of a plotting function, shared by all checks because drawing is slow.
 
     The model is handed over in evaluation mode.
 
@@ -218,10 +218,10 @@ class HeatMap:
         values: (k, k), in the order of the array that was drawn; what was masked is 0.
         row_classes, column_classes: The class that the label beside each row and column names; None where
             there is none.
-        row_role, column_role: `true`, `predicted`, or None when the axis does not say.
-        explained: Both axes bear labels, of whatever kind, or the texts around speak of both roles.
+        row_role, column_role: `true`, `predicted`, or None if the axis does not say.
+        explained: Both axes have labels of any kind, or the texts around them mention both roles.
         title: Of the axes and of the figure.
-        numbers: What is written in the cells: the first number of each text.
+        numbers: The first number in the text of each cell.
     """
 
     values: Array
@@ -235,22 +235,22 @@ class HeatMap:
 
     @property
     def is_named(self) -> bool:
-        """Whether every row and every column bears a class name of its own."""
-        whole = set(range(len(self.values)))
-        return set(self.row_classes) == whole and set(self.column_classes) == whole
+        """Whether every row and every column has its own class name."""
+        all_classes = set(range(len(self.values)))
+        return set(self.row_classes) == all_classes and set(self.column_classes) == all_classes
 
 
 def heat_maps(run: Any, class_names: Sequence[str]) -> list[HeatMap]:
     """The square maps, of up to as many cells per side as there are classes, of a run's figures."""
-    found = []
+    maps = []
     for figure in run.figures:
         for axes in figure.axes:
             for number in (*axes.images, *axes.heat_maps):
                 values = np.nan_to_num(run.arrays[f"image{number}"])
                 side = round(values.size**0.5)
                 if values.size == side**2 and 1 < side <= len(class_names) and values.ndim < 3:
-                    found.append(_heat_map(values.reshape(side, side), figure, axes, class_names))
-    return found[:MANY_MAPS]
+                    maps.append(_heat_map(values.reshape(side, side), figure, axes, class_names))
+    return maps[:MANY_MAPS]
 
 
 def _heat_map(values: Array, figure: Any, axes: Any, class_names: Sequence[str]) -> HeatMap:
@@ -284,7 +284,7 @@ class Curve:
 
     Attributes:
         name: In the legend; empty where it has none.
-        x, y: Where its points are, float64 (points,).
+        x, y: The coordinates of its points, float64 (points,).
         x_label, y_label, title: Of its axes.
     """
 
@@ -312,12 +312,12 @@ def curves(run: Any) -> list[Curve]:
 
 @dataclass(frozen=True)
 class Picture:
-    """One image of the loader, as it is shown.
+    """One of the loader's images, as it is shown.
 
     Attributes:
         number: Of the image.
         captions: The texts that belong to it: its own, those of its row and column, the figure's.
-        ticks: What stands at the ticks of the one axes in its row or column that shows no image: the names of
+        ticks: The tick labels of the only axes in its row or column that shows no image, such as the names of
             bars, along the axis.
     """
 
@@ -327,20 +327,24 @@ class Picture:
 
 
 def pictures(run: Any, data: RiggedData) -> tuple[int, list[Picture]]:
-    """How many images are shown, and those of them that are the loader's."""
-    shown, found = 0, []
+    """How many images are shown, and those that are the loader's."""
+    shown, recognized = 0, []
     for figure in run.figures:
         channels = [_channels(axes) for axes in figure.axes]
         inherited = _inherited(figure.axes, channels)
         ticks = _beside(figure.axes)
-        for axes, own, more, names in zip(figure.axes, channels, inherited, ticks, strict=True):
-            captions = [text for text in (*own.values(), *more, *axes.headings, figure.title) if text]
+        for axes, own_texts, neighbor_texts, names in zip(
+            figure.axes, channels, inherited, ticks, strict=True
+        ):
+            captions = [
+                text for text in (*own_texts.values(), *neighbor_texts, *axes.headings, figure.title) if text
+            ]
             for number in (*axes.images, *axes.heat_maps):
                 shown += 1
                 image = _shown_image(run.arrays[f"image{number}"], data)
                 if image is not None:
-                    found.append(Picture(image, tuple(captions), names))
-    return shown, found
+                    recognized.append(Picture(image, tuple(captions), names))
+    return shown, recognized
 
 
 def _channels(axes: Any) -> Channels:
@@ -353,15 +357,15 @@ def _channels(axes: Any) -> Channels:
 
 
 def _beside(all_axes: Sequence[Any]) -> list[tuple[str, ...]]:
-    """For each axes the ticks of the only one in its row or column that shows no image."""
-    found: list[tuple[str, ...]] = [() for _ in all_axes]
+    """For each axes the tick labels of the only one in its row or column that shows no image."""
+    labels: list[tuple[str, ...]] = [() for _ in all_axes]
     for line in (*_lines(all_axes, 1), *_lines(all_axes, 0)):
         bare = [index for index in line if _is_bare(all_axes[index])]
         if len(bare) == 1:
             axes = all_axes[bare[0]]
             for index in line:
-                found[index] += (*axes.x_ticks, *axes.y_ticks)
-    return found
+                labels[index] += (*axes.x_ticks, *axes.y_ticks)
+    return labels
 
 
 def _is_bare(axes: Any) -> bool:
@@ -369,24 +373,24 @@ def _is_bare(axes: Any) -> bool:
 
 
 def _inherited(all_axes: Sequence[Any], channels: Sequence[Channels]) -> list[list[str]]:
-    """For each axes the texts that the first axes of its row or column bears alone, for all of them."""
-    found: list[list[str]] = [[] for _ in all_axes]
+    """For each axes the texts that only the first or last axes of its row or column has, for all of them."""
+    texts: list[list[str]] = [[] for _ in all_axes]
     for line in (*_lines(all_axes, 1), *_lines(all_axes, 0)):
         for channel in ("title", "x_label", "y_label", "texts"):
             bearers = [index for index in line if channels[index][channel].strip()]
             if len(bearers) == 1 and bearers[0] in (line[0], line[-1]):
                 for index in line:
                     if index != bearers[0]:
-                        found[index].append(channels[bearers[0]][channel])
+                        texts[index].append(channels[bearers[0]][channel])
         plain = [index for index in line if _is_bare(all_axes[index])]
         if len(plain) == 1:  # an axes for the row's name
             for index in line:
-                found[index] += channels[plain[0]].values()
-    return found
+                texts[index] += channels[plain[0]].values()
+    return texts
 
 
 def _lines(all_axes: Sequence[Any], along: int) -> Iterator[list[int]]:
-    """The rows (1) or columns (0) of axes, each with more than one, from left to right or from top down."""
+    """The rows (1) or columns (0) with several axes, from left to right or from top to bottom."""
     middles = [(axes.place[along] + axes.place[along + 2]) / 2 for axes in all_axes]
     across = [axes.place[1 - along] * (1 if along else -1) for axes in all_axes]
     order = sorted(range(len(all_axes)), key=lambda index: middles[index])

@@ -29,7 +29,7 @@ from grader.domain.errors import UsageError
 from grader.kit.splits import LabeledImages
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
-DEEPEST = 4  # folders above an image: two around the class folder, and one to spare
+DEEPEST = 4  # folders above an image: two around the class folder, and one more
 MOST_FILES = 100_000
 LARGEST_FILE = 32_000_000  # bytes
 
@@ -130,19 +130,19 @@ def _too_many(path: Path) -> UsageError:
 
 def _folder_source(path: Path) -> _FolderSource:
     stamps: dict[str, str] = {}
-    seen = 0
+    count = 0
     for folder, folders, files in os.walk(path, followlinks=True):
         inner = Path(folder).relative_to(path)
         folders[:] = (
             sorted(folders) if len(inner.parts) < DEEPEST else []
         )  # and so links cannot go in circles
-        seen += len(files)
-        if seen > MOST_FILES:
+        count += len(files)
+        if count > MOST_FILES:
             raise _too_many(path)
         for file in map((inner / "x").with_name, files):
             if _is_image(file.as_posix()) and (path / file).is_file():
-                about = (path / file).stat()
-                stamps[file.as_posix()] = f"{about.st_size} {about.st_mtime_ns}"
+                status = (path / file).stat()
+                stamps[file.as_posix()] = f"{status.st_size} {status.st_mtime_ns}"
     described = "\n".join(f"{file} {stamps[file]}" for file in sorted(stamps))
     return _FolderSource(
         path, tuple(sorted(stamps)), sha256(described.encode("utf-8", "replace")).hexdigest()
@@ -185,58 +185,58 @@ _DIGITS = 20  # of the digest, in a file's name
 def cached_images(
     cache: Path | None, name: str, key: str, made: Callable[[], LabeledImages]
 ) -> LabeledImages:
-    """The images that `made` returns, from the cache where it holds them.
+    """The images that `made` returns, from the cache if they are there.
 
-    A cached file that is damaged, or that belongs to another key, is made anew. A cache that cannot be
-    written (full, read-only) is done without: it saves time and decides nothing. It holds the few files of a
-    data set that were used last.
+    A cached file that is damaged, or belongs to another key, is made anew. If the cache cannot be written
+    (full, read-only), nothing is cached: it only saves time. It holds the few most recently used files of a
+    data set.
 
     Args:
         cache: The folder of the cache, made when it is absent; None: no cache.
         name: The data set's name, for the file's name.
-        key: Whatever the images depend on: a digest of the source, a seed.
+        key: Everything that the images depend on: a digest of the source, a seed.
         made: Decodes or makes the images.
     """
     if cache is None:
         return made()
     digest = sha256(f"{_LAYOUT}\n{name}\n{key}".encode()).hexdigest()
     path = cache / f"{name}-{digest[:_DIGITS]}.npz"
-    kept = _kept(path, digest)
+    kept = _cached(path, digest)
     if kept is not None:
         with suppress(OSError):
             os.utime(path)  # it was used just now
         return kept
     data = made()
     with suppress(OSError):
-        _keep(path, digest, data)
+        _write_cache(path, digest, data)
         _prune(path, name)
     return data
 
 
 def _prune(newest: Path, name: str) -> None:
-    """Delete what was not used for longest, whatever the clock says of the newest."""
+    """Delete the least recently used files, but never the newest one, even if the clock was wrong."""
     others = set(newest.parent.glob(f"{name}-{'?' * _DIGITS}.npz")) - {newest}
     for old in sorted(others, key=lambda file: file.stat().st_mtime_ns, reverse=True)[_MOST - 1 :]:
         old.unlink(missing_ok=True)
 
 
-def _kept(path: Path, digest: str) -> LabeledImages | None:
+def _cached(path: Path, digest: str) -> LabeledImages | None:
     """What the file holds; None when it is absent, damaged or belongs to another key."""
     try:
-        # opened here, because numpy leaves a file that is cut off open
+        # opened here, because numpy does not close a truncated file
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             head = json.loads(file["head"].tobytes())
             data = LabeledImages(tuple(head["names"]), file["labels"], file["images"])
-            known = head["digest"] == digest
+            digest_matches = head["digest"] == digest
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
         return None
     fits = len(data.names) == len(data.labels) == len(data.images)
     typed = data.images.dtype == np.uint8 and data.labels.dtype == np.int64
-    return data if known and fits and typed else None
+    return data if digest_matches and fits and typed else None
 
 
-def _keep(path: Path, digest: str, data: LabeledImages) -> None:
-    """Write the file under a name of its own, then rename it: nobody reads half a file."""
+def _write_cache(path: Path, digest: str, data: LabeledImages) -> None:
+    """Write the file under a temporary name, then rename it, so that nobody reads half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     head = json.dumps({"digest": digest, "names": data.names}).encode()
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f"{path.stem}-", delete=False) as file:
@@ -258,7 +258,7 @@ def write_image_zip(destination: Path, data: LabeledImages) -> None:
     """Write the images as PNG files under their names, the same bytes for the same images.
 
     Args:
-        destination: The zip file; its folder is made when it is absent. A file that is there is replaced.
+        destination: The zip file; its folder is made when it is absent. An existing file is replaced.
         data: The images; a name is `<class>/<file>.png`.
 
     Raises:
@@ -307,10 +307,10 @@ def folder_images(
 ) -> LabeledImages:
     """The images of a zip or a folder that holds one folder per class, gray or in color as they are.
 
-    Images that say the same in all three channels are gray; where one does not, all are in color.
-    Class folders stand at the top or one or two folders down; case, `-`, `_` and blanks in their names do
-    not matter. Without class folders, files are told apart by their names: `tricycle_1.jpg`, `Tr_1.bmp`.
-    Images of another size than most have are scaled to the size that most have.
+    If all three channels are equal in every image, the images are gray, else all are in color.
+    Class folders are at the top or one or two folders down; case, `-`, `_` and blanks in their names do
+    not matter. Without class folders, file names give the classes: `tricycle_1.jpg`, `Tr_1.bmp`.
+    Images are scaled to the most common size.
 
     Args:
         source: The zip (read in place, never unpacked to disk) or the folder; None, because none was
@@ -343,20 +343,20 @@ def _labels(source: ImageSource, classes: Sequence[str], short_forms: Mapping[st
     """File -> class, for the files that show one of the classes; checked to be complete."""
     if not source.files:
         raise UsageError(f"{source.path} holds no images ({', '.join(SUFFIXES)}). {REMEDY}")
-    known = {_spelling(label): label for label in classes}
+    labels_by_name = {_spelling(label): label for label in classes}
     folders = {file: _spelling(PurePosixPath(file).parent.name) for file in source.files}
-    labels = {file: known[folder] for file, folder in folders.items() if folder in known}
+    labels = {file: labels_by_name[folder] for file, folder in folders.items() if folder in labels_by_name}
     if not labels:
-        known |= short_forms
+        labels_by_name |= short_forms
         starts = {
             file: _spelling(re.sub(r"[-_\s]*\d+$", "", PurePosixPath(file).stem)) for file in source.files
         }
-        labels = {file: known[start] for file, start in starts.items() if start in known}
+        labels = {file: labels_by_name[start] for file, start in starts.items() if start in labels_by_name}
     counts = Counter(labels.values())
     missing = [label for label in classes if not counts[label]]
     if missing:
-        found = [label for label in classes if counts[label]]
-        there = f"only the class folders {', '.join(found)}" if found else "no class folders"
+        present = [label for label in classes if counts[label]]
+        there = f"only the class folders {', '.join(present)}" if present else "no class folders"
         raise UsageError(f"{source.path} has {there}; missing: {', '.join(missing)}. {REMEDY}")
     for label in classes:
         if counts[label] < 2:

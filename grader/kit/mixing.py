@@ -10,19 +10,19 @@ import numpy as np
 
 from grader.kit.compared_results import Mismatch
 
-FAR = 1e-3  # of the images' size: mixed images that are farther from every mix are none
-OWN = 1e-4  # of a share: of another image so small a part cannot be told from rounding
+FAR = 1e-3  # of the images' size: a mixed image that is farther from every mix is not a mix
+OWN = 1e-4  # of a share: a smaller part of another image cannot be distinguished from rounding
 
 Array = Any
 
 
 @dataclass(frozen=True)
 class Mixup:
-    """Of which images mixed images consist: `shares[i] * images[i] + (1 - shares[i]) * images[partners[i]]`.
+    """Which images mixed images consist of: `shares[i] * images[i] + (1 - shares[i]) * images[partners[i]]`.
 
     Attributes:
-        shares: float64 (n,), each image's own; 1 where nothing of another image is in it.
-        partners: int64 (n,), the numbers of the others; its own number where there is none.
+        shares: float64 (n,), each image's own; 1 if it contains nothing of another image.
+        partners: int64 (n,), the numbers of the others; its own number if there is none.
     """
 
     shares: Array
@@ -33,7 +33,7 @@ class Mixup:
         """The share of all images.
 
         Raises:
-            Mismatch: They have different ones.
+            Mismatch: The images have different shares.
         """
         mixed = self.shares[self.partners != np.arange(len(self.partners))]
         if not len(mixed):
@@ -47,7 +47,7 @@ class Mixup:
 
 
 def mixup_of(mixed: Array, images: Array) -> Mixup:
-    """How each of the mixed images is made of the image at its own place and one other, by least squares.
+    """How each mixed image is made from the image at its own place and one other, by least squares.
 
     Args:
         mixed: What mixup made, (n, ...), a tensor or an array.
@@ -56,12 +56,12 @@ def mixup_of(mixed: Array, images: Array) -> Mixup:
     Raises:
         Mismatch: One of the mixed images is not a mix of the image at its place and another one.
     """
-    given, made, scale = _flat(mixed, images)
-    shares, partners = np.ones(len(given)), np.arange(len(given))
-    for number, image in enumerate(made):
-        share, partner, rest = _solved(image, given, number)
-        alone = float(np.abs(image - given[number]).max(initial=0.0))
-        # so little of another image cannot be told from rounding
+    originals, mixtures, scale = _flat(mixed, images)
+    shares, partners = np.ones(len(originals)), np.arange(len(originals))
+    for number, image in enumerate(mixtures):
+        share, partner, rest = _solved(image, originals, number)
+        alone = float(np.abs(image - originals[number]).max(initial=0.0))
+        # so little of another image cannot be distinguished from rounding
         if alone <= FAR * scale and (alone <= rest or abs(share - 1) <= OWN):
             continue
         if rest > FAR * scale:
@@ -73,12 +73,13 @@ def mixup_of(mixed: Array, images: Array) -> Mixup:
     return Mixup(shares, partners)
 
 
-def _solved(image: Array, given: Array, number: int) -> tuple[float, int, float]:
-    """The share and the partner by which a mixed image is explained best, and how far it is from that.
+def _solved(image: Array, originals: Array, number: int) -> tuple[float, int, float]:
+    """The share and the partner that explain a mixed image best, and how far it is from that mix.
 
-    Of partner j, image = given_j + share * (given_number - given_j), by least squares over all pixels.
+    For partner j, image = originals_j + share * (originals_number - originals_j), by least squares over all
+    pixels.
     """
-    apart, toward = given[number] - given, image - given
+    apart, toward = originals[number] - originals, image - originals
     lengths = (apart**2).sum(axis=1)
     lengths[number] = 1.0
     shares = (apart * toward).sum(axis=1) / lengths
@@ -93,11 +94,11 @@ class Cutmix:
     """Which box of the images comes from others.
 
     Attributes:
-        box: (top, bottom, left, right) in pixels, without the bottom and the right; None where nothing was
+        box: (top, bottom, left, right) in pixels, without the bottom and the right; None if nothing was
             changed.
-        share: What is left of an image's own, as a share of its area.
-        partners: int64 (n,), the numbers of the images that the boxes come from; its own where that cannot be
-            told from the image itself.
+        share: The share of an image's area that is still its own.
+        partners: int64 (n,), the numbers of the images that the boxes come from; its own if the box cannot be
+            distinguished from the image itself.
     """
 
     box: tuple[int, int, int, int] | None
@@ -116,12 +117,12 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
         Mismatch: What was changed is not one box, or not filled from one other image at the same place.
     """
     _, _, scale = _flat(mixed, images)
-    given, made = _numbers(images), _numbers(mixed)
-    changed = np.abs(made - given).max(axis=1) > FAR * scale  # (n, height, width)
-    own = np.arange(len(given))
+    originals, mixtures = _numbers(images), _numbers(mixed)
+    changed = np.abs(mixtures - originals).max(axis=1) > FAR * scale  # (n, height, width)
+    indices = np.arange(len(originals))
     touched = np.flatnonzero(changed.any(axis=(1, 2)))
     if not len(touched):
-        return Cutmix(None, 1.0, own)
+        return Cutmix(None, 1.0, indices)
     boxes = [_box(changed[number]) for number in touched]
     top, bottom, left, right = boxes[0]
     for number, box in zip(touched, boxes, strict=True):
@@ -134,14 +135,15 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
                 f"{box[3] - 1} of image {number}."
             )
     inside = (slice(None), slice(None), slice(top, bottom), slice(left, right))
-    known, cut = given[inside].reshape(len(own), -1), made[inside].reshape(len(own), -1)
-    partners = own.copy()
+    original_boxes = originals[inside].reshape(len(indices), -1)
+    cut = mixtures[inside].reshape(len(indices), -1)
+    partners = indices.copy()
     for number in touched:
-        apart = np.abs(known - cut[number]).max(axis=1)
+        apart = np.abs(original_boxes - cut[number]).max(axis=1)
         partners[number] = int(apart.argmin())
         if apart.min() > FAR * scale:
             raise Mismatch(f"The box in image {number} is not that of any one image at the same place.")
-    height, width = given.shape[2:]
+    height, width = originals.shape[2:]
     return Cutmix(
         (top, bottom, left, right), 1 - (bottom - top) * (right - left) / (height * width), partners
     )
@@ -149,10 +151,14 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
 
 def _flat(mixed: Array, images: Array) -> tuple[Array, Array, float]:
     """The images and the mixed ones, float64 (n, numbers), and the size of their numbers."""
-    given, made = _numbers(images), _numbers(mixed)
-    if given.shape != made.shape:
-        raise Mismatch(f"Images of shape {given.shape} became mixed images of shape {made.shape}.")
-    return given.reshape(len(given), -1), made.reshape(len(made), -1), float(np.abs(given).max(initial=0.0))
+    originals, mixtures = _numbers(images), _numbers(mixed)
+    if originals.shape != mixtures.shape:
+        raise Mismatch(f"Images of shape {originals.shape} became mixed images of shape {mixtures.shape}.")
+    return (
+        originals.reshape(len(originals), -1),
+        mixtures.reshape(len(mixtures), -1),
+        float(np.abs(originals).max(initial=0.0)),
+    )
 
 
 def _numbers(images: Array) -> Array:
@@ -161,6 +167,6 @@ def _numbers(images: Array) -> Array:
 
 
 def _box(changed: Array) -> tuple[int, int, int, int]:
-    """The rectangle around what is changed."""
+    """The bounding rectangle of the changed pixels."""
     rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
     return int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1

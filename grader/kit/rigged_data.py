@@ -1,8 +1,8 @@
 """Rigged data for functions that train, measure or draw: inputs whose right answers are known.
 
-Images and tokens are random, and each has its number written into it, so that it is recognized: in a
-batch, and within a figure where it is resized, turned, colored or one of many. Labels and answers are
-made so that a stated share of them is right. It judges nothing.
+Images and tokens are random, and each contains its number, so that it is recognized in a batch, and in a
+figure even if it is resized, turned, colored or one of many. Labels and answers are made so that a given
+share of them is right. It judges nothing.
 """
 
 import math
@@ -13,9 +13,9 @@ import numpy as np
 
 ID_BITS = 10  # that carry an image's number
 BLOCK = 4  # pixels per side of a cell of the noise
-TINT = 0.3  # the share of the noise in which the channels differ
+TINT = 0.3  # the share of the noise by which the channels differ
 SIDE = 28
-SHAPE = (1, SIDE, SIDE)  # channels, height, width: where a check does not say
+SHAPE = (1, SIDE, SIDE)  # channels, height, width, unless a check says otherwise
 
 Array = Any
 Shape = tuple[int, int, int]
@@ -25,7 +25,7 @@ def numbered_images(count: int, seed: int, shape: Shape = SHAPE) -> Array:
     """Images of coarse noise, float32 (count, channels, height, width) in [-1, 1], each with its number.
 
     The signs of the first 10 pixels, row by row, are the number's bits, lowest first. The channels differ,
-    but less than the images do: whoever shows one of them, or their mean, shows the image.
+    but less than the images do: a picture of one channel, or of their mean, shows the image.
 
     Args:
         count: Fewer than 1024.
@@ -71,9 +71,9 @@ def image_numbers(images: Array, bits: int = ID_BITS) -> Array:
 
 
 def image_number(shown: Array, size: int | tuple[int, int] = SIDE) -> int | None:
-    """The number written in a shown image, (height, width[, channels]), whatever its scale; else None.
+    """The number written in a shown image, (height, width[, channels]), at any scale; None if there is none.
 
-    An image that was enlarged by a whole number is read at the middle of its pixels.
+    An image that was enlarged by an integer factor is read at the centers of its pixels.
 
     Args:
         size: Height and width of the images that have numbers; one number where they are equal.
@@ -118,24 +118,24 @@ def numbered_tokens(count: int, seed: int, *, vocabulary: int, length: int) -> A
 
 
 def token_numbers(tokens: Array, count: int, *, vocabulary: int) -> Array:
-    """The numbers with which sequences begin, int64 (batch,); -1 where that is the number of none.
+    """The numbers with which sequences begin, int64 (batch,); -1 if no sequence has that number.
 
     Args:
-        tokens: Whole numbers, (batch, length); what is behind the number may be cut off or be longer.
-        count, vocabulary: As they were made with.
+        tokens: Whole numbers, (batch, length); after the number they may be cut off or longer.
+        count, vocabulary: Those that the sequences were made with.
     """
     digits = _digits(count, vocabulary)
-    given = np.asarray(tokens)
-    if given.shape[1] < digits:
-        return np.full(len(given), -1)
-    first = given[:, :digits]
+    sequences = np.asarray(tokens)
+    if sequences.shape[1] < digits:
+        return np.full(len(sequences), -1)
+    first = sequences[:, :digits]
     numbers: Array = first @ vocabulary ** np.arange(digits)
-    known = ((first >= 0) & (first < vocabulary)).all(axis=1) & (numbers < count)
-    return np.where(known, numbers, -1)
+    is_known = ((first >= 0) & (first < vocabulary)).all(axis=1) & (numbers < count)
+    return np.where(is_known, numbers, -1)
 
 
 def _digits(count: int, vocabulary: int) -> int:
-    """How many tokens tell so many sequences apart."""
+    """How many tokens are needed to distinguish this many sequences."""
     if vocabulary < 2:
         raise ValueError(f"A vocabulary of {vocabulary}: two tokens are needed to tell sequences apart.")
     digits = 1
@@ -149,7 +149,7 @@ def _digits(count: int, vocabulary: int) -> int:
 
 @dataclass(frozen=True)
 class RiggedData:
-    """Images with their numbers written into them, labels, and what the rigged model says of them.
+    """Images with their numbers written into them, labels, and the rigged model's answers for them.
 
     Attributes:
         batch_sizes: How the loader cuts them.
@@ -168,17 +168,17 @@ class RiggedData:
 
     @property
     def shown(self) -> dict[str, Array]:
-        """What the worker is handed; what a model says of an image it must ask for."""
+        """What the worker gets; it must ask for a model's answer for an image."""
         return {name: value for name, value in self.arrays.items() if name not in ("table", "features")}
 
     @property
     def rows(self) -> Array:
-        """What the rigged model says, or knows, of each image: the table or the features."""
+        """What the rigged model answers, or knows, for each image: the table or the features."""
         return self.arrays["table" if "table" in self.arrays else "features"]
 
     @property
     def gray(self) -> Array:
-        """The images as gray ones, float64 (n, height, width)."""
+        """The images in gray, float64 (n, height, width)."""
         return np.asarray(self.arrays["images"], dtype=np.float64).mean(axis=1)
 
     @property
@@ -193,7 +193,7 @@ class RiggedData:
 
     @property
     def predictions(self) -> Array:
-        """int64 (n,): the classes that the table says."""
+        """int64 (n,): the classes that the table predicts."""
         return self.table.argmax(axis=1)
 
 
@@ -207,21 +207,21 @@ def classified_data(
 ) -> RiggedData:
     """Labels and logits of which about `accuracy` are right, in every class; the classes differ in size.
 
-    The sizes are as 3 : 4 : 5 : ..., whatever the seed, so that a sum over the wrong axis shows and what is
-    wrong is told in the same numbers.
+    The sizes are in the ratio 3 : 4 : 5 : ... for every seed, so that a sum over the wrong axis shows and a
+    mistake is reported with the same numbers.
     """
     count, classes = sum(batch_sizes), len(class_names)
     random = np.random.default_rng(seed)
     labels = random.permutation(np.repeat(np.arange(classes), _uneven_sizes(count, classes)))
-    said = labels.copy()
+    predicted = labels.copy()
     for label in range(classes):
-        own = random.permutation(np.flatnonzero(labels == label))
-        wrong = own[: len(own) - math.ceil(accuracy * len(own))]
-        said[wrong] = (label + random.integers(1, max(classes, 2), len(wrong))) % classes
+        indices = random.permutation(np.flatnonzero(labels == label))
+        wrong = indices[: len(indices) - math.ceil(accuracy * len(indices))]
+        predicted[wrong] = (label + random.integers(1, max(classes, 2), len(wrong))) % classes
     arrays = {
         "images": numbered_images(count, seed, shape),
         "labels": labels.astype(np.int64),
-        "table": _table(said, classes, random),
+        "table": _table(predicted, classes, random),
     }
     return RiggedData(batch_sizes, class_names, arrays)
 
@@ -235,34 +235,34 @@ def scored_data(
     seed: int,
     shape: Shape = SHAPE,
 ) -> RiggedData:
-    """Labels and logits of which as many as `hits` are right, whichever; `scale` times as large as usual.
+    """Labels and logits of which `hits` random ones are right; `scale` times as large as usual.
 
-    The scale decides how large the loss is, whatever the accuracy.
+    The scale decides how large the loss is, independently of the accuracy.
     """
     count, classes = sum(batch_sizes), len(class_names)
     random = np.random.default_rng(seed)
     labels = random.permutation(np.repeat(np.arange(classes), _uneven_sizes(count, classes)))
-    said = labels.copy()
+    predicted = labels.copy()
     wrong = random.permutation(count)[hits:]
-    said[wrong] = (labels[wrong] + random.integers(1, max(classes, 2), len(wrong))) % classes
+    predicted[wrong] = (labels[wrong] + random.integers(1, max(classes, 2), len(wrong))) % classes
     arrays = {
         "images": numbered_images(count, seed, shape),
         "labels": labels.astype(np.int64),
-        "table": np.float32(scale) * _table(said, classes, random),
+        "table": np.float32(scale) * _table(predicted, classes, random),
     }
     return RiggedData(batch_sizes, class_names, arrays)
 
 
-def _table(said: Array, classes: int, random: np.random.Generator) -> Array:
-    """Logits float32 (n, classes) whose largest is that of the class that is said."""
-    table = random.normal(0.0, 1.0, (len(said), classes)).astype(np.float32)
-    margins = random.uniform(0.3, 2.5, len(said)).astype(np.float32)
-    table[np.arange(len(said)), said] = table.max(axis=1) + margins
+def _table(predicted: Array, classes: int, random: np.random.Generator) -> Array:
+    """Logits float32 (n, classes), the largest for the predicted class."""
+    table = random.normal(0.0, 1.0, (len(predicted), classes)).astype(np.float32)
+    margins = random.uniform(0.3, 2.5, len(predicted)).astype(np.float32)
+    table[np.arange(len(predicted)), predicted] = table.max(axis=1) + margins
     return table
 
 
 def _uneven_sizes(count: int, classes: int) -> Array:
-    """How many of each class, (classes,): they add up to `count`."""
+    """How many images each class has, (classes,): they add up to `count`."""
     parts = np.arange(classes) + 3
     ends = np.round(count * parts.cumsum() / parts.sum()).astype(int)
     return np.diff(ends, prepend=0)
@@ -281,7 +281,8 @@ def trainable_data(
 
     Args:
         features: How many each image has.
-        scale: How large they are: the larger, the larger is the loss. The learning rate goes with it.
+        scale: How large they are: the larger they are, the larger is the loss. The learning rate depends on
+            it.
     """
     count, classes = sum(batch_sizes), len(class_names)
     random = np.random.default_rng(seed)
@@ -304,32 +305,32 @@ def _plain_images(count: int, seed: int, shape: Shape) -> Array:
 # --- recognition -----------------------------------------------------------------------------------------
 
 
-FEWEST = 7  # cells per side of a picture: rigged images are coarse noise, of which a resized one keeps them
-FEWEST_CELLS = 4  # per side of our own images: fewer are like another image's by chance
-LIKENESS = 0.8  # the correlation of an image with itself in another form; that of another image is near 0
+FEWEST = 7  # cells per side of a picture: rigged images are coarse noise, which survives resizing
+FEWEST_CELLS = 4  # per side of our own images: fewer may be similar to another image's by chance
+LIKENESS = 0.8  # the correlation of an image with itself in another form; with another image it is near 0
 MOST_PIXELS = 160_000  # of a picture that is searched
-MOST_TIMES = 4  # as large as it is
+MOST_TIMES = 4  # how much larger an image may be shown
 
 
 def images_within(run: Any, data: RiggedData) -> int:
-    """How many of the loader's images can be recognized in what a run's figures show.
+    """How many of the loader's images can be recognized in a run's figures.
 
-    It takes up to seconds: for what could not be told apart otherwise.
+    It may take seconds: only for what cannot be distinguished otherwise.
     """
     ours = data.gray
-    found: set[int] = set()
+    recognized: set[int] = set()
     for figure in run.figures:
         for axes in figure.axes:
             for number in (*axes.images, *axes.heat_maps):
                 channels = _channels(run.arrays[f"image{number}"])
                 if channels is not None:
-                    alone = _alone(channels, ours)
-                    found |= {alone} if alone is not None else _among_others(channels.mean(axis=0), ours)
-    return len(found)
+                    alone = _image_shown(channels, ours)
+                    recognized |= {alone} if alone is not None else _among_others(channels.mean(axis=0), ours)
+    return len(recognized)
 
 
 def _channels(values: Array) -> Array | None:
-    """A picture as (channels, height, width), at most three; None when it is too small to be one."""
+    """A picture as (channels, height, width), with at most three channels; None if it is too small."""
     values = np.nan_to_num(np.asarray(values, dtype=np.float64))
     if values.ndim == 2:
         values = values[None]
@@ -340,61 +341,61 @@ def _channels(values: Array) -> Array | None:
     return values[:3]
 
 
-def _alone(channels: Array, ours: Array) -> int | None:
-    """Which image a picture is, whatever its size, its colors and which side is up."""
+def _image_shown(channels: Array, ours: Array) -> int | None:
+    """Which image a picture shows, in any size, colors and orientation."""
     cells = min(ours.shape[1:]) // BLOCK
     if cells < FEWEST_CELLS or min(channels.shape[1:]) < cells:
         return None
     shown = np.stack([_means(channel, cells) for channel in channels])
-    known = np.stack([_means(image, cells) for image in ours])
-    best = [_likeness(shown, known, turns, flips) for turns in range(4) for flips in (False, True)]
+    originals = np.stack([_means(image, cells) for image in ours])
+    best = [_likeness(shown, originals, turns, flips) for turns in range(4) for flips in (False, True)]
     number = int(np.argmax(np.max(best, axis=0)))
     return number if np.max(best) > LIKENESS else None
 
 
 def _means(image: Array, cells: int) -> Array:
-    """The means of as many parts of an image, in rows and in columns."""
+    """The means of the cells of an image, with this many per side."""
     rows, columns = (np.linspace(0, side, cells + 1).astype(int) for side in image.shape)
     sums = np.add.reduceat(np.add.reduceat(image, rows[:-1], axis=0), columns[:-1], axis=1)
     return sums / np.outer(np.diff(rows), np.diff(columns))
 
 
-def _likeness(shown: Array, known: Array, turns: int, flips: bool) -> Array:
-    """How well each known image is a sum of the channels shown: the multiple correlation, (images,)."""
+def _likeness(shown: Array, originals: Array, turns: int, flips: bool) -> Array:
+    """How well each of our images is a sum of the shown channels: the multiple correlation, (images,)."""
     turned = np.rot90(shown[..., ::-1] if flips else shown, turns, axes=(1, 2)).reshape(len(shown), -1)
     columns = np.stack([*turned, np.ones(turned.shape[1])], axis=1)
-    targets = known.reshape(len(known), -1).T
+    targets = originals.reshape(len(originals), -1).T
     rest = targets - columns @ np.linalg.lstsq(columns, targets, rcond=None)[0]
     share: Array = 1 - rest.var(axis=0) / np.maximum(targets.var(axis=0), 1e-12)
     return np.sqrt(np.clip(share, 0, 1))
 
 
 def _among_others(picture: Array, ours: Array) -> set[int]:
-    """Which images stand somewhere in a picture, in their own size or a whole number of times as large."""
+    """Which images occur in a picture, in their own size or enlarged by an integer factor."""
     for times in range(1, MOST_TIMES + 1):
         small = picture[times // 2 :: times, times // 2 :: times]
-        fits = all(side >= own for side, own in zip(small.shape, ours.shape[1:], strict=True))
+        fits = all(side >= own_side for side, own_side in zip(small.shape, ours.shape[1:], strict=True))
         if fits and small.size <= MOST_PIXELS:
-            found = _standing_in(small, ours)
-            if found:
-                return found
+            numbers = _images_in_picture(small, ours)
+            if numbers:
+                return numbers
     return set()
 
 
-def _standing_in(picture: Array, ours: Array) -> set[int]:
-    """Which images, or their negatives, correlate with the picture at some place of it."""
+def _images_in_picture(picture: Array, ours: Array) -> set[int]:
+    """Which images, or their negatives, correlate with the picture somewhere in it."""
     transformed, window = np.fft.rfft2(picture), np.ones(ours.shape[1:]) / ours[0].size
     means = _windows(transformed, window, picture.shape)
     squares = _windows(np.fft.rfft2(picture * picture), window, picture.shape)
     spread = np.sqrt(np.maximum(squares - means**2, 0))
     flat = spread < 1e-3 * max(float(picture.std()), 1e-12)
     spread[flat] = np.inf
-    found = set()
+    numbers = set()
     for number, image in enumerate(ours):
         pattern = (image - image.mean()) / (image.std() * image.size)
         if bool((np.abs(_windows(transformed, pattern, picture.shape)) > LIKENESS * spread).any()):
-            found.add(number)
-    return found
+            numbers.add(number)
+    return numbers
 
 
 def _windows(transformed: Array, pattern: Array, shape: tuple[int, int]) -> Array:

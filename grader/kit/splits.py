@@ -29,7 +29,7 @@ class Splits:
         test_images: Like `train_images`.
         test_labels: Like `train_labels`.
         test_names: Like `train_names`.
-        withheld: bool, (m,): which test images no student was given; None: that is not known.
+        withheld: bool, (m,): which test images were not given to any student; None: that is not known.
     """
 
     name: str
@@ -51,10 +51,10 @@ class Examples:
 
     Attributes:
         name: The data set's name.
-        train_inputs: (n, ...), what is learned from.
-        train_targets: (n, ...), what is to be said of each; None where the inputs say it themselves, as the
-            next tokens of a text.
-        test_inputs: (m, ...), what a trained model is asked about; nothing in them says the answer.
+        train_inputs: (n, ...), what a model learns from.
+        train_targets: (n, ...), the answers; None if the inputs contain them, such as the next tokens of a
+            text.
+        test_inputs: (m, ...), what a trained model is asked about; they do not contain the answers.
         test_targets: (m, ...), the answers, which no submission sees.
     """
 
@@ -95,8 +95,8 @@ def stratified_split(
 
     Args:
         names: Class -> the names of its images.
-        seed: Of the shuffle, the same for every class, as the students' is; or class -> its own: then what
-            is known of one class's split says nothing of another's.
+        seed: Of the shuffle, the same for every class, as students have it; or class -> its own seed, so that
+            one class's split says nothing about another's.
         train_share: More than 0, less than 1.
         same_as: A key that identical images share (a digest of their pixels); None: all differ.
 
@@ -116,8 +116,8 @@ def stratified_split(
         random.Random(seed if isinstance(seed, int) else seed(label)).shuffle(shuffled)
         count = min(max(round(train_share * len(shuffled)), 1), max(len(shuffled) - 1, 1))
         for index, name in enumerate(shuffled):
-            own = train if index < count else test
-            chosen = side.setdefault(same_as(name), own) if same_as is not None else own
+            part = train if index < count else test
+            chosen = side.setdefault(same_as(name), part) if same_as is not None else part
             chosen.append(name)
     return train, test
 
@@ -170,7 +170,7 @@ def united(splits: Splits) -> LabeledImages:
 
 
 def without_named(rows: Rows, names: Sequence[str], patterns: Sequence[str]) -> Rows:
-    """The rows but for those of images whose names match a pattern, in their order.
+    """The rows, except those of images whose names match a pattern, in their order.
 
     Args:
         rows: Rows of a data set, int (n,).
@@ -189,12 +189,12 @@ def first_of_each(rows: Rows, labels: NDArray[np.int64], most: int | None) -> Ro
     Args:
         rows: Rows of a data set, int (n,).
         labels: int64, (all,): the data set's labels.
-        most: How many of a class stay at most; None: all.
+        most: At most how many of a class are kept; None: all.
     """
     if most is None:
         return rows
-    own = labels[rows]
-    kept = [np.flatnonzero(own == label)[:most] for label in np.unique(own)]
+    row_labels = labels[rows]
+    kept = [np.flatnonzero(row_labels == label)[:most] for label in np.unique(row_labels)]
     return rows[np.sort(np.concatenate(kept))] if kept else rows
 
 

@@ -1,6 +1,6 @@
-"""`python -m grader.language.extract`: the templates of the catalogues, made from the sources.
+"""`python -m grader.language.extract`: makes the templates of the catalogues from the sources.
 
-The engine's is `grader/language/catalogues/messages.pot`; of each assignment of a course it is
+The engine's is `grader/language/catalogues/messages.pot`, that of an assignment of a course
 `reference/<id>/language/messages.pot`. Poedit updates a catalogue from them.
 """
 
@@ -17,12 +17,12 @@ from babel.messages.pofile import write_po
 from jinja2 import Environment, nodes
 from jinja2.ext import babel_extract
 
-from grader.language.sentences import Found, check_titles, first_paragraphs, of_number, sentences_in
+from grader.language.sentences import SourceSentence, check_titles, first_paragraphs, of_number, sentences_in
 from grader.language.translation import CATALOGUES, FOLDER
 
 TEMPLATE = "messages.pot"
 ENGINE = Path(__file__).parents[1]
-# who composes sentences that students read; of `reports` and of what shows, also labels
+# the packages that compose sentences for students; labels count as well in those of WITH_WORDS
 PACKAGES = (
     "domain",
     "kit",
@@ -61,7 +61,7 @@ NOT_FOR_STUDENTS = (
     "packages/failed_",
     "packages/graded_",
 )
-# words that stand alone in the sources, where nothing tells them from names
+# single words of the sources, which nothing distinguishes from names there
 WORDS = {
     "analysis/script/model_that_counts.py": ("its weights are saved", "it is trained last"),
     "domain/formatting.py": ("not a number", "not finite"),
@@ -98,14 +98,14 @@ def engine_template() -> str:
         for path in sorted((ENGINE / package).rglob("*.py")):
             name = path.relative_to(ENGINE).as_posix()
             if not name.startswith(NOT_FOR_STUDENTS):
-                found = sentences_in(path.read_text(encoding="utf-8"), words=name.startswith(WITH_WORDS))
-                _add(catalog, f"grader/{name}", found)
-                _add(
+                sentences = sentences_in(path.read_text(encoding="utf-8"), words=name.startswith(WITH_WORDS))
+                _add_sentences(catalog, f"grader/{name}", sentences)
+                _add_sentences(
                     catalog,
                     f"grader/{name}",
-                    (Found(word, 1, is_pattern="{" in word) for word in WORDS.get(name, ())),
+                    (SourceSentence(word, 1, is_pattern="{" in word) for word in WORDS.get(name, ())),
                 )
-    return _text(catalog)
+    return _template_text(catalog)
 
 
 def assignment_template(folder: Path) -> str:
@@ -116,24 +116,24 @@ def assignment_template(folder: Path) -> str:
     """
     catalog = _catalog(folder.name)
     table = tomllib.loads((folder / "assignment.toml").read_text(encoding="utf-8"))
-    _add(catalog, "assignment.toml", (Found(text, 1) for text in _stated(table)))
+    _add_sentences(catalog, "assignment.toml", (SourceSentence(text, 1) for text in _stated(table)))
     for path in sorted(
         [*folder.glob("checks/**/*.py"), *folder.glob("trained/**/*.py"), *folder.glob("oracle/**/*.py")]
     ):
         source, name = path.read_text(encoding="utf-8"), path.relative_to(folder).as_posix()
-        _add(catalog, name, check_titles(source))
-        _add(catalog, name, sentences_in(source, errors=True))
+        _add_sentences(catalog, name, check_titles(source))
+        _add_sentences(catalog, name, sentences_in(source, errors=True))
     for path in sorted(folder.glob("mistakes/**/*.py")):
-        _add(
+        _add_sentences(
             catalog,
             path.relative_to(folder).as_posix(),
             first_paragraphs(path.read_text(encoding="utf-8")),
         )
-    return _text(catalog)
+    return _template_text(catalog)
 
 
 def written(root: Path) -> dict[Path, str]:
-    """Path -> text of all templates of the engine, and of a course.
+    """Path -> text, for all templates of the engine and of a course.
 
     Args:
         root: The folder of `course.toml`.
@@ -152,22 +152,22 @@ def _stated(table: dict[str, Any]) -> Iterator[str]:
         elif isinstance(value, dict):
             yield from _stated(value)
         elif isinstance(value, list):
-            for each in value:
-                if isinstance(each, dict):
-                    yield from _stated(each)
+            for element in value:
+                if isinstance(element, dict):
+                    yield from _stated(element)
 
 
 def _catalog(project: str) -> Catalog:
     catalog = Catalog(project=project, charset="utf-8", header_comment=f"# Sentences of {project}.")
-    catalog.creation_date = datetime(2026, 1, 1, tzinfo=UTC)  # the same sources make the same file
+    catalog.creation_date = datetime(2026, 1, 1, tzinfo=UTC)  # so that the same sources make the same file
     return catalog
 
 
-def _add(catalog: Catalog, name: str, found: Iterator[Found]) -> None:
-    for each in found:
-        message = (each.message, each.plural) if each.plural else each.message
-        flags = ["python-brace-format"] if each.is_pattern else []
-        catalog.add(message, locations=[(name, each.line)], flags=flags)
+def _add_sentences(catalog: Catalog, name: str, sentences: Iterator[SourceSentence]) -> None:
+    for sentence in sentences:
+        message = (sentence.message, sentence.plural) if sentence.plural else sentence.message
+        flags = ["python-brace-format"] if sentence.is_pattern else []
+        catalog.add(message, locations=[(name, sentence.line)], flags=flags)
 
 
 def _add_page(catalog: Catalog, path: Path) -> None:
@@ -175,8 +175,8 @@ def _add_page(catalog: Catalog, path: Path) -> None:
     name = f"grader/reports/templates/{path.name}"
     extracted = babel_extract(BytesIO(source.encode()), ("_", "gettext", "ngettext"), [], _OPTIONS)
     for line, _, message, _ in extracted:
-        texts = (message,) if isinstance(message, str) else tuple(each for each in message or () if each)
-        flags = ["python-format"] if any("%(" in each for each in texts) else []
+        texts = (message,) if isinstance(message, str) else tuple(text for text in message or () if text)
+        flags = ["python-format"] if any("%(" in text for text in texts) else []
         catalog.add(texts[:2] if len(texts) > 1 else texts[0], locations=[(name, line)], flags=flags)
     parsed = Environment(extensions=["jinja2.ext.i18n"], trim_blocks=True, lstrip_blocks=True).parse(source)
     for node in parsed.find_all(nodes.Filter):
@@ -188,12 +188,12 @@ def _add_page(catalog: Catalog, path: Path) -> None:
 
 
 def _add_counted(catalog: Catalog, name: str, line: int, words: list[nodes.Expr]) -> None:
-    said = [str(word.value) for word in words if isinstance(word, nodes.Const)]
-    if said:
-        catalog.add(of_number(*said), locations=[(name, line)], flags=["python-brace-format"])
+    noun_and_plural = [str(word.value) for word in words if isinstance(word, nodes.Const)]
+    if noun_and_plural:
+        catalog.add(of_number(*noun_and_plural), locations=[(name, line)], flags=["python-brace-format"])
 
 
-def _text(catalog: Catalog) -> str:
+def _template_text(catalog: Catalog) -> str:
     file = BytesIO()
     write_po(file, catalog, width=110, omit_header=True, sort_by_file=False, include_lineno=False)
     head = (

@@ -1,9 +1,9 @@
 """Sentences with placeholders: found in the sources that compose them, and matched in texts.
 
 It finds the string literals and f-strings of a source in its syntax tree. A pattern such as `{passed} of
-{total} checks passed.` fits `10 of 12 checks passed.` No placeholder begins or ends within quoted words
-(see `grader.domain.formatting`): hostile text can neither end one nor be taken for our words. Matching is
-linear in the sentence's length. No translation is held here.
+{total} checks passed.` fits `10 of 12 checks passed.` No placeholder begins or ends within quoted words (see
+`grader.domain.formatting`). So hostile text can neither end one nor be taken for our words. Matching takes
+time linear in the sentence's length. This module holds no translations.
 """
 
 import ast
@@ -32,14 +32,14 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceSentence:
     """A sentence that a source composes.
 
     Attributes:
-        message: With `{names}` where something else comes in.
-        plural: The same of many; empty where it has none.
+        message: With `{names}` where something is filled in.
+        plural: The plural form; empty where it has none.
         line: Where it begins.
-        is_pattern: It has placeholders.
+        is_pattern: Whether it has placeholders.
     """
 
     message: str
@@ -49,17 +49,17 @@ class Found:
 
 
 def of_number(noun: str, plural: str = "") -> tuple[str, str]:
-    """What `counted` makes of a noun, as messages of one and of many."""
+    """What `counted` makes of a noun, as a singular and a plural message."""
     return f"{{number}}{_SPACE}{noun}", f"{{number}}{_SPACE}{plural or noun + 's'}"
 
 
-def sentences_in(source: str, *, words: bool = False, errors: bool = False) -> Iterator[Found]:
+def sentences_in(source: str, *, words: bool = False, errors: bool = False) -> Iterator[SourceSentence]:
     """The sentences that a source composes, in its order.
 
     Args:
         source: Python.
-        words: Labels of a word or two count as well: what the pages show.
-        errors: What an exception of ours says counts as well.
+        words: Labels of a word or two, as pages show them, count as well.
+        errors: The messages of our exceptions count as well.
     """
     tree = ast.parse(source)
     left_out = set(_left_out(tree, errors))
@@ -71,33 +71,33 @@ def sentences_in(source: str, *, words: bool = False, errors: bool = False) -> I
             continue
         for message, is_pattern in _messages(node):
             if _is_sentence(message, words):
-                yield Found(message, node.lineno, is_pattern=is_pattern)
+                yield SourceSentence(message, node.lineno, is_pattern=is_pattern)
 
 
-def first_paragraphs(source: str) -> Iterator[Found]:
+def first_paragraphs(source: str) -> Iterator[SourceSentence]:
     """The paragraphs of a module's docstring, each on one line: a mistake's sentence and its hint."""
     tree = ast.parse(source)
     text = ast.get_docstring(tree) or ""
     for paragraph in text.split("\n\n"):
         if paragraph.strip() and not paragraph.startswith("Look for:"):
-            yield Found(" ".join(paragraph.split()), 1)
+            yield SourceSentence(" ".join(paragraph.split()), 1)
 
 
-def check_titles(source: str) -> Iterator[Found]:
+def check_titles(source: str) -> Iterator[SourceSentence]:
     """The first line of each check's docstring."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             text = (ast.get_docstring(node) or "").strip()
             if text:
-                yield Found(" ".join(text.split("\n\n")[0].split()), node.lineno)
+                yield SourceSentence(" ".join(text.split("\n\n")[0].split()), node.lineno)
 
 
 def _walked(node: ast.AST, left_out: set[int]) -> Iterator[ast.AST]:
     if id(node) in left_out:
         return
     yield node
-    if isinstance(node, ast.JoinedStr):  # its pieces are no sentences of their own, what it computes may be
-        inner: list[ast.AST] = [each.value for each in node.values if isinstance(each, ast.FormattedValue)]
+    if isinstance(node, ast.JoinedStr):  # its pieces are not sentences; what it computes may hold some
+        inner: list[ast.AST] = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
     else:
         inner = list(ast.iter_child_nodes(node))
     for child in inner:
@@ -105,7 +105,7 @@ def _walked(node: ast.AST, left_out: set[int]) -> Iterator[ast.AST]:
 
 
 def _left_out(tree: ast.AST, errors: bool) -> Iterator[int]:
-    """The nodes that hold no sentence for students: docstrings, annotations, keys, operators' errors."""
+    """The nodes without sentences for students: docstrings, annotations, keys, errors for operators."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield id(node.value)
@@ -125,26 +125,26 @@ def _left_out(tree: ast.AST, errors: bool) -> Iterator[int]:
             yield id(node)
 
 
-def _counted(node: ast.Call) -> Iterator[Found]:
-    words = [each.value for each in node.args[1:] if isinstance(each, ast.Constant)]
+def _counted(node: ast.Call) -> Iterator[SourceSentence]:
+    words = [argument.value for argument in node.args[1:] if isinstance(argument, ast.Constant)]
     if words and all(isinstance(word, str) for word in words):
         singular, plural = of_number(*(str(word) for word in words))
-        yield Found(singular, node.lineno, plural, is_pattern=True)
+        yield SourceSentence(singular, node.lineno, plural, is_pattern=True)
 
 
 def _messages(node: ast.Constant | ast.JoinedStr) -> Iterator[tuple[str, bool]]:
-    """What a literal says, in all its forms: a choice between two words within it makes two."""
+    """What a literal says, in all its forms: a choice between two words in it makes two forms."""
     if isinstance(node, ast.Constant):
         if isinstance(node.value, str):
             yield node.value.strip(), False
         return
     names: dict[str, int] = {}
     choices: list[list[str]] = []
-    for each in node.values:
-        if isinstance(each, ast.Constant):
-            choices.append([str(each.value).replace("{", "{{").replace("}", "}}")])
-        elif isinstance(each, ast.FormattedValue):
-            choices.append(_forms(each.value, names))
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            choices.append([str(part.value).replace("{", "{{").replace("}", "}}")])
+        elif isinstance(part, ast.FormattedValue):
+            choices.append(_forms(part.value, names))
     if len(list(product(*choices))) > _MOST_FORMS:
         return
     for pieces in product(*choices):
@@ -186,16 +186,18 @@ def _name(node: ast.expr) -> str:
 
 def _is_sentence(message: str, words: bool) -> bool:
     """Whether a literal is words of ours that people read, rather than a name or a format."""
-    own = re.sub(r"`[^`]*`|\{[a-z_0-9]+\}", " ", message)
-    if not _WORD.search(own) or "<" in own or "\\" in own or "://" in own:
+    plain_words = re.sub(r"`[^`]*`|\{[a-z_0-9]+\}", " ", message)
+    if not _WORD.search(plain_words) or "<" in plain_words or "\\" in plain_words or "://" in plain_words:
         return False
     if words and "{" in message:
         return True
-    if " " not in own.strip():
-        return words and own.strip()[:1].isupper() and "_" not in own and "{" not in message
-    if message[-1] in ".?!:" or (message[-1] == "}" and len(_WORD.findall(own)) > 1):
+    if " " not in plain_words.strip():
+        return words and plain_words.strip()[:1].isupper() and "_" not in plain_words and "{" not in message
+    if message[-1] in ".?!:" or (message[-1] == "}" and len(_WORD.findall(plain_words)) > 1):
         return True
-    return words and (own.strip()[:1].isupper() or len(_WORD.findall(own)) > 1 or "{" in message)
+    return words and (
+        plain_words.strip()[:1].isupper() or len(_WORD.findall(plain_words)) > 1 or "{" in message
+    )
 
 
 # --- patterns --------------------------------------------------------------------------------------------
@@ -204,7 +206,7 @@ def _is_sentence(message: str, words: bool) -> bool:
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _MARKED = re.compile(f"{CODE}[^{CODE}]*{CODE}|{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
 _BREAK = re.compile(r"(?<=[.!?]) (?=\S)")
-STRUCTURE = 4  # with so few letters of its own a pattern orders words rather than saying something
+STRUCTURE = 4  # a pattern with no more letters of its own only orders words
 
 
 @dataclass(frozen=True)
@@ -217,23 +219,23 @@ class QuotedSpans:
 
     spans: tuple[tuple[int, int], ...]
 
-    def may_divide(self, at: int) -> bool:
-        """Whether a placeholder may begin or end at an index: not deep within a quotation or code."""
-        index = bisect_left(self.spans, (at, -1)) - 1
+    def may_divide(self, position: int) -> bool:
+        """Whether a placeholder may begin or end at an index: not deep inside a quotation or code."""
+        index = bisect_left(self.spans, (position, -1)) - 1
         if index < 0:
             return True
         begin, end = self.spans[index]
-        return at >= end or at in (begin + 1, end - 1)
+        return position >= end or position in (begin + 1, end - 1)
 
-    def within(self, at: int) -> bool:
-        """Whether an index lies within a quotation or code."""
-        index = bisect_left(self.spans, (at, -1)) - 1
-        return index >= 0 and at < self.spans[index][1]
+    def within(self, position: int) -> bool:
+        """Whether an index is within a quotation or code."""
+        index = bisect_left(self.spans, (position, -1)) - 1
+        return index >= 0 and position < self.spans[index][1]
 
 
 def marks(text: str) -> QuotedSpans:
     """The quotations and pieces of code in a sentence."""
-    return QuotedSpans(tuple(found.span() for found in _MARKED.finditer(text)))
+    return QuotedSpans(tuple(marked.span() for marked in _MARKED.finditer(text)))
 
 
 def unmarked(text: str) -> str:
@@ -242,12 +244,12 @@ def unmarked(text: str) -> str:
 
 
 def sentences(text: str) -> tuple[str, ...]:
-    """A text, sentence by sentence; what is quoted is not divided. Joined by spaces they are the text."""
-    known, made, begin = marks(text), [], 0
-    for found in _BREAK.finditer(text):
-        if not known.within(found.start()):
-            made.append(text[begin : found.start()])
-            begin = found.end()
+    """The sentences of a text; quotations are not divided. Joined by spaces, they are the text."""
+    quoted, made, begin = marks(text), [], 0
+    for gap in _BREAK.finditer(text):
+        if not quoted.within(gap.start()):
+            made.append(text[begin : gap.start()])
+            begin = gap.end()
     return (*made, text[begin:])
 
 
@@ -256,7 +258,7 @@ class Pattern:
     """A sentence with placeholders.
 
     Attributes:
-        literals: What stands before, between and behind the placeholders.
+        literals: The text before, between and after the placeholders.
         names: The placeholders, in order.
     """
 
@@ -265,20 +267,20 @@ class Pattern:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """What the most specific pattern has the least of."""
+        """Lower for more specific patterns."""
         return -sum(map(len, self.literals)), len(self.names)
 
     @property
     def orders(self) -> bool:
-        """Whether it says next to nothing by itself, as `{first} and {last}`."""
+        """Whether it says next to nothing by itself, like `{first} and {last}`."""
         return sum(map(str.isalpha, "".join(self.literals))) <= STRUCTURE
 
-    def match(self, text: str, known: QuotedSpans) -> Mapping[str, str] | None:
-        """Placeholder -> the text in its place; None where the sentence is another one.
+    def match(self, text: str, quoted: QuotedSpans) -> Mapping[str, str] | None:
+        """Placeholder -> the text in its place; None where the sentence does not fit.
 
         Args:
             text: The sentence.
-            known: Its `marks`.
+            quoted: Its `marks`.
         """
         first, *middle, last = self.literals
         if not text.startswith(first) or not text.endswith(last):
@@ -287,16 +289,18 @@ class Pattern:
         ends, begin = [], len(first)
         begins = [begin]
         for literal in middle:
-            at = text.find(literal, begin + 1, end)
-            while at >= 0 and not (known.may_divide(at) and known.may_divide(at + len(literal))):
-                at = text.find(literal, at + 1, end)
-            if at < 0:
+            position = text.find(literal, begin + 1, end)
+            while position >= 0 and not (
+                quoted.may_divide(position) and quoted.may_divide(position + len(literal))
+            ):
+                position = text.find(literal, position + 1, end)
+            if position < 0:
                 return None
-            ends.append(at)
-            begin = at + len(literal)
+            ends.append(position)
+            begin = position + len(literal)
             begins.append(begin)
         ends.append(end)
-        if end <= begin or not known.may_divide(begins[0]) or not known.may_divide(end):
+        if end <= begin or not quoted.may_divide(begins[0]) or not quoted.may_divide(end):
             return None
         values: dict[str, str] = {}
         for name, start, stop in zip(self.names, begins, ends, strict=True):
@@ -316,7 +320,7 @@ def pattern(message: str) -> Pattern | None:
 
 
 def filled(message: str, values: Mapping[str, str]) -> str:
-    """A translation with its placeholders replaced; one that it does not know stays as it is written."""
+    """A translation with its placeholders replaced; an unknown one stays as it is written."""
     pieces: Sequence[str] = _FIELD.split(message)
     made = [
         values.get(piece, f"{{{piece}}}") if index % 2 else piece.replace("{{", "{").replace("}}", "}")

@@ -1,7 +1,8 @@
-"""A language: its catalogues, and what a sentence reads in it, with what stays as it was.
+"""A language: its catalogues, and how a sentence reads in it, with the parts that stay untranslated.
 
-Catalogues are `.po` files, as gettext has them and Poedit opens them: the engine's, the course's and the
-assignment's. It decides which entry fits a sentence. It never decides which sentences a page shows.
+Catalogues are `.po` files, as gettext uses them and Poedit opens them: the engine's, the course's and the
+assignment's. This module decides which entry fits a sentence. It never decides which sentences a page
+shows.
 """
 
 import re
@@ -15,13 +16,13 @@ from pathlib import Path
 from grader.domain.errors import CourseError, UsageError
 from grader.language.sentences import Pattern, filled, marks, pattern, sentences, unmarked
 
-# around what a translation takes over as it was: private characters, which no sentence of ours has
+# around the untranslated parts of a translation: private characters, which no sentence of ours contains
 BEGIN, END = "\ue000", "\ue001"
 _DEEPEST = 5  # sentences within sentences
 _LONGEST = 4_000  # characters of a sentence that is looked up
 _MOST = 40  # sentences of a text that are looked up
 _NUMBER = re.compile(r"\d+")
-_OPENERS = (", ", "; ", "(")  # of what is added to a sentence
+_OPENERS = (", ", "; ", "(")  # which begin what is added to a sentence
 _CLAUSE = re.compile(r", |; | (?=\()")
 _LEFT = re.compile(f"{BEGIN}([^{BEGIN}{END}]*){END}")
 
@@ -31,8 +32,9 @@ class Piece:
     """A piece of a text, as a page shows it.
 
     Attributes:
-        text: In the language, where `translated`; what it holds of others stands between BEGIN and END.
-        translated: Otherwise it is the English that was given.
+        text: In the language, where `translated`, with untranslated parts between BEGIN and END; otherwise
+            the English that was given.
+        translated: Whether it is in the language.
     """
 
     text: str
@@ -45,8 +47,8 @@ class Message:
 
     Attributes:
         forms: The English sentence, and its plural where it has one.
-        translations: One for each number that the language tells apart; a single one without plural.
-        is_pattern: Its `{names}` are placeholders.
+        translations: One for each number that the language distinguishes; a single one without plural.
+        is_pattern: Whether its `{names}` are placeholders.
     """
 
     forms: tuple[str, ...]
@@ -55,7 +57,7 @@ class Message:
 
 
 def _is_prose(text: str) -> bool:
-    """Whether words that were left as they are say something, and are no list of names or numbers."""
+    """Whether untranslated words are prose, rather than a list of names or numbers."""
     items = unmarked(text).split(",")
     return any(sum(not _NUMBER.search(word) for word in item.strip().split(" ")) > 1 for item in items)
 
@@ -71,7 +73,7 @@ class Language:
     Attributes:
         code: As in `<html lang>`: `fa`.
         direction: `ltr` or `rtl`.
-        messages: What its catalogues translate; later ones win.
+        messages: The entries of its catalogues; later ones win.
         form: Which translation a number takes.
     """
 
@@ -105,23 +107,23 @@ class Language:
 
     def gettext(self, message: str) -> str:
         """The translation of a fixed text; the text itself where there is none."""
-        found = self._exact.get(message)
-        return found.translations[0] if found is not None else message
+        entry = self._exact.get(message)
+        return entry.translations[0] if entry is not None else message
 
     def ngettext(self, singular: str, plural: str, number: int) -> str:
         """The translation of a fixed text with a number."""
-        found = self._exact.get(singular)
-        if found is None or found.forms[-1] != plural:
+        entry = self._exact.get(singular)
+        if entry is None or entry.forms[-1] != plural:
             return singular if number == 1 else plural
-        return self._of_number(found, number)
+        return self._of_number(entry, number)
 
     def pieces(self, text: str) -> tuple[Piece, ...]:
         """A composed text in the language, piece by piece; what has no translation stays as it is.
 
-        An exact entry wins over an entry with placeholders. Of these, one that says something by itself wins
-        over one that only orders what it is given. Then the one that leaves fewest words as they are wins,
-        then the one whose own words begin soonest, then the one with most words of its own.
-        What the placeholders stand for is translated where it is a sentence of ours itself.
+        An exact entry wins over an entry with placeholders. Of the latter, one that says something by itself
+        wins over one that only orders its values. Then the one that leaves the fewest words untranslated
+        wins, then the one whose own words begin first, then the one with the most words of its own. Values of
+        placeholders are translated where they are sentences of ours themselves.
         """
         if self.is_english or not text.strip() or len(text) > _LONGEST or BEGIN in text or END in text:
             return (Piece(text, False),)
@@ -133,64 +135,70 @@ class Language:
         return joined.replace(BEGIN, "").replace(END, "") if not self.is_english else text
 
     def _pieces(self, text: str, depth: int) -> tuple[Piece, ...]:
-        each = sentences(text)
-        if len(each) > _MOST:
+        parts = sentences(text)
+        if len(parts) > _MOST:
             return (Piece(text, False),)
         made: list[Piece] = []
         begin = 0
-        while begin < len(each):
-            for end in range(len(each), begin, -1):
-                run = " ".join(each[begin:end])
-                found = self._looked_up(run, depth, alone=end == begin + 1)
-                if found is not None:
-                    made.append(Piece(found, True))
+        while begin < len(parts):
+            for end in range(len(parts), begin, -1):
+                run = " ".join(parts[begin:end])
+                translation = self._looked_up(run, depth, alone=end == begin + 1)
+                if translation is not None:
+                    made.append(Piece(translation, True))
                     begin = end
                     break
             else:
                 if made and not made[-1].translated:
-                    made[-1] = Piece(f"{made[-1].text} {each[begin]}", False)
+                    made[-1] = Piece(f"{made[-1].text} {parts[begin]}", False)
                 else:
-                    made.append(Piece(each[begin], False))
+                    made.append(Piece(parts[begin], False))
                 begin += 1
-        if len(each) > 1 and not any(piece.translated for piece in made):
-            whole = self._looked_up(text, depth, alone=True)
-            if whole is not None:
-                return (Piece(whole, True),)
+        if len(parts) > 1 and not any(piece.translated for piece in made):
+            translation_of_all = self._looked_up(text, depth, alone=True)
+            if translation_of_all is not None:
+                return (Piece(translation_of_all, True),)
         return tuple(made)
 
     def _looked_up(self, text: str, depth: int, *, alone: bool) -> str | None:
-        """The translation of a text as one; None where there is none.
+        """The translation of a text as a whole; None where there is none.
 
         Args:
-            alone: What a placeholder stands for may hold the end of a sentence.
+            alone: A placeholder's value may contain the end of a sentence.
         """
         exact = self._exact.get(text)
         if exact is not None and not (exact.is_pattern and pattern(text)):
             return exact.translations[0]
-        known, best, best_rank = marks(text), None, (True, _LONGEST, 0)
+        quoted, best, best_rank = marks(text), None, (True, _LONGEST, 0)
         for shape, message in self._patterns:  # the most specific first
-            values = shape.match(text, known)
+            values = shape.match(text, quoted)
             if values is None or not (alone or all(len(sentences(value)) == 1 for value in values.values())):
                 continue
-            shown = {name: self._value(value, depth) for name, value in values.items()}
-            left = [each for value in shown.values() for each in _LEFT.findall(value)]
-            if shape.orders and any(map(_is_prose, left)):
+            shown = {name: self._shown_value(value, depth) for name, value in values.items()}
+            untranslated = [words for value in shown.values() for words in _LEFT.findall(value)]
+            if shape.orders and any(map(_is_prose, untranslated)):
                 continue
             # a pattern that begins with words of its own is preferred
             first = 0 if shape.literals[0] else len(values[shape.names[0]])
-            rank = (shape.orders, sum(len(each.split()) for each in left), first)
+            rank = (shape.orders, sum(len(words.split()) for words in untranslated), first)
             if rank < best_rank:
-                number = next((int(at[0]) for value in values.values() if (at := _NUMBER.match(value))), 1)
+                number = next(
+                    (int(digits[0]) for value in values.values() if (digits := _NUMBER.match(value))), 1
+                )
                 best, best_rank = filled(self._of_number(message, number), shown), rank
         return best if best is not None else self._with_tail(text, depth)
 
     def _with_tail(self, text: str, depth: int) -> str | None:
-        """The translation of a sentence to which clauses were added (`..., 35 not run`), if there is one."""
-        known = marks(text)
-        places = [at.start() for at in _CLAUSE.finditer(text) if at.start() and not known.within(at.start())]
-        for at in reversed(places[-_MOST:]):
-            tail = self._clause(text[at:].removesuffix("."), depth)
-            head = self._looked_up(text[:at], depth, alone=True) if tail is not None else None
+        """The translation of a sentence with added clauses (`..., 35 not run`), if there is one."""
+        quoted = marks(text)
+        places = [
+            clause.start()
+            for clause in _CLAUSE.finditer(text)
+            if clause.start() and not quoted.within(clause.start())
+        ]
+        for position in reversed(places[-_MOST:]):
+            tail = self._clause(text[position:].removesuffix("."), depth)
+            head = self._looked_up(text[:position], depth, alone=True) if tail is not None else None
             if tail is not None and head is not None:
                 return f"{head}{tail}{'.' if text.endswith('.') else ''}"
         return None
@@ -198,18 +206,18 @@ class Language:
     def _clause(self, text: str, depth: int) -> str | None:
         """The translation of a clause that begins with a comma, a semicolon or a bracket."""
         space, text = (" ", text.strip()) if text.startswith(" ") else ("", text)
-        known = marks(text)
+        quoted = marks(text)
         for shape, message in self._clauses:
-            values = shape.match(text, known)
+            values = shape.match(text, quoted)
             if values is not None:
-                shown = {name: self._value(value, depth) for name, value in values.items()}
+                shown = {name: self._shown_value(value, depth) for name, value in values.items()}
                 return space + filled(message.translations[0], shown)
         return None
 
-    def _value(self, value: str, depth: int) -> str:
-        """What a placeholder stands for: in the language where it is a text of ours, else marked as it is."""
+    def _shown_value(self, value: str, depth: int) -> str:
+        """A placeholder's value: translated where it is a text of ours, else marked as untranslated."""
         if depth < _DEEPEST and not value.isnumeric():
-            words = value.lstrip(" ")  # a clause that is added brings its space
+            words = value.lstrip(" ")  # an added clause begins with a space
             made = self._pieces(words, depth + 1)
             if any(piece.translated for piece in made):
                 shown = (piece.text if piece.translated else f"{BEGIN}{piece.text}{END}" for piece in made)
@@ -237,27 +245,27 @@ def available(*folders: Path) -> tuple[str, ...]:
     """The codes of the languages that reports can be written in, English first.
 
     Args:
-        folders: With catalogues beside the engine's: a course's own.
+        folders: Folders with catalogues besides the engine's, such as a course's.
     """
-    found = {path.stem for folder in (CATALOGUES, *folders) for path in folder.glob("*.po")}
-    return ("en", *sorted(found - {"en"}))
+    codes = {path.stem for folder in (CATALOGUES, *folders) for path in folder.glob("*.po")}
+    return ("en", *sorted(codes - {"en"}))
 
 
 def require_language(code: str, source: str, *folders: Path) -> None:
-    """Refuse a language that no catalogue translates to, or that cannot be read here.
+    """Refuse a language without a catalogue, or whose catalogue cannot be read here.
 
     Args:
         code: As the course names it.
-        source: Where it names it, as a sentence begins: `course.toml: 'language'`.
-        folders: With catalogues beside the engine's.
+        source: Where it names it, to begin a sentence: `course.toml: 'language'`.
+        folders: Folders with catalogues besides the engine's.
 
     Raises:
         CourseError: There is no such catalogue.
         UsageError: Babel, which reads catalogues, is not installed.
     """
-    known = available(*folders)
-    if code not in known:
-        choices = ", ".join(f"'{each}'" for each in known)
+    codes = available(*folders)
+    if code not in codes:
+        choices = ", ".join(f"'{choice}'" for choice in codes)
         raise CourseError(
             f"{source} is '{code}', and there is no catalogue {code}.po. Choose one of {choices}, or put a "
             f"catalogue into {folders[0] if folders else CATALOGUES}."
@@ -270,11 +278,11 @@ def require_language(code: str, source: str, *folders: Path) -> None:
 
 
 def language(code: str, folders: Sequence[Path] = ()) -> Language:
-    """The language of a code, with what the engine, the course and the assignment translate.
+    """The language of a code, with the translations of the engine, the course and the assignment.
 
     Args:
-        code: `en` is the language that sentences are made in.
-        folders: With further catalogues; what a later one says wins.
+        code: `en` is the language in which sentences are composed.
+        folders: Folders with further catalogues; later ones win.
 
     Raises:
         CourseError: A catalogue is not a `.po` file.
@@ -283,13 +291,13 @@ def language(code: str, folders: Sequence[Path] = ()) -> Language:
     if code == ENGLISH.code:
         return ENGLISH
     paths = [folder / f"{code}.po" for folder in (CATALOGUES, *folders)]
-    known = tuple((path, path.stat().st_mtime_ns) for path in paths if path.is_file())
-    return _read(code, known)
+    dated_paths = tuple((path, path.stat().st_mtime_ns) for path in paths if path.is_file())
+    return _read(code, dated_paths)
 
 
 @cache
 def _read(code: str, paths: tuple[tuple[Path, int], ...]) -> Language:
-    """The language as its files were at a time, which tells them from what they are later."""
+    """The language in its files, whose times of modification are part of the cache's key."""
     messages: list[Message] = []
     rule = "n != 1"
     for path, _ in paths:
@@ -300,7 +308,7 @@ def _read(code: str, paths: tuple[tuple[Path, int], ...]) -> Language:
 
 
 def _messages(path: Path) -> Iterator[Message]:
-    """What a catalogue translates; what is marked as fuzzy is not."""
+    """The translated entries of a catalogue, without those marked as fuzzy."""
     try:
         from babel.messages.pofile import PoFileError, read_po
     except ImportError:
@@ -321,7 +329,7 @@ def _messages(path: Path) -> Iterator[Message]:
 
 
 def _plural_rule(path: Path) -> str:
-    """Which number takes which translation, as the catalogue's head says it in C."""
+    """Which number takes which translation, as the catalogue's header says in C."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith('"Plural-Forms:'):
             return line.partition("plural=")[2].partition(";")[0].strip()

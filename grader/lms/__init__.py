@@ -1,7 +1,7 @@
-"""The learning management systems that the grader knows: their names of files, their lists, their grades.
+"""The learning management systems that the grader knows: their file names, class lists and grade tables.
 
-A further one is a module of its own and a line in `LMSS`; downloads, lists of the class and `grader export`
-are built from it.
+Another one needs a module of its own and a line in `LMSS`; downloads, class lists and `grader export` are
+built from it.
 """
 
 from grader.lms.blackboard import BLACKBOARD
@@ -10,4 +10,4 @@ from grader.lms.gradescope import GRADESCOPE
 from grader.lms.moodle import MOODLE
 
 LMSS = (MOODLE, CANVAS, GRADESCOPE, BLACKBOARD)
-"""All of them. Where several could have made a name, the first did."""
+"""All of them. If several could have made a name, the first is taken."""

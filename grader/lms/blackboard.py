@@ -1,18 +1,18 @@
-"""Blackboard Learn: its download of an assignment's submissions, and its grade center, filled in.
+"""Reads Blackboard Learn's download of submissions, and fills in its grade center.
 
 Assignment File Download makes `ASSIGNMENT_USERNAME_attempt_2026-01-31-23-40-05_FILE`, for the last
 attempt or for all of them, and for each attempt `ASSIGNMENT_USERNAME_attempt_2026-01-31-23-40-05.txt`
 with its particulars: `Name: Jane Doe (jdoe)`, `Assignment:`, `Date Submitted:`, `Current Grade:`, then
 what the student wrote, and last, below `Files:`, an `Original filename:` and a `Filename:` for each.
-Names of assignments and users may hold underscores: which part is the user's, only the particulars tell.
-The time in a name is by a clock whose time zone only the particulars tell, often by letters that several
-zones have.
+Names of assignments and users may hold underscores, and only the particulars say which part is the user's.
+The time in a name is by a clock whose time zone only the particulars state, often by letters that several
+zones share.
 
-Work Offline, Download, makes a table that begins with a mark of its encoding: UTF-16 where cells are
-parted by tabs (and the file is called .xls), UTF-8 where they are parted by commas. A column of grades is
-called `Lab 8 [Total Pts: 100 Score] |123456`, a calculated one, which is not read back, `Total [Total
-Pts: up to 300 Score] |123457`; by the number Blackboard knows the column. Blackboard documents these
-names by example only; several published readers of them agree.
+Work Offline, Download, makes a table that begins with a byte order mark: UTF-16 if cells are separated by
+tabs (and the file is called .xls), UTF-8 if they are separated by commas. A column of grades is called
+`Lab 8 [Total Pts: 100 Score] |123456`; a calculated one, which is not read back, is called `Total [Total
+Pts: up to 300 Score] |123457`. Blackboard identifies a column by the number. It documents these names by
+example only; several published readers of them agree.
 """
 
 import re
@@ -42,7 +42,7 @@ from grader.lms.matching import NumberColumn
 from grader.lms.system import ClassListForm, DownloadName, Lms, Together
 
 LMS = "Blackboard"
-MOST_BYTES = 4_000_000  # of particulars that are read: students write in them, too
+MOST_BYTES = 4_000_000  # of particulars that are read: they include what students wrote
 _NAME = re.compile(
     r"(?P<label>.+?)_attempt_(?P<clock>\d{4}(?:-\d\d){5})(?:_(?P<name>.+)|(?P<particulars>\.txt))", re.DOTALL
 )
@@ -57,7 +57,7 @@ _WAS_READ = "was read: it tells who handed in an attempt, and when."
 
 @dataclass(frozen=True)
 class _Attempt:
-    """What stands before a student's own name of a file.
+    """The attempt in the prefix of a student's own file name.
 
     Attributes:
         label: The assignment and the user, with an underscore between them.
@@ -70,11 +70,11 @@ class _Attempt:
 
 @dataclass(frozen=True)
 class _User:
-    """Who handed an attempt in.
+    """The user who handed an attempt in.
 
     Attributes:
-        login: The username; empty where nothing tells which part of the label it is.
-        person: The name; empty where nothing tells it.
+        login: The username; empty if nothing says which part of the label it is.
+        person: The name; empty if unknown.
     """
 
     login: str = ""
@@ -83,11 +83,11 @@ class _User:
 
 @dataclass(frozen=True)
 class _Particulars:
-    """What the text beside an attempt says.
+    """The particulars that the text beside an attempt states.
 
     Attributes:
-        user: Who handed it in, if the name of the text says the same.
-        zone: Of the clock in the name; None where nobody knows.
+        user: Who handed it in, if the name of the text file agrees.
+        zone: Of the clock in the name; None if unknown.
         files: Name in the download -> the student's own name.
     """
 
@@ -97,55 +97,58 @@ class _Particulars:
 
 
 def blackboard_name(name: str) -> DownloadName | None:
-    """What a name in a Blackboard download tells by itself, or None when Blackboard did not make it.
+    """What a name in a Blackboard download says by itself, or None if Blackboard did not make it.
 
-    With more than one underscore before the attempt it does not tell which part of it is the user's.
+    With more than one underscore before the attempt, it does not say which part of it is the user's.
     """
-    found = _read(name)
-    if found is None:
+    reading = _read(name)
+    if reading is None:
         return None
-    attempt, own = found
-    return _told(attempt, own or name, _User(_only_part(attempt.label)))
+    attempt, own_name = reading
+    return _download_name(attempt, own_name or name, _User(_only_part(attempt.label)))
 
 
 def read_together(files: Mapping[str, Path]) -> Together:
-    """What the files of one folder tell together, if it is a download of Blackboard's."""
-    read = {name: found for name in files if (found := _read(name)) is not None}
-    texts = {attempt: name for name, (attempt, own) in read.items() if not own}
+    """What the names in one folder say in combination, if it is a download from Blackboard."""
+    readings = {name: reading for name in files if (reading := _read(name)) is not None}
+    texts = {attempt: name for name, (attempt, own_name) in readings.items() if not own_name}
     labels = {attempt.label for attempt in texts}
-    # somebody's own file may be called so, in the download of another LMS
-    if 2 * sum(attempt.label in labels for attempt, _ in read.values()) < len(files):
+    # in another LMS's download, a student's own file may have such a name
+    if 2 * sum(attempt.label in labels for attempt, _ in readings.values()) < len(files):
         return Together()
     particulars = {attempt: _particulars(attempt, files[name]) for attempt, name in texts.items()}
-    users = _users({attempt.label for attempt, _ in read.values()}, particulars)
-    zones = {attempt: told.zone for attempt, told in particulars.items()}
-    own_names = {name: found for name, found in read.items() if found[1]}
-    own_names |= _listed_names(files, read, particulars)
+    users = _users({attempt.label for attempt, _ in readings.values()}, particulars)
+    zones = {attempt: details.zone for attempt, details in particulars.items()}
+    own_names = {name: reading for name, reading in readings.items() if reading[1]}
+    own_names |= _listed_names(files, readings, particulars)
     return Together(
         {
-            name: _told(attempt, own, users[attempt.label], zones.get(attempt))
-            for name, (attempt, own) in own_names.items()
+            name: _download_name(attempt, own_name, users[attempt.label], zones.get(attempt))
+            for name, (attempt, own_name) in own_names.items()
         },
         own={name: f"{name}: {_WAS_READ}" for name in texts.values()},
-        attempts=tuple(_told(one, "", users[one.label], zone) for one, zone in zones.items()),
+        attempts=tuple(
+            _download_name(attempt_alone, "", users[attempt_alone.label], zone)
+            for attempt_alone, zone in zones.items()
+        ),
     )
 
 
 def _read(name: str) -> tuple[_Attempt, str] | None:
-    """(Which attempt, the student's own name) of a name in a download; of particulars, no name."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    """(Attempt, the student's own name) of a name in a download; the latter is empty for particulars."""
+    match = _NAME.fullmatch(name)
+    if match is None:
         return None
     try:
-        clock = datetime.strptime(found["clock"], "%Y-%m-%d-%H-%M-%S")
+        clock = datetime.strptime(match["clock"], "%Y-%m-%d-%H-%M-%S")
     except ValueError:
         return None
-    return _Attempt(found["label"], clock), found["name"] or ""
+    return _Attempt(match["label"], clock), match["name"] or ""
 
 
-def _told(attempt: _Attempt, own: str, user: _User, zone: tzinfo | None = None) -> DownloadName:
+def _download_name(attempt: _Attempt, own_name: str, user: _User, zone: tzinfo | None = None) -> DownloadName:
     return DownloadName(
-        name=own,
+        name=own_name,
         holder=user.login or attempt.label,
         lms=LMS,
         person=_login(user.login or attempt.label),
@@ -158,13 +161,13 @@ def _told(attempt: _Attempt, own: str, user: _User, zone: tzinfo | None = None) 
 
 
 def _only_part(label: str) -> str:
-    """What follows the only underscore of a label; empty where there are several."""
+    """What follows the only underscore of a label; empty if there are several."""
     user = label.partition("_")[2]
     return "" if "_" in user else user
 
 
 def _login(text: str) -> str:
-    """A username as it compares: Blackboard does not tell capital letters from small ones."""
+    """A username, normalized for comparison: Blackboard ignores case."""
     return plain(text).casefold()
 
 
@@ -173,18 +176,18 @@ def _particulars(attempt: _Attempt, path: Path) -> _Particulars:
         content = file.read(MOST_BYTES + 1)
     text = content.decode("utf-8-sig", "replace").replace("\r\n", "\n")
     head = text.strip().partition("\n\n")[0].splitlines()
-    who = _WHO.fullmatch(head[0]) if head else None
-    login = who["user"].strip() if who else ""
+    user = _WHO.fullmatch(head[0]) if head else None
+    login = user["user"].strip() if user else ""
     fits = login and attempt.label.casefold().endswith(f"_{login.casefold()}")
     return _Particulars(
-        _User(login, displayable(who["person"]).strip()) if who and fits else _User(),
+        _User(login, displayable(user["person"]).strip()) if user and fits else _User(),
         next((zone for line in head[1:] if (zone := _zone(line, attempt.clock))), None),
         _listed_files(text) if len(content) <= MOST_BYTES else {},
     )
 
 
 def _zone(line: str, clock: datetime) -> tzinfo | None:
-    """The zone of a clock, where a line tells its time by a zone that there is only once."""
+    """The zone of a clock, if a line states the same time with an unambiguous zone."""
     time, zone = _TIME.search(line), _ZONE.search(line)
     if time is None or zone is None:
         return None
@@ -199,7 +202,7 @@ def _zone(line: str, clock: datetime) -> tzinfo | None:
 
 
 def _listed_files(text: str) -> dict[str, str]:
-    """Name in the download -> the student's own, of the list at the end: before it students write, too."""
+    """Name in the download -> the student's own, from the list at the end: students may write above it."""
     sections = _FILES.split(text)
     listed = sections[-1] if len(sections) > 1 else ""
     pairs = {name.strip(): original.strip() for original, name in _FILE.findall(listed)}
@@ -207,7 +210,7 @@ def _listed_files(text: str) -> dict[str, str]:
 
 
 def _is_usable(original: str, name: str) -> bool:
-    """Whether a student's own name may stand for what Blackboard made of it."""
+    """Whether a student's own name may replace the name that Blackboard made of it."""
     alike = PurePosixPath(original).suffix.casefold() == PurePosixPath(name).suffix.casefold()
     usable = original not in (".", "..") and not re.search(r"[/\\\x00-\x1f]", original)
     return alike and usable and len(original.encode("utf-8", "replace")) <= _LONGEST
@@ -215,37 +218,39 @@ def _is_usable(original: str, name: str) -> bool:
 
 def _listed_names(
     files: Mapping[str, Path],
-    read: Mapping[str, tuple[_Attempt, str]],
+    readings: Mapping[str, tuple[_Attempt, str]],
     particulars: Mapping[_Attempt, _Particulars],
 ) -> dict[str, tuple[_Attempt, str]]:
-    """File -> its attempt and the student's own name for it, as the particulars of one attempt list it."""
-    found = [
+    """File -> its attempt and the student's own name for it, from the particulars of one attempt."""
+    listed = [
         (name, (attempt, original))
-        for attempt, told in particulars.items()
-        for name, original in told.files.items()
-        if name in files and (name not in read or (read[name][0] == attempt and read[name][1]))
+        for attempt, details in particulars.items()
+        for name, original in details.files.items()
+        if name in files and (name not in readings or (readings[name][0] == attempt and readings[name][1]))
     ]
-    claims = Counter(name for name, _ in found)
-    return {name: told for name, told in found if claims[name] == 1}
+    claims = Counter(name for name, _ in listed)
+    return {name: reading for name, reading in listed if claims[name] == 1}
 
 
 def _users(labels: Iterable[str], particulars: Mapping[_Attempt, _Particulars]) -> dict[str, _User]:
     """Label -> the user in it.
 
-    All labels of a download begin with the same assignment: what the particulars of one tell holds for all.
+    All labels of a download begin with the same assignment, so the particulars of one apply to all.
     """
-    told: dict[str, set[_User]] = {attempt.label: set() for attempt in particulars}
-    for attempt, one in particulars.items():
-        told[attempt.label] |= {one.user} if one.user.login else set()
-    before = {label[: -len(user.login)].casefold() for label, users in told.items() for user in users}
-    found = {}
+    users_by_label: dict[str, set[_User]] = {attempt.label: set() for attempt in particulars}
+    for attempt, details in particulars.items():
+        users_by_label[attempt.label] |= {details.user} if details.user.login else set()
+    prefixes = {
+        label[: -len(user.login)].casefold() for label, users in users_by_label.items() for user in users
+    }
+    user_by_label = {}
     for label in labels:
-        rests = {label[len(one) :] for one in before if label.casefold().startswith(one)} - {""}
-        if label not in told and not before:
+        rests = {label[len(prefix) :] for prefix in prefixes if label.casefold().startswith(prefix)} - {""}
+        if label not in users_by_label and not prefixes:
             rests = {_only_part(label)}
-        users = told.get(label) or {_User(rest) for rest in rests}
-        found[label] = next(iter(users)) if len(users) == 1 else _User()
-    return found
+        users = users_by_label.get(label) or {_User(rest) for rest in rests}
+        user_by_label[label] = next(iter(users)) if len(users) == 1 else _User()
+    return user_by_label
 
 
 # --- the grade center --------------------------------------------------------------------------------------
@@ -256,41 +261,48 @@ _WORTH = re.compile(r"[^:]*: *(?P<calculated>up to )?(?P<most>\d+(?:[.,]\d+)?) *
 _NO_POINTS = ("percentage", "letter", "text", "complete/incomplete")
 _ABOUT_NOBODY = ("last access", "availability")
 _UNGRADED = re.compile(r"needs grading *(?:\([^()]*\))?", re.IGNORECASE)
-_PREVIEW = "_previewuser"  # of a teacher who looks at the course as a student
+_PREVIEW = "_previewuser"  # a teacher who views the course as a student
 
 
 def blackboard(order: Order) -> Export:
-    """The grade center as it was downloaded, with the grades in one column.
+    """The downloaded grade center with the grades in one column.
 
     Raises:
-        UsageError: The file is no such table, or does not fit the grades.
+        UsageError: The file is not such a table, or does not fit the grades.
     """
     name, content = order.given
     table = csv_text(name, content)
     header = [column.casefold() for column in table.header]
-    columns = [at for at, column in enumerate(table.header) if _COLUMN.fullmatch(column)]
+    columns = [index for index, column in enumerate(table.header) if _COLUMN.fullmatch(column)]
     if USERNAME not in header or not columns:
         raise UsageError(
             f"{name} is not a grade center of Blackboard: it has no column "
             f"{'of grades' if USERNAME in header else 'Username'}. In Blackboard, in English: Grade Center, "
             "Work Offline, Download."
         )
-    able = [at for at in columns if not _is_calculated(table.header[at])]
-    grade = the_column(table, order.choices.column or order.assignment.title, able, _called)
+    fillable = [index for index in columns if not _is_calculated(table.header[index])]
+    grade = the_column(table, order.choices.column or order.assignment.title, fillable, _column_names)
     most = _maximum(table, grade)
-    who = header.index(USERNAME)
+    user_column = header.index(USERNAME)
     form = Form(
         table=table,
         students=[row for row in range(1, len(table.rows)) if _is_student(table, header, row)],
-        who=[who, *(at for at in range(min(columns)) if at != who and header[at] not in _ABOUT_NOBODY)],
-        number=NumberColumn(who, LMS, _login, is_id=True),
+        who=[
+            user_column,
+            *(
+                index
+                for index in range(min(columns))
+                if index != user_column and header[index] not in _ABOUT_NOBODY
+            ),
+        ],
+        number=NumberColumn(user_column, LMS, _login, is_id=True),
         grade=grade,
         maximum=lambda _: most,
         is_ungraded=lambda old: is_no_grade(old) or _UNGRADED.fullmatch(old) is not None,
     )
     export = filled(form, order)
-    known = () if most else (f"{name} does not tell the points possible, so no maximum was compared.",)
-    return replace(export, remarks=(*export.remarks, *known))
+    remarks = () if most else (f"{name} does not tell the points possible, so no maximum was compared.",)
+    return replace(export, remarks=(*export.remarks, *remarks))
 
 
 def _worth(header: str) -> re.Match[str] | None:
@@ -304,10 +316,10 @@ def _is_calculated(header: str) -> bool:
 
 
 def _maximum(table: CsvText, grade: int) -> str:
-    """The points possible as written; empty where the column does not tell them.
+    """The points possible as written; empty if the column does not state them.
 
     Raises:
-        UsageError: The column holds no points.
+        UsageError: The column does not hold points.
     """
     worth = _worth(table.header[grade])
     if worth is not None and worth["kind"].strip().casefold() in _NO_POINTS:
@@ -318,9 +330,9 @@ def _maximum(table: CsvText, grade: int) -> str:
     return worth["most"] if worth else ""
 
 
-def _called(header: str) -> Sequence[str]:
-    found = _COLUMN.fullmatch(header)
-    return [header, found["title"].strip(), found["id"]] if found else [header]
+def _column_names(header: str) -> Sequence[str]:
+    match = _COLUMN.fullmatch(header)
+    return [header, match["title"].strip(), match["id"]] if match else [header]
 
 
 def _is_student(table: CsvText, header: Sequence[str], row: int) -> bool:

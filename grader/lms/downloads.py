@@ -1,4 +1,4 @@
-"""What the names of files in a download tell, and the files that an LMS puts there itself."""
+"""Reads the names of files in a download, and the files that an LMS itself puts there."""
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -9,40 +9,40 @@ from grader.lms.system import MOST_ROWS, DownloadName, Metadata, Row, Submission
 
 
 def read_name(name: str) -> DownloadName:
-    """What a file's or a folder's name in a download tells.
+    """What a file's or a folder's name in a download says.
 
     Args:
         name: As it is in the download.
     """
-    return next((told for one in LMSS if (told := one.read_name(name))), None) or DownloadName(name)
+    return next((reading for lms in LMSS if (reading := lms.read_name(name))), None) or DownloadName(name)
 
 
 def read_together(files: Mapping[str, Path]) -> Together:
-    """What the files of one folder tell together, where that is more than each tells by itself.
+    """What the names in one folder say in combination, if that is more than each says by itself.
 
     Args:
-        files: Name in the download -> where it is.
+        files: Name in the download -> path.
     """
-    whole = [one.read_together(files) for one in LMSS]
+    all_readings = [lms.read_together(files) for lms in LMSS]
     return Together(
-        {name: told for one in whole for name, told in one.names.items()},
-        {name: told for one in whole for name, told in one.own.items()},
-        tuple(attempt for one in whole for attempt in one.attempts),
+        {name: meaning for readings in all_readings for name, meaning in readings.names.items()},
+        {name: meaning for readings in all_readings for name, meaning in readings.own.items()},
+        tuple(attempt for readings in all_readings for attempt in readings.attempts),
     )
 
 
 def nameless(path: str) -> str:
-    """A path in a download with the numbers of people in the place of the names that an LMS puts before them.
+    """A path in a download without the names of people that an LMS puts before their numbers.
 
     Args:
-        path: Of folders and a file, as they are in the download.
+        path: Folders and a file, as in the download.
     """
     return PurePosixPath(*map(_nameless, PurePosixPath(path).parts)).as_posix() if path else path
 
 
 def _nameless(name: str) -> str:
-    told = read_name(name)
-    return name.replace(f"{told.called}_", "", 1) if told.called else name
+    reading = read_name(name)
+    return name.replace(f"{reading.called}_", "", 1) if reading.called else name
 
 
 def is_metadata(name: str) -> bool:
@@ -51,14 +51,14 @@ def is_metadata(name: str) -> bool:
 
 
 def metadata_rows(file: BinaryIO, name: str) -> list[Row]:
-    """What the metadata of a download says, as plain rows. This runs where a hostile file does no harm.
+    """The metadata of a download as plain rows. This runs where a hostile file can do no harm.
 
     Args:
         file: The metadata.
-        name: Of the file, by which it is known whose it is.
+        name: The file's name, which identifies the LMS.
 
     Raises:
-        SubmissionError: It is too large, or is not what the LMS writes.
+        SubmissionError: It is too large, or not in the LMS's format.
     """
     metadata = _metadata(name)
     return metadata.rows(file, name)[:MOST_ROWS] if metadata else []
@@ -68,8 +68,8 @@ def submission_list(name: str, rows: list[Row]) -> SubmissionList:
     """The submissions that the metadata lists.
 
     Args:
-        name: Of the file.
-        rows: As `metadata_rows` gives them: whoever read the file may have been taken over by it.
+        name: The file's name.
+        rows: From `metadata_rows`; untrusted, as the file may have taken over the process that read it.
     """
     metadata = _metadata(name)
     assert metadata is not None, "only metadata is read"
@@ -77,5 +77,5 @@ def submission_list(name: str, rows: list[Row]) -> SubmissionList:
 
 
 def _metadata(name: str) -> Metadata | None:
-    every = (one.metadata for one in LMSS if one.metadata)
-    return next((one for one in every if one.file == name.casefold()), None)
+    known_metadata = (lms.metadata for lms in LMSS if lms.metadata)
+    return next((metadata for metadata in known_metadata if metadata.file == name.casefold()), None)

@@ -1,8 +1,8 @@
-"""Formats in which grades or reports leave the grader, and the table of an LMS that is filled.
+"""Defines the formats in which grades or reports leave the grader, and fills in an LMS's table.
 
-It holds what a format is: its options, the grades it is given, and who writes it. It fills the column of
-an LMS's table with grades, scaled and written as the table has them; every other cell stays as it is.
-Which grades are told, it never decides.
+A format has options, gets grades, and names the function that writes it. The module fills the column of an
+LMS's table with grades, scaled and formatted like the table; every other cell stays as it is. It never
+decides which grades are given out.
 """
 
 import re
@@ -26,10 +26,10 @@ class Option:
 
     Attributes:
         name: Without its dashes.
-        what: What it says, in a sentence.
-        metavar: What stands for its value; empty for one that has none.
-        values: The only values that it takes, if there are such.
-        default: Its value where it is not given.
+        what: Its description, in a sentence.
+        metavar: The placeholder for its value; empty if it takes none.
+        values: The only values that it takes, if they are limited.
+        default: Its value if it is not given.
     """
 
     name: str
@@ -55,12 +55,12 @@ ANYWAY = Option(
 
 @dataclass(frozen=True)
 class Choices:
-    """What the operator chose.
+    """The operator's choices.
 
     Attributes:
-        column: The column of the grades, by its name; empty: the one that is known to be it.
-        scale: Grades are scaled where the LMS has another maximum.
-        anyway: Rows in doubt stay as they are instead of stopping everything, and grades may fall.
+        column: The name of the column of grades; empty: the usual one.
+        scale: Grades are scaled if the LMS has another maximum.
+        anyway: Doubtful rows stay as they are instead of stopping the export, and grades may fall.
         others: The values of a format's own options, by their names.
     """
 
@@ -72,13 +72,13 @@ class Choices:
 
 @dataclass(frozen=True)
 class Grade:
-    """A student's grade as an LMS is told it.
+    """A student's grade as an LMS gets it.
 
     Attributes:
-        points: After the penalty for lateness; None when nobody knows it.
+        points: After the penalty for lateness; None if unknown.
         maximum: Of the assignment.
         reason: Why there are no points, as the end of a sentence.
-        waits: A person, or another run, can still decide it.
+        waits: Whether a person, or another run, can still decide it.
     """
 
     student_id: str
@@ -90,15 +90,15 @@ class Grade:
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be written.
+    """What a format gets to write.
 
     Attributes:
-        results: Of the class, those among them of which nobody knows whose they are.
-        grades: Student id -> the grade, of all whose results leave; sorted.
-        candidates: The results as rows are looked for.
-        file: The name and the content of the file that the LMS made; None where none was given.
+        results: Of the class, including those with an unknown owner.
+        grades: Student id -> the grade, for all whose results are exported; sorted.
+        candidates: The results to match with rows.
+        file: The name and the content of the file that the LMS made; None if none was given.
         reports: Student ids -> the reports of those who have one.
-        account: (Where a file lay in a download, whose it is) of every file.
+        account: (Path in a download, owner) of every file.
     """
 
     assignment: Assignment
@@ -112,20 +112,20 @@ class Order:
 
     @property
     def given(self) -> tuple[str, bytes]:
-        """The file, of a format that cannot do without it."""
+        """The file, for a format that requires one."""
         assert self.file is not None, "the format demands it"
         return self.file
 
 
 @dataclass(frozen=True)
 class Export:
-    """What an export came to.
+    """The result of an export.
 
     Attributes:
-        files: Name -> content. Of a format of several files, each lies below the export's folder.
-        count: Of how many grades, reports or students it is.
-        remarks: A line for each row, student or grade that somebody should know of.
-        grades: Student id -> the grade that students see by it.
+        files: Name -> content. If there are several, each lies below the export's folder.
+        count: How many grades, reports or students it holds.
+        remarks: A line for each row, student or grade that needs attention.
+        grades: Student id -> the grade that the student sees by it.
     """
 
     files: Mapping[str, bytes]
@@ -135,17 +135,17 @@ class Export:
 
     @property
     def content(self) -> bytes:
-        """Of the only file."""
+        """The content of the only file."""
         (content,) = self.files.values()
         return content
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """The file that an LMS made, which a format fills or reads names in.
+    """A file that an LMS made, which a format fills in or takes names from.
 
     Attributes:
-        what: What it is, in a sentence.
+        what: Its description, in a sentence.
         required: Nothing can be written without it.
     """
 
@@ -158,13 +158,13 @@ class ExportFormat:
     """A format of `grader export`.
 
     Attributes:
-        name: Of the subcommand.
-        help: The subcommand's help, as click takes it.
-        write: Writes it, or raises `UsageError` where it cannot.
-        template: The file that the LMS made (`--into`); None where none is of use.
+        name: The subcommand's name.
+        help: The subcommand's help text for click.
+        write: Writes it, or raises `UsageError` if it cannot.
+        template: The file that the LMS made (`--into`); None if the format uses none.
         options: Besides those that every format has.
         noun: What an export holds, in the plural.
-        several: The pattern of the files of an export of several files; empty where it is a single one.
+        several: The pattern of the files if an export has several; empty if it is a single file.
     """
 
     name: str
@@ -191,16 +191,16 @@ def is_no_grade(old: str) -> bool:
 
 @dataclass(frozen=True)
 class Form:
-    """A table that is to be filled, as its format says.
+    """A table to fill in, as its format describes it.
 
     Attributes:
         students: The rows of students, counted from 0.
-        who: The columns that tell who it is.
-        number: The LMS's own number of a student; None where the table has none.
+        who: The columns that identify the student.
+        number: The LMS's own number of a student; None if the table has none.
         grade: The column that is filled.
-        maximum: Row -> the maximum that the LMS knows, as written; empty where it tells none.
-        keep: Row -> why its cell must stay as it is; empty when it need not.
-        is_ungraded: What a cell says -> whether there is no grade in it yet.
+        maximum: Row -> the maximum in the LMS, as written; empty if the table does not state it.
+        keep: Row -> why its cell must stay as it is; empty if it may change.
+        is_ungraded: Text of a cell -> whether it holds no grade yet.
     """
 
     table: CsvText
@@ -214,42 +214,44 @@ class Form:
 
     @property
     def lms(self) -> str:
-        """Whose numbers it has; empty where it has none."""
+        """The LMS whose numbers it has; empty if it has none."""
         return self.number.lms if self.number else ""
 
     def place(self, row: int) -> str:
-        """The name of a row: its number as a spreadsheet counts, and whose it is."""
+        """The name of a row in messages: its number as a spreadsheet counts, and whose it is."""
         return f"{self.table.name}, row {row + 1} ({self.table.cell(row, self.who[0]) or 'nobody'})"
 
 
 def the_column(
     table: CsvText, wanted: str, among: Sequence[int], names: Callable[[str], Sequence[str]]
 ) -> int:
-    """The one column that is meant.
+    """The one column that has a name.
 
     Args:
-        wanted: A name; case and space around it do not matter.
-        among: The columns that come into question.
-        names: Header -> what a column with that header may be called.
+        wanted: The name; case and surrounding space do not matter.
+        among: The columns to choose from.
+        names: Header -> the possible names of a column with that header.
 
     Raises:
-        UsageError: None is meant, or several are.
+        UsageError: No column or several columns have the name.
     """
-    asked = wanted.strip().casefold()
-    found = [at for at in among if asked in (name.casefold() for name in names(table.header[at]))]
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(f"'{table.header[at]}'" for at in among) or "none that may hold grades"
-    what = f"has no column '{wanted}'" if not found else f"has {len(found)} columns '{wanted}'"
-    raise UsageError(f"{table.name} {what}. Name one by --column; there are: {known}.")
+    asked_name = wanted.strip().casefold()
+    matches = [
+        column for column in among if asked_name in (name.casefold() for name in names(table.header[column]))
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    choices = ", ".join(f"'{table.header[column]}'" for column in among) or "none that may hold grades"
+    problem = f"has no column '{wanted}'" if not matches else f"has {len(matches)} columns '{wanted}'"
+    raise UsageError(f"{table.name} {problem}. Name one by --column; there are: {choices}.")
 
 
 def filled(form: Form, order: Order) -> Export:
     """The table with the grades in its column.
 
     Raises:
-        UsageError: A row fits several students, a maximum is another, or a grade would fall. Each sentence
-            names its row.
+        UsageError: A row fits several students, a maximum differs, or a grade would fall. Each sentence names
+            its row.
     """
     table, grades, choices = form.table, order.grades, order.choices
     match = matching(table, form.students, form.who, form.number, order.candidates)
@@ -266,54 +268,59 @@ def filled(form: Form, order: Order) -> Export:
     comma = _decimal_comma(form)
     changes: dict[tuple[int, int], str] = {}
     remarks: list[str] = []
-    lower: list[str] = []
-    left: dict[str, float] = {}
+    falling: list[str] = []
+    exported: dict[str, float] = {}
     for row, student_id in match.students.items():
-        grade, old = grades[student_id], table.cell(row, form.grade)
+        grade, old_text = grades[student_id], table.cell(row, form.grade)
         if grade.points is None:
             remarks.append(f"{form.place(row)}: {student_id} has no grade ({grade.reason}); {_STAYS}")
             continue
-        if kept := form.keep(row) or _unreadable(form, old):
-            remarks.append(f"{form.place(row)}: {kept}; {_STAYS}")
+        if reason := form.keep(row) or _unreadable(form, old_text):
+            remarks.append(f"{form.place(row)}: {reason}; {_STAYS}")
             continue
-        new, before = _scaled(grade, form.maximum(row), choices), number(old)
-        left[student_id] = grade.points
-        if before is not None and rounded(before) == new:
+        new_points, old_points = _scaled(grade, form.maximum(row), choices), number(old_text)
+        exported[student_id] = grade.points
+        if old_points is not None and rounded(old_points) == new_points:
             continue
-        if before is not None:
-            told = f"{form.place(row)}: {old} becomes {points(new)}"
-            (lower if new < before else remarks).append(told)
-        changes[row, form.grade] = points(new).replace(".", ",") if comma else points(new)
-    if lower and not choices.anyway:
+        if old_points is not None:
+            change = f"{form.place(row)}: {old_text} becomes {points(new_points)}"
+            (falling if new_points < old_points else remarks).append(change)
+        changes[row, form.grade] = points(new_points).replace(".", ",") if comma else points(new_points)
+    if falling and not choices.anyway:
         raise UsageError(
             "\n".join(
-                [*(f"{one}, which is less." for one in lower), "Nothing was written. If meant, add --anyway."]
+                [
+                    *(f"{line}, which is less." for line in falling),
+                    "Nothing was written. If meant, add --anyway.",
+                ]
             )
         )
-    remarks += [*lower, *_listed(form, match, order.candidates)]
-    return Export({table.name: table.with_cells(changes)}, len(left), tuple(remarks), left)
+    remarks += [*falling, *_unmatched_remarks(form, match, order.candidates)]
+    return Export({table.name: table.with_cells(changes)}, len(exported), tuple(remarks), exported)
 
 
 FEW = 3  # students of another LMS who are named
 _STAYS = "its cell stays as it was"
 
 
-def _listed(form: Form, match: Matching, candidates: Iterable[Candidate]) -> list[str]:
-    """The rows and students that have nothing to do with one another.
+def _unmatched_remarks(form: Form, match: Matching, candidates: Iterable[Candidate]) -> list[str]:
+    """Remarks on the rows and students that could not be matched.
 
-    Those who handed in through another LMS are told in one line: their rows are in that LMS's file.
+    Those who handed in through another LMS share one line: their rows are in that LMS's file.
     """
-    through = {one.student_id: one.origin.lms for one in candidates}
-    elsewhere = [one for one in match.absent if form.lms and through.get(one, "") not in ("", form.lms)]
-    others = listed(sorted({through[one] for one in elsewhere}))
-    alone = [one for one in match.absent if len(elsewhere) < FEW or one not in elsewhere]
+    through = {candidate.student_id: candidate.origin.lms for candidate in candidates}
+    elsewhere = [
+        student for student in match.absent if form.lms and through.get(student, "") not in ("", form.lms)
+    ]
+    other_systems = listed(sorted({through[student] for student in elsewhere}))
+    named = [student for student in match.absent if len(elsewhere) < FEW or student not in elsewhere]
     return [
         *(f"{doubt}; {_STAYS}" for doubt in match.doubts.values()),
         *(f"{form.place(row)}: {unsaid(students)}; {_STAYS}" for row, students in match.held.items()),
         *(f"{form.place(row)}: has no result; {_STAYS}" for row in match.unknown),
-        *(f"{student_id}: has no row in {form.table.name}" for student_id in alone),
+        *(f"{student_id}: has no row in {form.table.name}" for student_id in named),
         *(
-            [f"{len(elsewhere)} students who handed in by {others} have no row in {form.table.name}"]
+            [f"{len(elsewhere)} students who handed in by {other_systems} have no row in {form.table.name}"]
             if len(elsewhere) >= FEW
             else []
         ),
@@ -321,33 +328,33 @@ def _listed(form: Form, match: Matching, candidates: Iterable[Candidate]) -> lis
 
 
 def unsaid(students: Sequence[str]) -> str:
-    """That nobody knows whose some submissions are, which may be a row's."""
+    """A clause that says that nobody knows whose some submissions are, one of which may be a row's."""
     verb = "is" if len(students) == 1 else "are"
     return f"nobody has said whose {listed(list(students))} {verb}"
 
 
 def number(text: str) -> float | None:
     """The number that a cell holds, with a point or a comma before the decimals; None for anything else."""
-    found = _NUMBER.fullmatch(text.strip())
-    return float(f"{found[1]}.{found[3] or 0}") if found else None
+    match = _NUMBER.fullmatch(text.strip())
+    return float(f"{match[1]}.{match[3] or 0}") if match else None
 
 
 def _unreadable(form: Form, old: str) -> str:
-    """Why what stands in a cell is not to be overwritten."""
-    known = form.is_ungraded(old) or number(old) is not None
-    return "" if known else f"holds '{old}', which is not a number"
+    """Why the text of a cell must not be overwritten."""
+    readable = form.is_ungraded(old) or number(old) is not None
+    return "" if readable else f"holds '{old}', which is not a number"
 
 
 def _decimal_comma(form: Form) -> bool:
-    """Whether the table writes a comma before the decimals, as its site's language has it."""
+    """Whether the table has decimal commas, as in the language of its site."""
     cells = (text for row in form.students for text in (form.maximum(row), form.table.cell(row, form.grade)))
-    marks = {found[2] for text in cells if (found := _NUMBER.fullmatch(text))}
+    marks = {match[2] for text in cells if (match := _NUMBER.fullmatch(text))}
     return "," in marks and "." not in marks
 
 
-def _scaled(grade: Grade, told: str, choices: Choices) -> float:
+def _scaled(grade: Grade, maximum: str, choices: Choices) -> float:
     assert grade.points is not None
-    most = number(told)
+    most = number(maximum)
     if not choices.scale or most is None or grade.maximum == 0:
         return rounded(grade.points)
     return rounded(grade.points * most / grade.maximum)
@@ -356,19 +363,19 @@ def _scaled(grade: Grade, told: str, choices: Choices) -> float:
 def _require_maximum(form: Form, match: Matching, grades: Mapping[str, Grade], choices: Choices) -> None:
     """Refuse a maximum that is not the assignment's, unless grades are scaled."""
     for row, student_id in match.students.items():
-        told = form.maximum(row)
-        if not told:
+        stated = form.maximum(row)
+        if not stated:
             if choices.scale:
                 raise UsageError(f"{form.table.name} does not tell its maximum: leave --scale out.")
             continue
-        most, ours = number(told), grades[student_id].maximum
+        most, own_maximum = number(stated), grades[student_id].maximum
         if most is None:
             raise UsageError(
-                f"{form.place(row)}: the maximum '{told}' is not a number, so points cannot be filled in. "
+                f"{form.place(row)}: the maximum '{stated}' is not a number, so points cannot be filled in. "
                 "Let the LMS grade this assignment by points."
             )
-        if rounded(most) != ours and not choices.scale:
+        if rounded(most) != own_maximum and not choices.scale:
             raise UsageError(
-                f"{form.place(row)}: the maximum is {told} there and {points(ours)} here. "
+                f"{form.place(row)}: the maximum is {stated} there and {points(own_maximum)} here. "
                 "Change it in the LMS and download the file again, or scale the grades by --scale."
             )

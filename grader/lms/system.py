@@ -1,8 +1,8 @@
-"""A learning management system (LMS) as the grader knows it: a value each, listed in `grader.lms`.
+"""A learning management system (LMS) as the grader knows it; `grader.lms` lists one value for each.
 
-It holds what is to be known of an LMS: the names in its downloads, its metadata, its lists of the class
-and its formats. Of a list of submissions in an LMS's export it decides which of a student's counts, and
-who shares it. What a single LMS does, its own module knows.
+It describes an LMS: the names in its downloads, its metadata, its class lists and its formats. From the list
+of submissions in an LMS's export it decides which of a student's submissions counts, and who shares it.
+Each LMS's own behaviour is in its own module.
 """
 
 import re
@@ -27,10 +27,10 @@ class ListedSubmission:
 
     Attributes:
         folder: The name of its folder.
-        students: The ids of those who handed it in, as the LMS knows them; empty where it knows none.
+        students: The ids of those who handed it in, as the LMS knows them; empty if it knows none.
         created_at: When it was handed in.
         earlier: How many earlier attempts the LMS has that are not in the export.
-        names: What the LMS calls the students, in their order; empty where it does not say.
+        names: The LMS's names for the students, in their order; empty if it gives none.
     """
 
     folder: str
@@ -55,81 +55,94 @@ class SubmissionList:
     last: dict[str, str]
 
     def owner(self, folder: str) -> str | None:
-        """The student under whose id a submission is listed: the first of those for whom it counts."""
+        """The student under whose id a submission is listed: the first for whom it counts."""
         students = self.known[folder].students
         counting = [student for student in students if self.last[student] == folder]
         return next(iter([*counting, *students]), None)
 
     def counting(self, folder: str) -> str:
-        """The submission that counts for the student under whose id `folder` is listed: maybe itself."""
+        """The submission that counts for the owner of `folder`, which may be `folder` itself."""
         owner = self.owner(folder)
         return folder if owner is None else self.last[owner]
 
     def members(self, folder: str) -> tuple[str, ...]:
         """Those besides the owner for whom a submission counts."""
         owner = self.owner(folder)
-        own = dict.fromkeys(self.known[folder].students)
-        return tuple(one for one in own if one != owner and self.last[one] == folder)
+        submitters = dict.fromkeys(self.known[folder].students)
+        return tuple(student for student in submitters if student != owner and self.last[student] == folder)
 
     def shared(self, folder: str) -> list[str]:
-        """What the report says of those who handed in together, and of attempts before this one."""
-        one = self.known[folder]
+        """Sentences for the report about handing in together, and about earlier attempts."""
+        submission = self.known[folder]
         notes = []
-        if len(one.students) > 1:
-            # who the others are stands on the class page: no report names anybody else
+        if len(submission.students) > 1:
+            # only the class page names the others: no report names anybody else
             notes.append(
-                f"Handed in together by {len(one.students)} students: graded once, for each of them."
+                f"Handed in together by {len(submission.students)} students: graded once, for each of them."
             )
-        if one.earlier:
-            notes.append(f"{self.lms} has earlier attempts ({one.earlier}), which are not in the export.")
+        if submission.earlier:
+            notes.append(
+                f"{self.lms} has earlier attempts ({submission.earlier}), which are not in the export."
+            )
         return notes
 
-    def lacking(self, there: Collection[str]) -> list[Lacking]:
-        """The submissions of those of whom nothing is in the export.
+    def lacking(self, folders: Collection[str]) -> list[Lacking]:
+        """The submissions of students who have nothing in the export.
 
         Args:
-            there: The names of the folders that are in it.
+            folders: The names of the folders that are in it.
         """
-        present = {
-            student for folder, one in self.known.items() if folder in there for student in one.students
+        students_present = {
+            student
+            for folder, submission in self.known.items()
+            if folder in folders
+            for student in submission.students
         }
-        whose = [(student, folder) for student, folder in self.last.items() if student not in present]
-        whose += [(folder, folder) for folder, one in self.known.items() if not one.students]
+        absent = [
+            (student, folder) for student, folder in self.last.items() if student not in students_present
+        ]
+        absent += [(folder, folder) for folder, submission in self.known.items() if not submission.students]
         return [
             Lacking(sanitized(student), self.lms, folder, f"{self.lms}:{student}")
-            for student, folder in whose
-            if folder not in there
+            for student, folder in absent
+            if folder not in folders
         ]
 
-    def notes(self, there: Collection[str]) -> list[str]:
-        """What a person should know of the export as a whole.
+    def notes(self, folders: Collection[str]) -> list[str]:
+        """What a person should know about the export as a whole.
 
         Args:
-            there: The names of the folders that are in it.
+            folders: The names of the folders that are in it.
         """
         notes = []
-        for folder, one in self.known.items():
+        for folder, submission in self.known.items():
             others = self.members(folder)
-            if folder not in there:
-                whose = ", ".join(one.students) or "nobody known"
+            if folder not in folders:
+                owners = ", ".join(submission.students) or "nobody known"
                 notes.append(
-                    f"{folder} of {whose} is listed by {self.lms} and not in the export. Export it again."
+                    f"{folder} of {owners} is listed by {self.lms} and not in the export. Export it again."
                 )
             elif others and self.counting(folder) == folder:
                 notes.append(
                     f"{self.owner(folder)}: handed in together with {', '.join(others)}. It is graded once, "
                     "and each has a report."
                 )
-            elif not one.students:
+            elif not submission.students:
                 notes.append(f"{folder}: {self.lms} knows no student id for it. Find out whose it is.")
         return notes
 
 
 def submissions_sorted_by_time(lms: str, submissions: Iterable[ListedSubmission]) -> SubmissionList:
-    """The list of an LMS, sorted by time: of a student's submissions, the latest counts."""
-    known = {one.folder: one for one in submissions}
-    by_time = sorted(known.values(), key=lambda one: (one.created_at or _LONG_AGO, one.folder))
-    return SubmissionList(lms, known, {student: one.folder for one in by_time for student in one.students})
+    """The list of an LMS, in which the latest of a student's submissions counts."""
+    by_folder = {submission.folder: submission for submission in submissions}
+    by_time = sorted(
+        by_folder.values(), key=lambda submission: (submission.created_at or _LONG_AGO, submission.folder)
+    )
+    return SubmissionList(
+        lms,
+        by_folder,
+        {student: submission.folder for submission in by_time for student in submission.students},
+    )
 
 
 # --- system ----------------------------------------------------------------------------------------------
@@ -137,27 +150,27 @@ def submissions_sorted_by_time(lms: str, submissions: Iterable[ListedSubmission]
 
 MOST_ROWS = 5_000  # of the metadata of a download
 Row = list[Any]
-"""What an LMS's own file says of one submission, as plain JSON: it crosses from a parser."""
+"""What an LMS's own file says about one submission, as plain JSON, because it comes from a parser."""
 
 
 @dataclass(frozen=True)
 class DownloadName:
-    """The name of a file or a folder in a download, taken apart.
+    """The parts of the name of a file or a folder in a download.
 
     Attributes:
         name: The student's own name for it; empty for a folder that the LMS made.
-        holder: The LMS's label of who handed it in; None when no LMS put anything before the name.
+        holder: The LMS's label of who handed it in; None if no LMS put anything before the name.
         lms: `Moodle`, `Canvas`, ..., or empty.
-        person: The same in all files of one holder: the LMS's number, where the label holds one.
-        number: That number or login, where it is a person's; empty for a team's, an anonym's and a
-            submission's.
-        called: The holder's name in the label; empty where it holds none.
+        person: A key shared by all files of one holder: the LMS's number, if the label holds one.
+        number: That number or login, if it is a person's; empty for a team, an anonymous label or a
+            submission.
+        called: The holder's name in the label; empty if it holds none.
         late: The LMS marks it late, without saying by how much.
-        order: Rises from upload to upload where the LMS counts them; 0 where it does not.
-        attempt: The same in all files of one attempt where the download holds several: the text of a later
-            one is greater. Empty where it holds one attempt of each student.
-        received_at: When the attempt was handed in; None where the LMS does not say it.
-        received_clock: The same by a clock whose time zone the LMS does not say; without a zone.
+        order: Increases with each upload if the LMS counts them; otherwise 0.
+        attempt: A key shared by all files of one attempt if the download holds several: later ones compare
+            greater. Empty if it holds one attempt of each student.
+        received_at: When the attempt was handed in; None if the LMS does not say.
+        received_clock: The same, by a clock whose time zone the LMS does not state; without a zone.
     """
 
     name: str
@@ -175,12 +188,12 @@ class DownloadName:
 
 @dataclass(frozen=True)
 class Together:
-    """What the files of one folder tell only together.
+    """What the files of one folder say only in combination.
 
     Attributes:
-        names: File -> what its name tells, in the place of what it tells by itself.
-        own: A file of the LMS's own -> the sentence on what was read in it.
-        attempts: Those that the LMS's own files tell of: of some there may be no file.
+        names: File -> the meaning of its name, which replaces what the name says by itself.
+        own: A file of the LMS's own -> a sentence on what was read from it.
+        attempts: Those that the LMS's own files list; some may have no file.
     """
 
     names: Mapping[str, DownloadName] = field(default_factory=dict)
@@ -190,12 +203,12 @@ class Together:
 
 @dataclass(frozen=True)
 class Metadata:
-    """A file of the LMS's own that lists the submissions of a download, each in a folder of its own.
+    """An LMS's own file that lists the submissions of a download, each in its own folder.
 
     Attributes:
         file: Its name, in small letters.
-        rows: (The file, its name for sentences) -> what it says. This runs where a hostile file does no
-            harm, and raises `SubmissionError` where the file is not what the LMS writes.
+        rows: (The file, its name for messages) -> its rows. This runs where a hostile file can do no harm,
+            and raises `SubmissionError` if the file is not in the LMS's format.
         submissions: The rows, which may be forged, as the list.
     """
 
@@ -206,16 +219,16 @@ class Metadata:
 
 @dataclass(frozen=True)
 class ClassListForm:
-    """How an LMS writes a list of the class. Names of columns are in small letters.
+    """How an LMS writes a class list. Names of columns are in small letters.
 
     Attributes:
         is_own: Header -> whether a table is this LMS's own.
         numbers: Columns of a student's number.
-        logins: Columns of what a student logs in by.
+        logins: Columns of a student's login.
         number: The column of the LMS's own number of a student, as its downloads have it; empty: none.
-        read_number: What such a cell says -> the number; empty for none.
-        number_is_id: That number is a login by which students may be listed as well.
-        is_student: (Table, header, row) -> whether a row is about a student, as far as this LMS's lists tell.
+        read_number: Text of such a cell -> the number; empty if there is none.
+        number_is_id: Whether that number is a login by which students may also be listed.
+        is_student: (Table, header, row) -> whether the row is a student's, as far as this LMS's lists say.
         has_submission: (Table, header, row) -> whether it says that the student handed in.
     """
 
@@ -230,7 +243,7 @@ class ClassListForm:
 
 
 def nothing_together(_: Mapping[str, Path]) -> Together:
-    """Of an LMS whose names tell everything by themselves."""
+    """The `read_together` of an LMS whose names say everything by themselves."""
     return Together()
 
 
@@ -240,13 +253,13 @@ class Lms:
 
     Attributes:
         name: As people write it.
-        read_name: The name of a file or a folder -> what it tells; None when this LMS did not make it.
-        class_list: How it writes a list of the class.
-        formats: What it reads of grades and reports.
-        read_together: The files of one folder, by their names -> what they tell only together.
-        metadata: Its file on all submissions of a download; None where it writes none.
-        label_without_name: The labels in its downloads in which no person's name is, though they hold no
-            number of a person; None where there are none.
+        read_name: The name of a file or a folder -> its meaning; None if this LMS did not make it.
+        class_list: How it writes a class list.
+        formats: The formats of grades and reports that it reads.
+        read_together: The files of one folder, by their names -> what they say only in combination.
+        metadata: Its file on all submissions of a download; None if it writes none.
+        label_without_name: The labels in its downloads that hold neither a person's name nor a person's
+            number; None if there are none.
     """
 
     name: str
@@ -259,5 +272,5 @@ class Lms:
 
 
 def has_columns(*names: str) -> Callable[[Iterable[str]], bool]:
-    """Whether a header has all of these columns."""
+    """A function that says whether a header has all of these columns."""
     return lambda header: set(names) <= set(header)

@@ -1,4 +1,4 @@
-"""What both ends of a parser know: what is asked, how large a message may be, what a parser may use."""
+"""What both ends of a parser know: requests, the sizes of messages, and the limits of a parser."""
 
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ from grader.sandbox.limits import ProcessLimits
 from grader.similarity.compared_work import MOST_TENSORS, PREVIEW, SAMPLES
 
 MODULE = "grader.parser.service"  # what the parsers' host runs
-VIEWS = "--views"  # the option with which the parsers' host loads in advance what rendering needs
+VIEWS = "--views"  # with this option, the parsers' host loads in advance what rendering needs
 
 # --- a source, which a request carries: its program is the answer, and its view the next one ----------------
 
@@ -23,7 +23,7 @@ PROGRAM = FrameLimit(document=64_000_000, arrays=0, values=1_000_000)
 
 
 class FileRequest(StrEnum):
-    """What a file is opened as; `open` in the request. A request without it carries a source."""
+    """What a file is opened as: `open` in the request. A request without it carries a source."""
 
     ARCHIVE = "archive"  # its pieces
     CHECKPOINT = "checkpoint"  # why it is not accepted
@@ -36,8 +36,8 @@ class FileRequest(StrEnum):
 
 
 FILE_LIMITS = ProcessLimits(memory_mb=500, cpu_seconds=30, file_mb=1, scratch_mb=16)
-# equal to SOURCE_LIMITS, so that one parser that is ready serves both; to draw a PDF, it lowers its own
-# limits before it reads the file
+# equal to SOURCE_LIMITS, so that a waiting parser can serve both; to draw a PDF, it lowers its own limits
+# before it reads the file
 PAGE_LIMITS = SOURCE_LIMITS
 
 FILE_PART = FrameLimit(document=100_000, arrays=CHUNK)  # to a parser: the bytes that it asked for
@@ -53,5 +53,5 @@ MOST_PAGES = 40  # of a PDF that are drawn
 MOST_COUNTED = 1_000_000  # pages of a PDF
 LONGEST_SIDE = 1200  # pixels of a page: 102 dots per inch of an A4 sheet
 Pixels = NDArray[np.uint8]
-"""Of a page: rows, columns, red, green and blue."""
+"""The pixels of a page: rows, columns, and red, green and blue."""
 PAGE = FrameLimit(document=2_000, arrays=3 * LONGEST_SIDE * LONGEST_SIDE, values=100)

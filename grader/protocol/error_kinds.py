@@ -1,8 +1,9 @@
-"""Kinds of errors that a worker tells: an exception's name, refused memory, a gap in the training recipe.
+"""Kinds of errors that a worker reports: an exception's name, refused memory, a gap in the training recipe.
 
-It decides which names of exceptions can be told as they are, and which are a student's own words; whether
-an allocator refused memory, or a `raise` only says so; and the words for what keeps a source from telling
-how its model is trained. It never decides whose fault it is or what it costs.
+It decides which names of exceptions can be shown as they are, and which are a student's own words. It
+decides whether an allocator refused memory, or whether a `raise` merely says so. It also holds the words for
+what is missing in a source that does not say how its model is trained. It never decides whose fault it is or
+what it costs.
 """
 
 import builtins
@@ -14,7 +15,7 @@ from grader.domain.analyzed_program import Recipe
 from grader.domain.formatting import LONGEST, as_code, named
 from grader.protocol.requests import MOST_STATE, MOST_TENSORS
 
-UNUSABLE = "UnnamedError"  # in the place of a name that is none
+UNUSABLE = "UnnamedError"  # in place of a name that cannot be used
 
 # the exceptions of Python, and those that PyTorch and the libraries around it raise
 LIBRARIES = frozenset(
@@ -54,37 +55,37 @@ def usable_name(name: str) -> bool:
     return len(name) <= LONGEST and _USABLE.fullmatch(name) is not None
 
 
-def told(name: str) -> str:
-    """An exception's name for a sentence: as it is where Python or a library has it, else as a quotation."""
+def exception_in_words(name: str) -> str:
+    """An exception's name for a sentence: as it is if Python or a library defines it, else as a quotation."""
     if name == UNUSABLE:
         return "an exception without a usable name"
     return name if name in KNOWN else f"an exception of its own, {named(name)}"
 
 
-def told_of(name: str, source: str) -> str:
-    """The same where even a name must carry nothing: a student's is told only if the source has such a class.
+def exception_named_in_source(name: str, source: str) -> str:
+    """The same where a name must not carry a secret: a student's is shown only if the source has that class.
 
     Args:
-        source: All that was handed in as code.
+        source: All the code that was handed in.
     """
     if name in KNOWN or re.search(rf"\bclass\s+{re.escape(name)}\b", source):
-        return told(name)
+        return exception_in_words(name)
     return "an exception of its own"
 
 
 # --- allocation ------------------------------------------------------------------------------------------
 
 
-# how PyTorch's allocator of a processor's memory begins to say it, in a plain RuntimeError
+# how PyTorch's CPU allocator begins its message, in a plain RuntimeError
 REFUSED = "can't allocate memory"
 
 
 def is_raised_by_a_statement(error: BaseException) -> bool:
-    """Whether a `raise` raised it, and no allocator or system call of a library in C.
+    """Whether a `raise` statement raised it, not an allocator or a system call of a library in C.
 
-    What a statement raises may say anything. It was raised and caught before: it has a traceback.
+    What a statement raises may say anything. The exception has been raised and caught, so it has a traceback.
     """
-    # a hostile exception may answer something else when it is asked itself
+    # a hostile exception may lie when it is asked itself
     last = BaseException.__dict__["__traceback__"].__get__(error)
     while last.tb_next is not None:
         last = last.tb_next
@@ -93,7 +94,7 @@ def is_raised_by_a_statement(error: BaseException) -> bool:
 
 
 def is_refused_memory(error: BaseException) -> bool:
-    """Whether an allocator refused what was asked for on a processor: Python's or PyTorch's."""
+    """Whether an allocator, Python's or PyTorch's, refused to give memory on a CPU."""
     if isinstance(error, MemoryError):
         return True
     if type(error) is not RuntimeError or error.__traceback__ is None:
@@ -126,14 +127,15 @@ def gap_in_words(gap: Gap, recipe: Recipe) -> str:
     """What is missing, as a clause.
 
     Args:
-        gap: Not empty; of a loop that raised, where and what is for the caller to say.
-        recipe: What was read from the source: expressions are quoted from here, not from the worker.
+        gap: Not empty. If a loop raised, the caller says what it raised and where.
+        recipe: What was read from the source. Expressions are quoted from it, not from the worker.
     """
     match gap:
         case "no_model":
             return "no model was found in the source: no statement makes one of the graded class"
         case "unusable_batch_size":
-            return f"{_of(recipe.batch_size)} is not a usable batch size: expected a whole number above zero"
+            expression = _quoted_expression(recipe.batch_size)
+            return f"{expression} is not a usable batch size: expected a whole number above zero"
         case "made_once":
             return "the model was made with something else than numbers and texts, so it cannot be made again"
         case "nothing_trains":
@@ -153,5 +155,5 @@ def gap_in_words(gap: Gap, recipe: Recipe) -> str:
             return "the loop could not be carried on"
 
 
-def _of(expression: str | None) -> str:
+def _quoted_expression(expression: str | None) -> str:
     return as_code(expression) if expression else "what was found"

@@ -41,8 +41,8 @@ class FrameLimit:
     Attributes:
         document: In bytes.
         arrays: In bytes.
-        values: In the document, at any depth. A validator may say something about each that is wrong, which
-            takes hundreds of times the bytes of a wrong one.
+        values: In the document, at any depth. A validator may report every wrong value, and a report takes
+            hundreds of times as many bytes as the value.
     """
 
     document: int = 4_000_000
@@ -65,7 +65,7 @@ def write_frame(stream: BinaryIO, frame: Frame) -> None:
         ClosedError: Nobody reads any more.
         ProtocolError: An array has a dtype that frames do not carry.
     """
-    # a dtype's name does not tell its byte order: everything travels in this machine's own
+    # a dtype's name does not include its byte order: everything travels in this machine's own
     contiguous = {
         name: np.ascontiguousarray(value, dtype=np.asarray(value).dtype.newbyteorder("="))
         for name, value in frame.arrays.items()
@@ -74,11 +74,11 @@ def write_frame(stream: BinaryIO, frame: Frame) -> None:
         if value.dtype.name not in DTYPES:
             raise ProtocolError(f"array {name!r} has dtype {value.dtype}, which a frame cannot carry")
     # ascontiguousarray turns a scalar into one dimension: the shape is taken from the original
-    described = [
+    descriptions = [
         {"name": name, "dtype": value.dtype.name, "shape": list(np.shape(frame.arrays[name]))}
         for name, value in contiguous.items()
     ]
-    document = json.dumps({**frame.document, ARRAYS_KEY: described}, allow_nan=False).encode()
+    document = json.dumps({**frame.document, ARRAYS_KEY: descriptions}, allow_nan=False).encode()
     size = sum(value.nbytes for value in contiguous.values())
     try:
         stream.write(HEADER.pack(MAGIC, len(document), size) + document)
@@ -108,21 +108,21 @@ def read_frame(stream: BinaryIO, limit: FrameLimit) -> Frame:
         raise ProtocolError("a frame's document is not JSON") from error
     if not isinstance(document, dict):
         raise ProtocolError("a frame's document is not an object")
-    if _values_beyond(document, limit.values):
+    if _has_more_values(document, limit.values):
         raise ProtocolError("a frame's document holds more values than allowed")
-    described = _described(document.pop(ARRAYS_KEY, []))
-    if sum(size for _, _, _, size in described) != arrays_size:
+    announced = _announced_arrays(document.pop(ARRAYS_KEY, []))
+    if sum(size for _, _, _, size in announced) != arrays_size:
         raise ProtocolError("a frame's arrays do not have the size that they say")
     arrays = {}
-    for name, dtype, shape, size in described:
+    for name, dtype, shape, size in announced:
         try:
             arrays[name] = np.frombuffer(_exactly(stream, size), dtype=dtype).reshape(shape)
-        except ValueError as error:  # no bytes at all, but sides that numpy cannot multiply
+        except ValueError as error:  # no bytes at all, but sides whose product numpy cannot compute
             raise ProtocolError("an array's shape is malformed") from error
     return Frame(document, arrays)
 
 
-def _values_beyond(document: Any, most: int) -> bool:
+def _has_more_values(document: Any, most: int) -> bool:
     """Whether a document holds more than `most` values."""
     count, containers = 0, [document]
     while containers:
@@ -135,11 +135,11 @@ def _values_beyond(document: Any, most: int) -> bool:
     return False
 
 
-def _described(listed: object) -> list[tuple[str, "np.dtype[Any]", tuple[int, ...], int]]:
+def _announced_arrays(listed: object) -> list[tuple[str, "np.dtype[Any]", tuple[int, ...], int]]:
     """(name, dtype, shape, bytes) of every array that a document announces."""
     if not isinstance(listed, list) or len(listed) > MAX_ARRAYS:
         raise ProtocolError("a frame's list of arrays is malformed")
-    found = []
+    arrays = []
     for entry in listed:
         match entry:
             case {"name": str(name), "dtype": str(dtype), "shape": list(shape)} if dtype in DTYPES:
@@ -148,10 +148,10 @@ def _described(listed: object) -> list[tuple[str, "np.dtype[Any]", tuple[int, ..
                 raise ProtocolError("a frame's list of arrays is malformed")
         if len(shape) > MAX_DIMENSIONS or not all(type(n) is int and 0 <= n < 2**40 for n in shape):
             raise ProtocolError("an array's shape is malformed")
-        found.append((name, np.dtype(dtype), tuple(shape), math.prod(shape) * np.dtype(dtype).itemsize))
-    if len({name for name, *_ in found}) != len(found):
+        arrays.append((name, np.dtype(dtype), tuple(shape), math.prod(shape) * np.dtype(dtype).itemsize))
+    if len({name for name, *_ in arrays}) != len(arrays):
         raise ProtocolError("two arrays of a frame have the same name")
-    return found
+    return arrays
 
 
 def _exactly(stream: BinaryIO, count: int) -> bytes:

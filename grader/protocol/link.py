@@ -1,9 +1,9 @@
 """One side of a conversation with a worker or another forked process that may hang, die or talk nonsense.
 
-It asks, waits for the answer within a time, and ends a process that gives none. Whatever goes wrong
-becomes a fault of one kind. All deadlines are kept by one thread of a process: a worker is asked hundreds
-of times for one submission, and a thread for each question would cost more than many of the answers. Who
-asks decides what a fault means.
+It asks, waits a limited time for the answer, and ends a process that does not give one. Whatever goes wrong
+becomes a fault of one kind. One thread of a process keeps all deadlines: a worker is asked hundreds of times
+for one submission, and a thread for each question would cost more than many of the answers. The caller
+decides what a fault means.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 from grader.domain.errors import EngineError, Interruption
 from grader.domain.evidence import Attestation
 from grader.domain.program_run import Ending, EndingLimit
-from grader.protocol.error_kinds import Gap, told_of
+from grader.protocol.error_kinds import Gap, exception_named_in_source
 from grader.protocol.frames import ClosedError, Frame, FrameLimit, ProtocolError, read_frame, write_frame
 from grader.protocol.replies import Done, Problem, Raised
 from grader.protocol.requests import Prove
@@ -28,10 +28,10 @@ from grader.protocol.worker_reports import WatchRecord
 
 
 class Deadline:
-    """A time after which something is called once, unless the `with` block has ended before.
+    """A time after which something is called once, unless the `with` block has ended by then.
 
     Attributes:
-        expired: The time is over, and it was called.
+        expired: The time is up, and it was called.
     """
 
     def __init__(self, seconds: float, expire: Callable[[], None]) -> None:
@@ -69,14 +69,14 @@ class Deadline:
 class _Clock:
     """A thread that sleeps until the earliest deadline.
 
-    One whose block has ended stays listed until its time: the thread is then woken for the earliest only, and
-    not for each that comes and goes.
+    A deadline whose block has ended stays listed until its time. So the thread is woken for the earliest
+    deadline only, not for each that comes and goes.
     """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._waiting: list[tuple[float, int, Deadline]] = []
-        self._numbers = itertools.count()  # of two with one time, the first comes first
+        self._numbers = itertools.count()  # of two deadlines at the same time, the first one set comes first
         threading.Thread(target=self._run, name="deadlines", daemon=True).start()
 
     def add(self, when: float, deadline: Deadline) -> None:
@@ -88,22 +88,22 @@ class _Clock:
 
     def _run(self) -> None:
         while True:
-            with contextlib.suppress(OSError):  # a process that is gone needs no end
+            with contextlib.suppress(OSError):  # a process that is gone need not be ended
                 self._next().expire()
 
     def _next(self) -> Deadline:
-        """The next deadline whose time is over, once it is."""
+        """The next deadline whose time is up; waits for it."""
         with self._changed:
             while True:
                 while self._waiting and self._waiting[0][2].is_over:
                     heapq.heappop(self._waiting)
-                left = self._waiting[0][0] - time.monotonic() if self._waiting else None
-                if left is not None and left <= 0:
+                remaining = self._waiting[0][0] - time.monotonic() if self._waiting else None
+                if remaining is not None and remaining <= 0:
                     return heapq.heappop(self._waiting)[2]
-                self._changed.wait(left)
+                self._changed.wait(remaining)
 
 
-_clocks: dict[int, _Clock] = {}  # by process: a thread does not live on in a fork
+_clocks: dict[int, _Clock] = {}  # by process: a thread does not survive a fork
 _making = threading.Lock()
 
 
@@ -169,7 +169,7 @@ class WorkerFault(Interruption):
     Attributes:
         kind: It did not answer in time, its process ended, or it wrote what is not an answer.
         seconds: The limit, when it is `time`.
-        limit: The limit of ours that ended it, when it is `death` and one did.
+        limit: Which of our limits ended it, if one did; for `death`.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class StudentRaised(Interruption):
     """The student's code raised.
 
     Attributes:
-        problem: What, where and with which words.
+        problem: What was raised, where, and with what message.
         gap: What the source does not say of how to build or train the model; empty where it is not that.
     """
 
@@ -199,21 +199,21 @@ class StudentRaised(Interruption):
         self.gap = gap
 
 
-def _raised(answer: Raised) -> Exception:
+def _exception_of(answer: Raised) -> Exception:
     problem = answer.problem
     if answer.whose == "engine":
-        # what it says may be the student's words: only a type that is Python's is told
-        return EngineError(f"The worker failed ({told_of(problem.type, '')}).")
+        # its message may be the student's words: only a type of Python's or a library's is shown
+        return EngineError(f"The worker failed ({exception_named_in_source(problem.type, '')}).")
     return StudentRaised(problem, answer.gap if answer.whose == "recipe" else "")
 
 
 class Link:
-    """Asks a worker, within time and size.
+    """Asks a worker, within limits on time and size.
 
-    A worker that trickles bytes is as slow as one that says nothing: the clock runs outside, and it kills.
+    A worker that trickles bytes counts as one that sends nothing: the clock runs outside it, and ends it.
 
     Attributes:
-        watch: What it told of forbidden parts, whenever it did.
+        watch: What it has reported about forbidden parts.
     """
 
     def __init__(self, process: WorkerProcess, watch: WatchRecord | None = None) -> None:
@@ -242,24 +242,24 @@ class Link:
             EngineError: The worker's own code failed.
         """
         answers = answers or {}
-        for said in self.conversation(request, (reply, *answers), seconds=seconds, limit=limit):
-            if isinstance(said, reply):
-                return said
+        for message in self.conversation(request, (reply, *answers), seconds=seconds, limit=limit):
+            if isinstance(message, reply):
+                return message
             try:
-                answer = answers[type(said)](said)
-            except BaseException:  # without an answer, it would wait for ever
+                answer = answers[type(message)](message)
+            except BaseException:  # without an answer, the worker would wait forever
                 self._give_up()
                 raise
-            # one that is gone is found out, and told, by what is read next
+            # if the worker is gone, the next read notices and raises
             with contextlib.suppress(ClosedError):
                 send(self.process.writer, answer)
         raise AssertionError("a conversation has no end of its own")
 
     def prove_watch(self, token: int, *, seconds: float, limit: FrameLimit) -> None:
-        """Try every part that is watched; what does not tell of it is noted in `watch`.
+        """Try every part that is watched, and note in `watch` which of them did not report it.
 
         Args:
-            token: Nobody knows it before.
+            token: A number that nobody knows beforehand.
         """
         try:
             if self.watch.has_parts:
@@ -272,7 +272,7 @@ class Link:
     def conversation(
         self, request: Any, replies: tuple[type[Any], ...], *, seconds: float, limit: FrameLimit
     ) -> Iterator[Any]:
-        """The replies to a request as they come, forever; the caller stops at the one that it knows as last.
+        """The replies to a request as they come, without end: the caller stops after the last one.
 
         Args:
             seconds: For sending the request and all replies together.
@@ -285,7 +285,7 @@ class Link:
                 while True:
                     answer: Any = receive(self.process.reader, (*replies, Raised, *NOTICES), limit)
                     if isinstance(answer, Raised):
-                        raise _raised(answer)
+                        raise _exception_of(answer)
                     if isinstance(answer, NOTICES):
                         self.watch.take(answer)
                     else:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from grader.domain.formatting import Said
 from grader.domain.program_run import Prying
-from grader.protocol.error_kinds import UNUSABLE, Gap, told, usable_name
+from grader.protocol.error_kinds import UNUSABLE, Gap, exception_in_words, usable_name
 from grader.protocol.requests import Arrays
 from grader.protocol.trees import ModelMade, Node, Plain
 
@@ -20,18 +20,18 @@ Resource = Literal["", "memory", "file_size", "disk", "writing", "open_files", "
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that the student's code raised, as its worker says.
+    """Something that the student's code raised, as reported by its worker.
 
     Attributes:
         type: The exception's class name: an ASCII identifier of at most 80 characters, else UNUSABLE.
         message: Its first 500 characters.
-        where: The innermost line of the student's, as a place; empty when there is none.
-        resource: What was refused to the code, by the exception's class or error number: one of the limits of
-            a process. Not that it was our limit which refused it: that is measured outside.
-        seen: What our own code saw of the student's, where it was not the student's that raised.
-        gpu_share: The most that PyTorch held of the GPU's memory that it may take, 0 to 1, when it ran out.
-        wanted: Where the assignment would provide a file that was asked for and is not there: its place in a
-            cache, or its name; empty where it is about something else.
+        where: The innermost line of the student's code, as a place; empty if there is none.
+        resource: Which of the resources that a process has limits on was refused, by the exception's class or
+            error number. Whether it was our limit that refused it is measured outside.
+        seen: The flaw that our own code saw, if the student's code did not raise by itself.
+        gpu_share: If memory ran out: the largest share of the permitted GPU memory that PyTorch held, 0 to 1.
+        wanted: Where the assignment would provide a file that the code asked for and that does not exist: its
+            place in a cache, or its name; empty if the problem is another one.
     """
 
     type: str
@@ -43,7 +43,7 @@ class Problem:
     wanted: str = ""
 
     def __post_init__(self) -> None:
-        # on both sides of the boundary: what a worker says may be anything
+        # on both sides of the boundary: a worker may send anything
         object.__setattr__(self, "type", self.type if usable_name(self.type) else UNUSABLE)
         object.__setattr__(self, "message", Said(self.message.text[:MAX_MESSAGE]))
         usable = len(self.wanted) <= MAX_PLACE and _PLACE.fullmatch(self.wanted) is not None
@@ -51,7 +51,7 @@ class Problem:
 
     def __str__(self) -> str:
         words = f": {self.message}" if self.message.text.strip() else " without a message"
-        return f"{told(self.type)}{words}"
+        return f"{exception_in_words(self.type)}{words}"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Raised:
     Attributes:
         whose: `student`: the student's code raised. `recipe`: the source does not say how to train.
             `engine`: the worker's own code failed, which costs nobody a point.
-        gap: What the source does not say, where it is the recipe's.
+        gap: What the source does not say, for `recipe`.
     """
 
     problem: Problem
@@ -113,16 +113,16 @@ class Module:
     dropout: float | None = None
 
 
-MAX_MADE = 256  # constructions that are told of one component
+MAX_MADE = 256  # constructions that are reported of one component
 
 
 @dataclass(frozen=True)
 class StandInMade:
-    """One construction of a stand-in, with the arguments that it was given.
+    """One construction of a fake of known behavior, with its arguments.
 
     Attributes:
         component: Which one.
-        args, kwargs: Plain values as they are, within the sizes above; whatever else (modules, tensors,
+        args, kwargs: Plain values as they are, within the sizes above; anything else (modules, tensors,
             NaN) as None.
     """
 
@@ -143,7 +143,7 @@ class Built:
 
 @dataclass(frozen=True)
 class StandInCall:
-    """One call of a stand-in.
+    """One call of a fake of known behavior.
 
     Attributes:
         component: Which one.
@@ -162,7 +162,8 @@ class Called:
 
     Attributes:
         result: `tensor`, or what came instead, in words (`tuple`, `None`).
-        calls: The stand-ins' calls in order; their inputs are the arrays `call0`, `call1`, ...
+        calls: The calls of fakes of known behavior, in order; their inputs are the arrays `call0`, `call1`,
+            ...
         arrays: `output`; with gradients also `gradient:input` and `gradient:<parameter>`.
     """
 
@@ -204,8 +205,8 @@ class Axes:
         images, heat_maps: The numbers of arrays `image<k>`.
         row_names, column_names: The tick label beside each row and column of the first image or heat map
             with up to 40 of them, in the order of its array; empty where there is none.
-        lines: The numbers of arrays `line<k>`, (2, points): what stands along and what stands up.
-        line_names: Of each, as a legend has it, or would; empty where it has none.
+        lines: The numbers of arrays `line<k>`, (2, points): horizontal and vertical coordinates.
+        line_names: The label of each line, whether or not a legend shows it; empty if it has none.
         headings: Titles of the subfigures that it is in, and texts of the figure beside or above it.
         place: Left, bottom, right and top as shares of the figure.
     """
@@ -237,13 +238,13 @@ class DrawnFigure:
 
 @dataclass(frozen=True)
 class Invoked:
-    """Something was used.
+    """Something was called, read or set.
 
     Attributes:
         value: Packed: what it returned.
-        printed: What it wrote to the standard streams, the end of it all.
-        args, kwargs: The arguments as they are afterwards, packed, each by itself; `{"same": true}` in the
-            place of one that did not change.
+        printed: The end of what it wrote to the standard streams.
+        args, kwargs: The arguments as they are afterwards, packed, each by itself; `{"same": true}` in place
+            of one that did not change.
         gradients: Packed: one for each positional argument, None where there is none.
         attached: Whether a tensor that it returned still belongs to a graph of gradients.
         files: The names of those that were asked for and are there; `file:<name>` among the arrays.
@@ -270,7 +271,7 @@ class WeightValues:
 
 @dataclass(frozen=True)
 class Done:
-    """Done, nothing to say."""
+    """The request was fulfilled; there is nothing to report."""
 
 
 @dataclass(frozen=True)
@@ -295,7 +296,7 @@ class Ran:
     """A function was run.
 
     Attributes:
-        printed: What it wrote to the standard streams and the texts that it returned, the end of it all.
+        printed: The end of what it wrote to the standard streams, and of the texts that it returned.
         returned_kind: What it returned, in words.
         history_keeps_graph: The history holds tensors with their graph.
         steps: Optimizer steps taken.
@@ -345,9 +346,9 @@ class EpochDone:
     """One epoch was trained.
 
     Attributes:
-        made: What the model was made with, where the source alone does not tell it.
+        made: What the model was made with, if the source alone does not say.
         learning_rate: Of the first parameter group of the optimizer that stepped last.
-        loop: The number of the loop in the script that holds the steps; -1: none does.
+        loop: The number of the loop in the script that holds the steps; -1 if none does.
         called: The top-level line that calls the function with that loop; empty at top level.
         optimizer: The class of the optimizer.
         scheduler: The class of its schedule; empty: there is none.
@@ -382,7 +383,7 @@ class Trained:
         other_models: How many further models were trained.
         modules: The tree of the model as the student's code leaves it.
         parameters: How many numbers it has as parameters; -1 where that was not asked for.
-        multiply_adds: Of one image's way through it; -1 where that was not asked for, or cannot be counted.
+        multiply_adds: Of one image's forward pass; -1 if that was not asked for, or cannot be counted.
         arrays: `state:<name>`: its parameters and buffers; where it can answer, `probe` float32 (images,
             channels, height, width), some of what the student's code validates on, and `probe_logits` float32
             (images, classes), what the model answers.
@@ -412,14 +413,14 @@ class Misfit:
     """What keeps weights from fitting a model.
 
     Attributes:
-        missing: How many of the model's tensors they have not.
-        unknown: How many of their tensors the model has not.
+        missing: How many of the model's tensors the weights lack.
+        unknown: How many of their tensors the model lacks.
         tensors: How many the model has.
-        example: The name of one of these tensors, of one that is missing where there is any; of the first
-            whose shape is another one where all names fit.
-        shapes: That tensor's in the weights and in the model, where it is its shape.
-        entries: How many entries the numbered list has that the example is in, in the weights and in the
-            model; () where it is in none.
+        example: The name of one such tensor: a missing one if there is any. If all names fit: of the first
+            tensor whose shape differs.
+        shapes: That tensor's shapes in the weights and in the model, if they differ.
+        entries: How many entries the numbered list that holds the example has in the weights and in the
+            model; () if no numbered list holds it.
     """
 
     missing: int
@@ -477,7 +478,7 @@ class WatchedPart:
 
 @dataclass(frozen=True)
 class Watching:
-    """Further parts are watched. The first comes before any code of the student's runs, perhaps without any.
+    """Further parts are watched. The first notice, perhaps with no parts, comes before the student's code.
 
     Attributes:
         parts: They are numbered in the order in which they come, from 0.
@@ -493,7 +494,7 @@ class Reached:
     Attributes:
         part: Its number.
         inside: The part whose own code uses it, or -1.
-        file, line: Of the student's line that asked for it; empty and 0 where that cannot be told.
+        file, line: Of the student's line that asked for it; empty and 0 if it is not known.
     """
 
     part: int
@@ -521,7 +522,7 @@ class Imported:
 
 @dataclass(frozen=True)
 class Seen:
-    """The student's code pries."""
+    """The student's code reads or changes what is not its own."""
 
     prying: Prying
     file: str

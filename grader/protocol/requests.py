@@ -24,9 +24,9 @@ class Load:
     """Execute the program's statements. Reply: Loaded.
 
     Attributes:
-        program: What to execute, whatever else was known of the source.
-        forbidden: Dotted patterns of what must not be used: each use is told at once.
-        class_names: Of the data set; what the source takes from a data set it does not have.
+        program: What to execute. Only the executable part of it is kept.
+        forbidden: Dotted patterns of what must not be used: each use is reported at once.
+        class_names: Of the data set, for a source that reads them from a data set that is not here.
         seed: Of torch, numpy and random.
         device: What the student's `cuda` means: `cpu`, or `cuda` where training runs on a GPU.
     """
@@ -43,18 +43,18 @@ class Load:
 
 @dataclass(frozen=True)
 class FakeForm:
-    """What a worker must know of a fake; what it answers is asked for.
+    """What a worker must know of a fake. For each answer, it asks the judge.
 
     Attributes:
-        number: By which the judge knows it.
-        kind: `function`, `module`, or `class`: what makes such modules, whatever it is called with.
+        number: The judge's number for it.
+        kind: `function`, `module`, or `class`, which makes such modules from any arguments.
         parameters: The module's: dotted names, as in a state dict, with shapes; all begin as zeros. One
             called `offset` is added to the answer.
         marks: Each call fills the parameters and buffers of the first module among its arguments with the
-            number that the answer says.
-        steps: So many steps each call lets the first optimizer among its arguments take.
+            number in the answer.
+        steps: How many steps the first optimizer among a call's arguments takes.
         methods: Of the module, besides its call: name -> the number of the fake that answers.
-        like: Of a module: the graded class of whose object it has the members that it lacks.
+        like: Of a module: the graded class. What the fake lacks is looked up in an object of that class.
         arguments: That object's.
     """
 
@@ -92,13 +92,13 @@ class Build:
     Attributes:
         component: A graded class or function that makes a module; or `$model`: the model as the student
             configured it.
-        args, kwargs: Packed, each by itself. With `inner`, a stand-in is the last positional argument
+        args, kwargs: Packed, each by itself. With `inner`, a fake is the last positional argument
             (PreNorm's fn).
-        replace: Component -> its stand-in, while this object is constructed and used.
-        fakes: The same with a fake.
-        inner: The stand-in to hand over.
-        substitute: Path of a submodule (`blocks.0`) -> the stand-in that takes its place once the object is
-            constructed; its calls are recorded under the path.
+        replace: Component -> the behavior of its fake, while this object is constructed and used.
+        fakes: The same for fakes that the judge answers for.
+        inner: The behavior of the fake to hand over.
+        substitute: Path of a submodule (`blocks.0`) -> the behavior of its fake, which replaces it once the
+            object is constructed; its calls are recorded under the path.
         double: Convert to float64.
         seed: Of the initialization.
     """
@@ -124,29 +124,29 @@ class Adopt:
 
 @dataclass(frozen=True)
 class Invoke:
-    """Use a graded name, or an object that stays in the worker. Reply: Invoked, after some EpochDone.
+    """Call or use a graded name, or an object that stays in the worker. Reply: Invoked, after some EpochDone.
 
     Attributes:
-        name: The graded name that is called; empty: `handle` counts.
+        name: The graded name that is called; if empty, `handle` counts.
         handle: The object.
         action: `call` it, or its `member`; `get` its member; `set` its member to the only argument; `fill`:
             put the numbers of the only argument into what its member gives; `keep`: the only argument
             stays in the worker.
-        member: Of the object: a method or an attribute; empty: it itself.
+        member: A method or an attribute of the object; if empty, the object itself.
         args, kwargs: Packed, each by itself.
         parameters: The stub's, in order: a student may have reordered them.
-        fakes: Component -> the fake in its place meanwhile.
-        replace: The same with a stand-in.
+        fakes: Component -> the fake, answered by the judge, that replaces it meanwhile.
+        replace: The same for fakes of known behavior.
         reads: The names of files that are wanted when it is done.
         training: The mode of a module that is called.
         figures: What is drawn is wanted.
-        pictures: The figures are wanted as pixels too, which takes a while.
+        pictures: The figures are also wanted as pixels, which takes a while.
         gradients: Also return the gradients of the sum of what it returned, times `cotangent`, by the tensors
             among its positional arguments.
         cotangent: Packed; None: ones.
         seed: Of torch, numpy and random.
-        passes_of: A model: EpochDone is told of each pass over a shuffled loader in which it is trained.
-        trainer: The graded function that trains for an epoch, whose results belong to these.
+        passes_of: A model: EpochDone is sent for each pass over a shuffled loader in which it is trained.
+        trainer: The graded function that trains for an epoch: its results belong to these passes.
         arrays: Of the trees; `file:<name>`: the content of files that it finds.
     """
 
@@ -256,8 +256,8 @@ class Train:
 
     Attributes:
         gpu_memory_mb: What it may take of a GPU's memory, in 10**6 bytes; None: all of it.
-        sized: How large the model is, is wanted in the end.
-        other: Values in the place of the script's own; None: it trains as it is.
+        sized: The size of the model is wanted at the end.
+        other: Values in place of the script's own; None: it trains as it is.
         arrays: `train_images` uint8 (n, h, w[, 3]), `train_labels` int64 (n,).
     """
 
@@ -279,7 +279,7 @@ class MeasureModel:
     Attributes:
         seed: Of the initialization: the same as that of the training.
         gpu_memory_mb: As for Train.
-        made: What the model is made with, where the source alone does not tell it.
+        made: What the model is made with, if the source alone does not say.
         arrays: `train_labels` int64 (n,): what the source may count; `test_images` uint8 (n, h, w[, 3]).
     """
 
@@ -323,7 +323,7 @@ class LoadCheckpoint:
 
 @dataclass(frozen=True)
 class Prove:
-    """Use every part that is watched, without effect, so that each tells of it (Tried). Reply: Done."""
+    """Use every part that is watched, without effect, so that each reports it (Tried). Reply: Done."""
 
     token: int
 

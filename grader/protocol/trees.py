@@ -1,11 +1,10 @@
 """Trees of values as they cross between judge and worker: plain values, containers, tensors and arrays.
 
 A tree is packed as JSON, its tensors and arrays travel beside it, and a plain value stands for itself.
-All else is an object with one key: `list`, `tuple`, `set` (values), `dict` (pairs), `float` (nan, inf,
+Anything else is an object with one key: `list`, `tuple`, `set` (values), `dict` (pairs), `float` (nan, inf,
 -inf), `int` (digits beyond 2**53), `bytes`, `array` (an array's name; `dtype` where frames do not carry
-the type, `torch` for a tensor), `texts` (flat; with `shape`), `beyond` (why it was not told). What is
-none of these is packed by either side as a node of its own. What a model is made with is plain values
-alone.
+the type, `torch` for a tensor), `texts` (flat; with `shape`), `beyond` (why it was not sent). Either
+side packs any other value as a node of its own. A model is made with plain values only.
 """
 
 import math
@@ -43,7 +42,7 @@ class ModelMade:
 
 @dataclass(frozen=True)
 class OtherValues:
-    """Values that a script is given in the place of its own, by the names of arguments.
+    """Values that a script is given in place of its own, by the names of arguments.
 
     Attributes:
         model: Whenever it makes a model of the class that is measured.
@@ -92,7 +91,7 @@ _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 class TooMuchError(Interruption):
-    """A value is more than a tree may be.
+    """A value is more than a tree may hold.
 
     Attributes:
         beyond: In which way, one of BEYOND.
@@ -105,7 +104,7 @@ class TooMuchError(Interruption):
 
 @dataclass(frozen=True)
 class TooMuch:
-    """In the place of a value that was more than a tree may be."""
+    """In place of a value that was more than a tree may hold."""
 
     beyond: Beyond
 
@@ -131,20 +130,20 @@ class Packer:
         self._most_bytes = most_bytes
         self._values = self._bytes = 0
 
-    def told(self, value: Any) -> Node:
-        """The node of a value; one that says so where it is too much."""
-        kept = dict(self.arrays), self._values, self._bytes
+    def bounded_node(self, value: Any) -> Node:
+        """The node of a value, or one that says that the value is too much."""
+        before = dict(self.arrays), self._values, self._bytes
         try:
             return self.node(value)
         except TooMuchError as error:
-            self.arrays, self._values, self._bytes = kept
+            self.arrays, self._values, self._bytes = before
             return {"beyond": error.beyond}
 
     def node(self, value: Any, depth: int = 0) -> Node:
         """The node of a value.
 
         Raises:
-            TooMuchError: It is more than a tree may be.
+            TooMuchError: It is more than a tree may hold.
         """
         self._values += 1
         if self._values > MAX_VALUES:
@@ -154,7 +153,7 @@ class Packer:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, np.generic) and not isinstance(value, np.str_ | np.bytes_ | np.void):
-            value = value.item()  # a number of numpy's, which Python's are as good as
+            value = value.item()  # a NumPy number: Python's are as good
         match value:
             case bool():
                 return value
@@ -167,7 +166,7 @@ class Packer:
             case str():
                 return _text(str(value))
             case bytes() | bytearray():
-                return {"bytes": self._kept(np.frombuffer(bytes(value), dtype=np.uint8))}
+                return {"bytes": self._stored_name(np.frombuffer(bytes(value), dtype=np.uint8))}
             case list():
                 return {"list": self._each(value, depth)}
             case tuple():
@@ -183,15 +182,15 @@ class Packer:
         return self._other(value)
 
     def array_node(self, value: Any, *, tensor: bool) -> Node:
-        """The node of an array of numpy's of a type that frames carry.
+        """The node of a NumPy array of a type that frames carry.
 
         Args:
             tensor: It arrives as a tensor.
 
         Raises:
-            TooMuchError: It is more than a tree may be.
+            TooMuchError: It is more than a tree may hold.
         """
-        name = self._kept(value)
+        name = self._stored_name(value)
         return {"array": name, "torch": True} if tensor else {"array": name}
 
     def _each(self, values: Any, depth: int) -> list[Node]:
@@ -205,11 +204,11 @@ class Packer:
             return {"texts": [_text(str(text)) for text in value.reshape(-1)], "shape": list(value.shape)}
         name = value.dtype.name
         if name in _CARRIED:
-            return {"array": self._kept(value)}
+            return {"array": self._stored_name(value)}
         if name not in _WIDER:
             return self._other(value)
         wide = np.stack([value.real, value.imag], axis=-1) if value.dtype.kind == "c" else value
-        return {"array": self._kept(wide.astype(_WIDER[name])), "dtype": name}
+        return {"array": self._stored_name(wide.astype(_WIDER[name])), "dtype": name}
 
     def _tensor(self, value: Any) -> Node:
         import torch
@@ -223,15 +222,15 @@ class Packer:
             return self._other(value)
         if name in _WIDER:
             flat = flat.to(getattr(torch, _WIDER[name]))
-        node = {"array": self._kept(flat.contiguous().resolve_neg().numpy()), "torch": True}
+        node = {"array": self._stored_name(flat.contiguous().resolve_neg().numpy()), "torch": True}
         return node if name in _CARRIED else {**node, "dtype": name}
 
-    def _kept(self, value: Any) -> str:
+    def _stored_name(self, value: Any) -> str:
         self._bytes += value.nbytes
         if self._bytes > self._most_bytes or len(self.arrays) >= MAX_TREE_ARRAYS:
             raise TooMuchError("bytes")
         name = f"tree{len(self.arrays)}"
-        self.arrays[name] = value.copy()  # what it is a view of may change later
+        self.arrays[name] = value.copy()  # the array of which it is a view may change later
         return name
 
 
@@ -245,7 +244,7 @@ class Unpacker:
 
         Args:
             arrays: Of the message.
-            other: The value of a node that is the other side's own; it raises ProtocolError where it is none.
+            other: The value of a node that the other side defines; it raises ProtocolError if it is not one.
             tensors: Make tensors of tensors; else arrays.
         """
         self._arrays = arrays
@@ -257,7 +256,7 @@ class Unpacker:
         """The value of a node.
 
         Raises:
-            ProtocolError: It is none.
+            ProtocolError: It is not a node.
         """
         self._values += 1
         if self._values > 2 * MAX_VALUES or depth > MAX_DEPTH + 1:
@@ -286,7 +285,7 @@ class Unpacker:
             case {"bytes": str(name)} if len(node) == 1:
                 return self._array(name, "uint8").tobytes()
             case {"array": str(name)} if set(node) <= {"array", "dtype", "torch"}:
-                return self._typed(name, node)
+                return self._typed_array(name, node)
             case {"texts": list(texts), "shape": list(shape)} if len(node) == 2:
                 return _texts(texts, shape)
             case {"beyond": str(why)} if len(node) == 1 and why in BEYOND:
@@ -310,7 +309,7 @@ class Unpacker:
             raise ProtocolError("a tree misses an array")
         return array
 
-    def _typed(self, name: str, node: dict[str, Any]) -> Any:
+    def _typed_array(self, name: str, node: dict[str, Any]) -> Any:
         dtype, torch_wanted = node.get("dtype", ""), node.get("torch", False)
         if dtype and dtype not in _WIDER:
             raise ProtocolError("a tree has an array of an unknown type")

@@ -54,8 +54,8 @@ def receive(stream: BinaryIO, allowed: tuple[type[Message], ...], limit: FrameLi
             break
     else:
         raise ProtocolError(f"a message of the kind {str(name)[:40]!r} was not expected")
-    known = {part.name for part in fields(kind)} - {ARRAYS_FIELD}  # type: ignore[arg-type]
-    if set(frame.document) - known:  # a document's own `arrays` were never checked as such
+    field_names = {part.name for part in fields(kind)} - {ARRAYS_FIELD}  # type: ignore[arg-type]
+    if set(frame.document) - field_names:  # a document's own `arrays` were never checked as such
         raise ProtocolError(f"a {kind.__name__} message has fields that it should not have")
     try:
         message: Message = validator(kind).validate_json(json.dumps(frame.document), strict=True)

@@ -1,7 +1,7 @@
 """Reports of a worker about the student's code: what it raised, in words, and what forbidden parts it used.
 
-The words are for a person, and judges and trainings say them alike; of code that knows which images are
-not hidden only an exception's type is told. Notices of forbidden parts are kept where the student's code
+The words are for a person, and judges and trainings use the same. Code that knows which images are hidden
+is reported by an exception's type alone. Notices of forbidden parts are kept where the student's code
 cannot take anything back, within bounds. What is said here is believed only as far as the source has such
 a place or name. It never decides what a report costs.
 """
@@ -13,7 +13,7 @@ from grader.domain.analyzed_program import LOADING, Place, Program, line_at, pla
 from grader.domain.assignment import HUB, PROVIDED, TORCH
 from grader.domain.formatting import quoted
 from grader.domain.program_run import Pried, ReachedPart, Watched
-from grader.protocol.error_kinds import told_of
+from grader.protocol.error_kinds import exception_named_in_source
 from grader.protocol.frames import ProtocolError
 from grader.protocol.replies import (
     HANDED_OUT_BATCH_SIZE,
@@ -75,7 +75,7 @@ def not_provided(wanted: str, assignment: str) -> str:
 
 
 def raised_in_training(problem: Problem, program: Program, *, own: bool = False, assignment: str = "") -> str:
-    """The type of what was raised by code that knows which images are not hidden, and none of its words.
+    """The type of what was raised by code that knows which images are hidden, without any of its words.
 
     Args:
         own: It is the reader's own code on the reader's own machine, where nothing is hidden.
@@ -89,14 +89,16 @@ def raised_in_training(problem: Problem, program: Program, *, own: bool = False,
         return f"{problem.type}: {SEEN[problem.seen]}"
     source = "\n".join((program.source or {}).values())
     if problem.wanted:
-        # of many files one could be asked for that says something: what stands in the source says nothing new
-        known = _stands_in(problem.wanted, source)
-        return f"{error_for_want(problem)}: {not_provided(problem.wanted if known else '', assignment)}"
-    return told_of(problem.type, source)
+        # the choice among many files could convey a secret; a name in the source cannot
+        is_in_source = _stands_in(problem.wanted, source)
+        return (
+            f"{error_for_want(problem)}: {not_provided(problem.wanted if is_in_source else '', assignment)}"
+        )
+    return exception_named_in_source(problem.type, source)
 
 
 def error_for_want(problem: Problem) -> str:
-    """What was raised for want of weights: which of its errors a library raises depends on the machine."""
+    """What was raised for want of weights. Which of its errors a library raises depends on the machine."""
     is_known = problem.type == "FileNotFoundError" and not _is_download(problem.wanted)
     return problem.type if is_known else "an error"
 
@@ -107,7 +109,7 @@ def _is_download(wanted: str) -> bool:
 
 
 def _stands_in(wanted: str, source: str) -> bool:
-    """Whether a source names a file: as a whole, or of the hub its repository."""
+    """Whether a source names a file: all of it, or its repository on the hub."""
     parts = wanted.split("/")
     names = ["/".join(parts[1:3]), *parts[3:]] if parts[0] == HUB else parts[-1:]
     usual = ("model.safetensors", "pytorch_model.bin")
@@ -134,7 +136,7 @@ def plan_in_words(plan: TrainingPlan | None) -> tuple[str, ...]:
 # --- watching --------------------------------------------------------------------------------------------
 
 
-MOST = 200  # of each kind: what comes on top says nothing new
+MOST = 200  # of each kind: further ones say nothing new
 MOST_PARTS = 2000
 MAX_NAME = 200  # characters
 
@@ -147,7 +149,7 @@ class WatchRecord:
     """
 
     def __init__(self, patterns: Sequence[str] = (), files: Sequence[str] = ()) -> None:
-        """Nothing was told yet.
+        """Nothing was reported yet.
 
         Args:
             patterns: What is forbidden: nothing else is believed to be.
@@ -166,7 +168,7 @@ class WatchRecord:
         """Keep a notice.
 
         Raises:
-            ProtocolError: It speaks of a part that is not watched.
+            ProtocolError: It names a part that is not watched.
         """
         match notice:
             case Watching(parts):
@@ -195,9 +197,9 @@ class WatchRecord:
         self._parts = self._parts or []
         if len(self._parts) + len(parts) > MOST_PARTS:
             raise ProtocolError("too many parts are watched")
-        known = set(self._patterns)
+        patterns = set(self._patterns)
         for part in parts:
-            if not part.patterns or not known.issuperset(part.patterns):
+            if not part.patterns or not patterns.issuperset(part.patterns):
                 raise ProtocolError("what is watched falls under no pattern")
             self._parts.append(WatchedPart(part.name[:MAX_NAME], part.patterns))
 
@@ -207,7 +209,7 @@ class WatchRecord:
         return self._parts[number]
 
     def reach(self, part: ReachedPart) -> None:
-        """Keep that a part was used."""
+        """Record that a part was used."""
         if len(self._reached) < MOST:
             self._reached.setdefault((part.name, part.inside, part.stage), part)
 
@@ -222,12 +224,12 @@ class WatchRecord:
         return bool(self._parts)
 
     def require_one(self, token: int) -> None:
-        """Note it unless the part whose turn it was told the token."""
+        """Note it unless the part whose turn it was reported the token."""
         if self._parts:
             self._require([token % len(self._parts)], token)
 
     def require_all(self, token: int) -> None:
-        """Note it unless every part told the token."""
+        """Note it unless every part reported the token."""
         if self._parts is None and self._patterns:
             self.miss()
         self._require(range(len(self._parts or ())), token)
@@ -243,5 +245,5 @@ class WatchRecord:
 
     @property
     def watched(self) -> Watched:
-        """All that was told."""
+        """All that was reported."""
         return Watched(tuple(self._reached.values()), tuple(self._pried), tuple(self._unproven))

@@ -1,1 +1,1 @@
-"""Grades leave the house: what must be settled before, what left, and the pages for students."""
+"""The release of grades: what must be settled before, what was released, and the pages for students."""

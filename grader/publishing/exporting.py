@@ -1,4 +1,4 @@
-"""Grades and reports as an LMS, or another program, takes them: written, and noted as released."""
+"""Writes grades and reports in the format of an LMS or another program, and notes their release."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,12 +22,12 @@ ELSEWHERE = "Give another place by --to."
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What is asked for.
+    """An export that is asked for.
 
     Attributes:
-        template: The file that the LMS made, which is filled or whose names are read; None: none is given.
+        template: A file made by the LMS, which is filled or whose names are read; None: none was given.
         to: Where the export goes; None: into the folder of the results.
-        partial: Grades that await a person are left out.
+        partial: Leave out grades that await a person.
     """
 
     format: ExportFormat
@@ -43,7 +43,7 @@ class Exported:
 
     Attributes:
         place: The file, or the folder of several.
-        export: What it came to; its remarks are all that somebody should know.
+        export: The export; its remarks are all that a person should know about it.
         unnoted: Why the gradebook does not know that these grades were released; empty where it does.
     """
 
@@ -62,38 +62,38 @@ def export_grades(
         now: When they are released.
 
     Raises:
-        UsageError: The reports say something else, grades await a person or a submission is not there and
-            that is not allowed, the LMS's file does not fit, or the disk does not take the export.
+        UsageError: The reports are not up to date, the LMS's file does not fit, or the export cannot be
+            written. Or a grade awaits a person, or a submission is missing, without `partial`.
     """
-    seen = book.snapshot()
-    results = told_results(assignment, seen)
-    downloads = standing_downloads(book, out, seen)
+    snapshot = book.snapshot()
+    results = told_results(assignment, snapshot)
+    downloads = standing_downloads(book, out, snapshot)
     if not request.partial:
         require_nothing_lacking(results, downloads)
-    file = None if request.template is None else _given(request.template)
+    file = None if request.template is None else _template_file(request.template)
     order = Order(
         assignment,
-        [(one.evidence, one.score) for one in results],
+        [(result.evidence, result.score) for result in results],
         grades={},
         candidates=(),
         file=file,
         choices=request.choices,
         reports=lambda student_ids: _reports(out, student_ids),
-        account=tuple((file.name, file.student_id) for one in downloads for file in one.files),
+        account=tuple((file.name, file.student_id) for download in downloads for file in download.files),
     )
     export = exported(request.format, order, partial=request.partial)
     place, export = _written(request, export, out)
     way = request.format.name
-    unnoted = unnoted_releases(book, seen, results, export.grades, way=way, who=who, when=now, out=out)
+    unnoted = unnoted_releases(book, snapshot, results, export.grades, way=way, who=who, when=now, out=out)
     return Exported(place, export, unnoted)
 
 
 def exported(what: ExportFormat, order: Order, *, partial: bool) -> Export:
-    """The export of results, with all that somebody should know of it.
+    """The export of results, with all that a person should know about it.
 
     Args:
         order: What is to be written; grades and candidates follow from its results.
-        partial: Grades that await a person are left out.
+        partial: Leave out grades that await a person.
 
     Raises:
         UsageError: Grades await a person, and that is not allowed; or the LMS's file does not fit.
@@ -103,7 +103,7 @@ def exported(what: ExportFormat, order: Order, *, partial: bool) -> Export:
     return replace(export, remarks=(*export.remarks, *warnings(order.results)))
 
 
-def _given(path: Path) -> tuple[str, bytes]:
+def _template_file(path: Path) -> tuple[str, bytes]:
     try:
         return path.name, path.read_bytes()
     except OSError as error:
@@ -111,7 +111,7 @@ def _given(path: Path) -> tuple[str, bytes]:
 
 
 def _reports(out: Path, student_ids: Sequence[str]) -> Mapping[str, bytes]:
-    """The reports that are there, by student id, each as it is sent without the page beside it."""
+    """The existing reports by student id, each without links to the pages beside it."""
     paths = {student_id: report_path(out, student_id) for student_id in student_ids}
     return {
         student_id: alone(path.read_text("utf-8")).encode("utf-8")
@@ -121,7 +121,7 @@ def _reports(out: Path, student_ids: Sequence[str]) -> Mapping[str, bytes]:
 
 
 def _written(request: ExportRequest, export: Export, out: Path) -> tuple[Path, Export]:
-    """Write the files, each whole or not at all; remarks on what lies there of an earlier export."""
+    """Write the files, each whole or not at all; the export with remarks on files of an earlier one."""
     if not request.format.several:
         ((name, content),) = export.files.items()
         place = request.to or out / FOLDER / name

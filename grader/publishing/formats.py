@@ -3,4 +3,4 @@
 from grader.lms import LMSS
 from grader.lms.export_format import ExportFormat
 
-FORMATS: tuple[ExportFormat, ...] = tuple(one for lms in LMSS for one in lms.formats)
+FORMATS: tuple[ExportFormat, ...] = tuple(export_format for lms in LMSS for export_format in lms.formats)

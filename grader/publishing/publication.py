@@ -1,9 +1,9 @@
 """A class, published: its pages for students, as a static folder or a zip, kept up to date.
 
-It holds the class page apart, one page per student, and the note in the gradebook of their release.
-Only pages that say something else are written again, and it is told whose. A publication lists its pages,
-each with a digest and when it was made. A page says the same if it comes out the same when it is made
-with that time again. It never decides what a page says, nor which grade leaves (`releases` does).
+It writes the class page, separately one page per student, and notes the release in the gradebook. Only
+pages that have changed are written again, and it reports whose. A publication lists its pages, each with a
+digest and the time when it was made. A page has not changed if making it again with that time gives the
+same page. It never decides what a page says, or which grades are released (`releases` does).
 """
 
 import contextlib
@@ -49,20 +49,20 @@ Page = tuple[str, bytes]
 def open_reasons(
     assignment: Assignment, results: Sequence[Result], download: DownloadRecord | None = None
 ) -> tuple[str, ...]:
-    """Why the grades cannot be handed out yet, each reason once; () when they can.
+    """Why the grades cannot be handed out yet, each reason once; empty when they can.
 
     Args:
         download: The account of the files of all downloads.
     """
-    found = [
+    titles = [
         case.cause.title
         for result in results
         for case in cases(assignment, result.evidence, result.score)
         if case.cause.holds and not result.score.held
     ]
     if still_lacking(download, candidates((result.evidence, result.score) for result in results)):
-        found.append(LACKING.title)
-    return tuple(dict.fromkeys(found))
+        titles.append(LACKING.title)
+    return tuple(dict.fromkeys(titles))
 
 
 def pages(
@@ -78,8 +78,8 @@ def pages(
 ) -> Iterator[Page]:
     """The pages: `instructors/` links to all of `students/<id>/`, and a student's pages to each other.
 
-    They are in folders apart, so that whoever serves them can protect each. A submission of which nobody
-    knows whose it is has no page: the class page tells of it.
+    They are in separate folders, so that a server can protect each. A submission without a known owner has
+    no page; the class page mentions it.
 
     Args:
         assignment: What was asked for.
@@ -87,9 +87,9 @@ def pages(
         images: Student id -> the images of the report, and the view of the submission.
         now: When the pages are made.
         download: The account of the files.
-        similarity: What was found when the submissions were compared, and the page of it: for instructors.
-        stamps: Path -> when the page was made, for those that were made earlier.
-        only: Make no others; by default all.
+        similarity: What was found when the submissions were compared, and its page, for instructors.
+        stamps: Path -> when the page was made, for pages that were made earlier.
+        only: The paths of the pages to make; None: all.
     """
 
     def made_at(path: str) -> datetime:
@@ -99,8 +99,8 @@ def pages(
         return only is None or not only.isdisjoint(paths)
 
     pairs = [(result.evidence, result.score) for result in results]
-    told = owned(pairs)
-    links = {score.student_id: f"../students/{score.student_id}/{REPORT}" for _, score in told}
+    published = owned(pairs)
+    links = {score.student_id: f"../students/{score.student_id}/{REPORT}" for _, score in published}
     if wanted(CLASS_PAGE):
         made = class_page(
             assignment,
@@ -109,7 +109,7 @@ def pages(
             generated_at=made_at(CLASS_PAGE),
             attention={
                 score.student_id: f"{ATTENTION}/{score.student_id}.html"
-                for evidence, score in told
+                for evidence, score in published
                 if shows_attention(evidence)
             },
             download=attended(download, candidates(pairs)),
@@ -122,30 +122,30 @@ def pages(
     if assignment.leaderboard and wanted(LEADERBOARD):
         made = leaderboard_page(assignment, pairs, generated_at=made_at(LEADERBOARD))
         yield LEADERBOARD, made.encode("utf-8")
-    for evidence, score in told:
+    for evidence, score in published:
         places = {name: f"{STUDENTS}/{score.student_id}/{name}" for name in STUDENT_FILES}
         aside = f"{INSTRUCTORS}/{ATTENTION}/{score.student_id}.html"
         if not wanted(*places.values(), aside):
             continue
         own_images = images(score.student_id)
         # all pages of a student are made at once; an update may have made one of them later
-        own = {
+        made_by_stamp = {
             stamp: student_pages(assignment, evidence, score, own_images, stamp)
             for stamp in dict.fromkeys(map(made_at, places.values()))
         }
         for name, place in places.items():
-            if name in own[made_at(place)] and wanted(place):
-                yield place, own[made_at(place)][name]
+            if name in made_by_stamp[made_at(place)] and wanted(place):
+                yield place, made_by_stamp[made_at(place)][name]
         attention = attention_page(assignment, evidence, images=own_images, generated_at=made_at(aside))
         if attention is not None and wanted(aside):
             yield aside, attention.encode("utf-8")
 
 
-def publish(found: Iterable[Page], target: Path, now: datetime) -> None:
-    """Write pages as a zip, where the target's name ends so, else as a folder: whole, or not at all.
+def publish(pages: Iterable[Page], target: Path, now: datetime) -> None:
+    """Write pages as a zip, where the target's name ends in .zip, else as a folder: whole, or not at all.
 
     Raises:
-        UsageError: Something is there already, or the disk does not take it.
+        UsageError: Something is there already, or it cannot be written.
     """
     if target.exists():
         raise UsageError(f"{target} is there already. Add --update, or give another --to.")
@@ -153,16 +153,16 @@ def publish(found: Iterable[Page], target: Path, now: datetime) -> None:
         raise UsageError(f"{target}: there is no folder {target.parent}. Make it, or give another --to.")
     if target.suffix.lower() == ".zip":
         moment = now.year, now.month, now.day, now.hour, now.minute, now.second
-        atomic.write(target, zipped(found, moment))
+        atomic.write(target, zipped(pages, moment))
     else:
-        _write_folder(found, target)
+        _write_folder(pages, target)
 
 
-def _write_folder(found: Iterable[Page], target: Path) -> None:
+def _write_folder(pages: Iterable[Page], target: Path) -> None:
     # beside the target, so that it becomes the target in one step
     beside = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        for path, content in found:
+        for path, content in pages:
             place = beside / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
@@ -189,12 +189,12 @@ class PageRecord(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a publication holds. It is for staff, as is all that lies beside it.
+    """What a publication holds. It is for staff, like everything beside it.
 
     Attributes:
-        book: Of which gradebook it is: see `Gradebook.identity`.
-        pages: By their paths within the publication.
-        grades: Student -> the grade that the pages tell, after what lateness costs; None: none.
+        book: The gradebook that it was made from: see `Gradebook.identity`.
+        pages: The pages by their paths within the publication.
+        grades: Student -> the grade on the pages, after what lateness costs; None: there is none.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -207,11 +207,11 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class ChangedStudent:
-    """A student whose pages say something else now.
+    """A student whose pages have changed.
 
     Attributes:
         is_new, is_gone: The student had no page before, or has none any more.
-        before, after: The grade, after what lateness costs; None: none.
+        before, after: The grade, after what lateness costs; None: there is none.
     """
 
     student_id: str
@@ -223,12 +223,12 @@ class ChangedStudent:
 
 @dataclass(frozen=True)
 class Update:
-    """What became of a publication.
+    """What an update changed in a publication.
 
     Attributes:
         count: How many pages it has now.
-        changed: The paths of those that were written, and of those that were removed.
-        students: Whose pages they are, sorted.
+        changed, removed: The paths of the pages that were written, and of those that were removed.
+        students: The students whose pages these are, sorted.
     """
 
     count: int
@@ -237,18 +237,18 @@ class Update:
     students: tuple[ChangedStudent, ...]
 
 
-def with_manifest(found: Iterable[Page], about: Manifest, now: datetime) -> Iterator[Page]:
-    """Pages, and the list of them at last.
+def with_manifest(pages: Iterable[Page], about: Manifest, now: datetime) -> Iterator[Page]:
+    """Pages, followed by the list of them.
 
     Args:
-        about: What is known of the publication before it has pages.
+        about: The manifest, without its pages.
         now: When they are made.
     """
     records = {}
-    for path, content in found:
+    for path, content in pages:
         records[path] = PageRecord(digest=_digest(content), made=now)
         yield path, content
-    yield MANIFEST, _text(about, records)
+    yield MANIFEST, _manifest_bytes(about, records)
 
 
 Render = Callable[[Mapping[str, datetime], AbstractSet[str] | None], Iterator[Page]]
@@ -258,21 +258,21 @@ Render = Callable[[Mapping[str, datetime], AbstractSet[str] | None], Iterator[Pa
 def update(render: Render, about: Manifest, target: Path, now: datetime) -> Update:
     """Bring a publication up to date.
 
-    Each page is replaced whole. What lies there and is not a page of the publication stays.
+    Each page is replaced as a whole. Files that are not pages of the publication stay.
 
     Args:
-        render: Makes the pages; those of which it is not told when they were made are made `now`.
-        about: What is known of the publication before it has pages.
+        render: Makes the pages; those without an earlier time are made `now`.
+        about: The manifest, without its pages.
 
     Raises:
-        UsageError: There is no publication, or it is another one's, or the disk does not take a page.
+        UsageError: There is no publication, it is of another gradebook, or a page cannot be written.
     """
     old = _manifest(target, about)
     records: dict[str, PageRecord] = {}
     stale = set()
     for path, content in render({path: record.made for path, record in old.pages.items()}, None):
         records[path] = PageRecord(digest=_digest(content), made=now)
-        if path in old.pages and _is_there(target, path, old.pages[path], records[path]):
+        if path in old.pages and _is_unchanged(target, path, old.pages[path], records[path]):
             records[path] = old.pages[path]
         else:
             stale.add(path)
@@ -283,9 +283,9 @@ def update(render: Render, about: Manifest, target: Path, now: datetime) -> Upda
     for path in removed:
         _remove(target, path)
     if stale or removed or old.grades != about.grades:
-        atomic.write(target / MANIFEST, _text(about, records))
+        atomic.write(target / MANIFEST, _manifest_bytes(about, records))
     changed = tuple(path for path in records if path in stale)
-    students = _students(old, about, {*changed, *removed}, records.keys())
+    students = _changed_students(old, about, {*changed, *removed}, records.keys())
     return Update(len(records), changed, tuple(removed), students)
 
 
@@ -295,22 +295,22 @@ def _manifest(target: Path, about: Manifest) -> Manifest:
     if not target.is_dir():
         raise UsageError(f"{target}: there is no publication to update. Leave --update out to make one.")
     try:
-        found = Manifest.model_validate_json((target / MANIFEST).read_bytes())
+        manifest = Manifest.model_validate_json((target / MANIFEST).read_bytes())
     except (OSError, ValueError):
         raise UsageError(
             f"{target} is not a publication that can be updated: {MANIFEST} is missing or damaged. "
             "Publish into a new folder. Nothing was written."
         ) from None
-    if (found.assignment, found.book) != (about.assignment, about.book):
+    if (manifest.assignment, manifest.book) != (about.assignment, about.book):
         raise UsageError(
-            f"{target} was published from another gradebook (of '{found.assignment}'). Give its own --to. "
+            f"{target} was published from another gradebook (of '{manifest.assignment}'). Give its own --to. "
             "Nothing was written."
         )
-    return found
+    return manifest
 
 
-def _is_there(target: Path, path: str, old: PageRecord, new: PageRecord) -> bool:
-    """Whether a page says the same as before, and lies there as it was written."""
+def _is_unchanged(target: Path, path: str, old: PageRecord, new: PageRecord) -> bool:
+    """Whether a page is the same as before, and is still there as it was written."""
     if old.digest != new.digest:
         return False
     try:
@@ -338,10 +338,10 @@ def _remove(target: Path, path: str) -> None:
         place.parent.rmdir()
 
 
-def _students(
+def _changed_students(
     old: Manifest, new: Manifest, changed: AbstractSet[str], paths: AbstractSet[str]
 ) -> tuple[ChangedStudent, ...]:
-    before, after = _whose(old.pages.keys()), _whose(paths)
+    before, after = _students_of(old.pages.keys()), _students_of(paths)
     return tuple(
         ChangedStudent(
             student_id=student_id,
@@ -350,23 +350,23 @@ def _students(
             before=old.grades.get(student_id),
             after=new.grades.get(student_id),
         )
-        for student_id in sorted(_whose(changed))
+        for student_id in sorted(_students_of(changed))
     )
 
 
-def _whose(paths: AbstractSet[str]) -> set[str]:
-    """The students whose pages they are."""
+def _students_of(paths: AbstractSet[str]) -> set[str]:
+    """The students whose pages these are."""
     parts = (PurePosixPath(path).parts for path in paths)
-    return {one[1] for one in parts if len(one) > 2 and one[0] == STUDENTS}
+    return {path_parts[1] for path_parts in parts if len(path_parts) > 2 and path_parts[0] == STUDENTS}
 
 
 def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
-def _text(about: Manifest, records: Mapping[str, PageRecord]) -> bytes:
-    whole = about.model_copy(update={"pages": dict(sorted(records.items()))})
-    return (whole.model_dump_json(indent=1) + "\n").encode("utf-8")
+def _manifest_bytes(about: Manifest, records: Mapping[str, PageRecord]) -> bytes:
+    manifest = about.model_copy(update={"pages": dict(sorted(records.items()))})
+    return (manifest.model_dump_json(indent=1) + "\n").encode("utf-8")
 
 
 # --- class publication -----------------------------------------------------------------------------------
@@ -380,9 +380,9 @@ class PublicationRequest:
     """Where a class is to be published.
 
     Attributes:
-        to: A new folder, or a new `.zip`; a folder that was published before, where it is updated.
-        updates: Only pages that say something else are written, and those of nobody any more removed.
-        partial: Also while something awaits a person.
+        to: A new folder, or a new `.zip`; for an update, a folder that was published before.
+        updates: Write only pages that have changed, and remove those that no longer exist.
+        partial: Publish even while something awaits a person.
     """
 
     to: Path
@@ -396,9 +396,9 @@ class PublishedClass:
 
     Attributes:
         grades: Student -> the released grade, after what lateness costs; None: there is none.
-        update: What became of the pages; None of a new publication.
-        left_out: Whose submissions have no page, a sentence each.
-        unnoted: That the gradebook does not know that the grades were released, and why; empty where it does.
+        update: What was changed; None for a new publication.
+        left_out: The submissions that have no page, a sentence each.
+        unnoted: Why the gradebook does not know that the grades were released; empty where it does.
     """
 
     grades: Mapping[str, float | None]
@@ -414,9 +414,9 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         UsageError: Something awaits a person and that is not allowed, or the pages cannot be written.
     """
     assignment, out = session.assignment, session.out
-    seen = session.book.snapshot()
-    results = results_now(assignment, seen)
-    download = summed(standing_downloads(session.book, out, seen))
+    snapshot = session.book.snapshot()
+    results = results_now(assignment, snapshot)
+    download = summed(standing_downloads(session.book, out, snapshot))
     reasons = open_reasons(assignment, results, download)
     if reasons and not request.partial:
         raise UsageError(
@@ -442,12 +442,12 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
     else:
         publish(with_manifest(made(), about, now), request.to, now)
     unnoted = unnoted_releases(
-        session.book, seen, results, grades, way=WAY, who=session.who, when=session.clock(), out=out
+        session.book, snapshot, results, grades, way=WAY, who=session.who, when=session.clock(), out=out
     )
     return PublishedClass(grades, done, tuple(left_out(pairs)), unnoted)
 
 
 def _similarity(out: Path, assignment_id: str) -> tuple[SimilarityRecord, bytes] | None:
-    """What `grader similar` left in the folder: the record and its page, if both are there."""
+    """The record and the page that `grader similar` left in the folder; None unless both are there."""
     record, page = previous_similarity(out, assignment_id), out / PAGE
     return (record, page.read_bytes()) if record is not None and page.is_file() else None

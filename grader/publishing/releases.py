@@ -1,8 +1,8 @@
-"""Grades that leave for students: what leaves, what must be settled before, and what is noted.
+"""The release of grades to students: what is released, what must be settled before, and what is noted.
 
-It holds the total after any penalty, or why there is none, what may not be lacking before results leave
-for another program, and the notes in the book, once for every way and value. It never writes a file for
-students or for an LMS.
+It decides the grade after any penalty, or why there is none, and what must not be lacking before an
+export. It notes releases in the book, once for each way and value. It never writes a file for students or
+for an LMS.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ _SHOWN = 20  # lines of a refusal
 
 
 def grade_of(score: Score) -> Grade:
-    """The grade that a score comes to: never a guess, and never a zero for what is unknown."""
-    reasons = _open(score)
+    """The grade that follows from a score: never a guess, and never zero for what is unknown."""
+    reasons = _open_reasons(score)
     if reasons:
         return Grade(score.student_id, None, score.maximum, "; ".join(reasons), waits=True)
     if score.total is None:
@@ -39,12 +39,12 @@ def grade_of(score: Score) -> Grade:
 
 
 def owned(results: Results) -> Results:
-    """The results of which somebody knows whose they are: only these leave the house."""
+    """The results with a known owner; only these are released."""
     return [(evidence, score) for evidence, score in results if not score.held]
 
 
 def left_out(results: Results) -> tuple[str, ...]:
-    """A sentence for each submission of which nobody knows whose it is."""
+    """A sentence for each submission without a known owner."""
     return tuple(
         f"{score.student_id}{upload_of(evidence)}: is left out until `grader owner` says whose it is. "
         f"{score.ownership.reason}"
@@ -59,10 +59,10 @@ def upload_of(evidence: Evidence) -> str:
 
 
 def exported_grades(results: Results, *, partial: bool) -> dict[str, Grade]:
-    """The grades by student id, sorted, without those of submissions of which nobody knows whose they are.
+    """The grades by student id, sorted, without those of submissions without a known owner.
 
     Args:
-        partial: Grades that await a person may be among them; they have no points.
+        partial: Include grades that await a person; they have no points.
 
     Raises:
         UsageError: A grade awaits a person, and that is not allowed.
@@ -84,33 +84,35 @@ def exported_grades(results: Results, *, partial: bool) -> dict[str, Grade]:
 
 
 def warnings(results: Results) -> tuple[str, ...]:
-    """Sentences about what is left out, and about grades that are known and yet not beyond doubt."""
-    known = [(evidence, score) for evidence, score in owned(results) if grade_of(score).points is not None]
+    """Sentences about what is left out, and about known grades that are open to doubt."""
+    known_results = [
+        (evidence, score) for evidence, score in owned(results) if grade_of(score).points is not None
+    ]
     levels = {
         "was made without the isolation that official grades require": [
-            score.student_id for evidence, score in known if evidence.attestation.weak
+            score.student_id for evidence, score in known_results if evidence.attestation.weak
         ],
         "is of a single file, without the rule on missing files": [
-            score.student_id for evidence, score in known if evidence.partial
+            score.student_id for evidence, score in known_results if evidence.partial
         ],
         "is of a late submission, and a person was to decide what follows": [
             score.student_id
-            for _, score in known
+            for _, score in known_results
             if score.late is not None and score.late.asked and not score.closed
         ],
     }
-    doubts = (f"{_whose(students)} {what}." for what, students in levels.items() if students)
+    doubts = (f"{_grades_of(students)} {what}." for what, students in levels.items() if students)
     return (*left_out(results), *doubts)
 
 
-def _whose(students: Iterable[str]) -> str:
+def _grades_of(students: Iterable[str]) -> str:
     return f"The grade of {listed(sorted(students))}"
 
 
-def _open(score: Score) -> list[str]:
+def _open_reasons(score: Score) -> list[str]:
     """What a person, or another run, still decides about a score."""
     if score.status is GradeStatus.REFUSED and score.total is None:
-        return []  # it stops nobody else's
+        return []  # it does not hold up anybody else's grade
     if score.status is GradeStatus.ENGINE_ERROR and score.total is None:
         return ["the grader failed, grade it again"]
     reasons = []
@@ -136,10 +138,10 @@ def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[Downl
     Raises:
         UsageError: It does.
     """
-    found = candidates((result.evidence, result.score) for result in results)
-    lacking = still_lacking(summed(downloads), found)
+    class_candidates = candidates((result.evidence, result.score) for result in results)
+    lacking = still_lacking(summed(downloads), class_candidates)
     if lacking:
-        lines = [f"  {one.student_id}: {one.told}" for one in lacking]
+        lines = [f"  {record.student_id}: {record.told}" for record in lacking]
         verb = "is" if len(lacking) == 1 else "are"
         first = (
             f"{counted(len(lacking), 'submission')} that the LMS lists {verb} not in its download, so "
@@ -154,7 +156,7 @@ def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[Downl
 
 def note_releases(
     book: Gradebook,
-    seen: Snapshot,
+    snapshot: Snapshot,
     results: Sequence[Result],
     grades: Mapping[str, float | None],
     *,
@@ -165,19 +167,19 @@ def note_releases(
 ) -> int:
     """Note that grades were released to their students.
 
-    No page says anything else because of it: those that told of the state before tell of the new one.
+    This changes no page: pages that showed the previous state of the book also show the new one.
 
     Args:
         out: The folder of the results.
-        seen: The state of the book that the results are of.
+        snapshot: The state of the book that the results were computed from.
         grades: The released grades, after what lateness costs; None: none was known.
         way: `publish`, or the format that was exported.
 
     Returns:
-        How many are new: a grade that was the last one released this way is noted already.
+        How many are new: a grade that equals the last one released this way is noted already.
 
     Raises:
-        UsageError: The book does not take it.
+        UsageError: The book cannot be written.
     """
     made = [
         Released(
@@ -192,12 +194,12 @@ def note_releases(
         for result in results
         if result.score.student_id in grades
     ]
-    earlier = _last_releases(seen.edits)
+    earlier = _last_releases(snapshot.edits)
     new = [edit for edit in made if not _is_noted(edit, earlier.get(edit.student_id or "", {}))]
     if not new:
         return 0
-    state, before = book.note(new, seen), noted(out)
-    if state is not None and before is not None and before.state == seen.state:
+    state, before = book.note(new, snapshot), noted(out)
+    if state is not None and before is not None and before.state == snapshot.state:
         with contextlib.suppress(UsageError):  # the next command writes what is older
             note(out, book, before.assignment, state)
     return len(new)
@@ -205,7 +207,7 @@ def note_releases(
 
 def unnoted_releases(
     book: Gradebook,
-    seen: Snapshot,
+    snapshot: Snapshot,
     results: Sequence[Result],
     grades: Mapping[str, float | None],
     *,
@@ -217,25 +219,25 @@ def unnoted_releases(
     """Note that grades were released, as `note_releases` does.
 
     Returns:
-        Why the book does not take it, where it does not: what was made stands all the same. Else empty.
+        Why the book could not be written, although the files stay; empty where it was.
     """
     try:
-        note_releases(book, seen, results, grades, way=way, who=who, when=when, out=out)
+        note_releases(book, snapshot, results, grades, way=way, who=who, when=when, out=out)
     except UsageError as error:
         return f"the gradebook does not know that these grades were released: {error}"
     return ""
 
 
-_ANY = ""  # way: the last of all
+_ANY = ""  # the key for the last release of all ways
 
 
 def _last_releases(edits: Sequence[Edit]) -> dict[str, dict[str, Released]]:
     """Student -> way -> the last release."""
-    found: dict[str, dict[str, Released]] = {}
+    by_student: dict[str, dict[str, Released]] = {}
     for edit in edits:
         if isinstance(edit, Released) and edit.student_id is not None:
-            found.setdefault(edit.student_id, {}).update({edit.way: edit, _ANY: edit})
-    return found
+            by_student.setdefault(edit.student_id, {}).update({edit.way: edit, _ANY: edit})
+    return by_student
 
 
 def _is_noted(edit: Released, earlier: Mapping[str, Released]) -> bool:

@@ -1,4 +1,4 @@
-"""What is measured of a model, in the words and numbers of its measure."""
+"""How a measure and its numbers are worded on pages and terminals."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ ACCURACY = "test accuracy"
 
 @dataclass(frozen=True)
 class MeasuredWords:
-    """How the numbers of a measure are called and written.
+    """How a measure is called, and how its numbers are written.
 
     Attributes:
         what: What is measured, within a sentence: `test accuracy`, `bits per character`.
-        model: Whose it is, where several models are measured: `ResNet-18`.
+        model: The model that is measured, where there are several: `ResNet-18`.
         hidden: What it is measured on: `hidden test images`.
-        is_accuracy: It is the share of right answers.
+        is_accuracy: Whether it is the share of right answers.
         scale: How its numbers are read.
     """
 
@@ -30,12 +30,12 @@ class MeasuredWords:
 
     @property
     def heading(self) -> str:
-        """What stands above it: `Test accuracy`, `ResNet-18: test accuracy`."""
+        """The heading above it: `Test accuracy`, `ResNet-18: test accuracy`."""
         return f"{self.model}: {self.what}" if self.model else self.what[:1].upper() + self.what[1:]
 
     @property
     def direction(self) -> str:
-        """` (lower is better)`, where it is so."""
+        """` (lower is better)` where lower is better; else empty."""
         return " (lower is better)" if self.scale.lower_is_better else ""
 
     def value(self, number: float | None, digits: int = 1) -> str:

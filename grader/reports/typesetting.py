@@ -2,9 +2,9 @@
 
 It holds the environment of all templates, the words of each language in them, and sentences with
 quotations as HTML. It also holds SVG elements with a plotting area and its axes, and pictures as data
-URIs. SVG coordinates are in SVG units. At the size of a phone one unit is about one CSS pixel, so that
-11-unit text stays readable. It never decides what a page or a chart says: the pages and charts of
-students and classes do.
+URIs. SVG coordinates are in SVG units. On a phone, one unit is about one CSS pixel, so that 11-unit text
+stays readable. It never decides what a page or a chart says: the pages and charts of students and classes
+do.
 """
 
 import base64
@@ -47,7 +47,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def data_uri(images: Mapping[str, bytes], name: str) -> str:
-    """A PNG as a data URI, empty when it is missing or is something else."""
+    """A PNG as a data URI; empty when it is missing or not a PNG."""
     data = images.get(name, b"")
     return f"data:image/png;base64,{base64.b64encode(data).decode()}" if data.startswith(_PNG) else ""
 
@@ -60,7 +60,7 @@ WIDTH = 360.0
 
 @dataclass(frozen=True)
 class PlotArea:
-    """The plotting area: data (x, y) to SVG units."""
+    """The plotting area, which maps data (x, y) to SVG units."""
 
     x0: float
     x1: float
@@ -124,7 +124,7 @@ def svg(
     top: float = 0.0,
     css: str = "",
 ) -> Markup:
-    """An SVG image with its description for those who do not see it."""
+    """An SVG image with a description for those who cannot see it."""
     return Markup(
         '<svg class="chart {}" viewBox="0 {} {} {}" role="img" aria-label="{}" '
         'preserveAspectRatio="{}"><title>{}</title>{}</svg>'
@@ -155,7 +155,7 @@ def rect(x: float, y: float, width: float, height: float, css: str) -> Markup:
 
 
 def text(x: float, y: float, words: str, css: str, anchor: str = "start") -> Markup:
-    """Words at a place; what would hide or reorder them is shown by its number."""
+    """Words at a place; characters that would hide or reorder them are shown by their numbers."""
     return Markup('<text class="{}" x="{}" y="{}" text-anchor="{}">{}</text>').format(
         css, coordinate(x), coordinate(y), anchor, escape(printable(words))
     )
@@ -171,7 +171,7 @@ def coordinate(value: float) -> str:
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-# what stands between `backticks` is code, what stands in “quotation marks” is a quotation
+# text between `backticks` is code, text in “quotation marks” is a quotation
 _MARKED = re.compile(f"{CODE}([^{CODE}]*){CODE}|{OPEN}([^{OPEN}{CLOSE}]*)({CLOSE}|$)")
 _TAKEN_OVER = re.compile(f"{BEGIN}([^{BEGIN}{END}]*){END}")
 _FROM_LEFT = ' dir="ltr"'
@@ -180,34 +180,34 @@ _FROM_LEFT = ' dir="ltr"'
 def prose(text: str, length: int = 600) -> Markup:
     """A sentence as HTML: escaped, clipped to `length`, with what it quotes set apart from our own words.
 
-    What stands between `backticks` becomes code, and what stands in “quotation marks” a quotation. Neither
-    can change the order in which the words around it read.
+    Text between `backticks` becomes code, and text in “quotation marks” a quotation. Neither can change the
+    order in which the words around it read.
     """
     shown, made, end = printable(clipped(text, length)), Markup(""), 0
-    for found in _MARKED.finditer(shown):
-        made += escape(shown[end : found.start()])
-        if found[1] is not None:
-            made += Markup('<code dir="ltr">{}</code>').format(found[1])
+    for marked in _MARKED.finditer(shown):
+        made += escape(shown[end : marked.start()])
+        if marked[1] is not None:
+            made += Markup('<code dir="ltr">{}</code>').format(marked[1])
         else:
-            made += Markup('{}<q dir="auto">{}</q>{}').format(OPEN, found[2], found[3])
-        end = found.end()
+            made += Markup('{}<q dir="auto">{}</q>{}').format(OPEN, marked[2], marked[3])
+        end = marked.end()
     return made + escape(shown[end:])
 
 
 def breakable(name: str) -> Markup:
-    """A name, as HTML, that may be broken after its underscores."""
+    """A name as HTML that may be broken after its underscores."""
     return Markup("_<wbr>").join(map(printable, name.split("_")))
 
 
 def _finalized(value: object) -> object:
-    """What a `{{ }}` prints: a dash for what nobody knows, never `None`; text is made printable."""
+    """What a `{{ }}` prints: a dash for an unknown value, never `None`; text is made printable."""
     if value is None:
         return UNKNOWN
     return value if isinstance(value, Markup) else printable(str(value))
 
 
 def language_of(assignment: Assignment) -> Language:
-    """The language that an assignment's reports are written in, with what its course and it translate."""
+    """The language of an assignment's reports, with the translations of its course and its own."""
     if assignment.language == ENGLISH.code:
         return ENGLISH
     course = assignment.folder.parents[1] if len(assignment.folder.parents) > 1 else assignment.folder
@@ -215,21 +215,21 @@ def language_of(assignment: Assignment) -> Language:
 
 
 def isolated(text: Markup) -> Markup:
-    """A translation in which what it takes over as it was cannot change the order of the words around it."""
-    return Markup(_TAKEN_OVER.sub(lambda found: _isolate(found[1]), str(text)))  # within what is escaped
+    """A translation in which untranslated parts cannot change the order of the words around them."""
+    return Markup(_TAKEN_OVER.sub(lambda match: _isolate(match[1]), str(text)))  # within what is escaped
 
 
 def _isolate(html: str) -> str:
-    """What stands within a sentence of another direction; numbers and names are written from the left."""
+    """HTML for use within a sentence of another direction; numbers and names run from left to right."""
     words = re.sub(r"<[^>]*>", "", html)
     first = next((letter for letter in words if bidirectional(letter) in ("L", "R", "AL")), "")
     return f"<bdi{'' if first and bidirectional(first) != 'L' else _FROM_LEFT}>{html}</bdi>"
 
 
 def translated_prose(spoken: Language, text: str, length: int = 600) -> Markup:
-    """A sentence of ours as HTML, in a language; what has no translation says that it is English.
+    """A sentence of ours as HTML in a language; what has no translation is marked as English.
 
-    In English it is `prose`.
+    In English this is `prose`.
     """
     if spoken.is_english or not text.strip():
         return prose(text, length)
@@ -245,8 +245,8 @@ def translated_prose(spoken: Language, text: str, length: int = 600) -> Markup:
     return Markup(" ").join(made)
 
 
-def _said(spoken: Language) -> dict[str, Callable[..., Markup]]:
-    """`gettext` and `ngettext` of the pages: escaped, and what comes in is made printable and isolated."""
+def _gettext_functions(spoken: Language) -> dict[str, Callable[..., Markup]]:
+    """`gettext` and `ngettext` for the pages; their values are escaped, made printable and isolated."""
 
     def shown(value: object) -> Markup:
         printed = escape(_finalized(value))
@@ -264,7 +264,7 @@ def _said(spoken: Language) -> dict[str, Callable[..., Markup]]:
 
 
 def flat(text: str) -> str:
-    """A text of a page for an attribute or a title, where nothing can be isolated."""
+    """A text of a page, for an attribute or a title, where nothing can be isolated."""
     return type(text)(re.sub(r'<bdi( dir="ltr")?>|</bdi>', "", str(text)))
 
 
@@ -281,9 +281,9 @@ def _language_filters(spoken: Language) -> dict[str, Callable[..., object]]:
         return spoken.translated(text)
 
     def counted_in(number: int, noun: str, plural: str = "") -> str | Markup:
-        told = counted(number, noun, plural)
+        english = counted(number, noun, plural)
         if spoken.is_english:
-            return told
+            return english
         form = spoken.ngettext(*of_number(noun, plural), number)
         return Markup("{}").format(form.replace("{number}", str(number)))
 
@@ -292,10 +292,10 @@ def _language_filters(spoken: Language) -> dict[str, Callable[..., object]]:
 
 @cache
 def environment(spoken: Language = ENGLISH) -> Environment:
-    """The Jinja environment of all pages: everything is escaped, an unknown name is an error.
+    """The Jinja environment of all pages: everything is escaped, and an unknown name is an error.
 
     Args:
-        spoken: The language that they are written in.
+        spoken: The language that the pages are written in.
     """
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -306,13 +306,13 @@ def environment(spoken: Language = ENGLISH) -> Environment:
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
     )
-    made.newstyle_gettext = True  # type: ignore[attr-defined]  # of the extension: values are handed over
+    made.newstyle_gettext = True  # type: ignore[attr-defined]  # of the extension: it passes values on
     made.policies["ext.i18n.trimmed"] = True
-    made.globals.update(_said(spoken))
+    made.globals.update(_gettext_functions(spoken))
     made.globals["language"] = spoken
-    # within a listing of code, which is written from the left
+    # within a listing of code, which runs from left to right
     made.globals["onward"] = Markup(' dir="rtl"') if spoken.direction == "rtl" else ""
-    # which way a sentence of ours reads: in English it may be all somebody else's words
+    # the direction of a sentence of ours; in English it may consist entirely of somebody else's words
     made.globals["auto"] = Markup(' dir="auto"') if spoken.is_english else ""
     filters = (
         points,
@@ -330,7 +330,7 @@ def environment(spoken: Language = ENGLISH) -> Environment:
         listed,
         flat,
     )
-    made.filters.update({one.__name__: one for one in filters})
+    made.filters.update({function.__name__: function for function in filters})
     made.filters.update(_language_filters(spoken))
     styles = {
         "style": "style.css",

@@ -1,1 +1,1 @@
-"""The class as its gradebook has it: results now, what moved since, and the pages that tell it."""
+"""The class according to its gradebook: current results, what changed since, and the pages that show it."""

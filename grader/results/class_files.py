@@ -1,4 +1,4 @@
-"""The files that people read: of each student, and of the class."""
+"""Writes the files that people read, for each student and for the class."""
 
 import contextlib
 import hashlib
@@ -30,42 +30,42 @@ from grader.reports.whole_class.similarity_record import previous_similarity
 
 
 def report_path(out: Path, student_id: str) -> Path:
-    """Where a student's report is in the folder of the results."""
+    """The path of a student's report in the folder of the results."""
     return out / "students" / student_id / REPORT
 
 
 def lying_beside(out: Path, evidence: Evidence) -> frozenset[str]:
-    """The large files beside a student's report that are just those of the evidence: none is written anew."""
+    """The large files beside a student's report that equal those of the evidence and need no rewriting."""
     answers = evidence.answers
     if answers is None or not answers.kept:
         return frozenset()
     path = report_path(out, evidence.student_id).with_name(ANSWERS_FILE)
     try:
         with path.open("rb") as file:
-            same = hashlib.file_digest(file, "sha256").hexdigest() == answers.digest
+            is_same = hashlib.file_digest(file, "sha256").hexdigest() == answers.digest
     except OSError:
-        same = False
-    return frozenset({ANSWERS_FILE}) if same else frozenset()
+        is_same = False
+    return frozenset({ANSWERS_FILE}) if is_same else frozenset()
 
 
 def write_student(
     assignment: Assignment, result: Result, images: Mapping[str, bytes], out: Path, now: datetime
 ) -> None:
-    """Write one student's report, the pages of what was handed in beside it, and the one for staff.
+    """Write a student's report, the pages of the submission beside it, and the page for staff.
 
     Args:
-        images: The files that belong to the evidence; those that lie there (`lying_beside`) may be left out.
+        images: The files that belong to the evidence; existing ones (`lying_beside`) may be left out.
     """
     folder = report_path(out, result.evidence.student_id).parent
     atomic.make_folder(folder)
-    made = student_pages(assignment, result.evidence, result.score, images, now)
+    pages = student_pages(assignment, result.evidence, result.score, images, now)
     attention = attention_page(assignment, result.evidence, images=images, generated_at=now)
     if attention is not None:
-        made[ATTENTION_PAGE] = attention.encode("utf-8")
-    there = lying_beside(out, result.evidence)
-    for name in {*STUDENT_FILES, ATTENTION_PAGE} - made.keys() - there:
-        (folder / name).unlink(missing_ok=True)  # of an earlier upload
-    for name, page in made.items():
+        pages[ATTENTION_PAGE] = attention.encode("utf-8")
+    unchanged_files = lying_beside(out, result.evidence)
+    for name in {*STUDENT_FILES, ATTENTION_PAGE} - pages.keys() - unchanged_files:
+        (folder / name).unlink(missing_ok=True)  # from an earlier upload
+    for name, page in pages.items():
         atomic.write(folder / name, page)
 
 
@@ -78,16 +78,16 @@ def write_class(
     *,
     unchanged: Collection[str] = (),
 ) -> Overview:
-    """Write the class page, the leaderboard where the course wants one, scores.csv and, last, results.json.
+    """Write the class page, the leaderboard if there is one, scores.csv and, last, results.json.
 
-    Each is written whole or not at all.
+    Each is written completely or not at all.
 
     Args:
         downloads: The account of the files of each download, oldest first.
-        unchanged: The students of whom results.json, as it is, says what it has to say.
+        unchanged: The students whose entry in the existing results.json is up to date.
 
     Returns:
-        What the first screen of the class page says.
+        The content of the first screen of the class page.
     """
     ordered = sorted(results, key=lambda result: result.score.student_id)
     pairs = [(result.evidence, result.score) for result in ordered]
@@ -95,9 +95,13 @@ def write_class(
         score.student_id: report_path(out, score.student_id).relative_to(out).as_posix() for _, score in pairs
     }
     atomic.make_folder(out)
-    found, whole = candidates(pairs), summed(downloads)
-    download = attended(whole, found)
-    each = [one for one in (attended(one, found, whole) for one in downloads) if one is not None]
+    all_candidates, all_downloads = candidates(pairs), summed(downloads)
+    download = attended(all_downloads, all_candidates)
+    download_records = [
+        record
+        for record in (attended(record, all_candidates, all_downloads) for record in downloads)
+        if record is not None
+    ]
     similarity = previous_similarity(out, assignment.id)
     attention = {
         evidence.student_id: f"students/{evidence.student_id}/{ATTENTION_PAGE}"
@@ -111,9 +115,9 @@ def write_class(
         board = leaderboard_page(assignment, pairs, generated_at=now)
         atomic.write(out / "leaderboard.html", board.encode("utf-8"))
     else:
-        (out / "leaderboard.html").unlink(missing_ok=True)  # of a time when the course had one
+        (out / "leaderboard.html").unlink(missing_ok=True)  # from a time when the course had one
     atomic.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
-    text = _results_text(assignment, pairs, download, each, out / "results.json", unchanged)
+    text = _results_text(assignment, pairs, download, download_records, out / "results.json", unchanged)
     atomic.write_pieces(out / "results.json", (piece.encode("utf-8") for piece in text))
     return overview
 
@@ -122,12 +126,12 @@ def _results_text(
     assignment: Assignment,
     pairs: Sequence[tuple[Evidence, Score]],
     download: DownloadRecord | None,
-    each: Sequence[DownloadRecord],
+    downloads: Sequence[DownloadRecord],
     path: Path,
     unchanged: Collection[str],
 ) -> Iterator[str]:
-    """The text of results.json, of which the lines of some students are taken from the file as it is."""
-    with contextlib.closing(told_submissions(path)) as before:  # by student, as the new ones are
+    """The text of results.json; the entries of unchanged students are copied from the existing file."""
+    with contextlib.closing(told_submissions(path)) as before:  # sorted by student, like the new ones
 
         def text_of(evidence: Evidence, score: Score) -> str:
             if score.student_id in unchanged:
@@ -136,15 +140,15 @@ def _results_text(
                         return text
             return submission_text(evidence, score)
 
-        yield from results_text(assignment, pairs, download, each, text_of=text_of)
+        yield from results_text(assignment, pairs, download, downloads, text_of=text_of)
 
 
 def previous_download(out: Path) -> DownloadRecord | None:
-    """The account of the files in an earlier results.json; None when there is none.
+    """The account of the files in an earlier results.json; None if there is none.
 
-    The book has it of each download (`standing_downloads`), unless an older version graded them.
+    The gradebook has one for each download (`standing_downloads`), unless an older version graded it.
     """
     try:
         return ResultsDocument.model_validate_json(told_frame(out / "results.json")).download
-    except (OSError, ValueError):  # it is written anew from the book
+    except (OSError, ValueError):  # it is written again from the gradebook
         return None

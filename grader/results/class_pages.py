@@ -1,10 +1,9 @@
-"""The pages of a class, written again where they say something else than the gradebook.
+"""Writes the pages of a class again if they differ from the gradebook.
 
-It holds which state of the book the files of a results folder tell of, who is writing them, which pages
-are written anew, and what makes up for pages that tell of an earlier state. The state is noted when all
-files are written. After a kill at any moment it is an earlier one, or none: whoever works in the folder
-next sees that something is to be made up for, without reading the files. It never decides about a grade,
-and it leaves the making of single files to `class_files`.
+It notes which state of the gradebook the files of a results folder show, who is writing them, and which
+pages must be written again. The state is noted once all files are written. After a kill at any moment it is
+an earlier one, or none, so that the next command sees without reading the files that they are out of date.
+It never decides about a grade, and it leaves the writing of single files to `class_files`.
 """
 
 import contextlib
@@ -48,12 +47,12 @@ _TRIES, _MOMENT = 5, 0.02  # seconds
 
 @dataclass(frozen=True)
 class Noted:
-    """What the files were written from.
+    """The state of the gradebook from which the files were written.
 
     Attributes:
-        book: Which book: see `Gradebook.identity`.
-        assignment: Of which assignment.
-        state: The book's state then; None while they are being written.
+        book: Which gradebook: see `Gradebook.identity`.
+        assignment: The assignment's id.
+        state: The gradebook's state then; None while they are being written.
     """
 
     book: str
@@ -62,7 +61,7 @@ class Noted:
 
 
 def noted(out: Path) -> Noted | None:
-    """What the files of a folder were written from; None where nothing says so."""
+    """The state from which the files of a folder were written; None if it is not noted."""
     try:
         match json.loads((out / FILE).read_text(encoding="utf-8")):
             case {"book": str(book), "assignment": str(assignment), "state": dict() | None as state}:
@@ -73,31 +72,31 @@ def noted(out: Path) -> Noted | None:
 
 
 def note(out: Path, book: Gradebook, assignment_id: str, state: State | None) -> None:
-    """Note from which state all files are written.
+    """Note the state from which all files were written.
 
     Args:
-        state: The book's; None: they are being written.
+        state: The gradebook's; None: they are being written.
 
     Raises:
         UsageError: The disk does not take it.
     """
-    told = asdict(state) if state is not None else None
-    content = {"book": book.identity(), "assignment": assignment_id, "state": told}
+    state_document = asdict(state) if state is not None else None
+    content = {"book": book.identity(), "assignment": assignment_id, "state": state_document}
     atomic.write(out / FILE, json.dumps(content).encode("utf-8"))
 
 
 def are_stale(out: Path, book: Gradebook, assignment_id: str) -> bool:
-    """Whether files of the folder are known to tell of another state of the book than it has now.
+    """Whether files of the folder are known to show another state of the gradebook than the current one.
 
-    A folder that an older version wrote says nothing of that; from now on it does. What was written from
-    another book, or about another assignment, is left alone.
+    A folder that an older version wrote has no such note, and gets one now. Files written from another
+    gradebook, or about another assignment, are left alone.
     """
     if not (out / "results.json").exists():
-        return (out / STUDENTS).exists()  # the first run did not come to its end
+        return (out / STUDENTS).exists()  # the first run did not finish
     before = noted(out)
     if before is None:
         if os.access(out, os.W_OK):
-            with contextlib.suppress(UsageError):  # it is for later commands
+            with contextlib.suppress(UsageError):  # the note is only for later commands
                 note(out, book, assignment_id, book.state())
         return False
     if (before.book, before.assignment) != (book.identity(), assignment_id):
@@ -107,12 +106,12 @@ def are_stale(out: Path, book: Gradebook, assignment_id: str) -> bool:
 
 @contextlib.contextmanager
 def writing(out: Path) -> Iterator[None]:
-    """The right to write the files of a folder: one process has it at a time.
+    """A lock for writing the files of a folder: one process holds it at a time.
 
-    Whoever takes the book's state after getting it writes nothing older than what is there.
+    Whoever reads the gradebook's state after getting it never overwrites newer files.
 
     Raises:
-        UsageError: There is no such folder, and it cannot be made.
+        UsageError: The folder does not exist and cannot be made.
     """
     atomic.make_folder(out)
     with _locked(out, exclusive=True):
@@ -121,7 +120,7 @@ def writing(out: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def grading(out: Path) -> Iterator[None]:
-    """Tells others that submissions are graded, and that their files are written at the end.
+    """Tell other processes that submissions are being graded, and that their files are written at the end.
 
     Raises:
         UsageError: The folder cannot be made.
@@ -135,7 +134,7 @@ def is_graded_now(out: Path) -> bool:
     """Whether some process is grading into the folder."""
     if not (out / STUDENTS).exists():
         return False
-    for _ in range(_TRIES):  # another that only asks has it for a moment
+    for _ in range(_TRIES):  # another process that only asks holds the lock for a moment
         try:
             with _locked(out / STUDENTS, exclusive=True, wait=False):
                 return False
@@ -146,10 +145,10 @@ def is_graded_now(out: Path) -> bool:
 
 @contextlib.contextmanager
 def _locked(folder: Path, *, exclusive: bool, wait: bool = True) -> Iterator[None]:
-    """Hold a lock on a folder, which ends with the process; on systems without such locks, none.
+    """Hold a lock on a folder, which ends with the process; without effect on systems without such locks.
 
     Raises:
-        BlockingIOError: Somebody else has it, and it is not waited for.
+        BlockingIOError: Another process holds it, and `wait` is false.
     """
     if sys.platform == "win32":
         yield
@@ -161,7 +160,7 @@ def _locked(folder: Path, *, exclusive: bool, wait: bool = True) -> Iterator[Non
             fcntl.flock(descriptor, how)
         except BlockingIOError:
             raise
-        except OSError:  # a file system without locks: all is written whole anyway
+        except OSError:  # a file system without locks: each file is written completely anyway
             pass
         yield
     finally:
@@ -173,12 +172,12 @@ def _locked(folder: Path, *, exclusive: bool, wait: bool = True) -> Iterator[Non
 
 @dataclass(frozen=True)
 class WrittenPages:
-    """What was written of a class.
+    """The files of a class that were written.
 
     Attributes:
-        reports: How many reports of students.
+        reports: The number of students' reports.
         results: Everybody's, sorted by student.
-        overview: What the class page says first; None where the class's files stayed as they were.
+        overview: The first screen of the class page; None if the class's files stayed as they were.
     """
 
     reports: int
@@ -198,17 +197,17 @@ def write_pages(
     known: KnownScores | None = None,
     reported: Mapping[str, str] | None = None,
 ) -> WrittenPages:
-    """Write the reports and the class's files as the book is now, and note of which state they tell.
+    """Write the reports and the class's files from the current gradebook, and note its state.
 
     Args:
-        made: The book's state, where it is at hand; another is read if somebody added to it since.
-        only_changed: Leave what would say the same as it is.
-        class_anyway: The class's files are written all the same.
-        known: Scores that need not be worked out again; by default those that the folder keeps.
-        reported: Student -> the digest of what a report says that was written since results.json was.
+        made: The gradebook's state, if already read; it is read again if somebody added to it since.
+        only_changed: Leave files that would not change as they are.
+        class_anyway: Write the class's files even then.
+        known: Scores that need not be computed again; by default those that the folder keeps.
+        reported: Student -> the digest of a report that was written after results.json.
 
     Raises:
-        UsageError: The disk does not take them, or the book cannot be used.
+        UsageError: The files cannot be written, or the gradebook cannot be used.
     """
     with writing(out):
         if made is None or book.state() != made.state:
@@ -216,20 +215,20 @@ def write_pages(
         if known is None:
             known = KnownScores(assignment, book.identity(), kept_scores(out) if only_changed else None)
         pages = ClassPages(assignment, made, known)
-        told = told_digests(out) if only_changed else {}
+        report_digests = told_digests(out) if only_changed else {}
         if class_anyway or not only_changed:
-            note(out, book, assignment.id, None)  # from the same state, other files may come
-        count = pages.write_reports(book, out, now, {**told, **(reported or {})})
+            note(out, book, assignment.id, None)  # even the same state may give other files
+        count = pages.write_reports(book, out, now, {**report_digests, **(reported or {})})
         overview = None
-        if count or told.keys() != made.evidence.keys() or class_anyway or not only_changed:
-            overview = pages.write_class(out, now, standing_downloads(book, out, made), told)
+        if count or report_digests.keys() != made.evidence.keys() or class_anyway or not only_changed:
+            overview = pages.write_class(out, now, standing_downloads(book, out, made), report_digests)
         remove_moved_pages(out, made)
         note(out, book, assignment.id, made.state)
     return WrittenPages(count, pages.results, overview)
 
 
 class ClassPages:
-    """What a state of the book has to say on pages, each text and each digest of one made once.
+    """The pages that show a state of the gradebook; each text and its digest is computed once.
 
     Args:
         known: Scores that need not be worked out again.
@@ -255,16 +254,18 @@ class ClassPages:
             self._digests[student_id] = self._known.text_digest(student_id, key) or digest(result)
         return self._digests[student_id]
 
-    def write_reports(self, book: Gradebook, out: Path, now: datetime, told: Mapping[str, str]) -> int:
-        """Write the reports that are not there, or say something else than the results; how many those are.
+    def write_reports(
+        self, book: Gradebook, out: Path, now: datetime, report_digests: Mapping[str, str]
+    ) -> int:
+        """Write the reports that are missing or differ from the results, and return their number.
 
         Args:
-            told: Student -> the digest of what the report says: see `digest`.
+            report_digests: Student -> the digest of the existing report: see `digest`.
         """
         stale = [
             result
             for result in self.results
-            if told.get(result.score.student_id) != self.digest(result)
+            if report_digests.get(result.score.student_id) != self.digest(result)
             or not report_path(out, result.score.student_id).exists()
         ]
         for result in stale:
@@ -273,19 +274,19 @@ class ClassPages:
         return len(stale)
 
     def write_class(
-        self, out: Path, now: datetime, downloads: Sequence[DownloadRecord], told: Mapping[str, str]
+        self, out: Path, now: datetime, downloads: Sequence[DownloadRecord], report_digests: Mapping[str, str]
     ) -> Overview:
         """Write the class's files, and keep the scores for the next decision.
 
         Args:
-            told: Student -> the digest of what results.json says: what is the same is taken from there.
+            report_digests: Student -> the digest of the entry in results.json; unchanged ones are copied.
         """
-        same = {
+        unchanged = {
             result.score.student_id
             for result in self.results
-            if told.get(result.score.student_id) == self.digest(result)
+            if report_digests.get(result.score.student_id) == self.digest(result)
         }
-        overview = write_class(self._assignment, self.results, out, now, downloads, unchanged=same)
+        overview = write_class(self._assignment, self.results, out, now, downloads, unchanged=unchanged)
         keep_scores(
             out,
             (
@@ -298,12 +299,12 @@ class ClassPages:
 
 
 def told_digests(out: Path) -> dict[str, str]:
-    """The digest of what `results.json` says now, by student; nothing of what is not there or not whole."""
-    told: dict[str, str] = {}
+    """Student -> the digest of the entry in the existing `results.json`, as far as that is readable."""
+    digests: dict[str, str] = {}
     with contextlib.suppress(OSError, ValueError):
         for student_id, text in told_submissions(out / "results.json"):
-            told[student_id] = _digest(text)
-    return told
+            digests[student_id] = _digest(text)
+    return digests
 
 
 def digest(result: Result) -> str:
@@ -322,22 +323,22 @@ OLDER = "The pages are older than the gradebook"
 
 
 class CatchUpOutcome(Enum):
-    """What became of files that told of an earlier state."""
+    """What was done about files that showed an earlier state."""
 
     WRITTEN = auto()
     READ_ONLY = auto()  # the folder may only be read here
-    RUBRIC_CHANGED = auto()  # new totals are for `grader regrade`
-    NOT_WRITTEN = auto()  # the disk did not take them
+    RUBRIC_CHANGED = auto()  # new totals need `grader regrade`
+    NOT_WRITTEN = auto()  # they could not be written
 
 
 @dataclass(frozen=True)
 class CatchUp:
-    """Files that told of an earlier state of the book, and what became of them.
+    """Files that showed an earlier state of the gradebook, and what was done about them.
 
     Attributes:
         out: The folder of the results.
         reports: How many reports were written.
-        error: Why they were not written, where the disk did not take them.
+        error: Why they could not be written, if so.
     """
 
     outcome: CatchUpOutcome
@@ -361,19 +362,19 @@ class CatchUp:
 
 
 def are_behind(book: Gradebook, out: Path, assignment_id: str) -> bool:
-    """Whether the files of a folder tell of an earlier state, and nobody is about to write them anyway."""
+    """Whether the files of a folder show an earlier state, and nobody is about to write them anyway."""
     return are_stale(out, book, assignment_id) and not is_graded_now(out)
 
 
 def caught_up(
     assignment: Assignment, book: Gradebook, out: Path, clock: Callable[[], datetime]
 ) -> CatchUp | None:
-    """Write what is older than the book; None where nothing is.
+    """Write the files that are older than the gradebook; None if there are none.
 
-    No total changes by it: where the rubric changed since, that is for `grader regrade`.
+    It never changes a total: if the rubric has changed since, `grader regrade` is needed.
 
     Raises:
-        UsageError: The book cannot be used.
+        UsageError: The gradebook cannot be used.
     """
     if not are_behind(book, out, assignment.id):
         return None

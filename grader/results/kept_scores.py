@@ -1,4 +1,4 @@
-"""Scores kept beside the class's files, so that a decision about one student scores nobody else again."""
+"""Keeps scores beside the class's files, so that a decision about one student rescores nobody else."""
 
 import contextlib
 import functools
@@ -19,18 +19,18 @@ from grader.files.typed_json import validator
 from grader.scoring import score
 
 FILE = ".scores"
-# the code that scores, and that says what results.json says of it
+# the code that scores, and that writes scores into results.json
 _CODE = ("grader.domain", "grader.scoring", "grader.reports.results_json", "grader.reports.student")
 
 
 @dataclass(frozen=True)
 class KeptScore:
-    """A score, and what it was worked out from.
+    """A score, and a key of its inputs.
 
     Attributes:
-        key: Of the evidence, the decisions, the assignment and the grader: another of any has another key.
-        text_digest: Of what results.json says of the result.
-        line: As it stands in the file.
+        key: Of the evidence, the decisions, the assignment and the grader; it changes with any of them.
+        text_digest: Of the result's entry in results.json.
+        line: The line in the file.
     """
 
     key: str
@@ -44,12 +44,12 @@ class KeptScore:
         Raises:
             ValueError: The file holds something else.
         """
-        found: Score = validator(Score).validate_python(json.loads(self.line)["score"])
-        return found
+        kept_score: Score = validator(Score).validate_python(json.loads(self.line)["score"])
+        return kept_score
 
 
 def kept_scores(out: Path) -> dict[str, KeptScore]:
-    """Student -> the score that was kept with the class's files; nothing of what is not whole."""
+    """Student -> the score kept with the class's files, as far as the file is readable."""
     kept: dict[str, KeptScore] = {}
     with contextlib.suppress(OSError, ValueError), (out / FILE).open(encoding="utf-8") as file:
         for line in file:
@@ -60,11 +60,11 @@ def kept_scores(out: Path) -> dict[str, KeptScore]:
 
 
 class KnownScores:
-    """Scores that need not be worked out again: those that a folder keeps, and those of this moment.
+    """Scores that need not be computed again: those that a folder keeps, and those of this process.
 
     Args:
-        assignment: What they are scored by.
-        book: Where the evidence is from: see `Gradebook.identity`.
+        assignment: The assignment by which they are scored.
+        book: The gradebook of the evidence: see `Gradebook.identity`.
         kept: By student: see `kept_scores`.
     """
 
@@ -78,10 +78,10 @@ class KnownScores:
         self._said = functools.cache(_edit_digest)
 
     def key(self, evidence: Evidence, run: int, edits: Sequence[Edit]) -> str:
-        """Of what a score is worked out from.
+        """The key of a score's inputs.
 
         Args:
-            run: The number that the record of the evidence has in the gradebook.
+            run: The number of the evidence's record in the gradebook.
             edits: All that are about the student, oldest first.
         """
         record = f"{evidence.student_id} {run} {evidence.submission_digest} {evidence.graded_at.isoformat()}"
@@ -92,7 +92,7 @@ class KnownScores:
         """The score of one submission.
 
         Args:
-            run: None for what is in no gradebook yet, of which nothing is known.
+            run: None for evidence that is not in a gradebook yet, so that no score is known.
             edits: All that are about the student, oldest first.
         """
         if run is None:
@@ -115,7 +115,7 @@ class KnownScores:
             return None
 
     def text_digest(self, student_id: str, key: str) -> str | None:
-        """The digest of what results.json says of a score that the folder keeps."""
+        """The digest of the entry in results.json of a score that the folder keeps."""
         kept = self._kept.get(student_id)
         return kept.text_digest if kept is not None and kept.key == key else None
 
@@ -133,19 +133,19 @@ def keep_scores(out: Path, lines: Iterable[str]) -> None:
     """Write the lines of all students.
 
     Raises:
-        UsageError: The disk does not take them.
+        UsageError: They cannot be written.
     """
     atomic.write_pieces(out / FILE, (f"{line}\n".encode() for line in lines))
 
 
 def _edit_digest(edit: Edit) -> str:
-    """Of all that scores hang on: not of the run that the person saw, which the gradebook notes."""
+    """The digest of all that scores depend on: without the run that the person saw."""
     return sha256(repr(replace(edit, run=None)).encode()).hexdigest()
 
 
 @functools.cache
 def _code_digest() -> str:
-    """Of the code that scores and tells of it: another version of the grader may score otherwise."""
+    """The digest of the code that computes and writes scores: another version may score differently."""
     total = sha256()
     for package in _CODE:
         files = (file for file in resources.files(package).iterdir() if file.name.endswith(".py"))

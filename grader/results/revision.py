@@ -1,4 +1,4 @@
-"""Grades changed: what people decide now is scored and kept, unless a released grade would fall."""
+"""Changes grades: scores and records people's new decisions, unless a released grade would fall."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class Change:
     """A student's total before and after.
 
     Attributes:
-        before: None when none was ever told.
+        before: None if the student never had one.
         released: What has been released to the student so far.
     """
 
@@ -45,19 +45,19 @@ class Change:
 
     @property
     def lowers(self) -> bool:
-        """Whether it takes from the student what was released."""
+        """Whether it takes away points that were released to the student."""
         before, after = self._grades
         return self.moves and is_less_than_released(after, before, self.released)
 
     @property
     def is_less(self) -> bool:
-        """Whether the grade is less than before, or not known any more, released or not."""
+        """Whether the grade is less than before, or no longer known, whether released or not."""
         before, after = self._grades
         return is_less(after, before)
 
     @property
     def _grades(self) -> tuple[float | None, float | None]:
-        """The grade before and after: where nobody knows what lateness costs, the points without it."""
+        """The grade before and after; the points without lateness if its penalty is unknown."""
         if self.before is None:
             return None, self.after.final
         if self.before.final is None:
@@ -66,19 +66,19 @@ class Change:
 
     @property
     def moves(self) -> bool:
-        """Whether the total says something else now."""
+        """Whether the total differs now."""
         return self.before is None or not self.after.says_the_same_as(self.before)
 
     def __str__(self) -> str:
         if self.before is not None and self.after.differs_in_lateness_alone(self.before):
             before = "unknown" if self.before.final is None else points(self.before.final)
             return f"{self.after.student_id}: {before} -> {final_words(self.after)}"
-        told = "no total" if self.before is None else total_sentence(self.before)
-        return f"{self.after.student_id}: {told} -> {total_sentence(self.after)}"
+        total_before = "no total" if self.before is None else total_sentence(self.before)
+        return f"{self.after.student_id}: {total_before} -> {total_sentence(self.after)}"
 
     @property
     def told(self) -> str:
-        """The change beside what the student was told."""
+        """The change, with the released grade if there is one."""
         if self.released is None:
             return str(self)
         return f"{self} (released: {points(self.released.points)} on {self.released.last:%Y-%m-%d})"
@@ -86,13 +86,13 @@ class Change:
 
 @dataclass(frozen=True)
 class Revision:
-    """What a revision came to.
+    """The outcome of a revision.
 
     Attributes:
         results: Of every student, sorted.
-        changes: The totals that say something else now.
-        edits: What was decided and added to the book.
-        stray: Items and checks that people decided about and that the assignment no longer has.
+        changes: The totals that changed.
+        edits: The decisions that were added to the gradebook.
+        stray: Items and checks that people decided about but that the assignment no longer has.
     """
 
     results: tuple[Result, ...]
@@ -124,34 +124,36 @@ def revised(
     absent: Sequence[Evidence] = (),
     allow_lower: bool = False,
 ) -> Revision:
-    """Score the stored evidence with what people decided, keep the outcome, and write what tells of it.
+    """Score the stored evidence with people's decisions, record the outcome, and write the pages.
 
-    No student's code runs. With `decide`, only those are scored whom it concerns, and only the reports that
-    tell something else now are written again.
+    No student's code runs. With `decide`, only the students concerned are scored, and only the reports that
+    change are written again.
 
     Args:
         out: The folder of the results.
         who: Who runs the command, and `cause` which it is.
-        decide: New edits, from the book and its results so far; by default none. It is asked again when
-            somebody else adds to the book meanwhile.
-        absent: Evidence to record for students without a submission who are not in the book yet.
+        decide: Gives new edits from the gradebook and its results so far; by default none. It is called again
+            if somebody else adds to the gradebook meanwhile.
+        absent: Evidence to record for students without a submission who are not in the gradebook yet.
         allow_lower: Grades that were released may fall.
 
     Raises:
-        UsageError: A released grade would fall, or the book cannot be used; then nothing was changed.
+        UsageError: A released grade would fall, or the gradebook cannot be used; nothing was changed then.
     """
-    known = KnownScores(assignment, book.identity(), kept_scores(out) if decide else None)
+    known_scores = KnownScores(assignment, book.identity(), kept_scores(out) if decide else None)
     for _ in range(_ATTEMPTS):
         snapshot = book.snapshot()
-        added = {one.student_id: one for one in absent if one.student_id not in snapshot.evidence}
+        added = {
+            missing.student_id: missing for missing in absent if missing.student_id not in snapshot.evidence
+        }
         old_state = snapshot.state
         if added:
             snapshot = snapshot.with_evidence(added)
-        so_far = results_now(assignment, snapshot, known) if decide else []
+        so_far = results_now(assignment, snapshot, known_scores) if decide else []
         new = tuple(decide(snapshot, so_far)) if decide else ()
-        now = clock()  # not before what was decided
+        now = clock()  # not earlier than the decisions
         decided = _with_runs(book, snapshot, new).with_edits(new)
-        results = results_now(assignment, decided, known)
+        results = results_now(assignment, decided, known_scores)
         recorded_totals = _with_lateness(snapshot.totals, so_far)
         changes = [
             Change(
@@ -164,7 +166,7 @@ def revised(
         if not allow_lower:
             _require_no_loss(changes)
         moved = [change.after for change in changes if change.moves]
-        # None: somebody else added to the book meanwhile
+        # None: somebody else added to the gradebook meanwhile
         new_state = book.append(new, moved, after=old_state, absent=list(added.values()), who=who)
         if new_state is not None:
             break
@@ -174,7 +176,9 @@ def revised(
         )
     final = replace(decided, state=new_state)
     try:
-        write_pages(assignment, book, out, now, made=final, only_changed=decide is not None, known=known)
+        write_pages(
+            assignment, book, out, now, made=final, only_changed=decide is not None, known=known_scores
+        )
     except UsageError as error:
         raise UsageError(
             f"{error}\nWhat was decided is in the gradebook; the next command about {out} writes the pages."
@@ -188,7 +192,7 @@ def revised(
 
 
 def _with_runs(book: Gradebook, snapshot: Snapshot, new: Sequence[Edit]) -> Snapshot:
-    """The state with the runs that new edits say are to count."""
+    """The state with the runs that count by the new edits."""
     chosen = {
         edit.student_id: book.evidence(edit.student_id, edit.number)
         for edit in new
@@ -197,20 +201,20 @@ def _with_runs(book: Gradebook, snapshot: Snapshot, new: Sequence[Edit]) -> Snap
     return snapshot.with_evidence(chosen) if chosen else snapshot
 
 
-def _with_lateness(told: Mapping[str, Total], so_far: Sequence[Result]) -> dict[str, Total]:
-    """The totals as they were told; those that older versions recorded get what was left after lateness.
+def _with_lateness(recorded: Mapping[str, Total], so_far: Sequence[Result]) -> dict[str, Total]:
+    """The recorded totals; those of older versions are completed by what is left after lateness.
 
     Args:
-        so_far: What the same book came to before anything was decided.
+        so_far: The results of the same gradebook before the decisions.
     """
-    known = dict(told)
+    completed = dict(recorded)
     for result in so_far:
-        before = known.get(result.score.student_id)
+        before = completed.get(result.score.student_id)
         if before is not None and before.lateness is None:
-            now = Total.of(result.score, who=before.who, when=before.when, cause=before.cause)
-            if now.says_the_same_as(before):
-                known[before.student_id] = now
-    return known
+            current_total = Total.of(result.score, who=before.who, when=before.when, cause=before.cause)
+            if current_total.says_the_same_as(before):
+                completed[before.student_id] = current_total
+    return completed
 
 
 def _require_no_loss(changes: Sequence[Change]) -> None:

@@ -1,4 +1,4 @@
-"""A class's gradebook, opened for somebody's work: decisions, exports and publications all begin with it."""
+"""Opens a class's gradebook for somebody's work: decisions, exports and publications all begin here."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from grader.results.revision import Decision, Revision, revised
 
 @dataclass(frozen=True)
 class SessionRequest:
-    """Which class is worked on, and by whom.
+    """A request to work on a class.
 
     Attributes:
         out: The folder of the results.
@@ -36,7 +36,7 @@ class SessionRequest:
 
 @dataclass(frozen=True)
 class ClassSession:
-    """A gradebook, its assignment as it is today, and who works on it.
+    """A gradebook, its current assignment, and who works on it.
 
     Attributes:
         out: The folder of the results.
@@ -51,7 +51,7 @@ class ClassSession:
     clock: Callable[[], datetime]
 
     def require_student(self, student_id: str) -> None:
-        """Raises unless the gradebook knows the student.
+        """Check that the gradebook knows the student.
 
         Raises:
             UsageError: It does not.
@@ -69,10 +69,10 @@ class ClassSession:
         absent: Sequence[Evidence] = (),
         allow_lower: bool = False,
     ) -> Revision:
-        """As `grader.results.revision.revised`, with the session's own.
+        """Call `grader.results.revision.revised` with the session's own gradebook.
 
         Raises:
-            UsageError: A released grade would fall, or the book cannot be used; then nothing was changed.
+            UsageError: A released grade would fall, or the gradebook cannot be used; nothing was changed.
         """
         return revised(
             self.assignment,
@@ -93,17 +93,17 @@ def class_session(
 ) -> Iterator[ClassSession]:
     """The gradebook of a results folder, opened for one piece of work.
 
-    Files that tell of an earlier state of it, as after a kill, are written again first.
+    Files that show an earlier state, as after a kill, are written again first.
 
     Args:
-        on_catch_up: Is told when such files were there, and what became of them.
+        on_catch_up: Called if there were such files, with what was done about them.
 
     Raises:
         UsageError: There is no such gradebook or assignment.
         CourseError: A file of the course is malformed.
     """
     with Gradebook(request.out, request.gradebook, assignment_id=request.assignment_id) as book:
-        assignment_id = _the_one(request.out, book.assignments(), request.assignment_id)
+        assignment_id = _chosen_assignment_id(request.out, book.assignments(), request.assignment_id)
         assignment = located_course(request.course).assignment(assignment_id)
         catch_up = caught_up(assignment, book, request.out, clock)
         if catch_up is not None:
@@ -111,20 +111,21 @@ def class_session(
         yield ClassSession(request.out, book, assignment, request.who, clock)
 
 
-def _the_one(out: Path, known: Sequence[str], asked: str | None) -> str:
-    """The assignment that is meant, among those that the book knows."""
-    if not known:
+def _chosen_assignment_id(out: Path, existing: Sequence[str], asked: str | None) -> str:
+    """The id of the requested assignment, or of the only one in the gradebook."""
+    if not existing:
         raise UsageError(
             f"{out}: there is no gradebook in it. "
             "Give the --out folder of `grader grade`, and the --gradebook if it had one."
         )
-    if asked is None and len(known) > 1:
+    if asked is None and len(existing) > 1:
         raise UsageError(
-            f"{out}: the gradebook holds several assignments: {', '.join(known)}. Say which by --assignment."
+            f"{out}: the gradebook holds several assignments: {', '.join(existing)}. "
+            "Say which by --assignment."
         )
-    if asked is not None and asked not in known:
+    if asked is not None and asked not in existing:
         raise UsageError(
-            f"{out}: the gradebook holds nothing about '{asked}', only about {', '.join(known)}. "
+            f"{out}: the gradebook holds nothing about '{asked}', only about {', '.join(existing)}. "
             "Give another folder, or another --assignment."
         )
-    return asked or known[0]
+    return asked or existing[0]

@@ -1,7 +1,7 @@
-"""What isolation was on, from two sides: the process's own canaries and what the host sees in /proc.
+"""Proof of the isolation, from two sides: the process's own canaries and what the host sees in /proc.
 
-Canaries are attempts that a locked-down process makes itself, each of which must fail. It decides which
-level the two sides together prove, and refuses a process whose required layers are not on. `lockdown`
+Canaries are attempts that a locked-down process makes itself, and that must all fail. It decides which level
+the two sides prove together, and refuses a process without its required layers. `lockdown`
 puts the layers on.
 """
 
@@ -25,10 +25,10 @@ from grader.sandbox.namespaces import CHILD_NAMESPACES, namespace_links, status_
 
 @dataclass(frozen=True)
 class Outside:
-    """What the attempts aim at.
+    """The targets of the attempts.
 
     Attributes:
-        secret: A readable file of the host's that must not be readable.
+        secret: A file of the host's that would be readable without isolation.
         address: The host's own socket.
         host_pid: The host's pid as the child would see it without a PID namespace.
         descriptors: The descriptors that the child is meant to have.
@@ -62,7 +62,7 @@ class _Canary:
 
 
 def failed_canaries(layers: frozenset[Layer], outside: Outside, *, own_user: bool = False) -> list[str]:
-    """What the calling process could do although a layer that is on forbids it.
+    """What the calling process could do although an active layer forbids it.
 
     Args:
         layers: The layers that are on.
@@ -70,7 +70,7 @@ def failed_canaries(layers: frozenset[Layer], outside: Outside, *, own_user: boo
         own_user: The process has a user of its own, who owns nothing of the machine.
 
     Raises:
-        SandboxError: Python's own files cannot be read any more, so that late imports would fail.
+        SandboxError: Python's own files can no longer be read, so late imports would fail.
     """
     _require_late_imports()
     succeeded = []
@@ -154,10 +154,10 @@ def _memory_file(_: Outside) -> None:
 def _lock_a_file(_: Outside) -> None:
     import fcntl  # Windows has none
 
-    with open(os.__file__, "rb") as one, open(os.__file__, "rb") as other:  # noqa: PTH123
-        fcntl.flock(one, fcntl.LOCK_EX)
+    with open(os.__file__, "rb") as first, open(os.__file__, "rb") as second:  # noqa: PTH123
+        fcntl.flock(first, fcntl.LOCK_EX)
         try:
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return
     raise PermissionError(errno.EPERM, "locks have no effect")
@@ -229,10 +229,10 @@ REMEDY = "Run `grader doctor` to see what this machine gives and how to get what
 
 @dataclass(frozen=True)
 class ChildReport:
-    """What a child says before it knows anything of a submission.
+    """What a child reports before it knows anything about a submission.
 
     Attributes:
-        told: What only the process itself can tell (`landlock` -> version).
+        told: What only the process itself knows (`landlock` -> version).
         succeeded: Canaries that should have failed.
         error: Why the lock-down could not be completed; empty if it was.
     """
@@ -294,10 +294,10 @@ def attestation(
         report: The child's own part.
         expected: What must be found.
         unofficial: The operator accepts less than an official grade needs.
-        missing: Sentences on the layers that this machine does not give.
+        missing: Sentences on the layers that this machine lacks.
 
     Raises:
-        SandboxError: A layer does not hold, or they are too few.
+        SandboxError: A layer does not work, or there are too few.
     """
     if report.error:
         raise SandboxError(report.error)
@@ -307,18 +307,18 @@ def attestation(
             + REMEDY
         )
     layers = _observed_layers(pid, report, expected)
-    found = contained_level(layers) if expected.contained else level(layers)
-    if found == REFUSED:
+    achieved = contained_level(layers) if expected.contained else level(layers)
+    if achieved == REFUSED:
         if not unofficial:
             raise SandboxError(
                 f"The isolation is too weak, so nothing was executed: {' '.join(missing) or layers} {REMEDY}"
             )
-        found = UNOFFICIAL
-    return Attestation(UNOFFICIAL if unofficial else found, layers, missing)
+        achieved = UNOFFICIAL
+    return Attestation(UNOFFICIAL if unofficial else achieved, layers, missing)
 
 
 def _observed_layers(pid: int, report: ChildReport, expected: Expectation) -> dict[str, str]:
-    """Layer -> what was observed; raises SandboxError where a layer that was put on does not show."""
+    """Layer -> what was observed; raises SandboxError if a layer that was put on does not show."""
     status = status_fields(pid)
     layers = {
         "canaries": f"{CANARY_COUNT} attempts, none succeeded",
@@ -340,13 +340,13 @@ def _observed_layers(pid: int, report: ChildReport, expected: Expectation) -> di
     return layers
 
 
-def _required(what: str, found: str, wanted: str) -> str:
-    if found != wanted:
+def _required(what: str, observed: str, wanted: str) -> str:
+    if observed != wanted:
         raise SandboxError(
-            f"{what} does not show from outside (found {found!r}, expected {wanted!r}), so nothing was "
+            f"{what} does not show from outside (found {observed!r}, expected {wanted!r}), so nothing was "
             f"executed. {REMEDY}"
         )
-    return found
+    return observed
 
 
 def _no_capabilities(status: Mapping[str, str], expected: Expectation) -> str:
@@ -359,8 +359,8 @@ def _no_capabilities(status: Mapping[str, str], expected: Expectation) -> str:
 
 
 def _uid(status: Mapping[str, str], expected: Expectation) -> str:
-    found = set(status["Uid"].split())
-    _required("an unprivileged user", ",".join(sorted(found)), str(expected.uid))
+    uids = set(status["Uid"].split())
+    _required("an unprivileged user", ",".join(sorted(uids)), str(expected.uid))
     return str(expected.uid)
 
 
@@ -379,7 +379,7 @@ def _memory(pid: int, expected: Expectation) -> str:
             raise SandboxError(f"The process is not in its memory cgroup, so nothing was executed. {REMEDY}")
         return f"cgroup-v{expected.cgroup.version}"
     bounded = observed_limits(pid)["Max address space"] != "unlimited"
-    # a file that lives in memory escapes a bound on address space: the filter must forbid it
+    # a file in memory escapes a bound on address space, so the filter must forbid it
     if bounded and Layer.SECCOMP in expected.layers:
         return "address_space"
     # the container's own bound is the last: the grader's parent survives it

@@ -1,8 +1,8 @@
 """Child processes as a client sees them, whatever isolates them, and the packets of a host and its client.
 
-It holds how a child ended, the interfaces of a child and of what starts one, the end of its output, and
-one JSON object per packet of a local socket, with file descriptors. `host_client` and `forkserver` start
-and end the processes; a message that is none ends the conversation.
+It holds how a child ended, the interfaces of a child and of what starts one, and the end of its output. A
+packet on the local socket is one JSON object, with file descriptors. `host_client` and `forkserver` start and
+end the processes; a malformed message ends the conversation.
 """
 
 import json
@@ -25,9 +25,9 @@ class Exit:
     """How a process ended.
 
     Attributes:
-        code: Its exit code; None when a signal ended it. Never believed: it says nothing of a grade.
+        code: Its exit code; None if a signal ended it. It is never believed: it does not affect a grade.
         signal: The signal's number, if one ended it.
-        limit: `memory`, `cpu` or `file_size`, when it ended by a limit and that can be told.
+        limit: `memory`, `cpu` or `file_size`, if it is known that such a limit ended it.
         exceeded: That limit as a clause: `it used more than its limit of 3000 MB of memory`.
         memory_mb, near_memory: As in `Ending`.
     """
@@ -41,7 +41,7 @@ class Exit:
 
     @property
     def words(self) -> str:
-        """It as a clause: `it was ended by signal 11`."""
+        """How it ended, as a clause: `it was ended by signal 11`."""
         if self.exceeded:
             return self.exceeded
         if self.signal is not None:
@@ -53,7 +53,7 @@ DIED_SECONDS = 5.0
 
 
 def ending_of(child: "Child") -> Ending:
-    """How a child ended whose replies have ended."""
+    """How a child ended; for one whose replies have ended."""
     end = child.wait(DIED_SECONDS)
     if end is None:
         return Ending("it closed its replies and went on")
@@ -194,7 +194,7 @@ def received_packet(
     """
     packed, received_fds, _, _ = socket.recv_fds(connection, MOST_PACKET_BYTES, descriptors)
     for descriptor in received_fds:
-        os.set_inheritable(descriptor, False)  # Python's function takes flags, and leaves them out
+        os.set_inheritable(descriptor, False)  # Python's function takes flags, but ignores them
     if not packed:
         return None, received_fds
     try:

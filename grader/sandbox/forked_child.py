@@ -18,7 +18,7 @@ from grader.sandbox.namespaces import fork_first_process
 
 ChildFunction = Callable[[BinaryIO, BinaryIO], None]
 
-# what a child has open: no input, output (twice), requests, replies, its report, the host's word to go on
+# a child's descriptors: empty input, output (twice), requests, replies, its report, the host's go-ahead
 _INPUT, _OUTPUT, _ERRORS, _REQUESTS, _REPLIES, _REPORT, _GO = range(7)
 DESCRIPTORS = frozenset(range(7))
 MOST_REPORT_BYTES = 65_536
@@ -66,15 +66,15 @@ def forked_child(
     outside: Outside | None,
     own_ns: int,
 ) -> int:
-    """Fork a child that locks itself down, reports, waits for the word to go on, and runs `child`.
+    """Fork a child that locks itself down, reports, waits for the go-ahead, and runs `child`.
 
     Args:
-        child: What it is for; called with its requests and its replies.
+        child: Its function; called with its requests and its replies.
         pipes: Its pipes. The caller closes the child's ends afterwards.
         limits: What it may use.
         confinement: What it puts on itself; None for trusted children, which have limits only.
         outside: What its canaries aim at.
-        own_ns: The host's PID namespace, when the child gets one of its own.
+        own_ns: The host's PID namespace, if the child gets one of its own.
 
     Returns:
         Its pid, as the host numbers processes.
@@ -140,16 +140,16 @@ def _keep_only(ends: list[int]) -> None:
 
 
 def _report(limits: ProcessLimits, confinement: Confinement | None, outside: Outside | None) -> ChildReport:
-    """Lock the calling process down and try the canaries; what went wrong is in the report."""
+    """Lock the calling process down and try the canaries; failures are in the report."""
     if confinement is None or outside is None:
         os.setsid()
         memory = address_space() + limits.memory_mb * MEGABYTE
         apply_limits(limits, address_space_bytes=memory, own_user=False)
         return ChildReport()
     try:
-        told = confine(confinement)
+        details = confine(confinement)
         own_user = confinement.who.own_uids
-        return ChildReport(told, tuple(failed_canaries(confinement.layers, outside, own_user=own_user)))
+        return ChildReport(details, tuple(failed_canaries(confinement.layers, outside, own_user=own_user)))
     except GraderError as error:
         return ChildReport(error=str(error))
     except Exception as error:  # noqa: BLE001 - any surprise must end in a refusal

@@ -1,4 +1,4 @@
-"""A host process: loads what is heavy once, then forks a locked-down child per request.
+"""A host process: loads the heavy libraries once, then forks a locked-down child per request.
 
 A host has one thread, holds no secret, listens on one local socket and ends with the process that started
 it. One connection is one child: the child lives no longer than its connection. With `LOCAL_FLAG` the same
@@ -46,11 +46,12 @@ LOCAL_FLAG = "--local"
 
 
 def main(child: ChildFunction, prepare: Callable[[], None], lockdown: Lockdown | None = None) -> None:
-    """The body of a host module's `main`: what `Host.start` and `LocalProcesses` run with `python -m`.
+    """The body of a host module's `main`, which `Host.start` and `LocalProcesses` run with `python -m`.
 
     Args:
         child: What a child does with its requests and replies; it leaves when it returns.
-        prepare: Loads what is heavy, once. Modules that start threads must be imported here, not before.
+        prepare: Loads the heavy libraries, once. Modules that start threads must be imported here, not
+            before.
         lockdown: `Lockdown.FULL` (the default) or `Lockdown.NONE` for children that are trusted.
     """
     if LOCAL_FLAG in sys.argv:
@@ -62,9 +63,9 @@ def main(child: ChildFunction, prepare: Callable[[], None], lockdown: Lockdown |
     try:
         host = _prepared_host(child, prepare, lockdown or Lockdown.FULL, settings)
     except GraderError as error:
-        # what bubblewrap takes away the machine may give without it
-        said = {"lost": True} if settings["bubblewrap"] else {"error": str(error)}
-        os.write(ready, json.dumps(said).encode())
+        # the machine may give without bubblewrap what is missing within it
+        failure = {"lost": True} if settings["bubblewrap"] else {"error": str(error)}
+        os.write(ready, json.dumps(failure).encode())
         os._exit(1)
     os.write(ready, json.dumps({"ready": pid_in_host_proc()}).encode())
     os.close(ready)
@@ -80,7 +81,7 @@ def serve(child: ChildFunction, *, listener: socket.socket, lockdown: Lockdown) 
         listener: A listening local socket (`host_messages.listening_socket`) in a folder of the host's own,
             which is removed at the end.
         lockdown: What the children put on themselves; every layer must be available. The calling process
-            goes on in namespaces of its own if the layers ask for it.
+            moves to namespaces of its own if the layers need that.
 
     Raises:
         SandboxError: The namespaces are refused.
@@ -111,7 +112,7 @@ def _prepared_host(
         libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
     prepare()
     if unguarded:
-        # from here on the loop sees the lifeline end, and cleans up before it leaves
+        # from here on the loop notices the end of the lifeline, and cleans up before it leaves
         libc.prctl(libc.PR_SET_PDEATHSIG, 0)
     # what is loaded now is shared with every child: the collector must not touch (and so copy) it
     gc.collect()
@@ -130,7 +131,7 @@ def _prepared_host(
 
 
 def _entered_namespaces(lockdown: Lockdown) -> tuple[Identity, int]:
-    """How children change their user, and the host's PID namespace; -1 when they get none of their own."""
+    """How children change their user, and the host's PID namespace; -1 if they get none of their own."""
     who = Identity(own_uids=False) if lockdown.trusted else identity(contained=lockdown.contained)
     own_namespace = -1
     if Layer.NAMESPACES in lockdown.layers:
@@ -147,20 +148,20 @@ def _entered_namespaces(lockdown: Lockdown) -> tuple[Identity, int]:
 
 
 def _planned(lockdown: Lockdown, *, in_package: bool) -> tuple[Lockdown, tuple[str, ...]]:
-    """The lockdown with the layers that this machine gives, and sentences on those that it does not.
+    """The lockdown with the layers that this machine gives, and sentences on the missing ones.
 
     Args:
         in_package: Where that is too little, a user of its own within the container is enough.
 
     Raises:
-        SandboxError: They are too few, and the operator does not accept that.
+        SandboxError: There are too few, and the operator does not accept that.
     """
     from grader.sandbox.survey import survey_by_forks
 
-    found = survey_by_forks()
-    missing = [state.detail for state in found.states if not state.available]
+    survey = survey_by_forks()
+    missing = [state.detail for state in survey.states if not state.available]
     missing += [f"{layer}: switched off by the operator." for layer in Layer if layer not in lockdown.layers]
-    kept = lockdown.layers & found.layers
+    kept = lockdown.layers & survey.layers
     if not lockdown.unofficial and not kept >= {Layer.NAMESPACES, Layer.LANDLOCK, Layer.SECCOMP}:
         if in_package and identity(contained=True).own_uids:
             return replace(lockdown, layers=kept - {Layer.NAMESPACES}, contained=True), tuple(missing)
@@ -209,7 +210,7 @@ class LocalChild:
         self.pid = process.pid
         self.attestation = Attestation("local")
         # Popen types its pipes as optional and as general binary streams
-        # buffered, because a raw write may write a part only
+        # buffered, because a raw write may write only a part
         self.writer: BinaryIO = io.BufferedWriter(cast(io.RawIOBase, process.stdin))
         self.reader = cast(BinaryIO, process.stdout)
         self._output = OutputTail(cast(BinaryIO, process.stderr), limits.output_kb * 1000)

@@ -1,4 +1,4 @@
-"""The client's side of a host process: start one, ask it for children."""
+"""The client's side of a host process: starts one, and asks it for children."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ _TAIL_CHARACTERS = 2000
 
 
 class HostChild:
-    """A child that a host forked: see `processes.Child`."""
+    """A child that a host forked: see `child_processes.Child`."""
 
     def __init__(
         self, connection: socket.socket, pid: int, descriptors: Sequence[int], limits: ProcessLimits
@@ -76,7 +76,7 @@ class HostChild:
             message = None
         if message is None or "exit" not in message:
             raise EngineError("A host process ended while one of its children was at work. Try again.")
-        # what was printed last is still in the pipe
+        # the last output is still in the pipe
         self._output.join(1.0)
         return Exit(**message["exit"])
 
@@ -118,7 +118,7 @@ class _LayersAreLost(Interruption):
     """Within bubblewrap the machine does not give all layers, or the host does not run at all."""
 
 
-# what one host finds out about the machine, the next need not try
+# what one host found out about the machine, the next need not try
 _layers_are_lost = threading.Event()
 
 
@@ -135,7 +135,7 @@ class _Asked:
     given: GivenFiles
 
     def command(self, folder: Path, *, wrapped: bool) -> list[str]:
-        """Python with this environment's packages and nothing of the working directory."""
+        """The command: Python with this environment's packages, without the working directory."""
         flags = ["-P"] if site.ENABLE_USER_SITE else ["-P", "-s"]
         command = [sys.executable, *flags, "-m", self.module, *self.arguments]
         if not wrapped:
@@ -185,7 +185,7 @@ class Host:
             unofficial: The operator accepts less isolation than an official grade needs.
             in_package: Where the machine gives no namespaces, the level `container` is enough: only for a
                 package that is graded inside of another grader.
-            wrapped: Put bubblewrap around it, if that is installed and no layer is lost by it.
+            wrapped: Put bubblewrap around it, if that is installed and costs no layer.
             timeout: Seconds until it must be ready.
             given: Files that its children may read in their working folders.
 
@@ -234,7 +234,7 @@ class Host:
                     "in_package": asked.in_package,
                     "bubblewrap": wall,
                     "given": str(lay_out(asked.given, folder) or ""),
-                    # the other layers are essential, so that without them nothing is graded anyway
+                    # the other layers are essential: without them nothing is graded anyway
                     "given_up": [] if memory_controller() else ["cgroup"],
                     # the signal follows the starting thread, so only the main thread may ask for it
                     "die_with_starter": threading.current_thread() is threading.main_thread(),
@@ -259,12 +259,12 @@ class Host:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(settings).encode() + b"\n")
             self._process.stdin.flush()
-        said = _read_until_end(ready, time.monotonic() + timeout)
-        if said is None:
+        packed_answer = _read_until_end(ready, time.monotonic() + timeout)
+        if packed_answer is None:
             raise EngineError(
                 f"The host process was not ready within {timeout:g} s. It said: {self._log_tail()}"
             )
-        answer = json.loads(said or b"{}")
+        answer = json.loads(packed_answer or b"{}")
         if "lost" in answer or (not answer and settings["bubblewrap"]):
             raise _LayersAreLost
         if "error" in answer:
@@ -334,7 +334,7 @@ class Host:
             child.close()
 
     def close(self) -> None:
-        """End the host and all its children. Does nothing to a host that somebody else started."""
+        """End the host and all its children; but not a host that somebody else started."""
         if self._process is None or self._folder is None:
             return
         if self._process.stdin is not None:
@@ -380,7 +380,7 @@ def _environment(folder: Path, added: Mapping[str, str]) -> dict[str, str]:
         "PATH": "/usr/bin:/bin",
         "MPLBACKEND": "Agg",
         "PYTHONDONTWRITEBYTECODE": "1",
-        # each arena reserves 64 MB of the address space that may be what bounds memory
+        # each arena reserves 64 MB of address space, by which memory may be bounded
         "MALLOC_ARENA_MAX": "2",
         **added,
     }
@@ -388,13 +388,13 @@ def _environment(folder: Path, added: Mapping[str, str]) -> dict[str, str]:
 
 def _read_until_end(descriptor: int, deadline: float) -> bytes | None:
     """What is written before the other end closes; None after the deadline (seconds, monotonic)."""
-    said = b""
+    content = b""
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0:
-            if selector.select(left):
+        while (remaining := deadline - time.monotonic()) > 0:
+            if selector.select(remaining):
                 part = os.read(descriptor, 65_536)
                 if not part:
-                    return said
-                said += part
+                    return content
+                content += part
     return None

@@ -1,4 +1,4 @@
-"""The loop of a host process: connections come, children are forked, watched, reaped and cleaned up after."""
+"""The loop of a host process: accepts connections, and forks, watches, reaps and cleans up children."""
 
 import contextlib
 import os
@@ -30,10 +30,10 @@ from grader.sandbox.lockdown import Confinement, Layer, Lockdown
 from grader.sandbox.namespaces import Identity, end_processes_of, namespace_links, pid_in_host_proc
 from grader.sandbox.readable_files import visible
 
-# how many kinds of children are kept in readiness: those that check, and those that train
+# how many kinds of children are kept ready: one for checks, one for training
 _MOST_SPARES = 2
 
-# of its limit on memory: what is refused is asked for as a whole, and does not count as held
+# of its limit on memory: a refused request is refused whole, and does not count as held
 NEAR_MEMORY = 0.5
 
 
@@ -46,8 +46,8 @@ class _Job:
         for_client: The client's ends of its pipes, until they are handed over.
         attested: What isolates it, once that is proved.
         started: When it was handed over, in monotonic seconds.
-        shared: What its host held in memory when it was forked, in bytes.
-        refuses_memory: What holds it to its limit on memory refuses more.
+        shared: How much its host held in memory when it was forked, in bytes.
+        refuses_memory: Its limit on memory makes requests fail, instead of ending it.
     """
 
     limits: ProcessLimits
@@ -71,8 +71,8 @@ class _Job:
 class HostLoop:
     """The loop of a host process.
 
-    Beside the children at work it keeps a spare of each kind that was asked for last: locked down, attested
-    and waiting, because to fork and lock one down takes longer than much of what it is asked to do.
+    Besides the children at work it keeps a spare of each kind that was asked for last: locked down, attested
+    and waiting. Forking and locking one down takes longer than many of its tasks.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class HostLoop:
             self._prepare_lockdown()
 
     def _prepare_lockdown(self) -> None:
-        """What all children share: a mount point, a planted secret, what they see, the cgroup's parent."""
+        """Make what all children share: a mount point, a planted secret, their view, the cgroup's parent."""
         self._mount_point = self._folder / "root"
         self._mount_point.mkdir()
         self._secret = self._folder / "canary"
@@ -135,7 +135,7 @@ class HostLoop:
                 if key.data is None:
                     self._close()
                     return
-                # an earlier event of this round may have ended the job, and the number may be in use again
+                # an earlier event in this round may have ended the job, and its number may be in use again
                 if self._selector.get_map().get(key.fd) is key:
                     key.data()
 
@@ -210,21 +210,21 @@ class HostLoop:
         return job
 
     def _hand_over(self, job: _Job, connection: socket.socket) -> None:
-        """Give a child to a client; it goes on when what isolates it is proved."""
+        """Give a child to a client; it goes on once its isolation is proved."""
         job.connection = connection
         job.started = time.monotonic()
         connection.setblocking(False)
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._dropped(job))
-        told = _tell(connection, {"pid": job.pid}, job.for_client)
+        is_sent = _tell(connection, {"pid": job.pid}, job.for_client)
         _close(job.for_client)
         job.for_client = ()
-        if not told:
+        if not is_sent:
             self._kill(job)
         elif job.attested is not None:
             self._let_go(job)
 
     def _let_go(self, job: _Job) -> None:
-        """Let an attested child begin for its client, and have another ready for the next."""
+        """Let an attested child begin for its client, and prepare another for the next."""
         if not _tell(job.connection, {"attestation": job.attested}):
             self._kill(job)
             return
@@ -237,7 +237,7 @@ class HostLoop:
             return
         if len(self._spares) >= _MOST_SPARES:
             self._kill(self._spares.pop(next(iter(self._spares))))
-        # what is wrong is told to the client that asks for one
+        # the client that asks for one will get the error
         with contextlib.suppress(GraderError, OSError):
             self._spares[limits, gpu] = self._started(limits, gpu)
 
@@ -267,7 +267,7 @@ class HostLoop:
         return Outside(self._secret, self._listener.getsockname(), self._pid, DESCRIPTORS, closed)
 
     def _reported(self, job: _Job) -> None:
-        """Read a child's report; when it is complete, look from outside, and let a client's child go on."""
+        """Read a child's report; once complete, observe it from outside, and let a client's child go on."""
         part = os.read(job.report, MOST_REPORT_BYTES)
         job.reported += part
         if part and not job.reported.endswith(b"\n"):
@@ -308,13 +308,13 @@ class HostLoop:
         return {"level": proof.level, "layers": proof.layers, "missing": list(proof.missing)}
 
     def _dropped(self, job: _Job) -> None:
-        """The client closed its side, or spoke out of turn: both end the child."""
+        """The client closed its side, or sent something: both end the child."""
         assert job.connection is not None
         self._selector.unregister(job.connection)
         self._kill(job)
 
     def _kill(self, job: _Job) -> None:
-        """End the child; as the first process of its PID namespace it takes everything in it along."""
+        """End the child; as the first process of its PID namespace it takes all others there with it."""
         if not job.killed:
             job.killed = True
             with contextlib.suppress(ProcessLookupError):
@@ -351,7 +351,7 @@ class HostLoop:
             job.connection.close()
 
     def _reported_by_dying(self, job: _Job) -> None:
-        """A child that died before its report: its last words, if any, are in the pipe."""
+        """A child died before its report: what it wrote, if anything, is in the pipe."""
         while job.report >= 0:
             self._reported(job)
 

@@ -1,10 +1,10 @@
-"""Kernel filters that a process puts on itself for good: capabilities, Landlock and allowed system calls.
+"""Kernel filters that a process puts on itself permanently: capabilities, Landlock and allowed system calls.
 
 Landlock refuses every path that is not on a list, TCP, and signals to others
 (https://docs.kernel.org/userspace-api/landlock.html). System calls are allowed by name; every other one
 answers EPERM. The list comes from training a model, drawing with matplotlib and importing scikit-learn.
-What the kernel keeps of a shared file (locks, leases, waiters, hints, pages) would carry messages between
-processes side by side, so calls for it are allowed for a process's own files only.
+The kernel's state of a shared file (locks, leases, waiters, hints, pages) could carry messages between
+parallel processes, so calls that use it are allowed for a process's own files only.
 """
 
 import errno
@@ -64,17 +64,18 @@ def landlock_version() -> int:
 
 
 def landlock_rules(*, readable: Iterable[Path], writable: Iterable[Path], devices: Iterable[Path]) -> int:
-    """A descriptor of rules that refuse every file but these.
+    """A descriptor of rules that refuse every file except these.
 
     Args:
-        readable: Folders and files that may be read; `writable` may be changed too, with what is in them.
+        readable: Folders and files that may be read; those in `writable` may also be changed, with their
+            content.
         devices: Nodes that may be read and written.
 
     Returns:
         The descriptor, for `enter`.
 
     Raises:
-        OSError: The kernel offers no Landlock.
+        OSError: The kernel does not offer Landlock.
     """
     version = libc.system_call(libc.SYS_LANDLOCK_CREATE_RULESET, None, 0, 1)
     handled = (1 << _HANDLED_BITS.get(version, 16)) - 1
@@ -98,7 +99,7 @@ def landlock_rules(*, readable: Iterable[Path], writable: Iterable[Path], device
 
 
 def enter_landlock(ruleset: int) -> None:
-    """Put the calling process under the rules, for good, and close them. It must have set no_new_privs."""
+    """Put the calling process under the rules permanently, and close them. It must have set no_new_privs."""
     libc.system_call(libc.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0)
     os.close(ruleset)
 
@@ -145,7 +146,7 @@ _GPU = "mincore mlock munlock sysinfo ioctl madvise mbind get_mempolicy pipe2 me
 # fcntl: F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. Not: leases, notifications, owners of
 # signals, hints about a file, sizes of pipes
 _FCNTL = (0, 1, 2, 3, 4, 1030)
-# F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW answer that they took the lock, so that libraries go on
+# F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW report success without a lock, so that libraries go on
 _FCNTL_LOCKS = (6, 7, 37, 38)
 # ioctl: TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what file objects and progress bars ask
 _IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
@@ -160,7 +161,7 @@ _MAP_HUGETLB = 0x40000  # from a pool that the whole machine shares
 _GET_MEMPOLICY = (0, 4)
 # membarrier: QUERY, [REGISTER_]PRIVATE_EXPEDITED, [..._]SYNC_CORE. Not: the processors of others
 _MEMBARRIER = (0, 8, 16, 32, 64)
-# mknod: named pipes alone, of which `pipes.py` makes nameless ones
+# mknod: only named pipes, which `lockdown.replace_pipes` uses
 _FILE_KIND, _NAMED_PIPE = 0o170000, 0o010000
 # futex: within a process only. A word in a file that two processes map is one futex for both, even read-only.
 # glibc waits by such a futex for the end of a thread and libstdc++ for a future, in loops that look again
@@ -181,12 +182,12 @@ _CLONE_THREAD = 0x00010000
 
 @functools.cache
 def prepared_syscall_filter(*, pid: int, gpu: bool) -> bytes:
-    """The filter as the kernel takes it: a host prepares it once for all its children.
+    """The filter in the kernel's format: a host prepares it once for all its children.
 
     libseccomp would assemble it anew for every process that loads it, which takes 2 ms.
 
     Args:
-        pid: The only process that signals may go to, as it numbers itself.
+        pid: The only process that may get signals, as it numbers itself.
         gpu: Allow what the GPU's driver needs.
 
     Raises:
@@ -194,7 +195,7 @@ def prepared_syscall_filter(*, pid: int, gpu: bool) -> bytes:
     """
     seccomp = importlib.import_module("pyseccomp")
     rules = seccomp.SyscallFilter(seccomp.ERRNO(errno.EPERM))
-    # another architecture's calls (int 0x80, x32) have no business here
+    # calls of another architecture (int 0x80, x32) are not needed
     rules.set_attr(seccomp.Attr.ACT_BADARCH, seccomp.KILL_PROCESS)
     native = seccomp.system_arch()
     for name in (*ALLOWED, *(_GPU.split() if gpu else ())):
@@ -214,7 +215,7 @@ def prepared_syscall_filter(*, pid: int, gpu: bool) -> bytes:
 
 
 def _add_rules_by_argument(rules: Any, *, gpu: bool) -> None:
-    """Allow what the calls of BY_ARGUMENT do to one's own objects alone."""
+    """Allow the calls of BY_ARGUMENT only for what they do to the process's own objects."""
     seccomp = importlib.import_module("pyseccomp")
 
     def rule(action: int, name: str, *conditions: Any) -> None:
@@ -249,21 +250,21 @@ def _add_rules_by_argument(rules: Any, *, gpu: bool) -> None:
     rule(seccomp.ALLOW, "mknod", masked(1, _FILE_KIND, _NAMED_PIPE))
     rule(seccomp.ALLOW, "mknodat", masked(2, _FILE_KIND, _NAMED_PIPE))
     rule(seccomp.ALLOW, "futex", masked(1, _FUTEX_PRIVATE, _FUTEX_PRIVATE))
-    whole = _FUTEX_PRIVATE | _FUTEX_COMMAND
+    compared_bits = _FUTEX_PRIVATE | _FUTEX_COMMAND
     for command in _FUTEX_WAITS:
-        # without a limit of time the caller looks again; with one, the time is over
-        shared = masked(1, whole, command)
+        # without a time limit the caller looks again; with one, the time is up
+        shared = masked(1, compared_bits, command)
         rule(seccomp.ERRNO(errno.EAGAIN), "futex", shared, equals(3, 0))
         rule(seccomp.ERRNO(errno.ETIMEDOUT), "futex", shared, seccomp.Arg(3, seccomp.NE, 0))
     for command in _FUTEX_WAKES:
-        rule(no_effect, "futex", masked(1, whole, command))
+        rule(no_effect, "futex", masked(1, compared_bits, command))
 
 
 def load_syscall_filter(*, gpu: bool = False) -> None:
-    """Allow the calling process nothing but the list from now on.
+    """Allow the calling process only the listed calls from now on.
 
-    It must have set no_new_privs, and have one thread: the filter holds the calling thread and those that it
-    starts.
+    It must have set no_new_privs, and have one thread: the filter applies to the calling thread and those
+    that it starts.
 
     Raises:
         ImportError, OSError, RuntimeError: libseccomp is not installed, or the kernel refuses the filter.

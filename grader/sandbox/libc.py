@@ -45,7 +45,7 @@ _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    """The C library; loaded on first use, because Windows has none to load."""
+    """The C library; loaded on first use, because Windows has none."""
     return ctypes.CDLL(None, use_errno=True)
 
 
@@ -76,7 +76,7 @@ def system_call(number: int, *arguments: int | bytes | None) -> int:
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """`prctl(2)`; arguments that are left out are 0.
+    """`prctl(2)`; omitted arguments are 0.
 
     Raises:
         OSError: It failed.
@@ -104,22 +104,22 @@ def load_filter(instructions: bytes) -> None:
 
 
 def keep_freed_memory() -> None:
-    """Let the program keep what it frees, to have it at once when it needs as much again: `mallopt(3)`.
+    """Let the process keep memory that it frees, for when it needs as much again: `mallopt(3)`.
 
-    A step of a training needs what the step before it freed; to fetch it from the kernel anew costs some two
-    hundredths of the time. What is kept so, up to 256 MB, counts as used wherever memory is bounded. Other C
-    libraries than glibc, and other systems, are left as they are.
+    A training step needs what the step before it freed; fetching it from the kernel again costs some 2 % of
+    the time. The kept memory, up to 256 MB, counts as used wherever memory is bounded. C libraries other than
+    glibc, and other systems, are left as they are.
     """
     if sys.platform == "linux" and hasattr(_library(), "mallopt"):
         checked("mallopt", M_TRIM_THRESHOLD, 1 << 28)
-        checked("mallopt", M_MMAP_THRESHOLD, 1 << 25)  # the most that glibc takes
+        checked("mallopt", M_MMAP_THRESHOLD, 1 << 25)  # the most that glibc accepts
 
 
 def pivot_root() -> None:
     """Make the working directory the root and detach the old root.
 
     Raises:
-        OSError: It failed, or this processor's number for the call is not known.
+        OSError: It failed, or the call's number on this architecture is not known.
     """
     number = _SYS_PIVOT_ROOT.get(platform.machine())
     if number is None:

@@ -1,8 +1,8 @@
-"""What one process may use: resource limits, and a cgroup of its own where the host may make one.
+"""What one process may use: resource limits, and a cgroup of its own if the host may make one.
 
-A cgroup (version 1 or 2) bounds the memory of a process and all that it starts. Where the processors are
-shared out by cgroup too, each process gets an equal share of them, however many threads it starts:
-nobody's neighbor runs out of time. Whoever starts a process decides how much it may use.
+A cgroup (version 1 or 2) bounds the memory of a process and all that it starts. If cgroups also share out the
+CPUs, each process gets an equal share of them, however many threads it starts, so that nobody's neighbor runs
+out of time. Whoever starts a process decides how much it may use.
 """
 
 import os
@@ -23,7 +23,7 @@ class ProcessLimits:
 
     Attributes:
         memory_mb: Beyond what it shares with its host at the fork.
-        cpu_seconds: Processor time over all threads.
+        cpu_seconds: CPU time over all threads.
         file_mb: The greatest size of one file.
         processes: Threads, since it cannot fork.
         open_files: Descriptors.
@@ -41,7 +41,7 @@ class ProcessLimits:
 
     @classmethod
     def within(cls, limits: Limits, *, cpu_seconds: int) -> "ProcessLimits":
-        """An assignment's limits, those of the same names, with the processor time of one stage."""
+        """The assignment's limits of the same names, with the CPU time of one stage."""
         chosen = {field.name for field in fields(limits)} & {field.name for field in fields(cls)}
         return cls(cpu_seconds=cpu_seconds, **{name: getattr(limits, name) for name in chosen})
 
@@ -58,7 +58,7 @@ class ProcessLimits:
         }[limit]
 
     def in_words(self, resource: str) -> str:
-        """What a process may have of something, as a clause; that it used it up is another matter.
+        """How much of something a process may have, as a clause; not that it used it up.
 
         Args:
             resource: `memory`, `file_size`, `disk`, `writing` (one of these two), `processes`, `open_files`.
@@ -79,11 +79,11 @@ class ProcessLimits:
         Raises:
             EngineError: A name is unknown, or a value is not a positive whole number.
         """
-        known = {field.name for field in fields(cls)}
+        names = {field.name for field in fields(cls)}
         for name, value in document.items():
-            if name not in known or type(value) is not int or value <= 0:
+            if name not in names or type(value) is not int or value <= 0:
                 raise EngineError(
-                    f"limit {name} = {value!r}: a limit is one of {', '.join(sorted(known))} "
+                    f"limit {name} = {value!r}: a limit is one of {', '.join(sorted(names))} "
                     "and a positive whole number."
                 )
         return cls(**document)
@@ -106,10 +106,10 @@ def resident() -> int:
 
 
 def apply_limits(limits: ProcessLimits, *, address_space_bytes: int | None, own_user: bool = True) -> None:
-    """Hold the calling process to the limits, for good.
+    """Put the limits on the calling process permanently.
 
     Args:
-        address_space_bytes: The bound on its address space, when memory is bounded that way.
+        address_space_bytes: The bound on its address space, if memory is bounded that way.
         own_user: It has a user of its own; otherwise the user's other processes would count as well.
     """
     import resource
@@ -154,7 +154,7 @@ class MemoryController:
     Attributes:
         version: 1 or 2.
         parent: The folder that new cgroups go into.
-        shares: With version 1, the folder of those that share out the processors, if there is one.
+        shares: With version 1, the folder for cgroups that share out the CPUs, if there is one.
     """
 
     version: int
@@ -165,7 +165,7 @@ class MemoryController:
         """A new cgroup that holds at most `memory_mb` megabytes of memory and no swap."""
         path = self.parent / f"{PREFIX}{name}"
         path.mkdir()
-        made = self._at(path)
+        made = self._cgroup_at(path)
         try:
             if made.shares is not None:
                 made.shares.mkdir(exist_ok=True)
@@ -176,7 +176,7 @@ class MemoryController:
         return made
 
     def sweep(self) -> None:
-        """Remove cgroups that a host left behind which was killed."""
+        """Remove cgroups left behind by hosts that were killed."""
         for path in self.parent.glob(f"{PREFIX}*-*"):
             owner = path.name.removeprefix(PREFIX).partition("-")[0]
             if owner.isdigit() and not Path("/proc", owner).exists():
@@ -185,9 +185,9 @@ class MemoryController:
     def remove_of(self, host_pid: int) -> None:
         """Remove what a host that has ended left behind."""
         for path in self.parent.glob(f"{PREFIX}{host_pid}-*"):
-            self._at(path).remove()
+            self._cgroup_at(path).remove()
 
-    def _at(self, path: Path) -> "Cgroup":
+    def _cgroup_at(self, path: Path) -> "Cgroup":
         return Cgroup(self.version, path, self.shares / path.name if self.shares else None)
 
 
@@ -197,7 +197,7 @@ class Cgroup:
 
     Attributes:
         path: Its folder.
-        shares: Its other folder, where the processors are shared out in a hierarchy of their own.
+        shares: Its other folder, if a separate hierarchy shares out the CPUs.
     """
 
     version: int
@@ -217,7 +217,7 @@ class Cgroup:
                 (self.path / name).write_text(value)
 
     def enter(self) -> None:
-        """Move the calling process in. The kernel lets it wait for about 10 ms."""
+        """Move the calling process in, which takes the kernel about 10 ms."""
         for folder in filter(None, (self.path, self.shares)):
             (folder / "cgroup.procs").write_text("0")
 
@@ -228,7 +228,7 @@ class Cgroup:
         return any(key == "oom_kill" and int(value) > 0 for key, value in rows)
 
     def most_held(self) -> int | None:
-        """The most memory that was in it, in bytes; None where Linux does not say (before 5.19)."""
+        """The most memory that it held, in bytes; None if Linux does not say (before 5.19)."""
         file = self.path / ("memory.max_usage_in_bytes" if self.version == 1 else "memory.peak")
         return int(file.read_text()) if file.exists() else None
 
@@ -265,7 +265,7 @@ def memory_controller() -> MemoryController | None:
 def _candidates() -> list[tuple[int, Path]]:
     """(version, folder) in which a memory cgroup might be made, nearest to the calling process first."""
     mounts = _mounts()
-    found: list[tuple[int, Path]] = []
+    candidates: list[tuple[int, Path]] = []
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         version = 1 if "memory" in controllers.split(",") else 2 if not controllers else 0
@@ -273,42 +273,42 @@ def _candidates() -> list[tuple[int, Path]]:
             continue
         root, mount = mounts[version]
         try:
-            own = mount / Path(path).relative_to(root)
+            own_folder = mount / Path(path).relative_to(root)
         except ValueError:
-            own = mount
+            own_folder = mount
         if version == 1:
-            found.append((1, own))
+            candidates.append((1, own_folder))
             continue
         # version 2 holds processes in leaves only: the child goes beside the host, not below it
-        for folder in (own, *own.parents):
+        for folder in (own_folder, *own_folder.parents):
             control = folder / "cgroup.subtree_control"
             if control.exists() and "memory" in control.read_text().split():
-                found.append((2, folder))
+                candidates.append((2, folder))
             if folder == mount:
                 break
-    return sorted(found, key=lambda entry: entry[0])
+    return sorted(candidates, key=lambda entry: entry[0])
 
 
 def _shares() -> Path | None:
-    """The calling process's folder where version 1 shares out the processors; None if it is not writable."""
+    """The calling process's folder where version 1 shares out the CPUs; None if it is not writable."""
     rows = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-    own = next((Path(path) for _, names, path in rows if "cpu" in names.split(",")), None)
+    own_path = next((Path(path) for _, names, path in rows if "cpu" in names.split(",")), None)
     for root, mount, kind, options in _hierarchies():
-        if own is not None and kind == "cgroup" and "cpu" in options:
-            folder = mount / own.relative_to(root) if own.is_relative_to(root) else mount
+        if own_path is not None and kind == "cgroup" and "cpu" in options:
+            folder = mount / own_path.relative_to(root) if own_path.is_relative_to(root) else mount
             return folder if os.access(folder, os.W_OK) else None
     return None
 
 
 def _mounts() -> dict[int, tuple[Path, Path]]:
     """Version -> (root within the hierarchy, mount point) of the hierarchies that may bound memory."""
-    found: dict[int, tuple[Path, Path]] = {}
+    mounts: dict[int, tuple[Path, Path]] = {}
     for root, mount, kind, options in _hierarchies():
         if kind == "cgroup" and "memory" in options:
-            found.setdefault(1, (root, mount))
+            mounts.setdefault(1, (root, mount))
         elif kind == "cgroup2":
-            found.setdefault(2, (root, mount))
-    return found
+            mounts.setdefault(2, (root, mount))
+    return mounts
 
 
 def _hierarchies() -> Iterator[tuple[Path, Path, str, list[str]]]:

@@ -1,9 +1,9 @@
 """The layers around an untrusted process, and the order in which it puts them on itself.
 
-Among them are pipes whose numbers tell nothing of others: the kernel numbers nameless pipes by a count of
-the whole machine, so that a process could tell another one something by making many of them. A named pipe
-has a number of the file system that it lies in, which here is the process's own. `attestation` proves
-that a layer is on.
+They include pipes whose numbers reveal nothing about other processes. The kernel numbers anonymous pipes
+across the whole machine, so a process could send a message to another by making many of them. A named pipe
+gets its number from its file system, which here belongs to the process alone. `attestation` proves that a
+layer is on.
 """
 
 import itertools
@@ -35,9 +35,9 @@ from grader.sandbox.readable_files import CACHE, OFFLINE, Visible, cache_environ
 
 
 def replace_pipes(folder: Path) -> None:
-    """Let `os.pipe` and `os.pipe2` make named pipes in a folder, and take their names away at once.
+    """Make `os.pipe` and `os.pipe2` use named pipes in a folder, whose names are removed at once.
 
-    Who calls the kernel without Python gets none.
+    The filter refuses pipes to code that calls the kernel without Python.
 
     Args:
         folder: The process's own, on a file system of its own.
@@ -120,11 +120,11 @@ class Confinement:
         limits: What it may use.
         gpu: It may use the GPU: no bound on address space, and the device nodes are visible.
         who: How it changes its user.
-        sees: What of the machine's files it sees.
+        sees: Which of the machine's files it sees.
         mount_point: An empty folder where it builds its root.
-        scratch: Its working folder when it has no root of its own.
+        scratch: Its working folder if it does not have its own root.
         cgroup: Its memory cgroup, if it has one.
-        given: Where the files were laid out that it may read in its working folder; None: there are none.
+        given: The folder with the files that it may read in its working folder; None if there are none.
     """
 
     layers: frozenset[Layer]
@@ -157,7 +157,7 @@ def confine(child: Confinement) -> dict[str, str]:
     owns none of the mounts, Landlock and the filter come last because they forbid all of that.
 
     Returns:
-        What only the process itself can tell: `landlock` -> the interface's version.
+        What only the process itself knows: `landlock` -> the interface's version.
 
     Raises:
         SandboxError: A layer could not be put on. The process must leave.
@@ -178,7 +178,7 @@ def confine(child: Confinement) -> dict[str, str]:
         with _step("its memory cgroup"):
             child.cgroup.enter()
             _offer_to_be_killed()
-    # what the new root shows of /proc cannot be written to
+    # the new root's /proc cannot be written to
     own_files = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     if own_root:
         with _step("namespaces"):
@@ -206,17 +206,17 @@ def confine(child: Confinement) -> dict[str, str]:
     with _step("resource limits"):
         bounded = child.cgroup is None and not child.gpu
         apply_limits(child.limits, address_space_bytes=memory if bounded else None)
-    told = {}
+    details = {}
     if ruleset is not None:
         with _step("Landlock"):
             kernel_filters.enter_landlock(ruleset)
-        told["landlock"] = str(kernel_filters.landlock_version())
+        details["landlock"] = str(kernel_filters.landlock_version())
     if Layer.SECCOMP in child.layers:
         with _step("the system-call filter"):
             kernel_filters.load_syscall_filter(gpu=child.gpu)
         if not child.gpu:
             replace_pipes(rootfs.SHARED_MEMORY if own_root else child.scratch)
-    return told
+    return details
 
 
 def _offer_to_be_killed() -> None:
@@ -257,14 +257,14 @@ def _file_rules(child: Confinement, cache: Path | None) -> int | None:
 
 
 def _cache(child: Confinement) -> Path | None:
-    """Where libraries are to look for what they would download; None: nowhere."""
+    """Where libraries should look for what they would download; None: nowhere."""
     if child.given is None:
         return None
     return rootfs.CACHE if Layer.NAMESPACES in child.layers else child.scratch / CACHE
 
 
 def _copy_given(child: Confinement) -> None:
-    """Without a root of its own, a child gets copies that nobody else reads."""
+    """Give a child without its own root copies of the files, which nobody else reads."""
     if child.given is None:
         return
     with _step("the files that are provided"):
@@ -274,7 +274,7 @@ def _copy_given(child: Confinement) -> None:
 
 
 def _set_environment(scratch: Path, cache: Path | None) -> None:
-    """A working folder and an environment that say nothing of the host."""
+    """Set a working folder and an environment that reveal nothing about the host."""
     threads = {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")}
     os.environ.clear()
     os.environ.update(

@@ -1,9 +1,9 @@
 """The user and the namespaces of a host and of the processes that it forks.
 
-A locked-down process becomes a uid of its own where the host is root, else nobody in a user namespace. A
-host with locked-down children is process 1 of a PID namespace of its own (and, without root, in a user
-namespace of its own): so it may make a PID namespace per child, step back afterwards, and whatever is
-left when it dies dies with it. `lockdown` decides in which order a process enters them.
+A locked-down process gets a uid of its own if the host is root, else it is nobody in a user namespace. A host
+with locked-down children is process 1 of its own PID namespace (and, without root, in its own user
+namespace). So it may make a PID namespace per child and step back afterwards, and everything left ends with
+it. `lockdown` decides in which order a process enters them.
 """
 
 import os
@@ -112,7 +112,7 @@ def enter_user_namespace(*, inside: tuple[int, int] | None = None, own_files: in
 
     Args:
         inside: (uid, gid) that the caller has within; None keeps the numbers.
-        own_files: A descriptor of the caller's own folder of /proc, where that cannot be seen any more.
+        own_files: A descriptor of the caller's own folder in /proc, if that can no longer be seen.
 
     Raises:
         OSError: The machine does not allow it, or the process has several threads.

@@ -1,6 +1,6 @@
 """What a locked-down process may read: folders of the machine, and files that its host gives to every child.
 
-Of the machine these are Python, its packages, libraries, fonts and devices of a GPU. Given files lie in
+The machine's are Python, its packages, libraries, fonts and devices of a GPU. Given files lie in
 the child's working folder, and where libraries keep their downloads; variables tell the libraries that
 they are offline. `rootfs`, `kernel_filters` and `lockdown` make it so; the assignment decides which files
 are given.
@@ -38,7 +38,7 @@ _SYSTEM = (
     "/etc/fonts",
     "/etc/localtime",
 )
-# what never changes of the processors; beside it stands how busy they are
+# what never changes about the CPUs; how busy they are is beside it
 _PROCESSORS = Path("/sys/devices/system/cpu")
 _OF_PROCESSORS = (
     "online",
@@ -48,7 +48,7 @@ _OF_PROCESSORS = (
     "cpu[0-9]*/topology",
     "cpu[0-9]*/cache",
 )
-# of a prefix only these: an environment may have been made in the folder of a course
+# only these parts of a prefix: an environment may have been made in the folder of a course
 _PREFIX_PARTS = ("bin", "lib", "lib64", "share", "etc", "ssl", "pyvenv.cfg")
 _GPU = (
     "/usr/local/nvidia",
@@ -61,21 +61,21 @@ _GPU = (
     "/sys/module/nvidia_uvm",
 )
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-# of /proc as it was when the host began: what is counted later would tell what others do. A child is a copy
-# of its host, so the host's memory is laid out as its own
+# of /proc as it was when the host began: later counts would reveal what others do. A child is a copy of its
+# host, so its memory has the host's layout
 _FACTS = tuple(Path("/proc", name) for name in ("cpuinfo", "meminfo", "stat", "version", "self/maps"))
 _MOST_FACTS = 500_000  # bytes of each
 
 
 @dataclass(frozen=True)
 class Visible:
-    """What of the machine's files a process sees.
+    """Which of the machine's files a process sees.
 
     Attributes:
         readable: Folders and files, bound read-only at their own paths; parents before children.
         hidden: Folders that lie below a readable one and are shown empty.
         devices: Device nodes, readable and writable.
-        facts: Files of /proc and what they say to it, always the same.
+        facts: Files of /proc and their content for it, which never changes.
         whole_proc: It sees all of its /proc instead.
     """
 
@@ -87,7 +87,7 @@ class Visible:
 
 
 def visible(hidden: Iterable[Path] = (), *, gpu: bool = False) -> Visible:
-    """What a locked-down process on this machine sees.
+    """Which files a locked-down process on this machine sees.
 
     Args:
         hidden: Folders that it must not see wherever they lie: the course, the submissions, the results.
@@ -140,11 +140,11 @@ def _covered(path: Path, readable: Iterable[Path], masks: Iterable[Path]) -> boo
 
 
 FILES, CACHE = "files", "cache"
-# where libraries look, so that a cache without such files is an empty one and not one that cannot be made
+# where libraries look: without these folders they would try to make them, and fail
 _FOLDERS = ("torch/hub/checkpoints", "huggingface/hub")
-_REVISION = "provided"  # the name of the only revision of what is provided of the Hugging Face hub
+_REVISION = "provided"  # the name of the only revision of provided files of the Hugging Face hub
 
-# nobody listens there, and every system says so at once
+# nobody listens there, and every system reports that at once
 _NO_PROXY = "http://127.0.0.1:0"
 _PROXIES = {
     name: value
@@ -154,7 +154,7 @@ _PROXIES = {
     )
     for name in (lower, lower.upper())
 }
-# what tells libraries that there is no network, so that they say so at once, and alike everywhere
+# tells libraries that there is no network, so that they fail at once, and everywhere alike
 OFFLINE: Mapping[str, str] = {
     "HF_HUB_OFFLINE": "1",
     "HF_DATASETS_OFFLINE": "1",
@@ -165,7 +165,7 @@ OFFLINE: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class GivenFiles:
-    """What is given.
+    """The files that a host gives to its children.
 
     Attributes:
         files: Name in the working folder -> the file.
@@ -181,7 +181,7 @@ NOTHING = GivenFiles()
 
 
 def given_files(assignment: Assignment) -> GivenFiles:
-    """What an assignment provides."""
+    """The files that an assignment provides."""
     folder = assignment.provided_folder
     return GivenFiles(
         {file.name: folder / file.name for file in assignment.provided},
@@ -190,20 +190,20 @@ def given_files(assignment: Assignment) -> GivenFiles:
 
 
 def enter_folders(root: Path) -> None:
-    """Let the calling process, which is trusted, find what was laid out, as the children of a host do."""
+    """Let the calling process, which is trusted, find the given files, as the children of a host do."""
     os.chdir(root / FILES)
     os.environ.update(cache_environment(cache_in(root)))
 
 
 def lay_out(given: GivenFiles, folder: Path) -> Path | None:
-    """Copy what is given below a host's own folder: what happens to the originals later changes nothing.
+    """Copy the given files into a host's own folder, so that later changes of the originals have no effect.
 
     Args:
         given: What is given.
         folder: The host's.
 
     Returns:
-        The folder with all of it; None where nothing is given.
+        The folder with all of it; None if nothing is given.
     """
     if not given.files:
         return None
@@ -215,16 +215,16 @@ def lay_out(given: GivenFiles, folder: Path) -> Path | None:
     _lay_out_cache(
         root / CACHE, {place: root / FILES / name for place, name in given.cached.items()}, os.link
     )
-    for path in (root, *(each for each in root.rglob("*") if each.is_dir())):
+    for path in (root, *(entry for entry in root.rglob("*") if entry.is_dir())):
         path.chmod(0o755)
     return root
 
 
 def lay_out_cache(given: GivenFiles, cache: Path) -> None:
-    """Make a cache of links to what is given, whose folders cannot be written: for a student's own machine.
+    """Make a cache of links to the given files, with read-only folders: for a student's own machine.
 
     Args:
-        given: In the places of files that are missing nothing is found.
+        given: The files; a missing one is not found in the cache.
         cache: Its folder, which is made.
     """
     _lay_out_cache(cache, {place: given.files[name].resolve() for place, name in given.cached.items()}, _link)
@@ -233,7 +233,7 @@ def lay_out_cache(given: GivenFiles, cache: Path) -> None:
 
 
 def remove_cache(cache: Path) -> None:
-    """Remove what `lay_out_cache` made, if it is there, and nothing that its links lead to."""
+    """Remove the cache that `lay_out_cache` made, if there is one, without the targets of its links."""
     if not cache.is_dir():
         return
     for path in _folders_in(cache):
@@ -242,7 +242,7 @@ def remove_cache(cache: Path) -> None:
 
 
 def _folders_in(cache: Path) -> list[Path]:
-    return [cache, *(each for each in cache.rglob("*") if each.is_dir() and not each.is_symlink())]
+    return [cache, *(path for path in cache.rglob("*") if path.is_dir() and not path.is_symlink())]
 
 
 def _lay_out_cache(cache: Path, files: Mapping[str, Path], put: Callable[[Path, Path], None]) -> None:
@@ -260,7 +260,7 @@ def _lay_out_cache(cache: Path, files: Mapping[str, Path], put: Callable[[Path, 
 
 
 def _link(source: Path, target: Path) -> None:
-    """Another name for a file, or a copy where the system has no such names."""
+    """Link a file, or copy it if the system does not support links."""
     for way in (os.symlink, os.link):
         try:
             way(source, target)
@@ -282,24 +282,24 @@ def _repository_of(place: str) -> str:
 
 
 def _path_of(place: str) -> str:
-    """Where a library looks for what has this place."""
+    """Where a library looks for the file with this place."""
     if not _is_short(place):
         return place
     return "/".join((_repository_of(place), "snapshots", _REVISION, *place.split("/")[3:]))
 
 
 def files_in(root: Path) -> list[Path]:
-    """The files for the working folder, of what was laid out."""
+    """The laid-out files for the working folder."""
     return sorted((root / FILES).iterdir())
 
 
 def cache_in(root: Path) -> Path:
-    """The cache, of what was laid out."""
+    """The laid-out cache."""
     return root / CACHE
 
 
 def cache_environment(cache: Path) -> dict[str, str]:
-    """What tells libraries to look for downloads there, and to download nothing.
+    """The variables that make libraries look for downloads there, and download nothing.
 
     Args:
         cache: Its folder, as the process sees it.
@@ -309,5 +309,5 @@ def cache_environment(cache: Path) -> dict[str, str]:
         **OFFLINE,
         "TORCH_HOME": str(cache / "torch"),
         "HF_HOME": str(hub),
-        "HF_HUB_CACHE": str(hub / "hub"),  # it may be set on a machine of one's own, and counts more
+        "HF_HUB_CACHE": str(hub / "hub"),  # a student's machine may set it, and it takes precedence
     }

@@ -1,8 +1,8 @@
 """A new root for a process, and bubblewrap as a second wall around a host where it is installed.
 
-A process gets an empty file system in memory with read-only views of what it needs. What gets out of it
-finds itself in the host's root, which shows little more of the machine than a child sees: the host's own
-folder, the processes and the control groups. `readable_files` decides what may be seen.
+A process gets an empty file system in memory with read-only views of what it needs. Code that escapes from it
+is in the host's root, which shows little more of the machine than a child sees: the host's own folder, the
+processes and the control groups. `readable_files` decides what may be seen.
 """
 
 import functools
@@ -18,7 +18,7 @@ from grader.domain.assignment import MEGABYTE
 from grader.sandbox import libc
 from grader.sandbox.readable_files import Visible, cache_in, files_in, visible
 
-# clusters keep environments in /scratch, so the names are ones that no machine has
+# clusters keep environments in /scratch, so these are names that no machine uses
 SCRATCH = Path("/sandbox")
 _DISK = Path("/sandbox-disk")
 SHARED_MEMORY = _DISK / "shm"
@@ -28,9 +28,9 @@ CACHE = Path("/sandbox-cache")  # where libraries find what they would download
 LANDLOCK_CANARY = Path("/landlock-canary")
 WRITABLE = (SCRATCH, _TEMPORARY, SHARED_MEMORY)
 MOST_FILES = 4096
-# what a process finds of itself. Not: `smaps`, `pagemap` and `numa_maps`, which count who else has a file's
-# page in memory; `maps`, whose lines, and folders, whose entries get numbers that are counted for the whole
-# machine; nor what /proc counts for all of it
+# what a process sees of itself. Not: `smaps`, `pagemap` and `numa_maps`, which count who else has a file's
+# page in memory; `maps` and folders, whose entries have numbers that are counted for the whole machine; nor
+# the machine's counts in /proc
 _OWN_FILES = ("status", "stat", "statm", "limits", "cmdline", "comm")
 
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC = 1, 2, 4, 8
@@ -43,11 +43,11 @@ def enter_new_root(
     """Build the new root in the calling process's own mount namespace and make it the root.
 
     Args:
-        mount_point: An existing empty folder; nothing of it changes for others.
+        mount_point: An existing empty folder; for others it does not change.
         scratch_mb: What the working folder, /tmp and /dev/shm hold together.
         owner: The uid that these belong to, as the caller numbers uids.
         account: The same uid as the process will number it.
-        given: Where files were laid out that it may read in its working folder; None: there are none.
+        given: The folder with the files that it may read in its working folder; None if there are none.
 
     Raises:
         OSError: The machine does not allow it.
@@ -94,7 +94,7 @@ def _bind(source: Path, root: Path) -> Path:
     """Show the machine's file or folder at its own path in the new root.
 
     A file that the machine has replaced since the host was wrapped (`ldconfig`, an update) can still be read,
-    but not be shown any more: it is copied.
+    but no longer be bound: it is copied.
     """
     target = _below(root, source)
     if source.is_dir():
@@ -126,7 +126,7 @@ def _add_readable(plan: Visible, root: Path) -> None:
 
 
 def _add_proc(plan: Visible, root: Path) -> None:
-    """Of /proc the calling process's own files, without its descriptors, and facts; or all of it."""
+    """Show the process's own files in /proc, without its descriptors, and the facts; or all of /proc."""
     proc = _below(root, Path("/proc"))
     proc.mkdir()
     flags = libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC
@@ -134,16 +134,16 @@ def _add_proc(plan: Visible, root: Path) -> None:
     if plan.whole_proc:
         return
     shown = _below(root, Path("/proc-shown"))
-    own = shown / "self"
-    own.mkdir(parents=True)
+    shown_self = shown / "self"
+    shown_self.mkdir(parents=True)
     for name in _OWN_FILES:
-        source, target = proc / "self" / name, own / name
+        source, target = proc / "self" / name, shown_self / name
         target.touch()
         _mount(source, target, None, libc.MS_BIND)
     for path, text in plan.facts:
         (shown / path.relative_to("/proc")).write_bytes(text)
     (shown / str(os.getpid())).symlink_to("self")
-    # each of the files keeps what it is of
+    # each bound file keeps its process
     libc.checked("umount2", os.fsencode(proc), libc.MNT_DETACH)
     proc.rmdir()
     shown.rename(proc)
@@ -151,7 +151,7 @@ def _add_proc(plan: Visible, root: Path) -> None:
 
 def _add_devices(plan: Visible, root: Path) -> None:
     for node in plan.devices:
-        # it can be written to all the same; only its dates, which others see, cannot be set
+        # it can still be written to; only its dates, which others see, cannot be set
         _set_attributes(_bind(node, root), _READ_ONLY | _NO_SUID | _NO_EXEC, recursive=False)
     for name, goal in (("fd", "fd"), ("stdout", "fd/1"), ("stderr", "fd/2")) if plan.whole_proc else ():
         (root / "dev" / name).symlink_to(Path("/proc/self", goal))
@@ -190,7 +190,7 @@ def _add_given(root: Path, given: Path) -> None:
 
 
 def _add_accounts(root: Path, uid: int) -> None:
-    """The few files that libraries look for: an account for the uid, a host name, and a canary."""
+    """Write the few files that libraries look for: an account for the uid, a host name, and a canary."""
     etc = root / "etc"
     etc.mkdir(exist_ok=True)
     (etc / "passwd").write_text(f"student:x:{uid}:{uid}::{SCRATCH}:/bin/false\n")
@@ -212,12 +212,12 @@ _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 @functools.cache
 def bubblewrap_version() -> str:
-    """The version of bubblewrap on this machine; empty when there is none."""
+    """The version of bubblewrap on this machine; empty if there is none."""
     program = shutil.which("bwrap")
     if program is None:
         return ""
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.strip().rpartition(" ")[2] if done.returncode == 0 else ""
+    completed = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return completed.stdout.strip().rpartition(" ")[2] if completed.returncode == 0 else ""
 
 
 def in_bubblewrap(
@@ -230,7 +230,7 @@ def in_bubblewrap(
 
     Args:
         folder: The host's own, which it may write to.
-        hidden: Folders that nothing within may see.
+        hidden: Folders that nothing inside may see.
         modules: Folders of Python modules that the host imports beside the installed packages.
     """
     sees = visible(hidden, gpu=True)
@@ -258,6 +258,6 @@ def in_bubblewrap(
 
 def _engine_folder() -> Path:
     """The folder of this package."""
-    found = importlib.util.find_spec("grader")
-    assert found is not None and found.origin is not None
-    return Path(found.origin).parent
+    spec = importlib.util.find_spec("grader")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent

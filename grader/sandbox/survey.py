@@ -1,4 +1,4 @@
-"""What isolation this machine gives, found by trying each layer on a throwaway process."""
+"""Which isolation this machine offers, found by trying each layer on a throwaway process."""
 
 import json
 import os
@@ -42,7 +42,7 @@ class LayerState:
     """Whether the machine gives a layer.
 
     Attributes:
-        detail: When it does, in which form; else why not and how to get it.
+        detail: If it does, in which form; else why not and how to get it.
     """
 
     layer: Layer
@@ -74,12 +74,12 @@ class Survey:
 
 
 def survey(*, wrapped: bool = False) -> Survey:
-    """What isolation this machine gives to the calling user; found in a process of its own.
+    """Which isolation this machine offers the calling user; found in a separate process.
 
-    Nothing of it remains, and the calling process is not changed.
+    It leaves nothing behind, and does not change the calling process.
 
     Args:
-        wrapped: Within bubblewrap, which must be installed.
+        wrapped: Try it within bubblewrap, which must be installed.
     """
     if sys.platform != "linux":
         reason = "Only Linux has this layer; a student's own checks work here, grading others does not."
@@ -89,7 +89,7 @@ def survey(*, wrapped: bool = False) -> Survey:
     with tempfile.TemporaryDirectory(prefix="grader-survey-") as name:
         if wrapped:
             command = rootfs.in_bubblewrap(command, folder=Path(name))
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             env={**os.environ, "TMPDIR": name},
             capture_output=True,
@@ -98,11 +98,11 @@ def survey(*, wrapped: bool = False) -> Survey:
             check=False,
         )
     try:
-        found = json.loads(done.stdout)
-        missing = {Layer(name): str(reason) for name, reason in found["missing"].items()}
-        return _verdict(missing, {Layer(name): str(form) for name, form in found["forms"].items()})
+        outcome = json.loads(completed.stdout)
+        missing = {Layer(name): str(reason) for name, reason in outcome["missing"].items()}
+        return _verdict(missing, {Layer(name): str(form) for name, form in outcome["forms"].items()})
     except (ValueError, AttributeError, KeyError):
-        end = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        end = completed.stderr.strip().splitlines()[-1:] or ["it said nothing"]
         return _verdict({layer: f"{layer}: could not be tried ({end[0]})." for layer in Layer})
 
 
@@ -138,16 +138,16 @@ def _verdict(missing: Mapping[Layer, str], forms: Mapping[Layer, str] | None = N
 
 
 def _outcome(attempt: Callable[[Path], str], folder: Path) -> tuple[str, str]:
-    """What the attempt says in a fork, and why it fails; one of them is empty, or both."""
+    """What an attempt in a fork returns, and why it fails; one of them is empty, or both."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             try:
-                said = [attempt(folder), ""]
+                outcome = [attempt(folder), ""]
             except (GraderError, OSError) as error:
-                said = ["", str(error.__cause__ or error)[:1000] or "it failed"]
-            os.write(write_end, json.dumps(said).encode())
+                outcome = ["", str(error.__cause__ or error)[:1000] or "it failed"]
+            os.write(write_end, json.dumps(outcome).encode())
         finally:
             os._exit(0)
     os.close(write_end)
@@ -174,8 +174,8 @@ def _confinement(layer: Layer, folder: Path) -> Confinement:
 
 
 def _try_landlock(folder: Path) -> str:
-    told = confine(_confinement(Layer.LANDLOCK, folder))
-    return f"version {told['landlock']} of its interface"
+    details = confine(_confinement(Layer.LANDLOCK, folder))
+    return f"version {details['landlock']} of its interface"
 
 
 def _try_seccomp(folder: Path) -> str:
@@ -202,10 +202,10 @@ def _try_cgroup(_: Path) -> str:
 
 
 def main() -> None:
-    """Print what is missing and in which form the rest is there, by layer, as JSON."""
+    """Print as JSON, by layer, what is missing and in which form the rest is available."""
     states = survey_by_forks().states
-    told = {
+    document = {
         "missing": {state.layer: state.detail for state in states if not state.available},
         "forms": {state.layer: state.detail for state in states if state.available},
     }
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(document))

@@ -1,6 +1,6 @@
-"""Points from evidence: a pure function, so that grading again with another rubric runs no student's code.
+"""Computes points from evidence: a pure function, so that a new rubric needs no new run of students' code.
 
-What is unknown is never a pass and never a zero: its points are None, and a person is asked.
+Something unknown is never a pass and never a zero: its points are None, and a person is asked.
 """
 
 from grader.scoring.decided_by_people import line_points, stray_targets

@@ -1,9 +1,9 @@
-"""What people decided about a submission and about the points of its items.
+"""Applies people's decisions about a submission and about the points of its items.
 
-The last word of each kind counts: checks that were given back, the accuracy that is claimed, whose the
-submission is, a file that was accepted, the run that counts, what has been released to the student, and
-what becomes of a submission that cannot be graded. Marks of people go over what the evidence says of an
-item. It never says who may decide.
+The last decision of each kind counts: waived checks, the claimed accuracy, whose the submission is, an
+accepted file, the run that counts, what has been released to the student, and rulings on submissions that
+cannot be graded. People's marks override what the evidence says about an item. It never says who may
+decide.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -41,9 +41,9 @@ from grader.domain.score import (
 from grader.domain.submission import Role
 from grader.scoring.measurements import plain
 
-TYPED = "typed by a person"  # students read it: `grader history` says by whom
-RULED = (GradeStatus.INCOMPLETE, GradeStatus.REFUSED)  # what people rule on
-# whether what there is counts -> what is said of it
+TYPED = "typed by a person"  # for students; `grader history` names the person
+RULED = (GradeStatus.INCOMPLETE, GradeStatus.REFUSED)  # the results that people rule on
+# whether the existing points count -> the words for it
 _RULES = {False: "0 points", True: "the total counts all the same"}
 _ON_REFUSED = {False: "No grade", True: "The rest counts all the same"}
 
@@ -52,8 +52,8 @@ def claimed(evidence: Evidence, edits: Sequence[Edit]) -> Claim | None:
     """The claim that counts.
 
     Args:
-        evidence: With the claim that outputs or the report made, if any was found.
-        edits: Those about the student, oldest first, of any kind. One without a value takes back what was
+        evidence: With the claim in the outputs or in the report, if any was found.
+        edits: Those about the student, oldest first, of any kind. One without a value withdraws what was
             typed before.
     """
     typed = [edit for edit in edits if isinstance(edit, Claimed)]
@@ -66,24 +66,24 @@ def waived_checks(assignment: Assignment, edits: Sequence[Edit]) -> dict[str, Wa
     """The waived checks of the assignment, each with who waived it and why.
 
     Args:
-        edits: Oldest first; of each check, the last decision counts.
+        edits: Oldest first; the last decision on each check counts.
     """
-    known = {check.id for check in assignment.checks}
-    found: dict[str, Waiver] = {}
+    check_ids = {check.id for check in assignment.checks}
+    waiver_by_check: dict[str, Waiver] = {}
     for edit in edits:
         match edit:
             case Waived(check=check, lifted=True):
-                found.pop(check, None)
-            case Waived(check=check) if check in known:
-                found[check] = Waiver(edit.who, edit.why.rstrip("."))
-    return found
+                waiver_by_check.pop(check, None)
+            case Waived(check=check) if check in check_ids:
+                waiver_by_check[check] = Waiver(edit.who, edit.why.rstrip("."))
+    return waiver_by_check
 
 
 def with_waived(assignment: Assignment, evidence: Evidence, waived: Mapping[str, Waiver]) -> Evidence:
-    """The evidence as it counts: every waived check has passed, whatever it found.
+    """The evidence in which every waived check has passed, whatever it found.
 
-    What was folded under one that is waived stands by itself, and what was not tried because of one is
-    unknown: nobody can say any more that the student lost it.
+    A finding that was folded under a waived one stands by itself. A check that was not tried because of a
+    waived one becomes unknown: nobody can say any more that the student failed it.
 
     Args:
         waived: Check -> by whom and why.
@@ -95,15 +95,18 @@ def with_waived(assignment: Assignment, evidence: Evidence, waived: Mapping[str,
         for check in assignment.checks
         if check.id in waived
     }
-    there = dict.fromkeys(finding.check for finding in evidence.findings)
-    findings = [_by_itself(one, passed) for one in evidence.findings if one.check not in passed]
-    at = {check: index for index, check in enumerate((*there, *(one for one in passed if one not in there)))}
+    checks_found = dict.fromkeys(finding.check for finding in evidence.findings)
+    findings = [_unfolded(one, passed) for one in evidence.findings if one.check not in passed]
+    positions = {
+        check: index
+        for index, check in enumerate((*checks_found, *(one for one in passed if one not in checks_found)))
+    }
     findings += passed.values()
-    return replace(evidence, findings=tuple(sorted(findings, key=lambda finding: at[finding.check])))
+    return replace(evidence, findings=tuple(sorted(findings, key=lambda finding: positions[finding.check])))
 
 
-def _by_itself(finding: Finding, waived: Collection[str]) -> Finding:
-    """A finding as it stands where the check that has its cause is waived; any other as it is."""
+def _unfolded(finding: Finding, waived: Collection[str]) -> Finding:
+    """The finding, unfolded if the check with its cause is waived."""
     if finding.because not in waived:
         return finding
     if finding.status is not Status.SKIPPED:
@@ -115,17 +118,17 @@ def _by_itself(finding: Finding, waived: Collection[str]) -> Finding:
 
 
 def acceptance(evidence: Evidence, edits: Sequence[Edit]) -> Acceptance | None:
-    """The file that a person accepted as the report: while there is no other, and it was set aside."""
+    """The file that a person accepted as the report, if it was set aside and there is no other report."""
     if Role.REPORT not in evidence.missing:
         return None
-    last = next((edit for edit in reversed(edits) if isinstance(edit, Accepted)), None)
-    if last is None or last.file not in {file.name for file in evidence.refused_files}:
+    last_accepted = next((edit for edit in reversed(edits) if isinstance(edit, Accepted)), None)
+    if last_accepted is None or last_accepted.file not in {file.name for file in evidence.refused_files}:
         return None
-    return Acceptance(last.file, last.why)
+    return Acceptance(last_accepted.file, last_accepted.why)
 
 
 def with_acceptance(evidence: Evidence, accepted: Acceptance | None) -> Evidence:
-    """The evidence in which the file that was accepted is the report."""
+    """The evidence in which the accepted file is the report."""
     if accepted is None:
         return evidence
     return replace(
@@ -136,67 +139,71 @@ def with_acceptance(evidence: Evidence, accepted: Acceptance | None) -> Evidence
 
 
 def ownership(edits: Sequence[Edit]) -> Ownership | None:
-    """What was found out, or said, of whose a submission is.
+    """What was found out or decided about whose a submission is.
 
     Args:
         edits: Those about it, oldest first, of any kind.
     """
-    last = standing_owner(edits)
-    if last is None:
+    owner = standing_owner(edits)
+    if owner is None:
         return None
-    reason = f"{last.who}: {last.why}" if last.by_person else last.why
-    return Ownership(last.held, last.by_person, reason)
+    reason = f"{owner.who}: {owner.why}" if owner.by_person else owner.why
+    return Ownership(owner.held, owner.by_person, reason)
 
 
 def lower_run(edits: Sequence[Edit]) -> LowerRun | None:
-    """The run that gave less, until a person or a later run settles it.
+    """The run that gave less, until a person or a later run settles the matter.
 
     Args:
         edits: Those about the student, oldest first, of any kind.
     """
-    last = next((edit for edit in reversed(edits) if isinstance(edit, RunChosen)), None)
-    return LowerRun(last.because is Because.KEPT, last.reason) if last and last.has_fallen else None
+    last_choice = next((edit for edit in reversed(edits) if isinstance(edit, RunChosen)), None)
+    return (
+        LowerRun(last_choice.because is Because.KEPT, last_choice.reason)
+        if last_choice and last_choice.has_fallen
+        else None
+    )
 
 
 def release(edits: Sequence[Edit]) -> Release | None:
-    """When the grade was released to the student first and last; None while it was not.
+    """The releases of the grade to the student; None if it was never released.
 
     Args:
         edits: Those about the student, oldest first, of any kind.
     """
-    found = [edit for edit in edits if isinstance(edit, Released)]
-    if not found:
+    releases = [edit for edit in edits if isinstance(edit, Released)]
+    if not releases:
         return None
     lines: dict[str, tuple[float, Released]] = {}
-    for edit in found:
+    for edit in releases:
         for target, points in edit.lines:
             if points is not None:
                 lines.setdefault(target, (points, edit))
-    whole = (
+    complete = (
         (edit.points, edit.when)
-        for edit in found
+        for edit in releases
         if edit.points is not None and all(points is not None for _, points in edit.lines)
     )
     return Release(
-        first=found[0].when,
-        last=found[-1].when,
-        points=found[-1].points,
-        whole=next(whole, None),
+        first=releases[0].when,
+        last=releases[-1].when,
+        points=releases[-1].points,
+        whole=next(complete, None),
         lines=tuple((target, points, edit.when) for target, (points, edit) in lines.items()),
     )
 
 
 def line_points(score: Score) -> tuple[tuple[str, float | None], ...]:
-    """The points of a score's lines and their parts, as a release keeps them; None of a line that is open."""
+    """The points of a score's lines and their parts, as a release keeps them; None for open lines."""
     targets = [(line.id, line.points) for line in score.lines]
     targets += [(f"{line.id}.{part.id}", part.points) for line in score.lines for part in line.parts]
-    known = [(target, rounded(points)) for target, points in targets if points is not None]
-    return (*known, *((target, None) for target in (*score.awaiting, *score.not_run)))
+    decided = [(target, rounded(points)) for target, points in targets if points is not None]
+    return (*decided, *((target, None) for target in (*score.awaiting, *score.not_run)))
 
 
 @dataclass(frozen=True)
 class RuledTotal:
-    """The total of a submission: its points, why, and whether a rule decided them for good."""
+    """The total of a submission: its points, the reason, and whether a ruling fixed them."""
 
     points: float | None
     reason: str
@@ -205,9 +212,9 @@ class RuledTotal:
 
 
 def rulings(status: GradeStatus, evidence: Evidence, edits: Sequence[Edit]) -> tuple[Ruled, ...]:
-    """What people said of just this submission, oldest first: the last one counts.
+    """The rulings on exactly this submission, oldest first: the last one counts.
 
-    It is about the files that they saw. What the student hands in later is judged anew.
+    A ruling is about the files that the person saw. Whatever the student hands in later is judged again.
 
     Args:
         edits: Those about the student, oldest first, of any kind.
@@ -219,20 +226,20 @@ def rulings(status: GradeStatus, evidence: Evidence, edits: Sequence[Edit]) -> t
 
 
 def lifts(ruled: Sequence[Ruled]) -> bool:
-    """Whether what there is counts, by the last ruling."""
+    """Whether the existing points count by the last ruling."""
     return bool(ruled) and ruled[-1].counts
 
 
 def total_of(
     status: GradeStatus, reason: str, known: float, ruled: Sequence[Ruled], *, decided: bool
 ) -> RuledTotal:
-    """The sum of what is known where it counts, and what people decided about it.
+    """The sum of the known points if it counts, and people's rulings on it.
 
     Args:
-        reason: Why it is not graded as it should be.
+        reason: Why it is not graded as usual.
         known: The sum of the lines with points.
         ruled: By `rulings`.
-        decided: Every line has its points.
+        decided: Whether every line has its points.
     """
     if status is GradeStatus.GRADED:
         return RuledTotal(known, reason)
@@ -259,7 +266,7 @@ def total_of(
 
 
 MARKED = "Marked by a person."
-ToldMark = tuple[Marked, bool]
+MarkWithRelease = tuple[Marked, bool]
 
 
 @dataclass(frozen=True)
@@ -267,10 +274,10 @@ class Marks:
     """The marks of one item or part, replayed.
 
     Attributes:
-        points: What counts now; None when there is no mark, or none that fits the rubric.
-        marked: Somebody's mark stands.
-        comments: What the student is told with it; of a mark that was taken back after a release, why.
-        fault: Why a mark does not count any more, in a sentence.
+        points: The points that count now; None if there is no mark, or none that fits the rubric.
+        marked: Whether somebody's mark stands.
+        comments: The comments for the student; if a mark was withdrawn after a release, the reason.
+        fault: Why a mark no longer counts, in a sentence.
         edits: All of them, oldest first.
     """
 
@@ -284,41 +291,46 @@ class Marks:
 def marked_line(
     line: ScoreLine, item: RubricItem, assignment: Assignment, edits: Sequence[Edit]
 ) -> ScoreLine:
-    """The line with what people decided about it, which outweighs the evidence.
+    """The line with people's decisions about it, which outweigh the evidence.
 
-    Its reason names nobody: the student reads it. Who decided what is in its edits, for staff.
+    Its reason names nobody, because the student reads it. Its edits say who decided what, for staff.
 
     Args:
-        line: As the evidence has it.
+        line: The line by the evidence.
         item: The line's rubric item.
         edits: Those that concern the student, oldest first; of any kind and item.
     """
-    marks = _told_marks(edits)
+    marks = _marks_with_release(edits)
     if item.parts:
         return _line_of_parts(line, item, assignment, marks)
-    found = _replayed(item.id, "", line.points, item.points, assignment, marks)
-    if not found.edits:
+    replayed = _replayed(item.id, "", line.points, item.points, assignment, marks)
+    if not replayed.edits:
         return line
-    if found.fault:
+    if replayed.fault:
         return replace(
-            line, points=None, state=LineState.AWAITING, floor=None, reason=found.fault, edits=found.edits
+            line,
+            points=None,
+            state=LineState.AWAITING,
+            floor=None,
+            reason=replayed.fault,
+            edits=replayed.edits,
         )
-    if not found.marked:
-        return replace(line, edits=found.edits, comments=found.comments)
-    told = MARKED if item.by_person else "Changed by a person."
+    if not replayed.marked:
+        return replace(line, edits=replayed.edits, comments=replayed.comments)
+    reason = MARKED if item.by_person else "Changed by a person."
     return replace(
         line,
-        points=found.points,
+        points=replayed.points,
         state=LineState.DECIDED,
         floor=None,
-        reason=told,
-        edits=found.edits,
-        comments=found.comments,
+        reason=reason,
+        edits=replayed.edits,
+        comments=replayed.comments,
     )
 
 
 def stray_targets(assignment: Assignment, edits: Sequence[Edit]) -> tuple[str, ...]:
-    """The items, parts and checks that edits are about and that the assignment no longer has."""
+    """The items, parts and checks of edits that the assignment no longer has."""
     targets, checks = assignment.mark_targets(), {check.id for check in assignment.checks}
     stray: dict[str, None] = {}
     for edit in edits:
@@ -331,27 +343,27 @@ def stray_targets(assignment: Assignment, edits: Sequence[Edit]) -> tuple[str, .
 
 
 def _line_of_parts(
-    line: ScoreLine, item: RubricItem, assignment: Assignment, marks: Sequence[ToldMark]
+    line: ScoreLine, item: RubricItem, assignment: Assignment, marks: Sequence[MarkWithRelease]
 ) -> ScoreLine:
     parts: list[PartScore] = []
     edits: list[ScoreEdit] = []
-    told: list[str] = []
+    sentences: list[str] = []
     for part in item.parts:
-        found = _replayed(part_target(item, part), part.id, None, part.points, assignment, marks)
-        parts.append(PartScore(part.id, part.title, found.points, part.points, found.comments))
-        edits += found.edits
-        told += [found.fault] if found.fault else []
+        replayed = _replayed(part_target(item, part), part.id, None, part.points, assignment, marks)
+        parts.append(PartScore(part.id, part.title, replayed.points, part.points, replayed.comments))
+        edits += replayed.edits
+        sentences += [replayed.fault] if replayed.fault else []
     edits.sort(key=lambda edit: edit.when)
     known = [part.points for part in parts if part.points is not None]
-    together = rounded(sum(known))
+    subtotal = rounded(sum(known))
     filled = replace(line, parts=tuple(parts), edits=tuple(edits))
     if len(known) == len(parts):
-        return replace(filled, points=together, state=LineState.DECIDED, floor=None, reason=MARKED)
+        return replace(filled, points=subtotal, state=LineState.DECIDED, floor=None, reason=MARKED)
     if known:
-        told.insert(0, f"{len(known)} of {len(parts)} parts are marked.")
-    reason = " ".join(told) or line.reason
+        sentences.insert(0, f"{len(known)} of {len(parts)} parts are marked.")
+    reason = " ".join(sentences) or line.reason
     return replace(
-        filled, points=None, state=LineState.AWAITING, floor=together if known else None, reason=reason
+        filled, points=None, state=LineState.AWAITING, floor=subtotal if known else None, reason=reason
     )
 
 
@@ -361,13 +373,13 @@ def _replayed(
     unmarked: float | None,
     maximum: float,
     assignment: Assignment,
-    marks: Sequence[ToldMark],
+    marks: Sequence[MarkWithRelease],
 ) -> Marks:
-    current, found, fault, last = unmarked, [], "", None
+    current, history, fault, last_mark = unmarked, [], "", None
     for edit, released in marks:
         if edit.target != target:
             continue
-        last = edit, released
+        last_mark = edit, released
         new, fault = unmarked, ""
         if edit.points is not None and 0 <= edit.points <= maximum:
             new = rounded(edit.points)
@@ -377,28 +389,28 @@ def _replayed(
                 f"{plain(edit.points)} points were given for '{target}', which has 0 to {plain(maximum)} "
                 "now: a person marks it again."
             )
-        found.append(ScoreEdit(edit.who, edit.when, edit.why, current, new, part, edit.sheet))
+        history.append(ScoreEdit(edit.who, edit.when, edit.why, current, new, part, edit.sheet))
         current = new
-    if last is None or fault:
-        return Marks(current, False, fault=fault, edits=tuple(found))
-    edit, released = last
+    if last_mark is None or fault:
+        return Marks(current, False, fault=fault, edits=tuple(history))
+    edit, released = last_mark
     stands = edit.points is not None
-    told = _comments(assignment, edit) if stands or released else ()
-    return Marks(current, stands, told, edits=tuple(found))
+    comments = _comments(assignment, edit) if stands or released else ()
+    return Marks(current, stands, comments, edits=tuple(history))
 
 
-def _told_marks(edits: Sequence[Edit]) -> list[ToldMark]:
+def _marks_with_release(edits: Sequence[Edit]) -> list[MarkWithRelease]:
     """The marks, each with whether the grade had been released before."""
-    released, found = False, []
+    released, marks = False, []
     for edit in edits:
         released = released or isinstance(edit, Released)
         if isinstance(edit, Marked):
-            found.append((edit, released))
-    return found
+            marks.append((edit, released))
+    return marks
 
 
 def _comments(assignment: Assignment, edit: Marked) -> tuple[str, ...]:
-    """What the student is told: of the comment bank as it reads today, so that a fixed text reaches all."""
+    """The comments for the student, with the comment bank's current texts, so that corrections reach all."""
     today = {remark.id: remark.text for remark in assignment.remarks}
     chosen = tuple(today.get(remark_id, text) for remark_id, text in edit.remarks)
     return (*chosen, edit.comment) if edit.comment else chosen

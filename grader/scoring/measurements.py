@@ -1,8 +1,8 @@
-"""Points for what was measured: numbers of points, and the line of an item that is measured.
+"""Computes points for measurements, and the line of a measured item.
 
-It interpolates points between the breakpoints of an item, decides whether a training reached the
-threshold, and says why a measurement may not be what the work is worth: then a person is asked. What our
-limits or our faults prevented costs nothing by itself. It measures nothing.
+It interpolates points between the breakpoints of an item, decides whether a training reached the threshold,
+and says why a measurement may not show what the work is worth: then a person is asked. Whatever our limits
+or faults prevented costs nothing by itself. It measures nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,13 +23,13 @@ def interpolated(
     Args:
         breakpoints: (value, points), in ascending order of the values.
         value: What was measured, in the same unit as the breakpoints' values.
-        lower_is_better: The lowest breakpoint is the best one.
+        lower_is_better: Whether the lowest breakpoint is the best one.
 
     Returns:
-        0 on the worse side of the worst breakpoint, the best one's points beyond the best.
+        0 below the worst breakpoint, and the best one's points beyond the best.
     """
     if lower_is_better:
-        return interpolated([(-at, points) for at, points in reversed(breakpoints)], -value)
+        return interpolated([(-value_at, points) for value_at, points in reversed(breakpoints)], -value)
     if not breakpoints or not value >= breakpoints[0][0]:
         return 0.0
     earned = breakpoints[0][1]
@@ -55,18 +55,18 @@ def percent(share: float) -> str:
 
 
 TRAINING = "training"
-CLAIM_TOLERANCE = 0.05  # of accuracy: who claims more than was measured is looked at before points are lost
+CLAIM_TOLERANCE = 0.05  # of accuracy: if more is claimed, a person looks before points are lost
 CLAIMED_MORE = CLAIM_TOLERANCE + 1e-9
 
 
 def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
-    """The points for what was measured of a student's model.
+    """The points for the measurement of a student's model.
 
-    What the student's code does wrong costs the points; what our limits or our faults prevented is left to
-    a person, with the points that what was measured so far is worth as the floor.
+    Faults of the student's code cost points. Whatever our limits or faults prevented is left to a person,
+    with the points for what was measured so far as the floor.
 
     Args:
-        evidence: As it is of the model that the item is about: see `Evidence.of_measure`.
+        evidence: The evidence about the item's model: see `Evidence.of_measure`.
     """
     training = evidence.training
     is_measured = item.scale.is_value(training.measured)
@@ -80,7 +80,7 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
                 return _undecided(item, f"Training completed, but no {what} was measured: a person decides.")
             line = _by_measurement(item, training, "")
             return _asking(
-                line, _questions(line, evidence), uncertainties(item, training), _worst(item, training)
+                line, _questions(line, evidence), uncertainties(item, training), _worst_points(item, training)
             )
         case TrainingOutcome.DIVERGED:
             if is_measured:
@@ -105,12 +105,12 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
 def _asking(
     line: ScoreLine, questions: Sequence[str], doubts: Sequence[str] = (), worst: float = 0.0
 ) -> ScoreLine:
-    """The line with its points left to a person, where anything is asked.
+    """The line, with its points left to a person if there is any question.
 
     Args:
-        questions: Why the points may be too few; what they are is secured.
-        doubts: Why repeated trainings do not tell the points; what the worst of them gives is secured.
-        worst: What that is.
+        questions: Why the points may be too few; the points themselves are certain.
+        doubts: Why repeated trainings do not settle the points; only the points of the worst are certain.
+        worst: The points of the worst training.
     """
     if line.points is None or not (questions or doubts):
         return line
@@ -120,44 +120,44 @@ def _asking(
 
 
 def uncertainties(item: RubricItem, training: Training) -> tuple[str, ...]:
-    """Why repeated trainings do not tell what a submission is worth, in sentences; () where they do."""
-    given = measured_points(item, training)
-    found = []
-    if training.unfinished and _points(item, _mean_at_worst(item, training)) != given:
+    """Why repeated trainings do not show what a submission is worth, in sentences; () if they do."""
+    points_now = measured_points(item, training)
+    sentences = []
+    if training.unfinished and _points(item, _mean_at_worst(item, training)) != points_now:
         trainings = len(training.runs) + len(training.unfinished)
-        found += [
+        sentences += [
             _sentence(f"Training {run.number} of {trainings} was not completed", run.reason, run.where)
             for run in training.unfinished
         ]
     if item.scale.are_wide(training.runs):
         low, high = min(training.runs), max(training.runs)
         if _points(item, low) != _points(item, high):
-            found.append(
+            sentences.append(
                 f"Trainings that differ in their seeds alone gave {item.scale.shown(low)} to "
                 f"{item.scale.shown(high)}: "
                 "so far apart, their mean says little."
             )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _mean_at_worst(item: RubricItem, training: Training) -> float:
-    """The mean if those that were not completed came to nothing."""
-    values = (*training.runs, *(_nothing(item) for _ in training.unfinished))
+    """The mean if the trainings that were not completed are worth nothing."""
+    values = (*training.runs, *(_worthless_value(item) for _ in training.unfinished))
     return sum(values) / max(len(values), 1)
 
 
-def _nothing(item: RubricItem) -> float:
-    """A value that is worth nothing."""
+def _worthless_value(item: RubricItem) -> float:
+    """A value that is worth no points."""
     if not item.scale.lower_is_better:
-        return min([0.0, *(at for at, _ in item.breakpoints)])
-    worst = max((at for at, _ in item.breakpoints), default=0.0)
+        return min([0.0, *(value for value, _ in item.breakpoints)])
+    worst = max((value for value, _ in item.breakpoints), default=0.0)
     return worst + abs(worst)
 
 
-def _worst(item: RubricItem, training: Training) -> float:
-    """What the worst of the trainings is worth."""
+def _worst_points(item: RubricItem, training: Training) -> float:
+    """The points of the worst training."""
     if training.unfinished:
-        return _points(item, _nothing(item))
+        return _points(item, _worthless_value(item))
     return min((_points(item, value) for value in training.runs), default=0.0)
 
 
@@ -166,15 +166,15 @@ def _points(item: RubricItem, value: float) -> float:
 
 
 def _questions(line: ScoreLine, evidence: Evidence) -> tuple[str, ...]:
-    """Full points stand however they were reached; less than that only where nothing speaks against it."""
+    """Why the points may be too few; full points are never questioned."""
     return tuple(_doubts(evidence)) if line.points is not None and line.points < line.maximum else ()
 
 
 def _doubts(evidence: Evidence) -> Iterator[str]:
-    """Why what was measured may not be what the student's training is worth.
+    """Why the measurement may not show what the student's training is worth.
 
-    What a notebook or a report says is text, which anybody can write: it counts where our own measurement of
-    the handed-in weights agrees. Otherwise a person finds it listed, and the points stay what they are.
+    The text of a notebook or a report can be written by anybody: it counts only if our own measurement of
+    the handed-in weights agrees. Otherwise a person finds it listed, and the points stay as they are.
     """
     training, claim, shown = evidence.training, evidence.claim, evidence.shown_epochs
     yield from training.doubts
@@ -196,7 +196,7 @@ def _doubts(evidence: Evidence) -> Iterator[str]:
 
 
 def better_weights(evidence: Evidence) -> float | None:
-    """What the handed-in weights reach in the model, 0 to 1, where that is well above the training."""
+    """The accuracy of the handed-in weights, 0 to 1, if that is well above the training's."""
     checkpoint, trained = evidence.checkpoint, training_accuracy(evidence.training)
     accuracy = checkpoint.accuracy if checkpoint.status == "fits" else None
     return accuracy if accuracy is not None and accuracy - trained > CLAIMED_MORE else None
@@ -209,7 +209,7 @@ def shows_more_epochs(evidence: Evidence) -> bool:
 
 
 def training_accuracy(training: Training) -> float:
-    """The accuracy that was measured, 0 to 1; nothing where none was."""
+    """The measured accuracy, 0 to 1; 0 if there is none."""
     return training.accuracy if training.accuracy is not None and SHARE.is_value(training.accuracy) else 0.0
 
 
@@ -218,7 +218,7 @@ def _by_measurement(item: RubricItem, training: Training, preface: str) -> Score
 
 
 def _told(item: RubricItem, training: Training) -> str:
-    """What was measured, as a sentence."""
+    """The measurement as a sentence."""
     scale, value = item.scale, training.measured or 0.0
     if training.value is None:
         told = f"{scale.shown(value)} of the hidden test images are classified right"
@@ -243,10 +243,11 @@ def _told(item: RubricItem, training: Training) -> str:
 
 
 def passes(training: Training, threshold: float, scale: Scale = SHARE) -> bool:
-    """Whether a training reached the threshold: by its value, or several by the better end of the interval.
+    """Whether a training reached the threshold, by its value or by the better end of its interval.
 
-    Near the threshold chance decides between seeds, so that the doubt is the student's benefit: where the
-    mean is near it, and the trainings, all of which were completed, differ by no more than chance.
+    Near the threshold, the seed may decide, so the student gets the benefit of the doubt. The interval
+    therefore counts if there are several trainings, all completed, that differ by no more than chance and
+    whose mean is near the threshold.
     """
     value = training.measured
     if value is None:
@@ -260,7 +261,7 @@ def passes(training: Training, threshold: float, scale: Scale = SHARE) -> bool:
 
 
 def measured_points(item: RubricItem, training: Training) -> float:
-    """What a training is worth; one that passes is worth at least the threshold's points."""
+    """The points of a training; one that passes gets at least the threshold's points."""
     value = training.measured
     if value is None:
         return 0.0

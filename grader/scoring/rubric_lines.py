@@ -1,8 +1,8 @@
-"""One line of the rubric: its points and its reason, by where the points come from.
+"""Scores one line of the rubric: its points and its reason, by the source of the points.
 
-It scores an item by the share of passed checks of its components, by what was measured, by a study or by
-a person, and says what the use of forbidden parts costs, and what of it costs nothing but is left to a
-person. What is unknown is never a pass and never a zero. Marks of people are no concern of it.
+It scores an item by the share of passed checks of its components, by a measurement, by a study or by a
+person. It also says which uses of forbidden parts cost points, and which cost nothing but go to a person.
+Something unknown is never a pass and never a zero. People's marks are applied elsewhere.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,8 +23,7 @@ class Share:
     """A component's score.
 
     Attributes:
-        secured: The points that it has for certain: all of them when decided, else those of the checks
-            that passed.
+        secured: The points that are certain: all of them if decided, else those of the checks that passed.
     """
 
     score: ComponentScore
@@ -34,9 +33,9 @@ class Share:
 def share(component: str, maximum: float, checks: Sequence[CheckSpec], findings: Sequence[Finding]) -> Share:
     """The component's share of its points.
 
-    Every declared check must have left exactly one finding. One that left none or two, that the grader or
-    the check's author must answer for, or that was skipped for no fault of the student's leaves the
-    component undecided.
+    Every declared check must have left exactly one finding. The component is undecided if a check left none
+    or two, if the grader or the check's author is to blame, or if it was skipped through no fault of the
+    student.
 
     Args:
         component: Its name.
@@ -44,43 +43,63 @@ def share(component: str, maximum: float, checks: Sequence[CheckSpec], findings:
         checks: All checks of the assignment.
         findings: All findings about the submission.
     """
-    own = [check for check in checks if check.component == component]
-    if not own and not maximum:
+    own_checks = [check for check in checks if check.component == component]
+    if not own_checks and not maximum:
         reason = "It is given, and no points stand for it."
         return Share(ComponentScore(component, 0.0, maximum, 0, 0, reason), 0.0)
-    if not own:
+    if not own_checks:
         reason = f"No check judges {component}."
         return Share(ComponentScore(component, None, maximum, 0, 0, reason), 0.0)
     open_questions, passed, weight = [], 0, 0.0
-    for check in own:
-        left = [finding for finding in findings if finding.check == check.id]
-        if question := _question(check, left):
+    for check in own_checks:
+        check_findings = [finding for finding in findings if finding.check == check.id]
+        if question := _question(check, check_findings):
             open_questions.append(question)
-        elif left[0].status is Status.PASSED:
+        elif check_findings[0].status is Status.PASSED:
             passed, weight = passed + 1, weight + check.weight
-    secured = rounded(maximum * weight / sum(check.weight for check in own))
+    secured = rounded(maximum * weight / sum(check.weight for check in own_checks))
     if open_questions:
         reason = " ".join(dict.fromkeys(open_questions))
-        return Share(ComponentScore(component, None, maximum, passed, len(own), reason), secured)
-    reason = _tally(passed, len(own))
-    return Share(ComponentScore(component, secured, maximum, passed, len(own), reason), secured)
+        return Share(ComponentScore(component, None, maximum, passed, len(own_checks), reason), secured)
+    reason = _tally(passed, len(own_checks))
+    return Share(ComponentScore(component, secured, maximum, passed, len(own_checks), reason), secured)
 
 
-def without_points(found: Share, reason: str) -> Share:
-    """The same share with no points, for a reason that outweighs its checks."""
-    old = found.score
-    return Share(ComponentScore(old.component, 0.0, old.maximum, old.passed, old.total, reason), 0.0)
+def without_points(share_before: Share, reason: str) -> Share:
+    """The share without points, for a reason that outweighs its checks."""
+    component_score = share_before.score
+    return Share(
+        ComponentScore(
+            component_score.component,
+            0.0,
+            component_score.maximum,
+            component_score.passed,
+            component_score.total,
+            reason,
+        ),
+        0.0,
+    )
 
 
-def undecided_share(found: Share, reason: str) -> Share:
-    """The same share with its points left to a person."""
-    old = found.score
-    told = f"{old.reason} {reason} A person decides."
-    return Share(ComponentScore(old.component, None, old.maximum, old.passed, old.total, told), 0.0)
+def undecided_share(share_before: Share, reason: str) -> Share:
+    """The share with its points left to a person."""
+    component_score = share_before.score
+    told = f"{component_score.reason} {reason} A person decides."
+    return Share(
+        ComponentScore(
+            component_score.component,
+            None,
+            component_score.maximum,
+            component_score.passed,
+            component_score.total,
+            told,
+        ),
+        0.0,
+    )
 
 
 def _question(check: CheckSpec, left: Sequence[Finding]) -> str:
-    """Why the check is undecided; empty when it is decided."""
+    """Why the check is undecided; empty if it is decided."""
     if len(left) != 1:
         return f"The check '{check.id}' left {'no finding' if not left else f'{len(left)} findings'}."
     finding = left[0]
@@ -107,13 +126,13 @@ def _tally(passed: int, total: int) -> str:
 
 @dataclass(frozen=True)
 class Forbidden:
-    """The sentences about forbidden parts, by the rubric item's id or the component's name.
+    """Sentences about forbidden parts, by the rubric item's id or the component's name.
 
     Attributes:
-        costs: It gets no points, and why.
-        flags: It keeps its points, and what a person should look at.
-        undecided: A person decides on its points, and why.
-        training: Why a person decides on what was measured of the training; empty: nobody is asked.
+        costs: Why it gets no points.
+        flags: What a person should look at, although it keeps its points.
+        undecided: Why a person decides on its points.
+        training: Why a person decides on the measurement of the training; empty: nobody is asked.
         flagged_training: What a person should look at in the training.
     """
 
@@ -130,24 +149,26 @@ def forbidden(
     findings: Sequence[Finding] = (),
     unproven: Sequence[str] = (),
 ) -> Forbidden:
-    """What follows from the forbidden parts that were seen, and from checks that passed with a remark.
+    """The consequences of forbidden parts that were seen, and of checks that passed with a remark.
 
-    A use that no graded name reaches costs nothing and is not mentioned, nor is one whose rule the
-    assignment no longer has. One that the training alone reaches costs no component anything: the measured
-    accuracy may be its, which a person decides.
+    A use that no graded name reaches costs nothing and is not mentioned, and neither is one whose rule the
+    assignment no longer has. One that only the training reaches costs no component anything: the measured
+    accuracy may be due to it, which a person decides.
 
     Args:
-        unproven: The stages after which it is not known what was used.
+        unproven: The stages after which it is unknown what was used.
     """
     by_pattern = {rule.pattern: rule for rule in rules}
-    known = [(by_pattern[use.rule], use) for use in uses if use.rule in by_pattern and use.reached_from]
-    # what another part used inside is that part's business; yet no flag hides what would cost points
-    looked_at = [(rule, use) for rule, use in known if rule.policy == "flag" or use.inside]
-    costly = [pair for pair in known if pair not in looked_at]
+    counted_uses = [
+        (by_pattern[use.rule], use) for use in uses if use.rule in by_pattern and use.reached_from
+    ]
+    # what a forbidden part uses internally costs nothing by itself; a person only looks at it
+    looked_at = [(rule, use) for rule, use in counted_uses if rule.policy == "flag" or use.inside]
+    costly = [pair for pair in counted_uses if pair not in looked_at]
     costs = _by_target([pair for pair in costly if not pair[1].in_training])
     flags = _by_target([pair for pair in looked_at if not pair[1].in_training])
-    for component, told in _remarks(findings).items():
-        flags[component] = " ".join(filter(None, (flags.get(component, ""), *told)))
+    for component, remarks in _remarks(findings).items():
+        flags[component] = " ".join(filter(None, (flags.get(component, ""), *remarks)))
     training = _sentences([pair for pair in costly if pair[1].in_training])
     if training:
         training = f"The training uses what is not allowed. {training}"
@@ -174,20 +195,22 @@ def _sentences(pairs: _Pairs) -> str:
     for rule, use in pairs:
         inside = f" within {named(use.inside)}" if use.inside else ""
         places.setdefault(rule.reason, {})[f"{named(use.name)}{inside} at {use.place}"] = None
-    return " ".join(f"{_first(list(each))}: {reason}" for reason, each in places.items())
+    return " ".join(
+        f"{_first_place(list(places_for_reason))}: {reason}" for reason, places_for_reason in places.items()
+    )
 
 
-def _first(places: Sequence[str]) -> str:
+def _first_place(places: Sequence[str]) -> str:
     rest = len(places) - 1
     return places[0] if not rest else f"{places[0]} (and {rest} more)"
 
 
 def _remarks(findings: Sequence[Finding]) -> dict[str, dict[str, None]]:
-    found: dict[str, dict[str, None]] = {}
+    remarks: dict[str, dict[str, None]] = {}
     for finding in findings:
         if finding.flagged:
-            found.setdefault(finding.component, {})[finding.message] = None
-    return found
+            remarks.setdefault(finding.component, {})[finding.message] = None
+    return remarks
 
 
 def _unproven(stages: Sequence[str]) -> str:
@@ -205,44 +228,46 @@ def scored_line(
     item: RubricItem,
     assignment: Assignment,
     evidence: Evidence,
-    found: Forbidden,
+    consequences: Forbidden,
     waived: Mapping[str, Waiver],
 ) -> ScoreLine:
-    """The item's points as the evidence has them.
+    """The item's points by the evidence.
 
     Args:
         item: One of the assignment's rubric items.
-        found: What forbidden parts cost.
-        waived: The checks that count as passed for the whole class, each with who says so and why.
+        consequences: The consequences of forbidden parts.
+        waived: The checks that count as passed for the whole class, each with who decided that and why.
     """
     if item.components is not None:
-        line = _components_line(item, item.components, assignment, evidence, found, waived)
+        line = _components_line(item, item.components, assignment, evidence, consequences, waived)
     elif item.measured is not None:
-        line = _after_training(measured_line(item, evidence.of_measure(item.measured)), found)
-        for reason, accepted in _changed(item.measured, assignment, evidence):
+        line = _after_training(measured_line(item, evidence.of_measure(item.measured)), consequences)
+        for reason, accepted in _changed_given_functions(item.measured, assignment, evidence):
             line = replace(line, reason=f"{line.reason} {reason}") if accepted else _asking(line, reason)
-        if beyond := _beyond(item.measured, assignment, evidence):
+        if beyond := _training_beyond_limits(item.measured, assignment, evidence):
             line = _asking(line, beyond)
     elif item.study:
         line = study_line(item, evidence.study)
     else:
         line = person_line(item)
-    if item.id in found.costs:
-        return replace(line, points=0.0, state=LineState.DECIDED, floor=None, reason=found.costs[item.id])
-    if item.id in found.undecided:
-        line = _asking(line, found.undecided[item.id])
-    if item.id in found.flags:
-        return replace(line, reason=f"{line.reason} A person has a look: {found.flags[item.id]}")
+    if item.id in consequences.costs:
+        return replace(
+            line, points=0.0, state=LineState.DECIDED, floor=None, reason=consequences.costs[item.id]
+        )
+    if item.id in consequences.undecided:
+        line = _asking(line, consequences.undecided[item.id])
+    if item.id in consequences.flags:
+        return replace(line, reason=f"{line.reason} A person has a look: {consequences.flags[item.id]}")
     return line
 
 
 def person_line(item: RubricItem) -> ScoreLine:
-    """The line of an item that a person marks, before anybody has."""
+    """The line of an item that a person marks, while it is not marked."""
     return ScoreLine(item.id, item.title, None, item.points, "A person marks this.", LineState.AWAITING)
 
 
 def study_line(item: RubricItem, study: StudyAgain | None) -> ScoreLine:
-    """Full points where rows of the study that were trained again agree with it, else a person's."""
+    """Full points if the study's retrained rows agree with it; otherwise a person gives the points."""
     if study is None or study.agrees is None:
         why = "No row of the study was trained again." if study is None else _not_compared(study)
         return undecided_line(item, f"{why} A person marks this.")
@@ -263,15 +288,15 @@ def _not_compared(study: StudyAgain) -> str:
 
 
 def undecided_line(item: RubricItem, reason: str) -> ScoreLine:
-    """The line of an item about which nothing was found out."""
+    """The line of an item about which nothing is known."""
     return ScoreLine(item.id, item.title, None, item.points, reason, LineState.AWAITING)
 
 
 def lost_line(item: RubricItem, *, handed_in: bool) -> ScoreLine:
-    """The line of an item about which nothing can be found out, where a person said that the rest counts.
+    """The line of an item about which nothing can be known, if a person ruled that the rest counts.
 
     Args:
-        handed_in: There is code, and nothing in it can be judged.
+        handed_in: Whether there is code, none of which can be judged.
     """
     why = "Nothing in the code could be graded" if handed_in else "No code was handed in"
     return ScoreLine(
@@ -280,55 +305,61 @@ def lost_line(item: RubricItem, *, handed_in: bool) -> ScoreLine:
 
 
 def _asking(line: ScoreLine, reason: str) -> ScoreLine:
-    """The line with its points left to a person; where there are none to lose, as it is."""
+    """The line with its points left to a person; unchanged if it has none to lose."""
     if line.points == 0.0:
         return line
     told = f"{line.reason} {reason} A person decides."
     return replace(line, points=None, state=LineState.AWAITING, floor=None, reason=told)
 
 
-def _beyond(measure: str, assignment: Assignment, evidence: Evidence) -> str:
-    """What is to be said where more was trained than the assignment allows."""
-    own = evidence.of_measure(measure)
+def _training_beyond_limits(measure: str, assignment: Assignment, evidence: Evidence) -> str:
+    """Sentences on a training beyond what the assignment allows; empty if there is none."""
+    model_evidence = evidence.of_measure(measure)
     return " ".join(
-        told
-        for each in assignment.measures
-        if each.id == measure
-        for told in beyond_what_is_allowed(each, own.plan.rehearsal, len(own.training.epochs))
+        sentence
+        for measured in assignment.measures
+        if measured.id == measure
+        for sentence in beyond_what_is_allowed(
+            measured, model_evidence.plan.rehearsal, len(model_evidence.training.epochs)
+        )
     )
 
 
-def _changed(measure: str, assignment: Assignment, evidence: Evidence) -> Iterator[tuple[str, bool]]:
-    """What is to be said where a given function that the measure calls is not as it was given.
+def _changed_given_functions(
+    measure: str, assignment: Assignment, evidence: Evidence
+) -> Iterator[tuple[str, bool]]:
+    """Remarks on given functions that the measure calls and that the student changed.
 
-    A component is given when no points stand for it. Its checks say whether it is what it was.
+    A component is given if it has no points. Its checks say whether it still does the same.
 
     Yields:
-        A sentence, and whether the assignment accepts the change: then what was measured counts.
+        A sentence, and whether the assignment accepts the change, so that the measurement counts.
     """
-    call = next((each.call for each in assignment.measures if each.id == measure), None)
+    call = next((spec.call for spec in assignment.measures if spec.id == measure), None)
     if call is None:
         return
     points = [item.components or {} for item in assignment.rubric]
     for name in dict.fromkeys((call.model, call.function)):
-        failed = None if any(each.get(name) for each in points) else _failed(name, evidence)
+        failed = (
+            None if any(item_points.get(name) for item_points in points) else _failed_finding(name, evidence)
+        )
         if failed is not None and failed.diagnosis in call.accepts:
             yield failed.message, True
         elif failed is not None:
             yield f"`{name}` is given, and it no longer does what it did: {failed.message}", False
 
 
-def _failed(component: str, evidence: Evidence) -> Finding | None:
-    own = [finding for finding in evidence.findings if finding.component == component]
-    return next((finding for finding in own if finding.status is Status.FAILED), None)
+def _failed_finding(component: str, evidence: Evidence) -> Finding | None:
+    own_findings = [finding for finding in evidence.findings if finding.component == component]
+    return next((finding for finding in own_findings if finding.status is Status.FAILED), None)
 
 
-def _after_training(line: ScoreLine, found: Forbidden) -> ScoreLine:
-    """What was measured, with what is to be said of forbidden parts that the training used."""
-    if found.training and line.state != LineState.NOT_RUN:
-        line = _asking(line, found.training)
-    if found.flagged_training:
-        line = replace(line, reason=f"{line.reason} A person has a look: {found.flagged_training}")
+def _after_training(line: ScoreLine, consequences: Forbidden) -> ScoreLine:
+    """The measured line, with remarks on forbidden parts that the training used."""
+    if consequences.training and line.state != LineState.NOT_RUN:
+        line = _asking(line, consequences.training)
+    if consequences.flagged_training:
+        line = replace(line, reason=f"{line.reason} A person has a look: {consequences.flagged_training}")
     return line
 
 
@@ -337,51 +368,54 @@ def _components_line(
     components: Mapping[str, float],
     assignment: Assignment,
     evidence: Evidence,
-    found: Forbidden,
+    consequences: Forbidden,
     waived: Mapping[str, Waiver],
 ) -> ScoreLine:
     shares = []
     for name, maximum in components.items():
-        own = share(name, maximum, assignment.checks, evidence.findings)
+        component_share = share(name, maximum, assignment.checks, evidence.findings)
         gifts = [
             f"'{check.id}' counts as passed for the whole class ({waived[check.id].why})."
             for check in assignment.checks
             if check.component == name and check.id in waived
         ]
-        own = replace(own, score=replace(own.score, reason=" ".join([own.score.reason, *gifts])))
-        if item.id in found.costs:
-            own = without_points(own, found.costs[item.id])
-        elif name in found.costs:
-            own = without_points(own, found.costs[name])
-        elif name in found.undecided and own.score.points != 0.0:
-            own = undecided_share(own, found.undecided[name])
-        elif name in found.flags:
-            noted = f"{own.score.reason} A person has a look: {found.flags[name]}"
-            own = replace(own, score=replace(own.score, reason=noted))
-        shares.append(own)
-    secured = rounded(sum(own.secured for own in shares))
-    undecided = any(own.score.points is None for own in shares)
-    scores = tuple(own.score for own in shares)
+        component_share = replace(
+            component_share,
+            score=replace(component_share.score, reason=" ".join([component_share.score.reason, *gifts])),
+        )
+        if item.id in consequences.costs:
+            component_share = without_points(component_share, consequences.costs[item.id])
+        elif name in consequences.costs:
+            component_share = without_points(component_share, consequences.costs[name])
+        elif name in consequences.undecided and component_share.score.points != 0.0:
+            component_share = undecided_share(component_share, consequences.undecided[name])
+        elif name in consequences.flags:
+            noted = f"{component_share.score.reason} A person has a look: {consequences.flags[name]}"
+            component_share = replace(component_share, score=replace(component_share.score, reason=noted))
+        shares.append(component_share)
+    secured = rounded(sum(component_share.secured for component_share in shares))
+    undecided = any(component_share.score.points is None for component_share in shares)
+    scores = tuple(component_share.score for component_share in shares)
     return ScoreLine(
         id=item.id,
         title=item.title,
         points=None if undecided else secured,
         maximum=item.points,
-        reason=_told(scores, found),
+        reason=_component_reasons(scores, consequences),
         state=LineState.AWAITING if undecided else LineState.DECIDED,
         floor=secured if undecided else None,
         components=scores,
     )
 
 
-def _told(scores: Sequence[ComponentScore], found: Forbidden) -> str:
-    """The components that a reader should know about, each with its reason."""
-    told = []
+def _component_reasons(scores: Sequence[ComponentScore], consequences: Forbidden) -> str:
+    """The components that did not get full points or were flagged, each with its reason."""
+    sentences = []
     for score in scores:
         if score.points is None:
-            told.append(f"{score.component} is undecided: {score.reason}")
-        elif score.points < score.maximum or score.component in found.flags:
-            told.append(
+            sentences.append(f"{score.component} is undecided: {score.reason}")
+        elif score.points < score.maximum or score.component in consequences.flags:
+            sentences.append(
                 f"{score.component} has {plain(score.points)} of {plain(score.maximum)}: {score.reason}"
             )
-    return " ".join(told) or "All checks passed."
+    return " ".join(sentences) or "All checks passed."

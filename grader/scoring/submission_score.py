@@ -1,8 +1,7 @@
-"""The score of one submission: all lines of its rubric, lateness, and the total.
+"""Computes the score of a submission: all lines of its rubric, lateness, and the total.
 
-It puts the lines together, lets what people decided go over them, and takes off what a late submission
-costs: never more than what is known of the time. It says which state the whole score is in. It never
-decides about the points of a single line.
+It combines the lines, applies people's decisions, and takes off the penalty for lateness as far as the time
+is known. It determines the state of the whole score. It never decides about the points of a single line.
 """
 
 import math
@@ -38,12 +37,12 @@ DAY = 86_400  # seconds
 def late_record(
     assignment: Assignment, evidence: Evidence, total: float | None, edits: Sequence[Edit] = ()
 ) -> LateRecord | None:
-    """How late a submission is and what that costs; None where there is no deadline.
+    """How late a submission is and what that costs; None if there is no deadline.
 
     Args:
-        assignment: Its deadline and its rule.
-        evidence: When the submission came, as far as that is known.
-        total: The points before any penalty; None when they are withheld.
+        assignment: Has the deadline and the rule.
+        evidence: Says when the submission came, as far as that is known.
+        total: The points before any penalty; None if they are withheld.
         edits: Those about the student, oldest first, of any kind.
     """
     came = _arrival(evidence, edits)
@@ -65,15 +64,19 @@ def late_record(
 
 
 def _arrival(evidence: Evidence, edits: Sequence[Edit]) -> Arrival:
-    """What is known, the last decision first.
+    """The time of arrival and the deadline; a decision outweighs the LMS, and the last one counts.
 
-    A decision about when a submission came is about those files alone. Of two deadlines of a student's own,
-    one given with the run and one decided since, the later counts.
+    A decision about when a submission came concerns only those files. If a student has two own deadlines, one
+    given with the run and one decided since, the later counts.
     """
     delivery = evidence.delivery
-    own = [edit for edit in edits if isinstance(edit, Extended)][-1:]
-    given = [one for one in (delivery.extension, *(edit.deadline for edit in own)) if one is not None]
-    extension = max(given, default=None)
+    own_deadlines = [edit for edit in edits if isinstance(edit, Extended)][-1:]
+    deadlines = [
+        deadline
+        for deadline in (delivery.extension, *(edit.deadline for edit in own_deadlines))
+        if deadline is not None
+    ]
+    extension = max(deadlines, default=None)
     for edit in reversed(edits):
         match edit:
             case InTime(digest=evidence.submission_digest):
@@ -86,9 +89,9 @@ def _arrival(evidence: Evidence, edits: Sequence[Edit]) -> Arrival:
 
 
 def _seconds_late(assignment: Assignment, came: Arrival) -> float | None:
-    """How long after the deadline the submission came, in seconds; None when that is unknown.
+    """How long after the deadline the submission came, in seconds; None if that is unknown.
 
-    0 or less is in time, and so is what comes within the time of grace: it gives 0.
+    0 or less is in time; within the grace period it is 0.
     """
     due, received = came.extension or assignment.deadline, came.received_at
     if due is None or received is None or (due.tzinfo is None) != (received.tzinfo is None):
@@ -146,15 +149,15 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
 
     Args:
         assignment: The rubric, the checks and the forbidden parts.
-        evidence: What was found out about the submission.
-        edits: What people decided, oldest first. Those about other students do not count, nor those about
+        evidence: The evidence about the submission.
+        edits: People's decisions, oldest first. Those about other students are ignored, as are those about
             items and checks that the assignment no longer has (`stray_targets` names them).
 
     Returns:
-        One line per rubric item, in its order. The total sums the known points; it is None for what was
-        refused, for a fault of the grader, and (withheld) when a required file is missing, until a person
-        has the last word, or people gave the points of every line of the first two. Where the last word is
-        that the rest counts, what could not be judged because there is no code to judge gives no points.
+        One line per rubric item, in its order. The total sums the known points. It is None if the submission
+        was refused, if the grader failed, and (withheld) if a required file is missing. A person's ruling
+        ends that, and in the first two cases so do people's points for every line. If the ruling says that
+        the rest counts, items that could not be judged for lack of code give no points.
 
     Raises:
         UsageError: The evidence is about another assignment.
@@ -165,44 +168,46 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
             f"{evidence.student_id}: the evidence is about '{evidence.assignment_id}', "
             f"not '{assignment.id}'. Score it with its own assignment."
         )
-    own = [edit for edit in edits if edit.student_id in (None, evidence.student_id)]
-    waived = waived_checks(assignment, own)
-    claim = claimed(evidence, own)
-    accepted = acceptance(evidence, own)
+    own_edits = [edit for edit in edits if edit.student_id in (None, evidence.student_id)]
+    waived = waived_checks(assignment, own_edits)
+    claim = claimed(evidence, own_edits)
+    accepted = acceptance(evidence, own_edits)
     evidence = replace(with_waived(assignment, with_acceptance(evidence, accepted), waived), claim=claim)
     status, reason = _status(assignment, evidence)
-    nothing, ruled = _nothing_found(status, evidence), rulings(status, evidence, own)
-    found = forbidden(assignment.forbidden, evidence.forbidden, evidence.findings, evidence.unproven)
+    unscorable, ruled = _why_unscorable(status, evidence), rulings(status, evidence, own_edits)
+    consequences = forbidden(assignment.forbidden, evidence.forbidden, evidence.findings, evidence.unproven)
     lines = []
     for item in assignment.rubric:
-        if nothing and not item.by_person:
-            line = undecided_line(item, nothing)
+        if unscorable and not item.by_person:
+            line = undecided_line(item, unscorable)
             if lifts(ruled):
                 line = lost_line(item, handed_in=status is GradeStatus.REFUSED)
-        elif nothing:
+        elif unscorable:
             line = person_line(item)
         else:
-            line = scored_line(item, assignment, evidence, found, waived)
-        lines.append(marked_line(line, item, assignment, own))
-    known = rounded(sum(line.points for line in lines if line.points is not None))
+            line = scored_line(item, assignment, evidence, consequences, waived)
+        lines.append(marked_line(line, item, assignment, own_edits))
+    known_points = rounded(sum(line.points for line in lines if line.points is not None))
     decided = rounded(sum(line.maximum for line in lines if line.state == LineState.DECIDED))
-    made = total_of(status, reason, known, ruled, decided=all(line.points is not None for line in lines))
+    ruled_total = total_of(
+        status, reason, known_points, ruled, decided=all(line.points is not None for line in lines)
+    )
     return Score(
         student_id=evidence.student_id,
         status=status,
         lines=tuple(lines),
-        total=made.points,
-        decided=rounded(assignment.maximum) if made.closed else decided,
+        total=ruled_total.points,
+        decided=rounded(assignment.maximum) if ruled_total.closed else decided,
         maximum=rounded(assignment.maximum),
-        reason=made.reason,
-        closed=made.closed,
-        edits=made.edits,
+        reason=ruled_total.reason,
+        closed=ruled_total.closed,
+        edits=ruled_total.edits,
         waived=tuple(waived.items()),
-        late=late_record(assignment, evidence, made.points, own),
+        late=late_record(assignment, evidence, ruled_total.points, own_edits),
         claim=claim,
-        lower=lower_run(own),
-        ownership=ownership(own),
-        released=release(own),
+        lower=lower_run(own_edits),
+        ownership=ownership(own_edits),
+        released=release(own_edits),
         accepted=accepted,
     )
 
@@ -233,8 +238,8 @@ def _file_name(assignment: Assignment, student_id: str, role: str) -> str:
     return stem.replace("{student_id}", student_id) + " or ".join(asked.suffixes)
 
 
-def _nothing_found(status: GradeStatus, evidence: Evidence) -> str:
-    """Why no item can be scored automatically; empty when they can."""
+def _why_unscorable(status: GradeStatus, evidence: Evidence) -> str:
+    """Why no item can be scored automatically; empty if they can."""
     if status is GradeStatus.ENGINE_ERROR:
         return f"The grader failed, so nothing is known. {evidence.reason}".strip()
     if status is GradeStatus.REFUSED:

@@ -1,15 +1,14 @@
-"""All pairs of a class, and with an earlier one, compared: shared code, weights and figures.
+"""Compares all pairs of a class, also with an earlier class: shared code, weights and figures.
 
-It finds how much of one student's own code is in another's, and where, and which pairs have so much in
-common that people should look. Code is compared by winnowing: of all stretches of a row of tokens, few
-are chosen alike wherever a stretch occurs (Schleimer, Wilkerson, Aiken: Winnowing: Local Algorithms for
-Document Fingerprinting, SIGMOD 2003). Two rows that share WINDOW + STRETCH - 1 tokens in a row share a
-fingerprint; less than STRETCH tokens are not found.
+It finds how much of one student's own code is in another's, where it is, and which pairs have so much in
+common that people should look. Code is compared by winnowing: from all stretches of a row of tokens, a few
+are chosen, and the same ones wherever a stretch occurs (Schleimer, Wilkerson, Aiken: Winnowing: Local
+Algorithms for Document Fingerprinting, SIGMOD 2003). Two rows that share WINDOW + STRETCH - 1 tokens in a
+row share a fingerprint; fewer than STRETCH tokens are not found.
 
-Written out here, because no library fits: copydetect 0.5 and compare50 1.2 hash with Python's `hash`,
-which is another in every process, so that the same class would have other scores on every run; compare50
-is also under the GPL and needs an attrs of before 2021, and copydetect has had no release since March
-2024.
+It is written here because no library fits. copydetect 0.5 and compare50 1.2 use Python's `hash`, which
+differs in every process, so the same class would have other scores on every run. compare50 is also under
+the GPL and needs an attrs from before 2021, and copydetect has had no release since March 2024.
 """
 
 from collections import Counter, defaultdict
@@ -32,21 +31,21 @@ def fingerprints(row: Sequence[str], stretch: int = STRETCH, window: int = WINDO
     Args:
         row: Tokens.
         stretch: The length of what is compared, in tokens.
-        window: Of so many neighboring stretches at least one is chosen.
+        window: At least one of this many neighboring stretches is chosen.
     """
     values = [_value(row[start : start + stretch]) for start in range(len(row) - stretch + 1)]
     chosen: list[tuple[int, int]] = []
     for start in range(max(len(values) - window + 1, min(len(values), 1))):
-        part = range(start, min(start + window, len(values)))
-        # the smallest, of equal ones the rightmost: neighboring windows then agree as often as they can
-        at = min(part, key=lambda index: (values[index], -index))
-        if not chosen or chosen[-1][1] != at:
-            chosen.append((values[at], at))
+        neighbors = range(start, min(start + window, len(values)))
+        # the smallest, or the rightmost of equal ones: neighboring windows then agree as often as possible
+        chosen_at = min(neighbors, key=lambda index: (values[index], -index))
+        if not chosen or chosen[-1][1] != chosen_at:
+            chosen.append((values[chosen_at], chosen_at))
     return chosen
 
 
 def _value(stretch: Sequence[str]) -> int:
-    # of 64 bits, and the same in every process, as Python's own hash is not
+    # 64 bits, and the same in every process, unlike Python's own hash
     return int.from_bytes(
         blake2b("\0".join(stretch).encode("utf-8", "replace"), digest_size=8).digest(), "big"
     )
@@ -60,7 +59,7 @@ ENOUGH = 100  # tokens: the reference's own part has some 1,000, an Attention al
 Line = tuple[str, int]
 """File or cell, and line."""
 
-_Spot = tuple[int, int]  # block, where in its row
+_Spot = tuple[int, int]  # block, position in its row
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Own:
     Attributes:
         rows: Block -> (token, its line).
         prints: Fingerprint -> where it begins.
-        size: The tokens that could be found in another's code; a function of a line or two is not evidence.
+        size: How many tokens could be found in another's code; a function of a line or two is not evidence.
     """
 
     rows: dict[int, list[tuple[str, Line]]]
@@ -87,16 +86,16 @@ class Shares:
 
     @property
     def most(self) -> float:
-        """The larger: who copies a part of a larger work has it all from there."""
+        """The larger share: whoever copies part of a larger work has all of their code from it."""
         return max(self.one, self.other)
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A function of one student's and the function of the other's that has most in common with it.
+    """A function of one student and the function of the other that has the most in common with it.
 
     Attributes:
-        one, other: The lines that are in common, in order.
+        one, other: The common lines, in order.
         tokens: How many tokens these lines have in common.
     """
 
@@ -114,42 +113,42 @@ def own(units: Iterable[CodeUnit]) -> Own:
     for block, row in rows.items():
         for value, start in fingerprints([token for token, _ in row]):
             prints[value].append((block, start))
-    made = Own(dict(rows), dict(prints))
-    return replace(made, size=len(_covered(made, made.prints)))
+    student = Own(dict(rows), dict(prints))
+    return replace(student, size=len(_covered(student, student.prints)))
 
 
-def shares(one: Own, other: Own) -> Shares:
-    """The shares; none where a student has too little code of their own to tell."""
-    if min(one.size, other.size) < ENOUGH:
+def shares(mine: Own, theirs: Own) -> Shares:
+    """How much each has of the other's code; zero if a student has too little code of their own to tell."""
+    if min(mine.size, theirs.size) < ENOUGH:
         return Shares(0.0, 0.0)
-    common = one.prints.keys() & other.prints.keys()
-    return Shares(*(len(_covered(side, common)) / side.size for side in (one, other)))
+    common = mine.prints.keys() & theirs.prints.keys()
+    return Shares(*(len(_covered(side, common)) / side.size for side in (mine, theirs)))
 
 
-def passages(one: Own, other: Own) -> tuple[Passage, ...]:
-    """What is in common, function by function, in the order of `one`."""
-    common = one.prints.keys() & other.prints.keys()
+def passages(mine: Own, theirs: Own) -> tuple[Passage, ...]:
+    """What is in common, function by function, in the order of `mine`."""
+    common = mine.prints.keys() & theirs.prints.keys()
     votes: dict[int, Counter[int]] = defaultdict(Counter)
     for value in common:
-        for block in {block for block, _ in one.prints[value]}:
-            votes[block].update({block for block, _ in other.prints[value]})
-    found = []
+        for block in {block for block, _ in mine.prints[value]}:
+            votes[block].update({block for block, _ in theirs.prints[value]})
+    common_passages = []
     for block in sorted(votes):
         best = min(votes[block], key=lambda candidate: (-votes[block][candidate], candidate))
         shared = {
             value
             for value in common
-            if any(b == block for b, _ in one.prints[value])
-            and any(b == best for b, _ in other.prints[value])
+            if any(b == block for b, _ in mine.prints[value])
+            and any(b == best for b, _ in theirs.prints[value])
         }
-        here = _covered(one, shared, block)
-        there = _covered(other, shared, best)
-        found.append(Passage(_lines(one, here), _lines(other, there), len(here)))
-    return tuple(found)
+        my_tokens = _covered(mine, shared, block)
+        their_tokens = _covered(theirs, shared, best)
+        common_passages.append(Passage(_lines(mine, my_tokens), _lines(theirs, their_tokens), len(my_tokens)))
+    return tuple(common_passages)
 
 
 def _covered(side: Own, values: Iterable[int], only: int | None = None) -> set[_Spot]:
-    """The tokens that stand in a stretch with one of the fingerprints."""
+    """The tokens within a stretch that has one of the fingerprints."""
     return {
         (block, start + step)
         for value in values
@@ -164,21 +163,21 @@ def _lines(side: Own, spots: Iterable[_Spot]) -> tuple[Line, ...]:
 
 
 def _in_order(side: Own, spots: Iterable[_Spot]) -> Iterator[Line]:
-    return (side.rows[block][at][1] for block, at in sorted(spots))
+    return (side.rows[block][position][1] for block, position in sorted(spots))
 
 
 # --- pairs -----------------------------------------------------------------------------------------------
 
 
-# Of solutions put together from the legitimate forms, two without a part in common share at most 0.15 of
-# their own code, two with one part of seven in common less than 0.45, a disguised copy 1.0: see
+# Measured on solutions put together from the legitimate forms: two without a common part share at most 0.15
+# of their own code, two with one common part of seven less than 0.45, a disguised copy 1.0: see
 # docs/ta/similar.md.
 THRESHOLD = 0.5
-MANY_SHARE, MANY_LEAST = 1 / 3, 3  # a figure that so many have is of the data or of the handout
+MANY_SHARE, MANY_LEAST = 1 / 3, 3  # a figure that so many have comes from the data or the handout
 DETAILED = 60  # pairs that are shown side by side
 
 Report = Callable[[int, int], None]
-"""Told (pairs compared, pairs in all)."""
+"""Called with (pairs compared so far, all pairs)."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +194,7 @@ class Pair:
 
     Attributes:
         code: How much of each one's own code is in the other's.
-        passages: Where; only of the first DETAILED pairs.
+        passages: Where the common code is; only for the first DETAILED pairs.
     """
 
     one: Work
@@ -207,11 +206,11 @@ class Pair:
 
     @property
     def score(self) -> float:
-        """What pairs are ordered by, 0 to 1: the strongest of what they have in common."""
-        found = [self.code.most, 1.0 if self.figures else 0.0]
+        """The value by which pairs are ordered, 0 to 1: the strongest thing that they have in common."""
+        strengths = [self.code.most, 1.0 if self.figures else 0.0]
         if self.weights is not None and self.weights.near:
-            found.append(1.0 - (self.weights.distance or 0.0))
-        return max(found)
+            strengths.append(1.0 - (self.weights.distance or 0.0))
+        return max(strengths)
 
 
 @dataclass(frozen=True)
@@ -220,8 +219,8 @@ class Comparison:
 
     Attributes:
         pairs: Those with something in common, the strongest first.
-        scores: The code's larger share in every pair of this class that could be compared, sorted.
-        left_out: (student, what of them could not be compared and why).
+        scores: The larger share of code in every pair of this class that could be compared, sorted.
+        left_out: (submission, what of it could not be compared, and why).
     """
 
     works: tuple[Work, ...]
@@ -235,10 +234,10 @@ class Comparison:
         sets: dict[str, set[str]] = {}
         for pair in self.pairs:
             ids = [shown_id(pair.one), shown_id(pair.other)]
-            merged = set(ids).union(*(sets.get(one, set()) for one in ids))
+            merged = set(ids).union(*(sets.get(student_id, set()) for student_id in ids))
             sets.update(dict.fromkeys(merged, merged))
-        found = {tuple(sorted(merged)) for merged in sets.values() if len(merged) > 2}
-        return tuple(sorted(found, key=lambda group: (-len(group), group)))
+        groups = {tuple(sorted(merged)) for merged in sets.values() if len(merged) > 2}
+        return tuple(sorted(groups, key=lambda group: (-len(group), group)))
 
 
 def shown_id(work: Work) -> str:
@@ -252,7 +251,7 @@ def compared(
     given: frozenset[tuple[str, ...]],
     given_figures: Collection[str] = (),
     threshold: float = THRESHOLD,
-    report: Report = lambda done, whole: None,
+    report: Report = lambda done, pairs: None,
 ) -> Comparison:
     """What the submissions of a class have in common with each other and with an earlier class.
 
@@ -260,16 +259,16 @@ def compared(
         works: In any order; the result does not depend on it.
         given: The units that the course handed out, by their form.
         given_figures: Digests of the pictures that the course handed out.
-        threshold: The share of own code, 0 to 1, from which on a pair is listed for its code.
-        report: Told how far it is.
+        threshold: The share of own code, 0 to 1, from which a pair is listed for its code.
+        report: Called with the progress.
     """
     ordered = sorted(works, key=lambda work: (work.before, work.student_id))
     owns = [own(own_units(work.code, given)) if work.code else None for work in ordered]
     rare = _rare_figures(ordered, given_figures)
-    wanted = list(_pairs_to_compare(ordered))
+    index_pairs = list(_pairs_to_compare(ordered))
     scores: list[float] = []
-    found: list[tuple[Pair, Own | None, Own | None]] = []
-    for count, (i, j) in enumerate(wanted, start=1):
+    listed: list[tuple[Pair, Own | None, Own | None]] = []
+    for count, (i, j) in enumerate(index_pairs, start=1):
         mine, theirs = owns[i], owns[j]
         code = shares(mine, theirs) if mine and theirs else Shares(0.0, 0.0)
         if mine and theirs and min(mine.size, theirs.size) >= ENOUGH and not ordered[j].before:
@@ -278,16 +277,21 @@ def compared(
             ordered[i], ordered[j], code, _weights(ordered[i], ordered[j]), _figures(rare[i], rare[j])
         )
         if code.most >= threshold or pair.figures or (pair.weights and pair.weights.near):
-            found.append((pair, mine, theirs))
-        report(count, len(wanted))
-    found.sort(
-        key=lambda one: (-one[0].score, -one[0].code.most, shown_id(one[0].one), shown_id(one[0].other))
+            listed.append((pair, mine, theirs))
+        report(count, len(index_pairs))
+    listed.sort(
+        key=lambda entry: (
+            -entry[0].score,
+            -entry[0].code.most,
+            shown_id(entry[0].one),
+            shown_id(entry[0].other),
+        )
     )
     return Comparison(
         tuple(ordered),
         tuple(
-            _detailed(*one) if at < DETAILED and one[0].code.most >= threshold else one[0]
-            for at, one in enumerate(found)
+            _detailed(*entry) if rank < DETAILED and entry[0].code.most >= threshold else entry[0]
+            for rank, entry in enumerate(listed)
         ),
         tuple(sorted(scores)),
         tuple(_left_out(ordered, owns)),
@@ -296,7 +300,7 @@ def compared(
 
 
 def _pairs_to_compare(works: Sequence[Work]) -> Iterator[tuple[int, int]]:
-    """Each two of this class, and each of this class with each earlier one but their own."""
+    """Each pair within this class, and each student of it with each earlier one except themselves."""
     now = [index for index, work in enumerate(works) if not work.before]
     earlier = [index for index, work in enumerate(works) if work.before]
     yield from combinations(now, 2)
@@ -305,28 +309,33 @@ def _pairs_to_compare(works: Sequence[Work]) -> Iterator[tuple[int, int]]:
             yield i, j
 
 
-def _weights(one: Work, other: Work) -> Likeness | None:
-    if one.weights is None or other.weights is None:
+def _weights(mine: Work, theirs: Work) -> Likeness | None:
+    if mine.weights is None or theirs.weights is None:
         return None
-    return likeness(one.weights, other.weights)
+    return likeness(mine.weights, theirs.weights)
 
 
 def _rare_figures(works: Sequence[Work], given: Collection[str]) -> list[dict[str, ComparedPicture]]:
-    """Of each submission, the pictures that neither the course gave nor many have: digest -> the first."""
-    held = [{figure.digest: figure for figure in reversed(work.figures)} for work in works]
+    """For each submission, the pictures that neither the course nor many students have: digest -> first."""
+    by_digest = [{figure.digest: figure for figure in reversed(work.figures)} for work in works]
     counts: dict[bool, Counter[str]] = defaultdict(Counter)
     sizes = Counter(work.before for work in works)
-    for work, figures in zip(works, held, strict=True):
+    for work, figures in zip(works, by_digest, strict=True):
         counts[work.before].update(figures.keys())
     common = set(given)
     for before, counter in counts.items():
         many = max(MANY_LEAST, int(MANY_SHARE * sizes[before]) + 1)
         common |= {digest for digest, count in counter.items() if count >= many}
-    return [{digest: figure for digest, figure in one.items() if digest not in common} for one in held]
+    return [
+        {digest: figure for digest, figure in pictures.items() if digest not in common}
+        for pictures in by_digest
+    ]
 
 
-def _figures(one: dict[str, ComparedPicture], other: dict[str, ComparedPicture]) -> tuple[SharedFigure, ...]:
-    return tuple(SharedFigure(figure, other[digest]) for digest, figure in one.items() if digest in other)
+def _figures(
+    mine: dict[str, ComparedPicture], theirs: dict[str, ComparedPicture]
+) -> tuple[SharedFigure, ...]:
+    return tuple(SharedFigure(figure, theirs[digest]) for digest, figure in mine.items() if digest in theirs)
 
 
 def _detailed(pair: Pair, mine: Own | None, theirs: Own | None) -> Pair:
@@ -336,9 +345,9 @@ def _detailed(pair: Pair, mine: Own | None, theirs: Own | None) -> Pair:
 
 
 def _left_out(works: Sequence[Work], owns: Sequence[Own | None]) -> Iterator[tuple[Work, str]]:
-    for work, its in zip(works, owns, strict=True):
+    for work, own_code in zip(works, owns, strict=True):
         for sentence in work.left_out:
             yield work, sentence
-        if its is not None and its.size < ENOUGH:
-            why = "hardly any code of the student's own" if its.size else "no code of the student's own"
+        if own_code is not None and own_code.size < ENOUGH:
+            why = "hardly any code of the student's own" if own_code.size else "no code of the student's own"
             yield work, f"The code was not compared: there is {why} beside what was handed out."

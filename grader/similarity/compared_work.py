@@ -1,7 +1,7 @@
-"""What is compared of one submission: units of code, sampled weights, and pictures.
+"""The parts of a submission that are compared: units of code, sampled weights, and pictures.
 
-It holds the types that those who read a submission fill, and the limits on how much of it is kept. It
-reads and compares nothing.
+The module holds the types that readers of a submission fill, and limits on how much of it is kept. It reads
+and compares nothing.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MOST_FIGURES = 60  # of a notebook or a report
 PREVIEW = 220  # pixels of a picture's small copy, the longer side
 
 Token = tuple[str, int]
-"""A token, and the line (1-based) that it stands on."""
+"""A token, and the line (1-based) that it is on."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class CodeUnit:
 
     Attributes:
         file: `homework.py` or `In [4], cell 9`.
-        block: Number of the function, the class body or the top level that it belongs to.
+        block: The number of the function, class body or top level that it belongs to.
         tokens: Never empty.
     """
 
@@ -56,8 +56,8 @@ class SampledWeights:
     """The tensors of a checkpoint, none of which was loaded.
 
     Attributes:
-        sizes: Of each tensor's storage, in bytes.
-        digests: SHA-256 of each one's bytes, hexadecimal.
+        sizes: The size of each tensor's storage, in bytes.
+        digests: SHA-256 of each storage's bytes, hexadecimal.
         samples: float32 values at even distances, (storages, SAMPLES).
     """
 
@@ -88,8 +88,8 @@ class Work:
     """One submission.
 
     Attributes:
-        before: It is of an earlier class, and is compared with this one only.
-        left_out: Sentences: what of it could not be compared, and why.
+        before: It is from an earlier class, and is compared only with this class.
+        left_out: Sentences on the parts that could not be compared, and why.
     """
 
     student_id: str

@@ -1,10 +1,10 @@
 """A submission's code as rows of tokens that renaming, reformatting and commenting leave as they are.
 
-What a student may choose is taken out: names, comments, docstrings, annotations, the texts of strings,
-numbers beyond small ones (an axis is structure, a learning rate is a choice), aliases of imports, the
-order of keyword arguments and of the two sides of `+` and `*`. What stays is what the code does:
-`.transpose`, `len`, `torch.nn.functional.softmax` under whatever alias. Of the units of code, it tells
-which are the student's own, and not what was handed out. It compares nothing.
+What a student may choose is taken out: names, comments, docstrings, annotations, the texts of strings and
+aliases of imports. So are numbers beyond small ones (an axis is structure, a learning rate is a choice),
+and the order of keyword arguments and of the two sides of `+` and `*`. What stays is what the code does:
+`.transpose`, `len`, `torch.nn.functional.softmax` under any alias. The module separates the student's
+own units of code from those that were handed out. It compares nothing.
 """
 
 import ast
@@ -29,8 +29,8 @@ def units(cells: Iterable[tuple[str, ast.Module]]) -> tuple[CodeUnit, ...]:
     Args:
         cells: (file or cell, its tree).
     """
-    listed = list(cells)
-    return tuple(_Reading(_Names([tree for _, tree in listed])).units(listed))
+    all_cells = list(cells)
+    return tuple(_Reading(_Names([tree for _, tree in all_cells])).units(all_cells))
 
 
 class _Names:
@@ -86,120 +86,122 @@ class _Reading:
         self._line = 1
 
     def units(self, cells: Sequence[tuple[str, ast.Module]]) -> Iterator[CodeUnit]:
-        """The top level of all cells is one block, whatever stands between its statements."""
+        """The units of all cells; the whole top level is one block, even where definitions interrupt it."""
         for file, tree in cells:
-            yield from self._of_body(file, tree.body, 0)
+            yield from self._units_of(file, tree.body, 0)
 
-    def _of_body(self, file: str, body: Sequence[ast.stmt], block: int) -> Iterator[CodeUnit]:
+    def _units_of(self, file: str, body: Sequence[ast.stmt], block: int) -> Iterator[CodeUnit]:
         for node in body:
-            own = block
+            own_block = block
             if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
                 self._block += 1
-                own = self._block
+                own_block = self._block
             self._line = node.lineno
             if tokens := tuple(self._head(node)):
-                yield CodeUnit(file, own, tokens)
+                yield CodeUnit(file, own_block, tokens)
             for part in ("body", "orelse", "finalbody", "handlers", "cases"):
                 for inner in _bodies(getattr(node, part, ())):
-                    yield from self._of_body(file, inner, own)
+                    yield from self._units_of(file, inner, own_block)
 
     def _head(self, node: ast.stmt) -> Iterable[Token]:
         """The tokens of a simple statement, or of a compound one without its bodies."""
         match node:
             case ast.Import() | ast.ImportFrom() | ast.Pass() | ast.Global() | ast.Nonlocal():
                 return
-            case ast.Expr(ast.Constant()):  # a docstring, or a string for a comment
+            case ast.Expr(ast.Constant()):  # a docstring, or a string used as a comment
                 return
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield from self._function(node)
             case ast.ClassDef(_, bases, keywords):
-                yield self._at("class")
-                yield from self._all([*bases, *(keyword.value for keyword in keywords)])
+                yield self._token("class")
+                yield from self._tokens_of_all([*bases, *(keyword.value for keyword in keywords)])
             case ast.AnnAssign(target, _, value):
                 if value is not None:
-                    yield self._at("=")
-                    yield from self._all([target, value])
+                    yield self._token("=")
+                    yield from self._tokens_of_all([target, value])
             case ast.Assign(targets, value):
-                yield self._at("=")
-                yield from self._all([*targets, value])
+                yield self._token("=")
+                yield from self._tokens_of_all([*targets, value])
             case ast.AugAssign(target, operator, value):
-                yield self._at("=")
-                yield from self._of(target)
-                yield from self._of(ast.copy_location(ast.BinOp(target, operator, value), node))
+                yield self._token("=")
+                yield from self._tokens_of(target)
+                yield from self._tokens_of(ast.copy_location(ast.BinOp(target, operator, value), node))
             case _:
-                yield self._at(type(node).__name__)
+                yield self._token(type(node).__name__)
                 for name, value in ast.iter_fields(node):
                     if name not in ("body", "orelse", "finalbody", "handlers", "cases", "type_comment"):
-                        yield from self._all(value if isinstance(value, list) else [value])
+                        yield from self._tokens_of_all(value if isinstance(value, list) else [value])
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Token]:
-        yield self._at("def")
-        yield from self._all(node.decorator_list)
+        yield self._token("def")
+        yield from self._tokens_of_all(node.decorator_list)
         arguments = node.args
         for _ in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-            yield self._at(OWN)
-        yield from self._all([*arguments.defaults, *arguments.kw_defaults])
+            yield self._token(OWN)
+        yield from self._tokens_of_all([*arguments.defaults, *arguments.kw_defaults])
 
-    def _all(self, nodes: Iterable[object]) -> Iterator[Token]:
+    def _tokens_of_all(self, nodes: Iterable[object]) -> Iterator[Token]:
         for node in nodes:
             if isinstance(node, ast.AST):
-                yield from self._of(node)
+                yield from self._tokens_of(node)
 
-    def _of(self, node: ast.AST) -> Iterator[Token]:
+    def _tokens_of(self, node: ast.AST) -> Iterator[Token]:
         """The tokens of an expression."""
         self._line = getattr(node, "lineno", self._line)
         match node:
             case ast.Name(name):
-                yield self._at(self._names.imported.get(name) or self._known(name))
+                yield self._token(self._names.imported.get(name) or self._name_token(name))
             case ast.Attribute(value, attribute):
                 yield from self._attribute(node, value, attribute)
             case ast.Constant(value):
-                yield self._at(_constant(value))
+                yield self._token(_constant(value))
             case ast.UnaryOp(ast.USub(), ast.Constant(value)) if isinstance(value, int | float):
-                yield self._at(_constant(-value))
+                yield self._token(_constant(-value))
             case ast.Call(function, positional, keywords):
-                yield self._at("call")
-                yield from self._all([function, *positional])
-                named = [tuple(self._of(keyword.value)) for keyword in keywords]
-                for tokens in sorted(named, key=_order):
+                yield self._token("call")
+                yield from self._tokens_of_all([function, *positional])
+                by_keyword = [tuple(self._tokens_of(keyword.value)) for keyword in keywords]
+                for tokens in sorted(by_keyword, key=_token_texts):
                     yield from tokens
             case ast.BinOp(left, ast.Add() | ast.Mult() as operator, right):
-                yield self._at(type(operator).__name__)
-                sides = [tuple(self._of(side)) for side in (left, right)]
-                for tokens in sorted(sides, key=_order):
+                yield self._token(type(operator).__name__)
+                sides = [tuple(self._tokens_of(side)) for side in (left, right)]
+                for tokens in sorted(sides, key=_token_texts):
                     yield from tokens
             case ast.JoinedStr(values):
-                yield self._at("str")
-                yield from self._all(part.value for part in values if isinstance(part, ast.FormattedValue))
+                yield self._token("str")
+                yield from self._tokens_of_all(
+                    part.value for part in values if isinstance(part, ast.FormattedValue)
+                )
             case ast.Lambda(_, body):
-                yield self._at("lambda")
-                yield from self._of(body)
+                yield self._token("lambda")
+                yield from self._tokens_of(body)
             case ast.ExceptHandler(kind):
-                yield self._at("except")
-                yield from self._all([kind])
+                yield self._token("except")
+                yield from self._tokens_of_all([kind])
             case _:
-                yield from self._plain(node)
+                yield from self._tokens_of_node(node)
 
-    def _plain(self, node: ast.AST) -> Iterator[Token]:
-        """A node of which nothing is special: its kind, then its parts."""
+    def _tokens_of_node(self, node: ast.AST) -> Iterator[Token]:
+        """The tokens of a node that needs no special treatment: its kind, then its parts."""
         if isinstance(node, ast.expr_context | ast.arguments):
             return
         if isinstance(node, _SEQUENCES):
-            yield self._at("seq")
+            yield self._token("seq")
         elif isinstance(node, _COMPREHENSIONS):
-            yield self._at("comp")
+            yield self._token("comp")
         else:
-            yield self._at(type(node).__name__)
-        yield from self._all(ast.iter_child_nodes(node))
+            yield self._token(type(node).__name__)
+        yield from self._tokens_of_all(ast.iter_child_nodes(node))
 
     def _attribute(self, node: ast.AST, value: ast.expr, attribute: str) -> Iterator[Token]:
         dotted = self._dotted(node)
         if dotted is not None:
-            yield self._at(dotted)
+            yield self._token(dotted)
             return
-        own = isinstance(value, ast.Name) and value.id in self._names.selves
-        yield self._at("." + (OWN if own or attribute in self._names.fields else attribute))
-        yield from self._of(value)
+        is_on_self = isinstance(value, ast.Name) and value.id in self._names.selves
+        yield self._token("." + (OWN if is_on_self or attribute in self._names.fields else attribute))
+        yield from self._tokens_of(value)
 
     def _dotted(self, node: ast.AST) -> str | None:
         """The dotted name that begins with an import: `nn.Linear` is `torch.nn.Linear`."""
@@ -211,15 +213,15 @@ class _Reading:
             return ".".join([self._names.imported[node.id], *reversed(parts)])
         return None
 
-    def _known(self, name: str) -> str:
+    def _name_token(self, name: str) -> str:
         return OWN if name in self._names.bound else name
 
-    def _at(self, token: str) -> Token:
+    def _token(self, token: str) -> Token:
         return token, self._line
 
 
 def _targets(node: ast.stmt) -> list[ast.expr]:
-    """What an assignment binds."""
+    """The targets that an assignment binds."""
     if isinstance(node, ast.Assign):
         return node.targets
     return [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -250,7 +252,7 @@ def _number(value: complex) -> str:
     return str(int(value)) if isinstance(value, int) and abs(value) <= SMALL else "num"
 
 
-def _order(tokens: Sequence[Token]) -> tuple[str, ...]:
+def _token_texts(tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(token for token, _ in tokens)
 
 
@@ -265,17 +267,17 @@ def read_code(name: str, data: bytes) -> Code:
     """
     name = PurePath(name).name
     try:
-        read = source(name, data)
-        return Code(read.text, units((cell.file, cell.tree) for cell in read.cells))
+        submitted = source(name, data)
+        return Code(submitted.text, units((cell.file, cell.tree) for cell in submitted.cells))
     except (RecursionError, MemoryError) as error:
         raise SubmissionError(f"{name}: {TOO_DEEP}") from error
 
 
 def given_forms(template: Code) -> frozenset[tuple[str, ...]]:
-    """What the course handed out, by the form of each unit."""
+    """The forms of the units that the course handed out."""
     return frozenset(unit.form for unit in template.units)
 
 
 def own_units(code: Code, given: frozenset[tuple[str, ...]]) -> Iterable[CodeUnit]:
-    """The units that the course did not hand out in the same form, under whatever names."""
+    """The units that the course did not hand out in the same form, whatever their names."""
     return (unit for unit in code.units if unit.form not in given)

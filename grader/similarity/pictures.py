@@ -29,7 +29,7 @@ def warm() -> None:
 
 
 def notebook_figures(data: bytes) -> Iterator[ComparedPicture]:
-    """The pictures among a notebook's outputs; a file that is not a notebook has none.
+    """The pictures in a notebook's outputs; a file that is not a notebook has none.
 
     Call it where a hostile file can do no harm.
     """
@@ -38,11 +38,11 @@ def notebook_figures(data: bytes) -> Iterator[ComparedPicture]:
     except (ValueError, RecursionError):
         return
     cells = _cells(content)
-    for called, cell in zip(cell_names(cells), cells, strict=True):
+    for cell_name, cell in zip(cell_names(cells), cells, strict=True):
         for picture in _pictures(cell):
-            made = _figure(picture, called)
-            if made is not None:
-                yield made
+            figure = _figure(picture, cell_name)
+            if figure is not None:
+                yield figure
 
 
 def report_figures(file: BinaryIO) -> Iterator[ComparedPicture]:
@@ -65,17 +65,17 @@ def report_figures(file: BinaryIO) -> Iterator[ComparedPicture]:
             names = list(page.images.keys())[:MOST_FIGURES]
         except MemoryError:
             raise
-        except Exception:  # noqa: BLE001 - whatever is wrong with a page, the others may do
+        except Exception:  # noqa: BLE001 - whatever is wrong with one page, the others may be fine
             continue
         for name in names:
             try:
-                made = _figure(page.images[name].data, f"report, page {number}")
+                figure = _figure(page.images[name].data, f"report, page {number}")
             except MemoryError:
                 raise
             except Exception:  # noqa: BLE001 - as above, with a picture
                 continue
-            if made is not None:
-                yield made
+            if figure is not None:
+                yield figure
 
 
 def _cells(content: Any) -> list[Any]:
@@ -96,9 +96,9 @@ def _pictures(cell: Any) -> Iterator[bytes]:
     for output in outputs if isinstance(outputs, list) else ():
         if not isinstance(output, dict):
             continue
-        held = output.get("data") if isinstance(output.get("data"), dict) else output
+        by_kind = output.get("data") if isinstance(output.get("data"), dict) else output
         for kind in _KINDS:
-            value = held.get(kind) if isinstance(held, dict) else None
+            value = by_kind.get(kind) if isinstance(by_kind, dict) else None
             text = (
                 "".join(part for part in value if isinstance(part, str)) if isinstance(value, list) else value
             )
@@ -110,7 +110,7 @@ def _pictures(cell: Any) -> Iterator[bytes]:
 
 
 def _figure(data: bytes, where: str) -> ComparedPicture | None:
-    """The picture, or None where it cannot be read, or is too small or too large to tell anything."""
+    """The picture, or None if it cannot be read, or is too small or too large to tell anything."""
     try:
         with warnings.catch_warnings(), Image.open(io.BytesIO(data)) as image:
             warnings.simplefilter("ignore")
@@ -125,8 +125,8 @@ def _figure(data: bytes, where: str) -> ComparedPicture | None:
     if pixels.getcolors(1):
         return None  # one color: an empty plot tells nothing
     # PDFs may hold a picture upside down and turn it when it is drawn (matplotlib's do)
-    turned = pixels.transpose(Image.Transpose.FLIP_TOP_BOTTOM)
+    flipped = pixels.transpose(Image.Transpose.FLIP_TOP_BOTTOM)
     digest = hashlib.sha256(f"{width}x{height}\0".encode())
-    digest.update(min(pixels.tobytes(), turned.tobytes()))
+    digest.update(min(pixels.tobytes(), flipped.tobytes()))
     pixels.thumbnail((PREVIEW, PREVIEW))
     return ComparedPicture(digest.hexdigest(), where, width, height, np.asarray(pixels, dtype=np.uint8))

@@ -1,1 +1,1 @@
-"""A student's own machine: check, train and pack one's own homework, without the Linux layers."""
+"""A student's own machine: check, train and pack one's homework, without the layers that need Linux."""

@@ -24,7 +24,7 @@ class RoleCandidate:
     Attributes:
         path: The file; None when none was found, or several that could be meant.
         problem: What to do about it, when there is no file.
-        notes: What else to know: a file that was passed over.
+        notes: What else the student should know, such as a file that was passed over.
     """
 
     path: Path | None
@@ -55,8 +55,10 @@ def inferred_id(folder: Path, assignment: Assignment) -> str:
     ids = named_ids(folder, assignment)
     if len(ids) == 1:
         return ids.pop()
-    found = "" if not ids else f" (the names of the files here say {' and '.join(sorted(ids))})"
-    raise UsageError(f"Whose work is it?{found} Say so: grader pack --id STUDENT_ID, as in --id 400101204")
+    named_in_files = "" if not ids else f" (the names of the files here say {' and '.join(sorted(ids))})"
+    raise UsageError(
+        f"Whose work is it?{named_in_files} Say so: grader pack --id STUDENT_ID, as in --id 400101204"
+    )
 
 
 def named_ids(folder: Path, assignment: Assignment) -> set[str]:
@@ -76,7 +78,7 @@ def candidate(
         folder: Where the student's files are.
         asked: What is wanted.
         student_id: Whose it is.
-        provided: Names of files that the course provides: they are nobody's work.
+        provided: Names of files that the course provides; they are nobody's work.
     """
     suffixes = asked.suffixes
     files = [
@@ -89,29 +91,33 @@ def candidate(
     exact = [path for path in files if path.name == asked.name(student_id, path.suffix)]
     if asked.role == Role.CODE:
         usual = [path for path in files if path.name in HOMEWORK]
-        others = [
+        unnamed = [
             path for path in files if not path.name.startswith("test_") and path.name not in CONFIGURATION
         ]
-        return _code([*exact, *usual] or others, asked, student_id)
+        return _code_candidate([*exact, *usual] or unnamed, asked, student_id)
     plain = [path for path in files if path.stem in (student_id, asked.role)]
     for group in (exact, plain, files):
         if len(group) == 1:
             return RoleCandidate(group[0])
-    return _none(files, asked, student_id)
+    return _no_candidate(files, asked, student_id)
 
 
-def _code(files: Sequence[Path], asked: AskedFile, student_id: str) -> RoleCandidate:
-    """Of several, the one in which the most is written: the course hands out a script and a notebook."""
+def _code_candidate(files: Sequence[Path], asked: AskedFile, student_id: str) -> RoleCandidate:
+    """Of several files, the one with the fewest stubs left: the course hands out a script and a notebook."""
     if not files:
-        return _none(files, asked, student_id)
+        return _no_candidate(files, asked, student_id)
     by_stubs = sorted(files, key=stubs)
-    best, rest = by_stubs[0], by_stubs[1:]
-    if rest and stubs(rest[0]) == stubs(best) and rest[0].read_bytes() != best.read_bytes():
+    best, less_written = by_stubs[0], by_stubs[1:]
+    if (
+        less_written
+        and stubs(less_written[0]) == stubs(best)
+        and less_written[0].read_bytes() != best.read_bytes()
+    ):
         tied = [path for path in by_stubs if stubs(path) == stubs(best)]
-        return _none(tied, asked, student_id)
+        return _no_candidate(tied, asked, student_id)
     notes = [
         f"{path.name} was left out: {stubs(path)} of its parts are not written, {stubs(best)} of {best.name}."
-        for path in rest
+        for path in less_written
         if stubs(path) != stubs(best)
     ]
     return RoleCandidate(best, notes=tuple(notes))
@@ -123,7 +129,7 @@ def stubs(path: Path) -> int:
     return len(pattern.findall(path.read_bytes())) if pattern else 0
 
 
-def _none(files: Sequence[Path], asked: AskedFile, student_id: str) -> RoleCandidate:
+def _no_candidate(files: Sequence[Path], asked: AskedFile, student_id: str) -> RoleCandidate:
     option = f"{OPTIONS[asked.role]} FILE" if asked.role in OPTIONS else f"--file {asked.role}=FILE"
     if files:
         names = " or ".join(path.name for path in files[:6])
@@ -138,8 +144,8 @@ def _none(files: Sequence[Path], asked: AskedFile, student_id: str) -> RoleCandi
     }
     named = f" with `{asked.mark}` in its name" if asked.mark else ""
     usual = f"Save your {asked.role} as {asked.name(student_id)} in this folder, or name it: {option}"
-    told = advice.get(asked.role, usual)
-    return RoleCandidate(None, f"There is no {' or '.join(asked.suffixes)} file{named}. {told}")
+    instruction = advice.get(asked.role, usual)
+    return RoleCandidate(None, f"There is no {' or '.join(asked.suffixes)} file{named}. {instruction}")
 
 
 def _files(folder: Path) -> list[Path]:

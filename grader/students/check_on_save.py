@@ -1,4 +1,4 @@
-"""The public checks on a student's own file, again each time it is saved, with everything kept warm."""
+"""The public checks on a student's own file, made again after each save, with everything kept loaded."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -17,11 +17,11 @@ from grader.students.own_machine import OwnWorkers, with_own_machine_limits
 if TYPE_CHECKING:
     from grader.judge.examination import Checks
 
-# to be told what was read and each finding, it makes the checks once
+# makes the checks once; it calls the first function with the program, and the second with each finding
 Attempt = Callable[[Callable[[Program], None], Callable[[Finding], None]], LocalCheck]
 
 SETTLED_MS = 20  # an editor's writes that follow each other faster are one save
-LOOK_MS = 1000  # a save that the system did not tell of, as on some network drives, is seen after this
+LOOK_MS = 1000  # a save that the system does not report, as on some network drives, is seen after this
 
 
 def check_on_every_save(
@@ -32,9 +32,9 @@ def check_on_every_save(
     Args:
         path: The homework.
         local: Its assignment.
-        saves: Ends when nobody wants to know any more: see `saves_of`.
-        show: Makes an attempt and shows what comes of it, also when it raises a GraderError: the file cannot
-            be read as it is now.
+        saves: Ends when nobody wants any more checks: see `saves_of`.
+        show: Makes an attempt and shows its result. An attempt raises a GraderError when the file cannot be
+            read as it is now; that is shown, too.
 
     Raises:
         CourseError: The checks cannot be collected.
@@ -56,17 +56,17 @@ def check_on_every_save(
 
 
 def saves_of(path: Path, stop: Event | None = None) -> Iterator[None]:
-    """Each time that the content of the file, or of a module that it imports, is another than the last time.
+    """Yield each time the content of the file, or of a module that it imports, has changed.
 
-    It makes no difference whether an editor writes into the file or puts another in its place. While there is
-    no file, or an empty one, nothing was saved yet. It ends soon after `stop` is set.
+    It makes no difference whether an editor writes into the file or replaces it. A missing or empty file does
+    not count as a save. The iteration ends soon after `stop` is set.
     """
     return _saves(path, _content(path), stop)
 
 
-def _saves(path: Path, known: list[bytes], stop: Event | None) -> Iterator[None]:
+def _saves(path: Path, last_content: list[bytes], stop: Event | None) -> Iterator[None]:
     beside = {path.name, *(Path(name).name for name in _modules(path))}
-    # the folders: a file that another one replaces is watched in vain
+    # the folders, because watching a file ends when another one replaces it
     folders = {path.resolve().parent, *((path.resolve().parent / name).parent for name in _modules(path))}
     for _ in watchfiles.watch(
         *folders,
@@ -79,18 +79,18 @@ def _saves(path: Path, known: list[bytes], stop: Event | None) -> Iterator[None]
         stop_event=stop,
     ):
         content = _content(path)
-        if content and content != known:
-            known = content
+        if content and content != last_content:
+            last_content = content
             yield
 
 
 def _content(path: Path) -> list[bytes]:
-    """What the file and its modules hold; nothing while there is no file, or an empty one."""
+    """The content of the file and of its modules; empty while there is no file, or an empty one."""
     try:
-        own = path.read_bytes()
+        homework = path.read_bytes()
     except OSError:  # an editor is replacing it
         return []
-    return [own, *_modules(path).values()] if own else []
+    return [homework, *_modules(path).values()] if homework else []
 
 
 def _modules(path: Path) -> dict[str, bytes]:

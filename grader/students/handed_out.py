@@ -1,4 +1,4 @@
-"""The folder that a course handed out, and the homework in it, by the names of their files alone."""
+"""The folder that a course handed out, and the homework in it, recognised by file names alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,12 +8,12 @@ HOMEWORK = ("homework.py", "homework.ipynb")
 
 
 def files_present(folder: Path) -> int:
-    """How many of the two files are there that make a folder one that a course handed out."""
+    """How many of the two files that mark a folder as handed out by a course are in it."""
     return sum((folder / name).is_file() for name in (ASSIGNMENT_FILE, PUBLIC_CHECKS))
 
 
 def handed_out_folder(near: Sequence[Path]) -> Path | None:
-    """The first of some folders that has both; None when none has."""
+    """The first of some folders that has both files; None when none has."""
     return next((folder for folder in near if files_present(folder) == 2), None)
 
 

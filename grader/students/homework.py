@@ -32,7 +32,7 @@ class LocalAssignment:
     Attributes:
         datasets: The folder of its data set files.
         values: What was drawn for this copy, by name.
-        part: The only part that is asked for, whose checks alone the assignment has; empty: all are.
+        part: The only part that is asked for; the assignment then has its checks alone. Empty: all parts.
     """
 
     assignment: Assignment
@@ -59,16 +59,16 @@ class LocalAssignment:
 
 def parts(assignment: Assignment) -> tuple[str, ...]:
     """The names of the parts that have checks, in their order."""
-    found = dict.fromkeys(spec.component for spec in assignment.checks)
-    return tuple(name for name in found if name != SUBMISSION)
+    components = dict.fromkeys(spec.component for spec in assignment.checks)
+    return tuple(name for name in components if name != SUBMISSION)
 
 
-def _no_part(part: str, known: Sequence[str]) -> str:
-    lower = {name.lower(): name for name in known}
+def _no_part(part: str, names_of_parts: Sequence[str]) -> str:
+    lower = {name.lower(): name for name in names_of_parts}
     close = difflib.get_close_matches(part.lower(), lower, n=1)
     meant = f" Is `{lower[close[0]]}` meant?" if close else ""
-    names = listed([f"`{name}`" for name in known], limit=len(known))
-    return f"There is no part {named(part)}.{meant} The parts that can be checked are {names}."
+    listed_names = listed([f"`{name}`" for name in names_of_parts], limit=len(names_of_parts))
+    return f"There is no part {named(part)}.{meant} The parts that can be checked are {listed_names}."
 
 
 def local_assignment(
@@ -84,36 +84,36 @@ def local_assignment(
         near: Where to look for the handed-out files, in this order: beside the homework, the working folder.
             A folder of an assignment's reference means that assignment.
         folder: The folder with them, when the person names it.
-        assignment_id: Of an assignment of a course: then its template is used. It need not be given where
-            the course has one assignment.
-        course: The course's folder; it is found like everywhere when it is not given.
+        assignment_id: The id of an assignment of a course, whose template is then used. It need not be given
+            where the course has one assignment.
+        course: The course's folder; None: it is looked for as in every command.
 
     Raises:
-        NoAssignmentFound: None was named, and none is there, or several are.
-        UsageError: What was named is none.
+        NoAssignmentFound: None was named, and there is none, or there are several.
+        UsageError: What was named is not an assignment.
         CourseError: One of its files is malformed.
     """
     if folder is not None:
         return _handed_out(folder)
     if assignment_id is not None:
-        return _template(located_course(course), assignment_id)
+        return _template_of(located_course(course), assignment_id)
     if (complete := handed_out_folder(near)) is not None:
         return _handed_out(complete)
     for candidate in near:
         if files_present(candidate) == 1 and not (candidate / "checks").is_dir():
             return _handed_out(candidate)  # says which of the two is missing
-    found = _course_around(course)
-    if found is not None:
-        assignments = found.assignments()
-        meant = [name for name in assignments if any(_within(place, found, name) for place in near)]
-        if len(meant or assignments) == 1:
-            return _template(found, (meant or assignments)[0])
-        known = ", ".join(found.assignments())
+    around = _course_around(course)
+    if around is not None:
+        assignments = around.assignments()
+        near_ids = [name for name in assignments if any(_within(place, around, name) for place in near)]
+        if len(near_ids or assignments) == 1:
+            return _template_of(around, (near_ids or assignments)[0])
+        ids = ", ".join(around.assignments())
         raise NoAssignmentFound(
-            f"Which assignment of the course is meant? Say so: --assignment ID ({known or 'none yet'})."
+            f"Which assignment of the course is meant? Say so: --assignment ID ({ids or 'none yet'})."
         )
     raise NoAssignmentFound(
-        f"No assignment was found: {ASSIGNMENT_FILE} and {PUBLIC_CHECKS} are not in {_named(near)}. "
+        f"No assignment was found: {ASSIGNMENT_FILE} and {PUBLIC_CHECKS} are not in {_folder_names(near)}. "
         "Go to the folder that the course handed out, or name it: --assignment-folder FOLDER."
     )
 
@@ -123,17 +123,17 @@ def _within(place: Path, course: Course, assignment_id: str) -> bool:
     return place.resolve().is_relative_to((course.root / "reference" / assignment_id).resolve())
 
 
-def _course_around(given: Path | None) -> Course | None:
+def _course_around(named: Path | None) -> Course | None:
     """The course that is named, or else the one around the working folder, if any."""
     try:
-        return located_course(given)
+        return located_course(named)
     except UsageError:
-        if given is not None:
+        if named is not None:
             raise
         return None
 
 
-def _template(course: Course, assignment_id: str) -> LocalAssignment:
+def _template_of(course: Course, assignment_id: str) -> LocalAssignment:
     """What students receive of a course's assignment."""
     course.reference(assignment_id)  # refuses an unknown id
     template = course.root / "template" / assignment_id
@@ -161,7 +161,7 @@ def local_at(folder: Path, datasets: Path) -> LocalAssignment:
     return LocalAssignment(assignment, datasets, own_values(folder, assignment.variant))
 
 
-def _named(folders: Sequence[Path]) -> str:
+def _folder_names(folders: Sequence[Path]) -> str:
     return " or in ".join(dict.fromkeys(str(folder.resolve()) for folder in folders))
 
 
@@ -176,8 +176,8 @@ class HomeworkRequest:
         working: The folder that the student works in.
         file: The script or notebook; None: homework.py, or homework.ipynb, in `working`.
         folder: The folder that the course handed out; None: looked for beside the file, and in `working`.
-        assignment_id: In a course's own folder: the assignment.
-        course: The course's folder; None: found upward.
+        assignment_id: Which assignment, in a course's own folder.
+        course: The course's folder; None: looked for in the folders above.
     """
 
     working: Path

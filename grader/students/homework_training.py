@@ -1,8 +1,8 @@
-"""A homework's training on the student's own machine: its length, estimated, and its pictures.
+"""A homework's training on the student's own machine: an estimate of its time, the training, its pictures.
 
-It estimates the time from a trial and a few epochs, trains the model that was asked for, keeps what there
-was when a person stops, and writes the curves and the table of epochs. How one training runs and is
-measured is decided in `grader.students.own_training`.
+It estimates the time from a trial and a few epochs, and trains the model that was asked for. It keeps the
+epochs so far when a person stops it, and writes the curves and the table of epochs. How one training runs
+and is measured is decided in `grader.students.own_training`.
 """
 
 import tempfile
@@ -42,9 +42,9 @@ class TrainingEstimate:
     """What training one of the models takes.
 
     Attributes:
-        epochs: Of the whole training, as a trial on made-up images came to; None: that is not known.
-        epoch_seconds: Of one of them, with a look at the test images; None: none came to its end.
-        why_not: Why it is not known, as a sentence.
+        epochs: Of the whole training, counted in a trial on made-up images; None: unknown.
+        epoch_seconds: Of one epoch, with the evaluation on the test images; None: none was completed.
+        why_not: Why the estimate is not known, as a sentence.
     """
 
     measure: Measure
@@ -54,18 +54,18 @@ class TrainingEstimate:
 
     @property
     def seconds(self) -> float | None:
-        """Of the whole training; None where that is not known."""
+        """How long the whole training takes; None where that is not known."""
         if self.epochs is None or self.epoch_seconds is None:
             return None
         return self.epochs * self.epoch_seconds
 
 
 class _EnoughSeen(Interruption):
-    """A training goes on no longer: how long its epochs take is known."""
+    """Ends a training once it is known how long its epochs take."""
 
 
 def training_estimates(
-    found: Homework, data: str | None = None, *, device: str = "auto"
+    work: Homework, data: str | None = None, *, device: str = "auto"
 ) -> Iterator[TrainingEstimate]:
     """An estimate for each model that the homework trains by itself, one after the other.
 
@@ -76,22 +76,22 @@ def training_estimates(
         UsageError: There are no such images, or no such device.
         SubmissionError: The file cannot be read as a script or a notebook.
     """
-    assignment = with_own_machine_limits(found.local.assignment)
-    source = image_source(found.local, data, beside=found.path.parent)
+    assignment = with_own_machine_limits(work.local.assignment)
+    source = image_source(work.local, data, beside=work.path.parent)
     splits, where = None, chosen_device(device)
     for measure in assignment.measures:
         if measure.call is not None:
             yield TrainingEstimate(measure, why_not="It is trained by one call, of which no part is timed.")
             continue
-        program = own_program(found.path, assignment).read_for(measure.id)
+        program = own_program(work.path, assignment).read_for(measure.id)
         if program.script.missing:
             yield TrainingEstimate(measure, why_not=f"Nothing is trained: {program.script.missing}.")
             continue
         from grader.training import Job, job_of, measured_training, rehearsed
 
-        splits = splits if splits is not None else student_data(found.local, source)
+        splits = splits if splits is not None else student_data(work.local, source)
         seconds: list[float] = []
-        with OwnWorkers(assignment, found.path.parent) as workers:
+        with OwnWorkers(assignment, work.path.parent) as workers:
             job = job_of(
                 assignment,
                 measure,
@@ -100,14 +100,14 @@ def training_estimates(
                 limits=assignment.limits,
                 forbidden=assignment.forbidden_patterns,
                 device=where,
-                seed=own_seed(found.path, "training"),
+                seed=own_seed(work.path, "training"),
             )
             assert isinstance(job, Job)  # no call trains it
             rehearsal = rehearsed(workers, job)
             tried = min(TRIED, rehearsal.epochs or TRIED)
 
-            def report(told: "EpochReport", seconds: list[float] = seconds, tried: int = tried) -> None:
-                seconds.append(told.epoch.seconds or 0.0)
+            def report(measured: "EpochReport", seconds: list[float] = seconds, tried: int = tried) -> None:
+                seconds.append(measured.epoch.seconds or 0.0)
                 if len(seconds) >= tried:
                     raise _EnoughSeen
 
@@ -116,9 +116,9 @@ def training_estimates(
                 reason = measured_training(workers, job, report).training.reason or reason
             except _EnoughSeen:
                 reason = reason if rehearsal.epochs is None else ""
-        each = min(seconds, default=None)
-        why_not = "" if rehearsal.epochs is not None and each is not None else reason
-        yield TrainingEstimate(measure, rehearsal.epochs, each, why_not)
+        epoch_seconds = min(seconds, default=None)
+        why_not = "" if rehearsal.epochs is not None and epoch_seconds is not None else reason
+        yield TrainingEstimate(measure, rehearsal.epochs, epoch_seconds, why_not)
 
 
 # --- homework training -----------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class TrainRequest:
         device: `cpu`, `cuda`, or `auto`: a GPU when there is one.
         seeds: How many times to train, each time with another seed.
         measure: Which of the models, by its measure's id; None: the first.
-        epochs: In the place of the number that the source states; None: as it states.
+        epochs: Instead of the number that the source states; None: as it states.
     """
 
     out: Path
@@ -150,25 +150,25 @@ class TrainRequest:
 
 
 class TrainWatcher(Protocol):
-    """Whoever is told how a training goes on."""
+    """Follows the progress of a training."""
 
     def read(self, program: Program, plan: Plan) -> None:
-        """The file was read, and its training tried."""
+        """The file has been read, and its training tried."""
 
     def images(self, splits: "Splits") -> None:
-        """The images are there; training begins."""
+        """The images have been loaded; training begins."""
 
-    def epoch(self, told: "EpochReport") -> None:
-        """An epoch was measured."""
+    def epoch(self, report: "EpochReport") -> None:
+        """An epoch has been measured."""
 
 
 @dataclass(frozen=True)
 class StoppedTraining:
-    """What there was when a person stopped a training.
+    """What a training had reached when a person stopped it.
 
     Attributes:
-        epochs: Those that were done, of the training that was at work.
-        planned: How many there were to be.
+        epochs: The completed epochs of the run that was stopped.
+        planned: How many epochs that run was to have.
     """
 
     program: Program | None
@@ -177,28 +177,28 @@ class StoppedTraining:
 
 
 def train_homework(
-    found: Homework, request: TrainRequest, *, watch: Callable[[], AbstractContextManager[TrainWatcher]]
+    work: Homework, request: TrainRequest, *, watch: Callable[[], AbstractContextManager[TrainWatcher]]
 ) -> LocalTraining | StoppedTraining:
     """Train a homework as the grader will, and measure it.
 
     Args:
-        watch: For as long as it trains, who is told how it goes on.
+        watch: Opens what follows the progress, for as long as it trains.
 
     Raises:
         UsageError: There are no such images, no such device, or the pictures could not be written.
         SubmissionError: The file cannot be read as a script or a notebook.
         KeyboardInterrupt: A person stopped it before an epoch was done.
     """
-    require_writable(request.out)  # who waits for hours must not learn of it at their end
-    source = image_source(found.local, request.data, beside=found.path.parent)
-    told: list[EpochReport] = []
+    require_writable(request.out)  # nobody should learn of it only after hours of training
+    source = image_source(work.local, request.data, beside=work.path.parent)
+    reports: list[EpochReport] = []
     read: list[Program] = []
     with watch() as watcher:
 
         def data() -> "Splits | Examples":
             from grader.kit.splits import Splits
 
-            loaded = student_data(found.local, source)
+            loaded = student_data(work.local, source)
             if isinstance(loaded, Splits):
                 watcher.images(loaded)
             return loaded
@@ -208,13 +208,13 @@ def train_homework(
             watcher.read(program, plan)
 
         def report(epoch: "EpochReport") -> None:
-            told.append(epoch)
+            reports.append(epoch)
             watcher.epoch(epoch)
 
         try:
             return local_training(
-                found.path,
-                found.local,
+                work.path,
+                work.local,
                 data,
                 device=request.device,
                 read=began,
@@ -225,23 +225,23 @@ def train_homework(
                 synthetic=request.data == SYNTHETIC,
             )
         except KeyboardInterrupt:
-            if not told:
+            if not reports:
                 raise
-    last = told[-1]
-    epochs = tuple(each.epoch for each in told if each.run == last.run)
+    last = reports[-1]
+    epochs = tuple(report_of_run.epoch for report_of_run in reports if report_of_run.run == last.run)
     return StoppedTraining(next(iter(read), None), epochs, last.planned)
 
 
 def write_results(done: LocalTraining | StoppedTraining, out: Path) -> tuple[Path, ...]:
-    """Draw what a training came to, also of one that was stopped, and write its numbers.
+    """Draw the results of a training, also of one that was stopped, and write its numbers.
 
     Returns:
-        The files; nothing where no epoch was done.
+        The files; empty where no epoch was completed.
 
     Raises:
-        UsageError: The disk does not take them.
+        UsageError: They cannot be written.
     """
-    stopped = isinstance(done, StoppedTraining)
+    was_stopped = isinstance(done, StoppedTraining)
     training = (
         Training(TrainingOutcome.NOT_RUN, epochs=done.epochs, planned_epochs=done.planned)
         if isinstance(done, StoppedTraining)
@@ -257,7 +257,7 @@ def write_results(done: LocalTraining | StoppedTraining, out: Path) -> tuple[Pat
         pictures = write_training_plots(training, out, threshold=threshold)
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror}). {ELSEWHERE}") from error
-    atomic.write(out / SUMMARY, _summary(training, stopped=stopped).encode("utf-8"), remedy=ELSEWHERE)
+    atomic.write(out / SUMMARY, _summary(training, stopped=was_stopped).encode("utf-8"), remedy=ELSEWHERE)
     return (*pictures, out / SUMMARY)
 
 
@@ -286,10 +286,10 @@ def _summary(training: Training, *, stopped: bool) -> str:
 
 
 def require_writable(folder: Path) -> None:
-    """Check that a folder may be written to, or made. Nothing is left there.
+    """Check that a folder can be written to, or made. Nothing is left there.
 
     Raises:
-        UsageError: It may not.
+        UsageError: It cannot.
     """
     place = folder
     while not place.exists() and place != place.parent:

@@ -1,8 +1,8 @@
 """The public checks on a student's own file, with a short trial of its training, on the same machine.
 
-It holds the checks of a whole file or of one part, what they found, and the trial on a few made-up
-images. It decides what is tried and for how long. What the findings mean for a grade is up to
-`grader.students.prospect`; hidden checks are never made here.
+It makes the checks of a whole file or of one part, and tries the training on a few made-up images. It
+decides what is tried and for how long. What the findings mean for a grade is decided in
+`grader.students.prospect`. Hidden checks are never made here.
 """
 
 import sys
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from grader.judge.examination import Checks
 
 
-# a part that is not there, or does not return, leaves nothing to try
 CHECK_SECONDS = 10.0  # for a trial while somebody waits for the checks
+# a part that is missing, or does not return, leaves nothing to try
 STOPS = {FindingKind.NOT_IMPLEMENTED, FindingKind.MISSING_NAME, FindingKind.HANGS, FindingKind.DIES}
 
 
 def untried_plans(program: Program, assignment: Assignment) -> dict[str, Plan]:
-    """What the source says of what would be trained, by the id of what is measured.
+    """What would be trained according to the source, by the measure's id.
 
-    What is trained by a call has no plan: nothing of the program is read for it.
+    A model that is trained by a call has no plan: nothing of the program is read for it.
     """
     return {
         measure.id: plan_of(program.read_for(measure.id).script)
@@ -57,22 +57,24 @@ def own_plans(
     seconds: float | None = None,
     code: bytes | None = None,
 ) -> dict[str, Plan]:
-    """What would be trained, by the measure's id, tried where there is something to try. Imports torch.
+    """What would be trained, by the measure's id, tried where something can be. Imports torch.
 
     Args:
         assignment: With the limits that hold here: see `with_own_machine_limits`.
-        findings: What the checks have found out before.
+        findings: What the checks found before.
         seconds: How long each trial may take at most; None: as long as where it is graded.
         code: The file's content, where it is not a file.
     """
     seed = own_seed(path, "training", code=code)
     return {
-        measure: _tried(program.read_for(measure), plan, assignment, workers, findings, seed, seconds)
+        measure: _rehearsed_plan(
+            program.read_for(measure), plan, assignment, workers, findings, seed, seconds
+        )
         for measure, plan in untried_plans(program, assignment).items()
     }
 
 
-def _tried(
+def _rehearsed_plan(
     program: Program,
     plan: Plan,
     assignment: Assignment,
@@ -102,7 +104,7 @@ def _tried(
 def tried_plan(
     path: Path, program: Program, measure: Measure, assignment: Assignment, workers: OwnWorkers
 ) -> Plan:
-    """What would be trained of one model, tried for as long as somebody waits.
+    """How one model would be trained, with a trial that lasts no longer than somebody would wait.
 
     Args:
         program: As it is read for this model.
@@ -111,20 +113,20 @@ def tried_plan(
     plan = plan_of(program.script)
     if measure.call is not None or not assignment.required_data().are_images:
         return plan
-    return _tried(program, plan, assignment, workers, (), own_seed(path, "training"), CHECK_SECONDS)
+    return _rehearsed_plan(program, plan, assignment, workers, (), own_seed(path, "training"), CHECK_SECONDS)
 
 
-def tried_program(found: Homework) -> tuple[Program, dict[str, Plan]]:
+def tried_program(work: Homework) -> tuple[Program, dict[str, Plan]]:
     """The program of a homework, and what would be trained, by the measure's id.
 
     Raises:
         UsageError: There is no such file.
         SubmissionError: It cannot be read as a script or a notebook.
     """
-    assignment = with_own_machine_limits(found.local.assignment)
-    with OwnWorkers(assignment, found.path.parent) as workers:
-        program = own_program(found.path, assignment)
-        return program, own_plans(found.path, program, assignment, workers)
+    assignment = with_own_machine_limits(work.local.assignment)
+    with OwnWorkers(assignment, work.path.parent) as workers:
+        program = own_program(work.path, assignment)
+        return program, own_plans(work.path, program, assignment, workers)
 
 
 # --- own check -------------------------------------------------------------------------------------------
@@ -139,11 +141,10 @@ class LocalCheck:
 
     Attributes:
         findings: One per public check, in the order of the file.
-        parameters: Trainable numbers of the model as the student configured it; None when it cannot be built.
+        parameters: Trainable parameters of the model as the student configured it; None: it cannot be built.
         stand_ins: Modules that are not installed here.
         forbidden: Forbidden parts that were used at run time, where the source does not show it.
-        plans: What would be trained, by the measure's id, with a trial of it where the checks leave something
-            to try.
+        plans: What would be trained, by the measure's id, with a trial where there is something to try.
     """
 
     program: Program
@@ -155,12 +156,12 @@ class LocalCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether every check passed, and the training can be carried on."""
+        """Whether every check passed, and nothing prevents the training."""
         return self.can_be_trained and all(finding.status is Status.PASSED for finding in self.findings)
 
     @property
     def can_be_trained(self) -> bool:
-        """Whether a trial found nothing that keeps it from being trained."""
+        """Whether the trials found nothing that prevents the training."""
         return all(plan.can_be_trained for plan in self.plans.values())
 
 
@@ -178,8 +179,8 @@ def local_check(
     Args:
         path: The homework, or where it would be.
         local: Its assignment.
-        read: Told the program once the file is read.
-        report: Told each finding as it is made.
+        read: Called with the program once the file is read.
+        report: Called with each finding as it is made.
         tried: Try the training, too, unless one part alone is asked for.
         code: The homework's content, where it is not a file; None: the file is read.
 
@@ -214,7 +215,7 @@ def checked_again(
     tried: bool = False,
     part: str = "",
 ) -> LocalCheck:
-    """What checks that stay collected find out about a file as it is now.
+    """What checks that were collected before find out about a file as it is now.
 
     Args:
         assignment: With the limits that hold here: see `with_own_machine_limits`.
@@ -247,37 +248,37 @@ def found_by(
     Args:
         assignment: With the limits that hold here: see `with_own_machine_limits`.
         tried: Try the training, too.
-        part: The only part that is asked for: its checks alone are made, and of the program that alone is
-            told which concerns it; empty: all are.
+        part: The only part that is asked for. Its checks alone are made, and the program's other faults are
+            left out. Empty: all parts.
         code: The homework's content, where it is not a file.
     """
     student = own_student(path, program, assignment, workers, code)
-    found = checks.examined(student, report=report, components=(part,) if part else None)
-    uses = run_time_uses(assignment, program, program.forbidden, found.watched.reached)
-    findings = tuple(found.findings)
+    examined = checks.examined(student, report=report, components=(part,) if part else None)
+    uses = run_time_uses(assignment, program, program.forbidden, examined.watched.reached)
+    findings = tuple(examined.findings)
     if part:
         reached = tuple(use for use in uses if part in use.reached_from)
-        return LocalCheck(of_part(program, part), findings, found.parameters, found.stand_ins, reached)
+        return LocalCheck(of_part(program, part), findings, examined.parameters, examined.stand_ins, reached)
     if tried:
         plans = own_plans(path, program, assignment, workers, findings, CHECK_SECONDS, code)
     else:
         plans = untried_plans(program, assignment)
-    return LocalCheck(program, findings, found.parameters, found.stand_ins, uses, plans)
+    return LocalCheck(program, findings, examined.parameters, examined.stand_ins, uses, plans)
 
 
 def of_part(program: Program, part: str) -> Program:
-    """A program, of whose faults those are told that concern one part."""
+    """The program with only those faults that concern one part."""
     return replace(
         program,
         near_names=tuple(near for near in program.near_names if near.expected == part),
         forbidden=tuple(use for use in program.forbidden if part in use.reached_from),
         unresolved=tuple((graded, name) for graded, name in program.unresolved if graded == part),
-        omissions=tuple(left for left in program.omissions if left.broken),
+        omissions=tuple(omission for omission in program.omissions if omission.broken),
     )
 
 
 def with_checks(local: LocalAssignment, assignment: Assignment, use: Callable[["Checks"], Result]) -> Result:
-    """What `use` returns of the public checks, which are collected for it.
+    """Collect the public checks and call `use` with them; what it returns.
 
     Raises:
         CourseError: They cannot be collected.
@@ -289,7 +290,7 @@ def with_checks(local: LocalAssignment, assignment: Assignment, use: Callable[["
 
     def used(checks: "Checks") -> None:
         checks.values = local.values
-        # pytest would keep what is raised here to itself
+        # pytest would swallow what is raised here
         try:
             outcome.append(use(checks))
         except BaseException as error:  # noqa: BLE001 - raised again below

@@ -1,6 +1,6 @@
-"""A student's own file on the student's own machine: read here, run in plain processes.
+"""A student's own file on the student's own machine: read in this process, run in plain worker processes.
 
-Nothing here needs torch, so that the first worker process is on its way before anything slow is imported.
+Nothing here needs torch, so the first worker process is started before anything slow is imported.
 """
 
 import hashlib
@@ -30,10 +30,10 @@ def homework_file(folder: Path) -> Path:
     """The homework in a folder: `homework.py`, else the notebook.
 
     Raises:
-        UsageError: There is neither.
+        UsageError: It has neither.
     """
-    if (found := homework_in(folder)) is not None:
-        return found
+    if (path := homework_in(folder)) is not None:
+        return path
     raise UsageError(f"There is no homework.py or homework.ipynb in {folder}. Name the file to be checked.")
 
 
@@ -78,7 +78,7 @@ def _require_provided(path: Path, assignment: Assignment) -> None:
     """Check that what the course provides is beside a homework.
 
     Raises:
-        UsageError: A file is not there, or another one is.
+        UsageError: A file is missing, or is not the one that the course provides.
     """
     from grader.course.homework_files import file_digest
 
@@ -93,11 +93,11 @@ def _require_provided(path: Path, assignment: Assignment) -> None:
 
 
 def own_seed(path: Path, purpose: str, run: int = 1, code: bytes | None = None) -> int:
-    """A seed from the file's content: other inputs after every change, the same for the same file.
+    """A seed from the file's content: the same for the same file, another one after every change.
 
     Args:
-        purpose: `checks` or `training`; a seed for one says nothing of the other.
-        run: Which of several trainings it is for, 1-based.
+        purpose: `checks` or `training`; the seed for one does not reveal the other.
+        run: Which of several trainings it is for, counted from 1.
         code: The file's content, where it is not a file.
     """
     digest = hashlib.sha256(file_content(path) if code is None else code).hexdigest()
@@ -120,7 +120,7 @@ def with_own_machine_limits(assignment: Assignment) -> Assignment:
 
 
 class StartedFrom(Protocol):
-    """Where workers come from; see `grader.sandbox.forkserver.LocalProcesses`."""
+    """Makes worker processes; see `grader.sandbox.forkserver.LocalProcesses`."""
 
     def __call__(
         self, module: str, arguments: Sequence[str], *, env: Mapping[str, str], folder: Path | None
@@ -129,10 +129,10 @@ class StartedFrom(Protocol):
 
 
 class OwnWorkers:
-    """Worker processes on the student's own machine; the first one starts at once, to be warm when asked for.
+    """Worker processes on the student's own machine; the first one starts at once, to be ready when needed.
 
-    Libraries find what the course provides, and download nothing: what would be missing where it is graded is
-    missing here. Calling it gives a worker. It is a context: at its end every worker ends.
+    Libraries find what the course provides and download nothing: what would be missing during grading is
+    missing here, too. Calling the object gives a worker. Every worker ends with the context.
     """
 
     def __init__(self, assignment: Assignment, folder: Path, processes: "StartedFrom | None" = None) -> None:
@@ -140,8 +140,8 @@ class OwnWorkers:
 
         Args:
             assignment: Of its limits for processes, only the one on output is enforced on one's own machine.
-            folder: Of the homework, where files lie that the course provides.
-            processes: Where workers come from; None: new processes.
+            folder: The homework's folder, with the files that the course provides.
+            processes: Makes the workers; None: each is a new process.
         """
         from grader.sandbox.limits import ProcessLimits
         from grader.sandbox.readable_files import GivenFiles, lay_out_cache
@@ -152,7 +152,7 @@ class OwnWorkers:
         lay_out_cache(GivenFiles(files, places), self._cache)
         self._processes = processes
         self._limits = ProcessLimits(output_kb=assignment.limits.output_kb)
-        # where nothing is provided, code may rely on the folder that the command was given in
+        # where nothing is provided, code may rely on the folder in which the command was run
         self._folder = folder.resolve() if assignment.provided else None
         self._all: list[Child] = []
         self._next: Child | None = self._started()
@@ -163,11 +163,11 @@ class OwnWorkers:
         return worker
 
     def prepare(self) -> None:
-        """Have the next worker started while others are at work."""
+        """Start the next worker while others are at work."""
         self._next = self._next or self._started()
 
     def warm_up(self) -> None:
-        """End all workers, and start one that loads whatever a homework may import, to be there at once."""
+        """End all workers, and start one that already loads whatever a homework may import."""
         self._end_all()
         self._next = self._started("--warm")
 
@@ -222,30 +222,30 @@ def own_student(
 
 
 def own_files(folder: Path, assignment: Assignment) -> dict[str, bytes]:
-    """What lies beside a homework for the roles that the assignment names itself, by role.
+    """The files beside a homework for the roles that the assignment defines itself, by role.
 
-    A name as it is asked for counts most, then the role's own (`metrics.csv`), then what was written last.
+    A name exactly as asked for counts most, then the role's name (`metrics.csv`), then the newest file.
 
     Raises:
         SubmissionError: A file is too large.
     """
     from grader.intake.acceptance import bounded_content
 
-    most = assignment.limits.file_mb * MEGABYTE
+    most_bytes = assignment.limits.file_mb * MEGABYTE
     provided = {file.name for file in assignment.provided}
-    found: dict[str, Path] = {}
+    by_role: dict[str, Path] = {}
     for path in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True):
         asked = assignment.asked_file(path.name) if path.is_file() else None
         if asked is None or asked.role not in assignment.own_roles or path.name in provided:
             continue
-        known = found.get(asked.role)
-        if known is None or _rank(path, asked) < _rank(known, asked):
-            found[asked.role] = path
-    return {role: bounded_content(path.resolve(), most) for role, path in found.items()}
+        best_so_far = by_role.get(asked.role)
+        if best_so_far is None or _rank(path, asked) < _rank(best_so_far, asked):
+            by_role[asked.role] = path
+    return {role: bounded_content(path.resolve(), most_bytes) for role, path in by_role.items()}
 
 
 def _rank(path: Path, asked: AskedFile) -> int:
-    """How well a file's name fits what was asked for; smaller is better."""
+    """How well a file's name fits what was asked for; lower is better."""
     if name_match(path.name, asked.stem).closeness is Closeness.EXACT:
         return 0
     return 1 if path.stem.lower() == asked.role else 2

@@ -1,8 +1,8 @@
-"""Training a student's own file on the student's own machine, measured as a grade is.
+"""Trains a student's own file on the student's own machine, and measures it as grading does.
 
 It finds the images and the device, and probes PyTorch for a GPU. It writes another number of epochs into
-the program where a short try is wanted. It trains, and says what the measure is worth in points and what
-is in doubt. It writes no files and shows nothing.
+the program where a short try is wanted. It trains, and says what the measurement is worth in points and
+what is in doubt. It writes no files and shows nothing.
 """
 
 import subprocess
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 
 def with_epochs(program: Program, assignment: Assignment, epochs: int) -> Program:
-    """The program, in whose source other epochs are written.
+    """The program with another number of epochs in its source.
 
     Args:
         program: A student's own.
-        epochs: In the place of each number of epochs that the source writes as a number.
+        epochs: Replaces each number of epochs that the source writes as a number.
 
     Raises:
-        UsageError: It writes none as a number.
+        UsageError: The source writes none as a number.
     """
-    tuned = [*program.tuned, *(value for each in program.further.values() for value in each.tuned)]
+    tuned = [*program.tuned, *(value for read_for in program.further.values() for value in read_for.tuned)]
     places = {value.written for value in tuned if value.name == "epochs" and value.written is not None}
     if not places:
         raise UsageError(
@@ -76,11 +76,11 @@ class LocalTraining:
         points: What that accuracy is worth; None when training did not complete, a person would decide, or
             there is no such item.
         near: The accuracy is near the threshold, and only one seed was trained.
-        doubts: Why the accuracy does not tell what it is worth, in sentences: a person would decide.
+        doubts: Why a person would have to decide what the accuracy is worth, in sentences.
         notes: What had to be assumed.
-        synthetic: The images were made up: what is measured of them says nothing of points.
+        synthetic: The images were made up, so that the accuracy says nothing about points.
         plan: What was trained, as a trial showed beforehand.
-        shortened: It was trained for another number of epochs than its own.
+        shortened: It was trained for another number of epochs than the source states.
     """
 
     program: Program
@@ -101,7 +101,7 @@ class LocalTraining:
 
 
 def image_source(local: LocalAssignment, data: str | None, *, beside: Path) -> Path | None:
-    """Where the images are; None when the synthetic ones are to be made.
+    """Where the images are; None when synthetic ones are to be made.
 
     Args:
         local: The assignment.
@@ -127,7 +127,7 @@ def image_source(local: LocalAssignment, data: str | None, *, beside: Path) -> P
 
 
 def student_data(local: LocalAssignment, source: Path | None) -> "Splits | Examples":
-    """The data set of any kind, split as students split it. See `grader.course.student_data`."""
+    """The data set, of any kind, split as students split it. See `grader.course.student_data`."""
     from grader.course.dataset_file import load_examples
     from grader.course.student_data import student_split
     from grader.files.user_folders import cache_folder
@@ -152,7 +152,7 @@ def local_training(
     *,
     device: str = "auto",
     read: Callable[[Program, Plan], None] = lambda program, plan: None,
-    report: "Callable[[EpochReport], None]" = lambda told: None,
+    report: "Callable[[EpochReport], None]" = lambda epoch: None,
     seeds: int = 1,
     measure: str | None = None,
     epochs: int | None = None,
@@ -163,13 +163,13 @@ def local_training(
     Args:
         path: The homework.
         local: Its assignment.
-        splits: Gives the images; called while the worker starts.
+        splits: Returns the images; called while the worker starts.
         device: `cpu`, `cuda`, or `auto`: a GPU when there is one.
-        read: Told the program and what would be trained, once the file is read and was tried.
-        report: Told each epoch.
+        read: Called with the program and what would be trained, once the file was read and tried.
+        report: Called after each epoch.
         seeds: How many times to train, each time with another seed.
         measure: Which of the models, by its measure's id; None: the first.
-        epochs: In the place of the number that the source states; None: as it states.
+        epochs: Instead of the number that the source states; None: as it states.
         synthetic: The images are made up.
 
     Raises:
@@ -208,10 +208,15 @@ def local_training(
         )
 
     item, training = assignment.item_measured(chosen.id), measured.training
-    told = not synthetic and epochs is None
-    near = told and item is not None and seeds == 1 and is_near(training, item.threshold, item.scale)
+    counts_for_points = not synthetic and epochs is None
+    near = (
+        counts_for_points
+        and item is not None
+        and seeds == 1
+        and is_near(training, item.threshold, item.scale)
+    )
     doubts = _doubts(item, training)
-    points = _points(item, training) if told and not doubts else None
+    points = _points(item, training) if counts_for_points and not doubts else None
     notes = measured.notes
     return LocalTraining(
         program, training, item, points, near, doubts, notes, synthetic, plan, epochs is not None
@@ -227,10 +232,10 @@ def chosen_measure(assignment: Assignment, measure: str | None) -> Measure:
     Raises:
         UsageError: There is no such measure.
     """
-    for each in assignment.measures:
-        if measure in (None, each.id):
-            return each
-    there = " and ".join(each.id for each in assignment.measures)
+    for candidate in assignment.measures:
+        if measure in (None, candidate.id):
+            return candidate
+    there = " and ".join(candidate.id for candidate in assignment.measures)
     raise UsageError(f"--measure {measure}: there is no such measure. This assignment has {there}.")
 
 
@@ -256,7 +261,7 @@ def chosen_device(wanted: str) -> str:
 
 @dataclass(frozen=True)
 class TorchProbe:
-    """What PyTorch says of itself.
+    """What PyTorch reports about itself.
 
     Attributes:
         gpu: The first GPU that it sees; empty when it sees none.
@@ -286,7 +291,7 @@ def torch_probe() -> TorchProbe:
 
 
 def _may_have_gpu() -> bool:
-    """False where a look at the machine is enough to know, which saves loading torch to ask it."""
+    """Whether there may be a GPU; False where the machine alone rules it out, which saves loading torch."""
     if sys.platform == "darwin":
         return False  # PyTorch has no CUDA there
     return sys.platform != "linux" or any(Path(node).exists() for node in _GPU_NODES)

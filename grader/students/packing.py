@@ -1,8 +1,8 @@
-"""The files that a student hands in: found, verified, and put together under the right names.
+"""Finds and verifies the files that a student hands in, and puts them together under the right names.
 
-It decides whose work it is, by the id in the code and in the names of files, which file has which role,
-whether weights fit the program, and what is copied or zipped. Where nothing fits, it says what is wrong.
-It never hands anything in, and never grades.
+It decides whose work it is, by the id in the code and in file names, and which file has which role. It
+decides whether weights fit the program, and what is copied or zipped. Where nothing fits, it says what is
+wrong. It never hands anything in, and never grades.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,13 +30,13 @@ class PackedFile:
     """One of the files to hand in.
 
     Attributes:
-        title: Of the model that it is of, where several are trained.
+        title: The title of the model that it belongs to, where several are trained.
         needed: Without it there is no grade.
         name: The name that it must have.
         source: The student's file; None when there is none.
         target: Where it was put; None when it was not packed.
-        problem: What is wrong and what to do; empty when nothing is.
-        notes: What else to know.
+        problem: What is wrong and what to do; empty when nothing is wrong.
+        notes: What else the student should know.
     """
 
     role: str
@@ -78,7 +78,7 @@ class Package:
 
     @property
     def complete(self) -> bool:
-        """Whether every file is there without which there is no grade, and none has a problem."""
+        """Whether every needed file was packed, and none has a problem."""
         return all(
             (file.target is not None and not file.problem) or (file.source is None and not file.needed)
             for file in (*self.files, *self.modules)
@@ -95,44 +95,47 @@ def package(
     force: bool = False,
     zipped: bool = False,
 ) -> Package:
-    """Find, verify and copy the files to hand in. What is fine is packed, whatever is wrong with the others.
+    """Find, verify and copy the files to hand in. Good files are packed, whatever is wrong with the others.
 
     Args:
         folder: Where the student's files are.
         student_id: Letters, digits, `-` and `_`.
         given: Files that the student names; the others are looked for in the folder.
-        out: Where to; `handin` in the folder by default.
+        out: The target folder; None: `handin` in the folder.
         force: Replace files of the same names with other content.
-        zipped: Also make a zip of all of them.
+        zipped: Also make a zip of all files.
 
     Raises:
         UsageError: The folder or a given file does not exist.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder. Give the folder with your homework.")
-    named = _named(given or {}, assignment)
-    found = {
-        asked: RoleCandidate(named[asked])
-        if asked in named
+    named_files = _named_files(given or {}, assignment)
+    candidates = {
+        asked: RoleCandidate(named_files[asked])
+        if asked in named_files
         else candidate(folder, asked, student_id, {file.name for file in assignment.provided})
         for asked in assignment.asked_files
     }
-    problems = {asked: _problem(asked, one, student_id, assignment) for asked, one in found.items()}
-    notes, program = _verified(found, problems, assignment)
+    problems = {
+        asked: _intake_problem(asked, file_candidate, student_id, assignment)
+        for asked, file_candidate in candidates.items()
+    }
+    notes, program = _read_and_tried(candidates, problems, assignment)
     destination = out or folder / FOLDER
     titles = {measure.id: measure.title for measure in assignment.measures}
     files = []
-    for asked, one in found.items():
+    for asked, file_candidate in candidates.items():
         problem = problems[asked]
-        own = one.path.suffix.lower() if one.path else ""
-        target = destination / asked.name(student_id, own if own in asked.suffixes else "")
-        if one.path is not None and not problem.fatal:
-            problem = _copied(one.path, target, force) or problem
-        done = target if one.path is not None and not problem.fatal else None
-        also, title = (*one.notes, *notes.get(asked, ())), titles.get(asked.measure, "")
-        told = (problem.text, also, title, asked.required)
-        files.append(PackedFile(asked.role, target.name, one.path, done, *told))
-    code = _code_of(found)
+        suffix = file_candidate.path.suffix.lower() if file_candidate.path else ""
+        target = destination / asked.name(student_id, suffix if suffix in asked.suffixes else "")
+        if file_candidate.path is not None and not problem.fatal:
+            problem = _copy_problem(file_candidate.path, target, force) or problem
+        done = target if file_candidate.path is not None and not problem.fatal else None
+        also, title = (*file_candidate.notes, *notes.get(asked, ())), titles.get(asked.measure, "")
+        remarks = (problem.text, also, title, asked.required)
+        files.append(PackedFile(asked.role, target.name, file_candidate.path, done, *remarks))
+    code = _code_path(candidates)
     handed_out = {file.name for file in assignment.provided}
     imported = [name for name in program.modules if name not in handed_out] if program else []
     modules = _packed_modules(code, imported, destination, force) if code else ()
@@ -143,18 +146,18 @@ def package(
     return replace(packed, archive=_archive(packed, f"{name}.zip", force))
 
 
-def _named(given: Mapping[str, Sequence[Path]], assignment: Assignment) -> dict[AskedFile, Path]:
-    """The files that the student names, by what they are to be.
+def _named_files(by_role: Mapping[str, Sequence[Path]], assignment: Assignment) -> dict[AskedFile, Path]:
+    """The files that the student names, by what they are meant as.
 
     Raises:
-        UsageError: There is no such file, or two are for the same.
+        UsageError: There is no such file, or two are meant as the same one.
     """
     named: dict[AskedFile, Path] = {}
-    for role, paths in given.items():
+    for role, paths in by_role.items():
         of_role = [asked for asked in assignment.asked_files if asked.role == role]
         if not of_role:
-            known = " and ".join(dict.fromkeys(asked.role for asked in assignment.asked_files))
-            raise UsageError(f"{role}: this assignment asks for no such file. It asks for {known}.")
+            roles = " and ".join(dict.fromkeys(asked.role for asked in assignment.asked_files))
+            raise UsageError(f"{role}: this assignment asks for no such file. It asks for {roles}.")
         for path in paths:
             if not path.is_file():
                 raise UsageError(f"--{role} {path}: there is no such file.")
@@ -172,56 +175,64 @@ def _named(given: Mapping[str, Sequence[Path]], assignment: Assignment) -> dict[
     return named
 
 
-def _code_of(found: Mapping[AskedFile, RoleCandidate]) -> Path | None:
-    return next((one.path for asked, one in found.items() if asked.role == Role.CODE), None)
+def _code_path(candidates: Mapping[AskedFile, RoleCandidate]) -> Path | None:
+    return next(
+        (file_candidate.path for asked, file_candidate in candidates.items() if asked.role == Role.CODE), None
+    )
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """What is wrong with a file; a fatal one keeps it from being packed."""
+    """What is wrong with a file; if it is fatal, the file is not packed."""
 
     text: str = ""
     fatal: bool = False
 
 
-def _problem(asked: AskedFile, found: RoleCandidate, student_id: str, assignment: Assignment) -> _Problem:
-    """What the intake of the grader would say of a file."""
-    if found.path is None:
-        return _Problem(found.problem, fatal=True)
-    submission = Submission(student_id, assignment.id, (found.path,), digest="", partial=True)
+def _intake_problem(
+    asked: AskedFile, file_candidate: RoleCandidate, student_id: str, assignment: Assignment
+) -> _Problem:
+    """What the grader's intake would object to in a file."""
+    if file_candidate.path is None:
+        return _Problem(file_candidate.problem, fatal=True)
+    submission = Submission(student_id, assignment.id, (file_candidate.path,), digest="", partial=True)
     refused = intake(submission, assignment).refused
     if refused:
         return _Problem(refused[0].reason, fatal=True)
-    if found.path.suffix.lower() not in asked.suffixes:
-        return _Problem(f"{found.path.name}: what counts here is {' or '.join(asked.suffixes)}.", fatal=True)
+    if file_candidate.path.suffix.lower() not in asked.suffixes:
+        return _Problem(
+            f"{file_candidate.path.name}: what counts here is {' or '.join(asked.suffixes)}.", fatal=True
+        )
     return _Problem()
 
 
-def _verified(
-    found: Mapping[AskedFile, RoleCandidate], problems: dict[AskedFile, _Problem], assignment: Assignment
+def _read_and_tried(
+    candidates: Mapping[AskedFile, RoleCandidate], problems: dict[AskedFile, _Problem], assignment: Assignment
 ) -> tuple[dict[AskedFile, tuple[str, ...]], Program | None]:
-    """Notes by file, and the code as it was read.
+    """Read the code and try the weights with it; notes by file, and the program that was read.
 
-    Problems with the code, and of the weights with the code, are added to `problems`.
+    What is wrong with the code, or with weights that do not fit it, is added to `problems`.
     """
     notes: dict[AskedFile, tuple[str, ...]] = {}
     code, program = None, None
-    for asked, one in found.items():
-        if asked.role == Role.CODE and one.path is not None and not problems[asked].fatal:
+    for asked, file_candidate in candidates.items():
+        if asked.role == Role.CODE and file_candidate.path is not None and not problems[asked].fatal:
             try:
-                code, program = one.path, own_program(one.path, assignment)
-                notes[asked] = _unwritten(one.path)
+                code, program = file_candidate.path, own_program(file_candidate.path, assignment)
+                notes[asked] = _unwritten_notes(file_candidate.path)
             except SubmissionError as error:
                 problems[asked] = _Problem(str(error), fatal=True)
-    for asked, one in found.items():
-        if asked.role != Role.CHECKPOINT or one.path is None or problems[asked].fatal:
+    for asked, file_candidate in candidates.items():
+        if asked.role != Role.CHECKPOINT or file_candidate.path is None or problems[asked].fatal:
             continue
         if program is None or code is None:
             reason = "there is no code that its model could come from"
-            problems[asked] = _Problem(f"{one.path.name} could not be tried, because {reason}.")
+            problems[asked] = _Problem(f"{file_candidate.path.name} could not be tried, because {reason}.")
         elif assignment.data is not None:  # else there is nothing to ask the model about
             read = program.read_for(asked.measure)
-            problems[asked] = _misfit(_tried(read, code, one.path, assignment), one.path)
+            problems[asked] = _checkpoint_problem(
+                _tried_checkpoint(read, code, file_candidate.path, assignment), file_candidate.path
+            )
     return notes, program
 
 
@@ -233,21 +244,21 @@ def _packed_modules(
     for name in names:
         source, target = code.parent / name, destination / name
         if source.is_file():  # else a cell of the notebook writes it
-            problem = _copied(source, target, force) or _Problem()
+            problem = _copy_problem(source, target, force) or _Problem()
             done = None if problem.fatal else target
             packed.append(PackedFile(Role.CODE, name, source, done, problem.text))
     return tuple(packed)
 
 
-def _unwritten(code: Path) -> tuple[str, ...]:
+def _unwritten_notes(code: Path) -> tuple[str, ...]:
     count = stubs(code)
     if not count:
         return ()
     return (f"{count} of its parts {'is' if count == 1 else 'are'} not written yet.",)
 
 
-def _tried(program: Program, code: Path, weights: Path, assignment: Assignment) -> Checkpoint:
-    """Load the weights into the model of the program and ask it about two black images."""
+def _tried_checkpoint(program: Program, code: Path, weights: Path, assignment: Assignment) -> Checkpoint:
+    """Load the weights into the program's model, and ask it about two black images."""
     import numpy as np
 
     from grader.kit.splits import Splits
@@ -269,7 +280,7 @@ def _tried(program: Program, code: Path, weights: Path, assignment: Assignment) 
         return measured_checkpoint(workers, job, weights.read_bytes(), weights.name)
 
 
-def _misfit(tried: Checkpoint, weights: Path) -> _Problem:
+def _checkpoint_problem(tried: Checkpoint, weights: Path) -> _Problem:
     if tried.status == "fits":
         return _Problem()
     if tried.status == "whole_model":
@@ -279,8 +290,8 @@ def _misfit(tried: Checkpoint, weights: Path) -> _Problem:
     return _Problem(tried.reason or f"{weights.name} does not fit the model.", fatal=True)
 
 
-def _copied(source: Path, target: Path, force: bool) -> _Problem | None:
-    """Copy a file, unless another one is in its place; what is wrong, if anything."""
+def _copy_problem(source: Path, target: Path, force: bool) -> _Problem | None:
+    """Copy a file, unless another one is in its place; the problem, if any."""
     content = source.read_bytes()
     if target.is_file() and target.read_bytes() == content:
         return None
@@ -322,17 +333,17 @@ def _archive(packed: Package, name: str, force: bool) -> Path:
 
 @dataclass(frozen=True)
 class HandinRequest:
-    """A hand-in that is to be put together.
+    """What is to be put together for handing in.
 
     Attributes:
         source: Where the student's files are.
         working: The folder that the student works in.
-        student_id: None: as the code states it, else as the files' names begin.
+        student_id: None: as the code states it, else as the file names begin.
         confirmed: The id counts although the code states another one.
         checked: The public checks are made, too.
         given: Files that the student names; the others are looked for.
-        out: Where to; None: `handin` in `source`.
-        zipped: Also make a zip of all of them.
+        out: The target folder; None: `handin` in `source`.
+        zipped: Also make a zip of all files.
         force: Replace files of the same names with other content.
         folder, assignment_id, course: The assignment: see `HomeworkRequest`.
     """
@@ -352,7 +363,7 @@ class HandinRequest:
 
 
 def pack_handin(request: HandinRequest) -> Package:
-    """Find, verify and copy the files to hand in. What is fine is packed, whatever is wrong with the others.
+    """Find, verify and copy the files to hand in. Good files are packed, whatever is wrong with the others.
 
     Raises:
         UsageError: There is no such folder, file, id or assignment.
@@ -380,32 +391,32 @@ def pack_handin(request: HandinRequest) -> Package:
 
 
 def _student_id(request: HandinRequest, assignment: Assignment) -> str:
-    """Whose work it is: as the person says, as the code states, or as the files' names begin.
+    """Whose work it is, according to the person, the code, or the file names.
 
     Raises:
-        UsageError: Nothing says so, or two of these contradict each other.
+        UsageError: None of them says, or two of them contradict each other.
     """
-    given = checked_id(request.student_id) if request.student_id else ""
+    named = checked_id(request.student_id) if request.student_id else ""
     if not request.source.is_dir():
-        return given or inferred_id(request.source, assignment)  # what is wrong is said by who packs
-    stated = _stated_id(request, assignment, given)
-    if stated is None or request.confirmed or stated.value == given:
-        return given or inferred_id(request.source, assignment)
+        return named or inferred_id(request.source, assignment)  # what is wrong is said by who packs
+    stated = _stated_id(request, assignment, named)
+    if stated is None or request.confirmed or stated.value == named:
+        return named or inferred_id(request.source, assignment)
     is_example = stated.value == assignment.example_id
     what = f"STUDENT_ID at {stated.place} is " + (
         f"still {stated.value}, as it was handed out" if is_example else stated.value
     )
     remedy = "Correct that line and save the weights again under the right name"
-    if given:
+    if named:
         raise UsageError(
-            f"--id {given}, and {what}. Whose work is it? {remedy}; or, if --id is right, add --id-is-right."
+            f"--id {named}, and {what}. Whose work is it? {remedy}; or, if --id is right, add --id-is-right."
         )
     if is_example:
         raise UsageError(f"{what}. {remedy}; or say whose work it is: --id STUDENT_ID --id-is-right.")
-    others = named_ids(request.source, assignment) - {stated.value}
-    if others:
+    ids = named_ids(request.source, assignment) - {stated.value}
+    if ids:
         raise UsageError(
-            f"{what}, and the names of files here say {' and '.join(sorted(others))}. Say whose work it is: "
+            f"{what}, and the names of files here say {' and '.join(sorted(ids))}. Say whose work it is: "
             f"grader pack --id {stated.value}"
         )
     return checked_id(stated.value)
@@ -417,11 +428,11 @@ class _StatedId:
     place: Place
 
 
-def _stated_id(request: HandinRequest, assignment: Assignment, given: str) -> _StatedId | None:
+def _stated_id(request: HandinRequest, assignment: Assignment, student_id: str) -> _StatedId | None:
     """The id that the code states; None where it cannot be read, or states none."""
     code = next(iter(request.given.get(Role.CODE, ())), None) or next(
         (
-            candidate(request.source, asked, given, {file.name for file in assignment.provided}).path
+            candidate(request.source, asked, student_id, {file.name for file in assignment.provided}).path
             for asked in assignment.asked_files
             if asked.role == Role.CODE
         ),
@@ -434,8 +445,8 @@ def _stated_id(request: HandinRequest, assignment: Assignment, given: str) -> _S
     except (SubmissionError, UsageError):
         return None  # whoever packs it says what is wrong
     stated = [
-        _StatedId(found[0], Place(file, found[1]))
+        _StatedId(value_and_line[0], Place(file, value_and_line[1]))
         for file, text in (program.source or {}).items()
-        if file not in program.modules and (found := written_id(text)) is not None
+        if file not in program.modules and (value_and_line := written_id(text)) is not None
     ]
     return stated[-1] if stated else None

@@ -1,4 +1,4 @@
-"""What a check on a student's own machine says of the grade: what is sure, and what is decided later."""
+"""What a check on a student's own machine says about the grade: what is sure, and what is decided later."""
 
 import ast
 import importlib.util
@@ -17,7 +17,7 @@ from grader.students.own_check import LocalCheck
 
 
 class Outcome(IntEnum):
-    """How a check ended, as an exit code: 2 is a file that cannot be checked, 3 our fault."""
+    """How a check ended, as an exit code; 2 is a file that cannot be checked, 3 a fault of ours."""
 
     RIGHT = 0
     CHECK_FAILS = 1
@@ -26,10 +26,10 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True)
 class OpenCheck:
-    """A check that is made when it is graded, of something that no public check looks at.
+    """A hidden check of something that no public check looks at.
 
     Attributes:
-        points: That it decides, of those of its component.
+        points: How many of its component's points it decides.
     """
 
     component: str
@@ -42,13 +42,13 @@ class KnownPoints:
     """The points of the rubric, by what decides them.
 
     Attributes:
-        sure: Public checks that pass decide them.
-        lost: Public checks that do not pass, or parts that are not allowed, cost them as things are.
-        hidden: Checks that are made when it is graded decide them.
+        sure: Decided by public checks that pass.
+        lost: Lost as things are, by public checks that do not pass or by parts that are not allowed.
+        hidden: Decided by checks that are made only during grading.
         code: All that checks decide.
-        trained: What trainings decide.
-        people: What people give.
-        open_checks: What no public check looks at.
+        trained: Decided by trainings.
+        people: Given by people.
+        open_checks: The hidden checks of what no public check looks at.
     """
 
     sure: float
@@ -70,8 +70,8 @@ class PlannedTraining:
     """A model that would be trained.
 
     Attributes:
-        rebuilt: Where the variable of the model is given a model, where there are several such places: the
-            last one counts.
+        rebuilt: The places where the model's variable is assigned a model, if there are several; the last
+            one counts.
         absent: Modules that the training uses and that are not installed here.
     """
 
@@ -83,13 +83,13 @@ class PlannedTraining:
 
 @dataclass(frozen=True)
 class Prospect:
-    """All that a check on one's own machine tells of a grade.
+    """All that a check on one's own machine says about a grade.
 
     Attributes:
         done: The parts of which every public check passes, in the order of the assignment.
-        not_done: The others.
-        forbidden: Names of parts that are used and not allowed.
-        trainings: What would be trained, by measure, in their order.
+        not_done: The other parts.
+        forbidden: Names of library parts that are used although they are not allowed.
+        trainings: What would be trained, in the order of the measures.
     """
 
     outcome: Outcome
@@ -100,33 +100,33 @@ class Prospect:
     trainings: tuple[PlannedTraining, ...]
 
 
-def prospect(assignment: Assignment, found: LocalCheck) -> Prospect:
+def prospect(assignment: Assignment, own_check: LocalCheck) -> Prospect:
     """What is known of a homework's grade after its public checks were made."""
-    passed = {finding.check for finding in found.findings if finding.status is Status.PASSED}
+    passed = {finding.check for finding in own_check.findings if finding.status is Status.PASSED}
     judged = {check.component for check in assignment.checks} - {SUBMISSION}
     failing = {check.component for check in assignment.checks if check.id not in passed}
     parts = [component.name for component in assignment.components if component.name in judged]
-    forbidden = _forbidden(assignment, found)
+    forbidden = _forbidden_names(assignment, own_check)
     if failing or forbidden:
         outcome = Outcome.CHECK_FAILS
     else:
-        outcome = Outcome.RIGHT if found.can_be_trained else Outcome.NOT_TRAINED
+        outcome = Outcome.RIGHT if own_check.can_be_trained else Outcome.NOT_TRAINED
     return Prospect(
         outcome,
         tuple(name for name in parts if name not in failing),
         tuple(name for name in parts if name in failing),
-        known_points(assignment, passed, costs=_costs(assignment, found)),
+        known_points(assignment, passed, costs=_lost_to_forbidden(assignment, own_check)),
         forbidden,
-        tuple(_trainings(assignment, found)),
+        tuple(_planned_trainings(assignment, own_check)),
     )
 
 
 def known_points(assignment: Assignment, passed: Collection[str], costs: Collection[str] = ()) -> KnownPoints:
-    """The points by what decides them.
+    """The points, by what decides them.
 
     Args:
         passed: The ids of the public checks that pass.
-        costs: The items and components that parts which are not allowed cost.
+        costs: The items and components whose points are lost to parts that are not allowed.
     """
     sure, lost, hidden, code = 0.0, 0.0, 0.0, 0.0
     open_checks: list[OpenCheck] = []
@@ -142,55 +142,57 @@ def known_points(assignment: Assignment, passed: Collection[str], costs: Collect
             continue
         public = [check for check in assignment.checks if check.component == component]
         further = [check for check in assignment.hidden_checks if check.component == component]
-        whole = sum(check.weight for check in public) + sum(check.weight for check in further)
-        each = worth / (whole or 1.0)
-        sure += each * sum(check.weight for check in public if check.id in passed)
-        lost += each * sum(check.weight for check in public if check.id not in passed)
-        hidden += each * sum(check.weight for check in further)
+        total_weight = sum(check.weight for check in public) + sum(check.weight for check in further)
+        points_per_weight = worth / (total_weight or 1.0)
+        sure += points_per_weight * sum(check.weight for check in public if check.id in passed)
+        lost += points_per_weight * sum(check.weight for check in public if check.id not in passed)
+        hidden += points_per_weight * sum(check.weight for check in further)
         open_checks += [
-            OpenCheck(component, check.title, each * check.weight)
+            OpenCheck(component, check.title, points_per_weight * check.weight)
             for check in further
-            if worth and not check.seen  # what is given has checks, and no points
+            if worth and not check.seen  # parts that are handed out have checks, but no points
         ]
     measured = sum(item.points for item in assignment.rubric if item.measured is not None or item.study)
     people = sum(item.points for item in assignment.rubric if item.by_person)
     return KnownPoints(sure, lost, hidden, code, measured, people, tuple(open_checks))
 
 
-def _forbidden(assignment: Assignment, found: LocalCheck) -> tuple[str, ...]:
-    """The names of the parts that are used and not allowed."""
+def _forbidden_names(assignment: Assignment, own_check: LocalCheck) -> tuple[str, ...]:
+    """The names of the library parts that are used although they are not allowed."""
     rules = {rule.pattern for rule in assignment.forbidden if rule.policy == "forbid"}
-    uses = [*(use for use in found.program.forbidden if use.reached_from), *found.forbidden]
+    uses = [*(use for use in own_check.program.forbidden if use.reached_from), *own_check.forbidden]
     return tuple(dict.fromkeys(use.name for use in uses if use.rule in rules))
 
 
-def _costs(assignment: Assignment, found: LocalCheck) -> set[str]:
-    """The items and components that forbidden parts cost: what only the training uses, people weigh."""
+def _lost_to_forbidden(assignment: Assignment, own_check: LocalCheck) -> set[str]:
+    """The items and components lost to forbidden parts; people judge those that only the training uses."""
     rules = {rule.pattern: rule for rule in assignment.forbidden if rule.policy == "forbid"}
-    uses = [use for use in (*found.program.forbidden, *found.forbidden) if use.rule in rules]
+    uses = [use for use in (*own_check.program.forbidden, *own_check.forbidden) if use.rule in rules]
     return {rules[use.rule].costs for use in uses if use.reached_from and not use.in_training}
 
 
-def _trainings(assignment: Assignment, found: LocalCheck) -> Iterator[PlannedTraining]:
+def _planned_trainings(assignment: Assignment, own_check: LocalCheck) -> Iterator[PlannedTraining]:
     for measure in assignment.measures:
-        plan = found.plans.get(measure.id)
+        plan = own_check.plans.get(measure.id)
         if plan is not None:
-            program = found.program.read_for(measure.id)
-            yield PlannedTraining(measure, plan, _builds(program, plan), _absent(program, found.stand_ins))
+            program = own_check.program.read_for(measure.id)
+            yield PlannedTraining(
+                measure, plan, _model_places(program, plan), _absent_modules(program, own_check.stand_ins)
+            )
 
 
 def absent_for_training(program: Program) -> tuple[str, ...]:
-    """The libraries that the training needs and that are not installed here: what uses them does nothing."""
+    """The libraries that the training needs and that are missing here; code that uses them does nothing."""
     tops = [
         top
         for statement in _imports(program)
         for top in re.findall(r"^\s*(?:from|import)\s+(\w+)", statement.source)
     ]
-    return _absent(program, [top for top in dict.fromkeys(tops) if not _is_here(top)])
+    return _absent_modules(program, [top for top in dict.fromkeys(tops) if not _is_here(top)])
 
 
 def _imports(program: Program) -> list[Statement]:
-    """Those on top of the file, and those of the training script."""
+    """The imports at the top of the file, and those of the training script."""
     every = (*program.statements, *program.script.statements)
     return [statement for statement in every if statement.kind == "import"]
 
@@ -202,25 +204,25 @@ def _is_here(library: str) -> bool:
         return False
 
 
-def _absent(program: Program, stand_ins: Collection[str]) -> tuple[str, ...]:
-    """The modules that are not there and that the training needs; what only reports is left out of it."""
+def _absent_modules(program: Program, stand_ins: Collection[str]) -> tuple[str, ...]:
+    """The missing modules that the training needs; code that only reports is not part of the training."""
     imported = _imports(program)
-    others = "\n".join(s.source for s in program.script.statements if s.kind != "import")
-    found = (
+    training_code = "\n".join(s.source for s in program.script.statements if s.kind != "import")
+    needed = (
         module
         for module in stand_ins
         for statement in imported
         if re.search(rf"\b{re.escape(module)}\b", statement.source)
-        and any(re.search(rf"\b{re.escape(name)}\b", others) for name in statement.binds)
+        and any(re.search(rf"\b{re.escape(name)}\b", training_code) for name in statement.binds)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(needed))
 
 
-def _builds(program: Program, plan: Plan) -> tuple[Place, ...]:
-    """Where, outside of functions, the variable of the model that counts is given a new model.
+def _model_places(program: Program, plan: Plan) -> tuple[Place, ...]:
+    """Where, outside functions, the variable of the model that counts is assigned a new model.
 
-    One place says nothing. Of several the last before the loop that trains it counts, as a trial has shown,
-    and a student may mean another one.
+    A single place is not worth mentioning. Of several, the last one before the training loop counts, as a
+    trial has shown; the student may have meant another one.
     """
     stages = plan.rehearsal.stages if plan.rehearsal is not None else ()
     trained = (stages[-1].called or stages[-1].loop) if stages else None
@@ -237,7 +239,7 @@ def _builds(program: Program, plan: Plan) -> tuple[Place, ...]:
         try:
             tree = ast.parse(text)
         except (SyntaxError, ValueError, RecursionError):
-            continue  # a cell with magics: what it holds is told by others
+            continue  # a cell with magics is reported elsewhere
         places += [
             Place(file, node.lineno)
             for node in _outside_functions(tree)
@@ -245,11 +247,11 @@ def _builds(program: Program, plan: Plan) -> tuple[Place, ...]:
             and any(isinstance(target, ast.Name) and target.id == model for target in node.targets)
             and _constructs(node.value, kind)
         ]
-    before = [place for place in places if _order(place, files) <= _order(trained, files)]
+    before = [place for place in places if _place_order(place, files) <= _place_order(trained, files)]
     return tuple(before) if len(before) > 1 else ()
 
 
-def _order(place: Place, files: list[str]) -> tuple[int, int]:
+def _place_order(place: Place, files: list[str]) -> tuple[int, int]:
     return files.index(place.file) if place.file in files else len(files), place.line
 
 

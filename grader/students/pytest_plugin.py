@@ -1,8 +1,8 @@
-"""The pytest plugin of a student's folder: there, bare `pytest` runs `test_public.py` on `homework.py`.
+"""The pytest plugin for a student's folder, where bare `pytest` runs `test_public.py` on `homework.py`.
 
-`pytest --submission homework.ipynb` runs it on another file. A failure reads as a sentence, a hint and a
-place, not as a traceback of the check. Outside of such a folder (`assignment.toml` and `test_public.py`) it
-does nothing. It is loaded in every run of pytest, so it imports nothing slow until a check asks for it.
+`pytest --submission homework.ipynb` runs it on another file. A failure is shown as a sentence, a hint and a
+place, not as a traceback of the check. Outside such a folder (`assignment.toml` and `test_public.py`) it
+does nothing. It is loaded in every run of pytest, so it imports nothing slow until a check needs it.
 """
 
 import zlib
@@ -40,11 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Find the file that `--submission` names."""
-    given = config.getoption("grader_submission")
-    path = config.invocation_params.dir / given if given else None
+    option = config.getoption("grader_submission")
+    path = config.invocation_params.dir / option if option else None
     if path is not None and not path.is_file():
         raise pytest.UsageError(
-            f"--submission: {given} does not exist. Give the homework's .py or .ipynb file."
+            f"--submission: {option} does not exist. Give the homework's .py or .ipynb file."
         )
     config.stash[_SUBMISSIONS] = _Submissions(path)
 
@@ -60,13 +60,13 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     folder = config.invocation_params.dir
     if not _is_students(folder):
         return None
-    given = config.getoption("grader_submission")
-    return f"submission: {given or 'homework.py'} (another one: pytest --submission FILE)"
+    option = config.getoption("grader_submission")
+    return f"submission: {option or 'homework.py'} (another one: pytest --submission FILE)"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
-    """Announce the markers where the checks use them."""
+    """Register the markers that the checks use."""
     if _is_students(module_path.parent):
         for marker in CHECK_MARKERS:
             if marker not in parent.config.getini("markers"):
@@ -75,12 +75,12 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Tell a check's failure in words for the student."""
+    """Word a check's failure for the student."""
     report = yield
     ours = _is_students(item.path.parent) and not item.config.getoption("fulltrace", False)
     if ours and call.excinfo is not None and report.failed:
         submission = item.config.stash[_SUBMISSIONS].of(item.path.parent)
-        report.longrepr = submission.told(item, call.excinfo.value)
+        report.longrepr = submission.failure_text(item, call.excinfo.value)
     return report
 
 
@@ -118,20 +118,20 @@ def variant(request: pytest.FixtureRequest) -> "OwnValues":
     return OwnValues(own_values(request.path.parent, stated))
 
 
-# --- what they stand on -----------------------------------------------------------------------------------
+# --- submissions ------------------------------------------------------------------------------------------
 
 
 class _Submissions:
-    """One submission for each folder with public checks; nearly always there is one."""
+    """One submission for each folder with public checks; nearly always there is only one."""
 
-    def __init__(self, given: Path | None) -> None:
-        self._given = given
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
         self._by_folder: dict[Path, _Submission] = {}
 
     def of(self, folder: Path) -> "_Submission":
         """The submission that the checks in the folder are run on."""
         if folder not in self._by_folder:
-            self._by_folder[folder] = _Submission(folder, self._given)
+            self._by_folder[folder] = _Submission(folder, self._path)
         return self._by_folder[folder]
 
     def close(self) -> None:
@@ -148,12 +148,12 @@ class _Submission:
 
     Attributes:
         hung: Component -> what hung in it, as a clause; its other checks are skipped.
-        failed: The checks that did not pass so far.
+        failed: The checks that have not passed so far.
     """
 
-    def __init__(self, folder: Path, given: Path | None) -> None:
+    def __init__(self, folder: Path, path: Path | None) -> None:
         self._folder = folder
-        self._given = given
+        self._path = path
         self._assignment: Assignment | None = None
         self._student: Student | None = None
         self._workers: OwnWorkers | None = None
@@ -178,7 +178,7 @@ class _Submission:
         """The homework in a worker.
 
         Raises:
-            GraderError: It cannot be had; from the second time on, the test is skipped instead.
+            GraderError: It cannot be read or started; from the second time on, the test is skipped instead.
         """
         if self._failure is not None:
             pytest.skip(self._failure)
@@ -196,23 +196,23 @@ class _Submission:
         from grader.students.own_machine import OwnWorkers, homework_file, own_program, own_student
 
         assignment = self.assignment()
-        path = self._given or homework_file(self._folder)
+        path = self._path or homework_file(self._folder)
         self._workers = OwnWorkers(assignment, path.parent)
         return own_student(path, own_program(path, assignment), assignment, self._workers)
 
     def spec(self, item: pytest.Item) -> "CheckSpec":
-        """What a test asks; a test of the student's own beside the checks is about the file as a whole."""
+        """The check that a test is; a test that the student added is about the file as a whole."""
         from grader.domain.assignment import CheckSpec
 
         check_id = item.name.partition("[")[0].removeprefix("test_")
-        known = {spec.id: spec for spec in self.assignment().checks}
-        return known.get(check_id) or CheckSpec(check_id, SUBMISSION, item.name, file=item.path.name)
+        specs = {spec.id: spec for spec in self.assignment().checks}
+        return specs.get(check_id) or CheckSpec(check_id, SUBMISSION, item.name, file=item.path.name)
 
     def cause_of(self, spec: "CheckSpec") -> str:
-        """The check in which a failure of this one has its cause; empty where it has its own."""
+        """The failed check that causes a failure of this one; empty where there is none."""
         return next((check for check in spec.because if check in self.failed), "")
 
-    def told(self, item: pytest.Item, error: BaseException) -> "_Told":
+    def failure_text(self, item: pytest.Item, error: BaseException) -> "_FailureText":
         """How a test's failure reads."""
         from grader.domain.errors import GraderError
         from grader.judge.source_places import looked_for, place_of
@@ -220,31 +220,33 @@ class _Submission:
         from grader.protocol.link import WorkerFault
 
         if isinstance(error, GraderError):
-            return _Told(str(error))
+            return _FailureText(str(error))
         spec = self.spec(item)
         sought = looked_for(getattr(error, "look_for", ""), spec.file)
         where = place_of(self._student.program, spec.component, sought) if self._student else ""
-        found = finding(spec, error, where=where)
+        verdict = finding(spec, error, where=where)
         if isinstance(error, WorkerFault) and error.kind == "time":
             self.hung[spec.component] = explained(error)
-        if found.status == "failed":
+        if verdict.status == "failed":
             self.failed.add(spec.id)
             if cause := self.cause_of(spec):
-                return _Told(f"It fails for the same reason as test_{cause}.", f"Asked: {found.title}")
-        return _Told(found.message, *self._lines(found))
+                return _FailureText(
+                    f"It fails for the same reason as test_{cause}.", f"Asked: {verdict.title}"
+                )
+        return _FailureText(verdict.message, *self._lines(verdict))
 
-    def _lines(self, found: "Finding") -> tuple[str, ...]:
-        lines = [f"Asked: {found.title}"]
-        if found.hint:
-            lines.append(f"Try: {found.hint}")
-        if found.where:
-            lines.append(f"{found.where}{self._line_at(found.where)}")
-        if found.status == "errored":
+    def _lines(self, verdict: "Finding") -> tuple[str, ...]:
+        lines = [f"Asked: {verdict.title}"]
+        if verdict.hint:
+            lines.append(f"Try: {verdict.hint}")
+        if verdict.where:
+            lines.append(f"{verdict.where}{self._line_at(verdict.where)}")
+        if verdict.status == "errored":
             lines.append("`pytest --full-trace` shows the whole traceback.")
         return tuple(lines)
 
     def _line_at(self, where: str) -> str:
-        """The line of the student's that a place names, to stand behind the place; empty if unknown."""
+        """The student's line at a place, to be shown after the place; empty if unknown."""
         from grader.domain.analyzed_program import line_at, place_of
 
         place = place_of(where)
@@ -257,7 +259,7 @@ class _Submission:
             self._workers.close()
 
 
-class _Told:
+class _FailureText:
     """A failure as pytest prints it: a message, which the summary repeats, and further lines."""
 
     def __init__(self, message: str, *lines: str) -> None:

@@ -1,4 +1,4 @@
-"""The trusted side of training: hands out images, keeps the test labels, scores what comes back."""
+"""The trusted side of training: hands out images, keeps the test labels, and measures trained weights."""
 
 from grader.training.measured_training import (
     is_near,

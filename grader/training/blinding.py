@@ -1,10 +1,10 @@
-"""What a worker must not know of the images: order, identity and names of classes.
+"""Hides from a worker the images' order, their identity and the names of the classes.
 
-A data set lists images class by class, and students hold known images with their labels. So the images
-are shuffled, the classes get neutral names, and each image is moved, bent, lit and grained a little, at
-random for each submission: a table made of the published images must not recognize them. How much is a
-compromise: `benchmarks/memorized.py` measures what tables still gain, and what honest work loses. All
-numbers are computed step by step in a way that gives the same images on every machine.
+A data set lists images class by class, and students hold known images with their labels. So the images are
+shuffled, and the classes get neutral names. Each image is moved, bent, lit and grained a little, at random
+for each submission: a table made from the published images must not recognize them. How much is a compromise:
+`benchmarks/memorized.py` measures what tables still gain, and what honest work loses. All numbers are
+computed in a way that gives the same images on every machine.
 """
 
 import math
@@ -23,8 +23,8 @@ from grader.domain.errors import Interruption
 from grader.training.training_job import Job
 
 # shares of the shorter side of an image
-SHIFT = 0.10  # at most so far, up or down and to a side
-BEND = 0.05  # at most so far does each node of a grid leave its place, in addition
+SHIFT = 0.10  # at most, vertically and horizontally
+BEND = 0.05  # at most, in addition, for each node of a grid
 BEND_NODES = 5  # of the grid, along each side
 # shares of the contrast, of the whole image and, in addition, at each node of a grid
 CONTRAST, LOCAL_CONTRAST = 0.05, 0.10
@@ -33,7 +33,7 @@ BRIGHTNESS, LOCAL_BRIGHTNESS = 5.0, 4.0
 LIGHT_NODES = 4
 GRAIN = 3.5  # of each pixel: one of eight steps from -GRAIN to GRAIN
 
-FIELDS = 32  # of bends, and of lights: among so many each image has its own pair
+FIELDS = 32  # of bends, and of lights: each image gets a pair of its own from these
 STEPS = 16  # of a pixel: an interpolated value is a sum of sixteenths of sixteenths
 
 
@@ -55,7 +55,7 @@ class _Light:
     """What becomes of gray values: float32 (pixels, 1) each.
 
     Attributes:
-        contrast: The factor of the difference from the image's mean.
+        contrast: The factor for the difference from the image's mean.
         brightness: What is added.
     """
 
@@ -68,7 +68,7 @@ def perturbed(images: Any, seed: Sequence[int]) -> Any:
 
     Args:
         images: uint8 (n, height, width[, channels]).
-        seed: Of all that is drawn.
+        seed: For everything that is drawn.
 
     Returns:
         New images of the same shape.
@@ -82,7 +82,7 @@ def perturbed(images: Any, seed: Sequence[int]) -> Any:
     margin = math.ceil(shift + BEND * min(height, width)) + 2
     bends = [_bend(random, height, width, margin) for _ in range(min(FIELDS, count))]
     lights = [_light(random, height, width) for _ in range(min(FIELDS, count))]
-    steps = int(shift)  # whole pixels: what is left of one is in the bends
+    steps = int(shift)  # whole pixels: the fraction goes into the bends
     width_of_padded = width + 2 * margin
     for index, image in enumerate(images):
         bend, light = bends[random.integers(len(bends))], lights[random.integers(len(lights))]
@@ -96,13 +96,13 @@ def perturbed(images: Any, seed: Sequence[int]) -> Any:
 
 
 def _bend(random: np.random.Generator, height: int, width: int, margin: int) -> _Bend:
-    """A smooth displacement of every pixel, by less than a pixel for all of them and more for some."""
+    """A smooth displacement of every pixel: a common part of less than a pixel, and more for some."""
     side = min(height, width)
     places = []
     for axis in (0, 1):
         nodes = BEND * side * _drawn(random, BEND_NODES, BEND_NODES) + _drawn(random)
-        own = np.arange(height)[:, None] if axis == 0 else np.arange(width)[None, :]
-        places.append(margin + own + _spread(nodes, height, width))
+        coordinates = np.arange(height)[:, None] if axis == 0 else np.arange(width)[None, :]
+        places.append(margin + coordinates + _spread(nodes, height, width))
     steps = [np.floor(STEPS * place).astype(np.int64) for place in places]
     (row, down), (column, right) = (np.divmod(step.reshape(-1), STEPS) for step in steps)
     up, left = STEPS - down, STEPS - right
@@ -170,26 +170,26 @@ def _spread(nodes: Any, height: int, width: int) -> Any:
 # --- blinding --------------------------------------------------------------------------------------------
 
 
-LEAST_PART = 4  # letters of a class's name by which a program may mean it
+LEAST_PART = 4  # letters of a class's name that count as a mention of it
 QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 
 
 class Blinding:
-    """The images and classes of a job as the worker sees them, and its answers as they are meant.
+    """Translates between a job's images and classes and those that the worker sees.
 
     Attributes:
         classes: The names of the classes as the worker sees them, in its order: neutral ones, unless the
             program mentions the real ones.
-        order: int64 (test images,): which of ours each of the worker's is.
+        order: int64 (test images,): for each of the worker's images, its index among ours.
     """
 
     def __init__(self, job: Job, purpose: str, *, numbers: bool) -> None:
         """Draw the order and the numbers.
 
         Args:
-            purpose: `training` or `checkpoint`: each has an order of its own.
-            numbers: Hide the numbers of the classes, and make the images others: submitted weights must know
-                the ones, and were made for the others.
+            purpose: `training` or `checkpoint`; they get different orders.
+            numbers: Hide the numbers of the classes, and change the images. Not for submitted weights, which
+                know the numbers and were made for the unchanged images.
         """
         splits, seed = job.splits, job.order_seed
         self._splits, self._seed = splits, seed
@@ -222,7 +222,7 @@ class Blinding:
         return self._changed(self._splits.test_images, b"test")[self.order]
 
     def _changed(self, images: Any, which: bytes) -> Any:
-        """Images that show the same as ours, and are not those that are published."""
+        """Images that show the same as ours, but differ from the published ones."""
         if self._seed is None:
             return images
         seed = [self._seed, zlib.crc32(which)]
@@ -237,7 +237,7 @@ class Blinding:
         """A worker's logits, float32 (images, classes), in our order and numbers; infinite ones stay.
 
         Raises:
-            NoAnswers: They are something else.
+            NoAnswers: They are not logits of these images.
         """
         expected = (len(self._splits.test_labels), len(self._splits.classes))
         if logits is None or logits.dtype != np.float32 or logits.shape != expected:
@@ -248,7 +248,7 @@ class Blinding:
 
 
 def grained(images: Any, seed: Sequence[int]) -> Any:
-    """Images whose gray values are by at most one step others: nobody sees it, but no digest fits."""
+    """Images whose gray values differ by at most one step: nobody sees it, but no digest matches."""
     random = np.random.default_rng(seed)
     made = np.empty_like(images)
     for index, image in enumerate(images):
@@ -264,24 +264,24 @@ def neutral_names(count: int) -> tuple[str, ...]:
     while len(letters) ** width < count:
         width += 1
     digits = [[number // 26**place % 26 for place in reversed(range(width))] for number in range(count)]
-    return tuple("class_" + "".join(letters[digit] for digit in each) for each in digits)
+    return tuple("class_" + "".join(letters[digit] for digit in name_digits) for name_digits in digits)
 
 
 def mentions(program: Program, classes: Sequence[str]) -> bool:
-    """Whether what is executed of a program may depend on the real names of the classes.
+    """Whether the executed part of a program may depend on the real names of the classes.
 
-    A text in it is one of them, or a large enough part of one; or two of them are words of the source, be it
-    within a text (`"crazing,inclusion"`) or by themselves. One alone may be a word as any other: an image is
-    cut into patches.
+    It may if a text in it is one of them, or a large enough part of one. It also may if two of them are words
+    of the source, within a text (`"crazing,inclusion"`) or by themselves. One alone may be an ordinary word:
+    an image is cut into patches.
     """
     source = "\n".join(program.executed_texts).lower()
     names = {name.lower() for name in classes}
-    for found in QUOTED.finditer(source):
-        text = (found[1] or found[2] or "").strip()
+    for quotation in QUOTED.finditer(source):
+        text = (quotation[1] or quotation[2] or "").strip()
         if text in names or (len(text) >= LEAST_PART and any(text in name for name in names)):
             return True
     return sum(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source) is not None for name in names) >= 2
 
 
 class NoAnswers(Interruption):
-    """The worker answered with something else than the model's outputs."""
+    """The worker answered with something other than the model's outputs."""

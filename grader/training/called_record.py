@@ -1,4 +1,4 @@
-"""What is known of a training by a call, and of its end."""
+"""The record of a training by a call: what is known of it, and how it ended."""
 
 import time
 from dataclasses import replace
@@ -39,7 +39,7 @@ class CalledRecord:
         """Nothing is known yet.
 
         Args:
-            report: Told each pass over the training loader.
+            report: Called with each pass over the training loader.
         """
         self.outcome: TrainingOutcome | None = None
         self.loaded = False
@@ -82,31 +82,33 @@ class CalledRecord:
         """The function that trains has returned."""
         self._seconds = time.monotonic() - self._started
 
-    def take(self, outputs: Any, seen: float | None) -> None:
+    def take(self, outputs: Any, seen_accuracy: float | None) -> None:
         """Take what the trained model answers for the hidden inputs, (n, ...).
 
         Args:
-            seen: Its accuracy for some of the images that it was trained on, 0 to 1.
+            seen_accuracy: Its accuracy for some of the images that it was trained on, 0 to 1.
         """
         if outputs.dtype.kind == "f" and not np.isfinite(outputs).all():
             self.end(TrainingOutcome.DIVERGED, "The trained model's outputs are not finite numbers.")
             return
-        self._outputs, self._seen = outputs, seen
+        self._outputs, self._seen = outputs, seen_accuracy
         self.outcome = TrainingOutcome.COMPLETED
 
     def fail(self, raised: StudentRaised, ending: Ending) -> None:
-        """The student's code raised; it is told by type and line alone, as it may have seen what is hidden.
+        """The student's code raised. Only type and line are reported, as it may have seen what is hidden.
 
         Args:
-            ending: How its worker ended after that: what the kernel says of its memory.
+            ending: How its worker ended after that, with what the kernel says about its memory.
         """
         job, problem = self._job, raised.problem
         where = raised_at(problem, job.program)
         if problem.type == "NotImplementedError":
             part = unwritten(problem, job.program.defined or {})
-            told = f"`{part}`" if part else "a part of it"
+            part_in_words = f"`{part}`" if part else "a part of it"
             self.end(
-                TrainingOutcome.FAILED, f"There is nothing to train yet: {told} is not implemented.", where
+                TrainingOutcome.FAILED,
+                f"There is nothing to train yet: {part_in_words} is not implemented.",
+                where,
             )
         elif problem.resource == "memory" and ran_out(problem, ending, job):
             self._crowded = is_crowded(job)
@@ -129,7 +131,7 @@ class CalledRecord:
             self.end(TrainingOutcome.FAILED, f"The trained model could not be asked: {fault}.")
 
     def _over_budget(self, what: str) -> None:
-        """A limit of ours stopped it: unknown, never zero."""
+        """One of our limits stopped it: the result is unknown, never zero."""
         self.end(
             TrainingOutcome.BUDGET,
             f"{what}. What it is worth is unknown, not zero: a person decides, or grants more.",
@@ -160,7 +162,7 @@ class CalledRecord:
         return Measured(training, images, crowded=self._crowded)
 
     def _values(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """What the outputs are worth, as fields of a training, and pictures of some of them."""
+        """What was measured of the outputs, as fields of a training, and pictures of some of them."""
         job, outputs, targets = self._job, self._outputs, self._job.examples.test_targets
         values: dict[str, Any] = {}
         images: dict[str, bytes] = {}
@@ -193,14 +195,14 @@ class CalledRecord:
         return values, images
 
     def _unknown(self, error: CourseError) -> None:
-        """The measure could not be computed: whether by the model's fault or the measure's, nobody knows."""
+        """The measure could not be computed; whether the model or the measure is at fault is not known."""
         shape, kind = tuple(self._outputs.shape), self._outputs.dtype.name
-        told = f"What the trained model gives ({kind} of shape {shape}) could not be measured: {error}"
-        self.end(TrainingOutcome.UNKNOWN, told)
+        reason = f"What the trained model gives ({kind} of shape {shape}) could not be measured: {error}"
+        self.end(TrainingOutcome.UNKNOWN, reason)
 
 
 def _planned(job: CalledJob) -> int | None:
-    """How many epochs the call asks for, where it says so: one number, or one for each stage."""
+    """How many epochs the call asks for, if it says so: one number, or one for each stage."""
     stated = job.call.given.get("epochs")
     counts = stated if isinstance(stated, list) else [stated]
     return sum(counts) if counts and all(type(count) is int for count in counts) else None

@@ -1,10 +1,9 @@
-"""Training a submission by calling what it wrote; a worker of its own has the trained model.
+"""Trains a submission by calling its function; a second worker measures the trained model.
 
-The worker that trains is given the training data alone, as arguments that are made of the assignment's
-values and data. What the model has become is data: its numbers, which go into a model made anew where
-nothing was trained and nothing but hidden inputs is ever seen. Where a module of PyTorch's is trained on
-images, this is done after every pass over the training loader, too. What is kept of it, `called_record`
-decides.
+The worker that trains is given the training data alone, as arguments made from the assignment's values and
+data. The trained model leaves it as data: its numbers. They go into a new model in a worker where nothing was
+trained and which sees only hidden inputs. If a PyTorch module is trained on images, this is also done after
+every pass over the training loader. `called_record` decides what is kept.
 """
 
 import contextlib
@@ -28,7 +27,7 @@ from grader.training.called_record import CalledRecord
 from grader.training.examples import SEEN, some_of_each
 from grader.training.training_job import REPLY_LIMIT, CalledJob, Measured, Report, Workers
 
-VALIDATION_SHARE = 0.1  # of the training data, where the function is given data for validation
+VALIDATION_SHARE = 0.1  # of the training data, if the function is given data for validation
 MOST_BYTES = 3_000_000_000  # of a data set
 
 
@@ -36,15 +35,15 @@ class Arguments:
     """The arguments of the calls of one training.
 
     Attributes:
-        arrays: Those of all nodes that were made so far.
-        training_rows: Of the training data, those that it is trained on, int64 (n,).
+        arrays: Those of all nodes made so far.
+        training_rows: The rows of the training data that it is trained on, int64 (n,).
     """
 
     def __init__(self, job: CalledJob, model: int | None = None) -> None:
         """Nothing is packed yet.
 
         Args:
-            model: The model's handle, where there is one.
+            model: The model's handle, if there is one.
         """
         self._job, self._model = job, model
         self._packer = Packer(_nothing_else, most_bytes=MOST_BYTES)
@@ -67,12 +66,12 @@ class Arguments:
         """The arrays of all that was packed."""
         return self._packer.arrays
 
-    def nodes(self, given: Mapping[str, Any]) -> dict[str, Node]:
-        """The nodes of some arguments, by name; each placeholder has become what it stands for."""
-        return {name: self.node(value) for name, value in given.items()}
+    def nodes(self, values: Mapping[str, Any]) -> dict[str, Node]:
+        """The nodes of some arguments, by name, with the values of their placeholders."""
+        return {name: self.node(value) for name, value in values.items()}
 
     def node(self, value: Any) -> Node:
-        """The node of a value of the assignment's."""
+        """The node of a value from the assignment."""
         match value:
             case "{model}":
                 return {"thing": self._model}
@@ -87,9 +86,9 @@ class Arguments:
             case "{batches}" | "{validation_batches}":
                 return self._batches(self._rows[value], shuffled=value == "{batches}")
             case Mapping():
-                return {"dict": [[name, self.node(each)] for name, each in value.items()]}
+                return {"dict": [[name, self.node(item)] for name, item in value.items()]}
             case list():
-                return {"list": [self.node(each) for each in value]}
+                return {"list": [self.node(item) for item in value]}
         return self._packer.node(value)
 
     def numbers(self, weights: Any) -> Node:
@@ -149,11 +148,11 @@ class NotUsable(Interruption):
     """What the student's code gave is not what is needed; the message says what, as a sentence."""
 
 
-def called_training(workers: Workers, job: CalledJob, report: Report = lambda told: None) -> Measured:
+def called_training(workers: Workers, job: CalledJob, report: Report = lambda _: None) -> Measured:
     """Train the submission by its own function, and measure the model.
 
     Args:
-        report: Told each pass over the training loader, where the passes can be seen.
+        report: Called with each pass over the training loader, if the passes can be seen.
     """
     record = CalledRecord(job, report)
     with contextlib.ExitStack() as stack:
@@ -169,11 +168,11 @@ def called_training(workers: Workers, job: CalledJob, report: Report = lambda to
             answering = measurer = job.linked(workers())
             stack.callback(measurer.close)
             loaded_for(measurer, job)
-            asked = _Asked(measurer, job)
+            asked = _AskedModel(measurer, job)
             record.take(asked.outputs(weights), asked.seen_accuracy())
             _prove_watch(measurer, job)
         except StudentRaised as raised:
-            answering.close()  # what the kernel says of its memory is known when it has ended
+            answering.close()  # what the kernel says about its memory is known once it has ended
             record.fail(raised, answering.process.ending())
         except NotUsable as error:
             record.end(TrainingOutcome.FAILED, str(error))
@@ -188,7 +187,7 @@ def called_training(workers: Workers, job: CalledJob, report: Report = lambda to
 
 
 def loaded_for(link: Link, job: CalledJob) -> None:
-    """Load the program, which must have what is called."""
+    """Load the program, which must define what is called."""
     loaded = link.ask(job.load(job.classes), Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
     for name in (job.call.model, job.call.function):
         if name not in loaded.kinds:
@@ -197,7 +196,7 @@ def loaded_for(link: Link, job: CalledJob) -> None:
 
 
 def _prove_watch(link: Link, job: CalledJob) -> None:
-    """Try whether all that is watched still tells that it is used."""
+    """Test whether every watched part still reports its use."""
     link.prove_watch(secrets.randbelow(2**31), seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
 
 
@@ -205,32 +204,32 @@ def trained_by(link: Link, job: CalledJob, take: Callable[[EpochDone], None]) ->
     """The numbers of the trained model, a tree of arrays.
 
     Args:
-        take: Told each pass over the training loader, where the passes can be seen.
+        take: Called with each pass over the training loader, if the passes can be seen.
 
     Raises:
-        NotUsable, StudentRaised, WorkerFault, EngineError: There are none.
+        NotUsable, StudentRaised, WorkerFault, EngineError: There are no such numbers.
     """
     call, model = job.call, None
     if "'{model}'" in str(call.given):
-        model = _made(link, job)
+        model = _new_model(link, job)
     arguments = Arguments(job, model)
     nodes = arguments.nodes(call.given)
     request = Invoke(call.function, kwargs=nodes, seed=job.seed, arrays=arguments.arrays)
     if model is not None and job.splits is not None:
         request = replace(request, passes_of=model, trainer=job.trainer)
     seconds = job.limits.training_seconds
-    for told in link.conversation(request, (EpochDone, Invoked), seconds=seconds, limit=WEIGHTS_LIMIT):
-        if isinstance(told, Invoked):
-            reply = told
+    for message in link.conversation(request, (EpochDone, Invoked), seconds=seconds, limit=WEIGHTS_LIMIT):
+        if isinstance(message, Invoked):
+            reply = message
             break
-        take(told)
+        take(message)
     if model is None:
         model = _handle(reply, f"`{call.function}` returned", "the trained model")
     return _weights(link, job, model)
 
 
-def _made(link: Link, job: CalledJob) -> int:
-    """The handle of a model that is new."""
+def _new_model(link: Link, job: CalledJob) -> int:
+    """The handle of a new model."""
     arguments = Arguments(job)
     nodes = arguments.nodes(job.call.arguments)
     request = Invoke(job.call.model, kwargs=nodes, seed=job.seed, arrays=arguments.arrays)
@@ -249,7 +248,7 @@ def _weights(link: Link, job: CalledJob, model: int) -> Any:
     member = job.call.weights or STATE_DICT
     request = Invoke(handle=model, action="get", member=member, seed=job.seed)
     reply = _invoked(link, request, job, job.limits.load_seconds)
-    if "thing" in (reply.value if isinstance(reply.value, Mapping) else ()):  # a method: it is called
+    if "thing" in (reply.value if isinstance(reply.value, Mapping) else ()):  # a method: call it
         request = Invoke(handle=model, member=member, seed=job.seed)
         reply = _invoked(link, request, job, job.limits.load_seconds)
     try:
@@ -266,18 +265,18 @@ def _weights(link: Link, job: CalledJob, model: int) -> Any:
 class _Passes:
     """Measures the model after each pass, in a worker that does nothing else.
 
-    What cannot be measured on the way is not told: what counts is the model in the end.
+    What cannot be measured on the way is not reported: the model at the end counts.
     """
 
     def __init__(
         self, workers: Workers, job: CalledJob, record: CalledRecord, stack: contextlib.ExitStack
     ) -> None:
         self._workers, self._job, self._record, self._stack = workers, job, record, stack
-        self._asked: _Asked | None = None
+        self._asked: _AskedModel | None = None
         self._given_up = False
 
     def take(self, done: EpochDone) -> None:
-        """Measure what a pass has come to."""
+        """Measure the model after a pass."""
         if self._given_up:
             return
         try:
@@ -285,7 +284,7 @@ class _Passes:
                 link = self._job.linked(self._workers())
                 self._stack.callback(link.close)
                 loaded_for(link, self._job)
-                self._asked = _Asked(link, self._job)
+                self._asked = _AskedModel(link, self._job)
             weights = {
                 name.removeprefix(STATE): value
                 for name, value in done.arrays.items()
@@ -296,12 +295,12 @@ class _Passes:
             self._given_up = True
 
 
-class _Asked:
-    """A model in a worker where nothing was trained, which is asked for the hidden inputs."""
+class _AskedModel:
+    """A model in a worker where nothing was trained, which answers for the hidden inputs."""
 
     def __init__(self, link: Link, job: CalledJob) -> None:
         self._link, self._job = link, job
-        self._model = _made(link, job)
+        self._model = _new_model(link, job)
         self._order = np.arange(len(job.examples.test_inputs))
         if job.order_seed is not None:
             self._order = np.random.default_rng(job.order_seed).permutation(self._order)
@@ -318,32 +317,33 @@ class _Asked:
             arrays=arguments.arrays,
         )
         _invoked(self._link, fill, job, limits.load_seconds)
-        outputs = self._all(job.examples.test_inputs[self._order])
+        outputs = self._outputs_in_batches(job.examples.test_inputs[self._order])
         ours = np.empty_like(outputs)
         ours[self._order] = outputs
         return ours
 
     def seen_accuracy(self) -> float | None:
-        """For some of the images that it was trained on, as they are, 0 to 1; None: there are none."""
+        """The accuracy for some unchanged training images, 0 to 1; None if there are none."""
         splits = self._job.splits
         if splits is None:
             return None
         rows = Arguments(self._job).training_rows
         rows = rows[some_of_each(splits.train_labels[rows], SEEN)]
-        outputs = self._all(self._job.examples.train_inputs[rows])
+        outputs = self._outputs_in_batches(self._job.examples.train_inputs[rows])
         if outputs.shape != (len(rows), len(splits.classes)):
             return None
         return float((outputs.argmax(axis=1) == splits.train_labels[rows]).mean())
 
-    def _all(self, inputs: Any) -> Any:
-        found = [
-            self._of(inputs[start : start + ASKED_AT_ONCE]) for start in range(0, len(inputs), ASKED_AT_ONCE)
+    def _outputs_in_batches(self, inputs: Any) -> Any:
+        parts = [
+            self._outputs_of(inputs[start : start + ASKED_AT_ONCE])
+            for start in range(0, len(inputs), ASKED_AT_ONCE)
         ]
-        if len({(part.shape[1:], part.dtype) for part in found}) > 1:
+        if len({(part.shape[1:], part.dtype) for part in parts}) > 1:
             raise NotUsable("The trained model gives outputs of different shapes for different batches.")
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
-    def _of(self, inputs: Any) -> Any:
+    def _outputs_of(self, inputs: Any) -> Any:
         """The outputs of a batch, (n, ...)."""
         job, asked = self._job, Arguments(self._job, self._model)
         node, further = asked.asked(inputs), asked.nodes(job.call.answers_with)

@@ -1,4 +1,4 @@
-"""Some of the hidden test images, with what the model said of them and where it looked."""
+"""Some of the hidden test images, with the model's predictions and where it looked."""
 
 import io
 import math
@@ -12,8 +12,8 @@ from grader.kit.splits import Splits
 from grader.training.metrics import probabilities
 
 PER_CLASS = 4
-SEEN = 50  # training images of a class that the model is asked about, for what it has by heart
-LIKELIEST = 3  # classes that are told with a prediction
+SEEN = 50  # training images of a class that the model is asked about, to see what it memorized
+LIKELIEST = 3  # classes that are shown with a prediction
 WIDTH = 100  # pixels, at most
 COLD, WARM, HOT = "#0b1026", "#b8325e", "#ffe08a"  # of an attention map, from nothing to most
 SUM_TOLERANCE = 1e-2
@@ -22,11 +22,13 @@ SUM_TOLERANCE = 1e-2
 def example_images(splits: Splits) -> tuple[tuple[int, ...], ...]:
     """Four test images of each class, as indices in order: the first, as a split is in no order.
 
-    They are the same for all who meet the split: put side by side, the reports of a class show no more
-    hidden images than one of them.
+    They are the same for all who get this split: side by side, the reports of a class show no more hidden
+    images than one of them.
     """
-    own = (np.flatnonzero(splits.test_labels == label)[:PER_CLASS] for label in range(len(splits.classes)))
-    return tuple(tuple(map(int, indices)) for indices in own)
+    by_class = (
+        np.flatnonzero(splits.test_labels == label)[:PER_CLASS] for label in range(len(splits.classes))
+    )
+    return tuple(tuple(map(int, indices)) for indices in by_class)
 
 
 def some_of_each(labels: Any, count: int) -> Any:
@@ -37,7 +39,7 @@ def some_of_each(labels: Any, count: int) -> Any:
 def predictions(
     logits: Any, splits: Splits, chosen: tuple[tuple[int, ...], ...]
 ) -> tuple[tuple[Prediction, ...], dict[str, bytes]]:
-    """What a model said of the chosen images.
+    """A model's predictions for the chosen images.
 
     Args:
         logits: For all test images, float32 (images, classes).
@@ -48,33 +50,35 @@ def predictions(
         The predictions, and the images as PNG by their names in them.
     """
     certainty = probabilities(logits)
-    found: list[Prediction] = []
+    predicted_images: list[Prediction] = []
     pictures: dict[str, bytes] = {}
-    for label, own in enumerate(chosen):
-        for index in own:
-            name = f"prediction-{len(found):02}.png"
+    for label, indices in enumerate(chosen):
+        for index in indices:
+            name = f"prediction-{len(predicted_images):02}.png"
             predicted = int(logits[index].argmax())
             ranked = (-certainty[index]).argsort(kind="stable")[:LIKELIEST].tolist()
             likeliest = tuple((place, float(certainty[index, place])) for place in ranked)
-            found.append(Prediction(name, label, predicted, float(certainty[index, predicted]), likeliest))
+            predicted_images.append(
+                Prediction(name, label, predicted, float(certainty[index, predicted]), likeliest)
+            )
             pictures[name] = _png(_small(splits.test_images[index]))
-    return tuple(found), pictures
+    return tuple(predicted_images), pictures
 
 
 def first_of_each(chosen: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int], ...]:
     """(number among the predictions, index of the image) of the first image of each class."""
-    found, number = [], 0
-    for own in chosen:
-        if own:
-            found.append((number, own[0]))
-        number += len(own)
-    return tuple(found)
+    firsts, number = [], 0
+    for indices in chosen:
+        if indices:
+            firsts.append((number, indices[0]))
+        number += len(indices)
+    return tuple(firsts)
 
 
 def attention_maps(
     weights: Any, splits: Splits, images: tuple[tuple[int, int], ...]
 ) -> tuple[tuple[AttentionMap, ...], dict[str, bytes]]:
-    """Where a model looks in some images; nothing where that cannot be drawn.
+    """Where a model looks in some images; empty if that cannot be drawn.
 
     Args:
         weights: What a worker sent: float32 (images, layers, tokens, tokens), or anything else.
@@ -86,17 +90,17 @@ def attention_maps(
     """
     if not _are_weights(weights, len(images)):
         return (), {}
-    found: list[AttentionMap] = []
+    maps: list[AttentionMap] = []
     pictures: dict[str, bytes] = {}
     for (number, index), layers in zip(images, weights, strict=True):
-        made = AttentionMap(
+        attention_map = AttentionMap(
             f"prediction-{number:02}.png", f"attention-{number:02}.png", f"rollout-{number:02}.png"
         )
         image = _small(splits.test_images[index])
-        pictures[made.last_layer] = _png(_overlaid(image, seen_patches(layers[-1])))
-        pictures[made.rollout] = _png(_overlaid(image, seen_patches(rollout(layers))))
-        found.append(made)
-    return tuple(found), pictures
+        pictures[attention_map.last_layer] = _png(_overlaid(image, seen_patches(layers[-1])))
+        pictures[attention_map.rollout] = _png(_overlaid(image, seen_patches(rollout(layers))))
+        maps.append(attention_map)
+    return tuple(maps), pictures
 
 
 def rollout(layers: Any) -> Any:
@@ -105,10 +109,10 @@ def rollout(layers: Any) -> Any:
     Each layer passes half of its input on unchanged, by the residual connection: Abnar and Zuidema (2020),
     "Quantifying Attention Flow in Transformers", attention rollout.
     """
-    whole = np.eye(layers.shape[-1])
+    product = np.eye(layers.shape[-1])
     for layer in layers:
-        whole = (0.5 * layer + 0.5 * np.eye(len(layer))) @ whole
-    return whole
+        product = (0.5 * layer + 0.5 * np.eye(len(layer))) @ product
+    return product
 
 
 def seen_patches(weights: Any) -> Any:

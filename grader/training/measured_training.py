@@ -1,9 +1,9 @@
-"""Training for a measure: its job, a trial before it, then once, or several times with other seeds.
+"""Training for a measure: its job, a rehearsal, then one training, or several with other seeds.
 
-It makes the job of a measure, tries the training on a few made-up images, so that people read beforehand
-what will be trained, and trains in one worker while another measures epoch by epoch. The worker that
-trains has seen the training images and executed the student's loop. What it has become is data: weights,
-which the student's class, as it was checked, answers with in a worker that knows nothing else. Near the
+It makes the job of a measure and rehearses the training on a few made-up images, so that people can read
+beforehand what will be trained. It then trains in one worker while another measures each epoch. The worker
+that trains has seen the training images and executed the student's loop. It returns weights, which are data:
+the student's class, as it was checked, answers with them in a worker that knows nothing else. Near the
 threshold, where chance would decide, three seeds are trained, and the mean counts. It never decides about
 points.
 """
@@ -53,10 +53,10 @@ def job_of(
 
     Args:
         data: What it is trained and measured on.
-        execution: The fields of `Execution`, but for the assignment's id.
+        execution: The fields of `Execution`, except the assignment's id.
 
     Raises:
-        CourseError: The measure's function cannot be had.
+        CourseError: The measure's function cannot be loaded.
     """
     execution["assignment"] = assignment.id
     score = score_of(measure_function(assignment, measure), measure.id) if measure.function else None
@@ -96,7 +96,7 @@ def _channels_first(images: Any) -> Any:
 
 IMAGES_PER_CLASS = 4
 SECONDS = 30.0
-MOST_MODELS = 1000  # that are told
+MOST_MODELS = 1000  # that are reported
 MOST_TOLD = 10**15  # of a model's size
 NOISE = 5  # the seed of what the images show
 
@@ -114,15 +114,15 @@ def made_up_images(classes: tuple[str, ...], shape: tuple[int, ...]) -> Splits:
 
 
 def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal:
-    """Train on made-up images, of the same size as those of the job, and tell what was seen.
+    """Train on made-up images, of the same size as those of the job, and report what was seen.
 
-    Nothing of it depends on real images, so that everybody may read it.
+    Nothing in the report depends on real images, so anybody may read it.
 
     Args:
         seconds: How long it may take at most.
     """
     splits = job.splits
-    told: list[EpochDone] = []
+    epochs: list[EpochDone] = []
     few = made_up_images(splits.classes, splits.train_images.shape[1:])
     seconds = min(seconds, job.limits.training_seconds)
     others, complete, fault, where = 0, False, "", ""
@@ -142,10 +142,10 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
             replies = (TrainingPlan, EpochDone, Trained)
             for reply in link.conversation(train, replies, seconds=seconds, limit=STATE_LIMIT):
                 if isinstance(reply, EpochDone):
-                    told.append(replace(reply, arrays={}, modules=()))
+                    epochs.append(replace(reply, arrays={}, modules=()))
                 elif isinstance(reply, Trained):
                     others, complete = max(min(reply.other_models, MOST_MODELS), 0), True
-                    sizes = (_possible(reply.parameters), _possible(reply.multiply_adds))
+                    sizes = (_possible_size(reply.parameters), _possible_size(reply.multiply_adds))
                     break
         except StudentRaised as raised:
             fault, where = _in_words(raised, job), raised_at(raised.problem, job.program)
@@ -154,25 +154,25 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
                 fault = f"It cannot be trained: {error}."
         except EngineError as error:
             fault = str(error)
-    return Rehearsal(stages(told, job.program), others, complete, fault, where, *sizes)
+    return Rehearsal(stages(epochs, job.program), others, complete, fault, where, *sizes)
 
 
-def _possible(size: int) -> int | None:
-    """A size that a worker tells; None where there is no such size."""
+def _possible_size(size: int) -> int | None:
+    """A size that a worker reports; None if it cannot be one."""
     return size if 0 <= size <= MOST_TOLD else None
 
 
 def _in_words(raised: StudentRaised, job: Job) -> str:
-    told = gap_in_words(raised.gap, job.program.recipe) if raised.gap else "it raised an exception"
-    said = f": {job.raised(raised.problem)}" if raised.gap in ("", *RAISED) else ""
-    return f"It cannot be trained: {told}{said}."
+    reason = gap_in_words(raised.gap, job.program.recipe) if raised.gap else "it raised an exception"
+    detail = f": {job.raised(raised.problem)}" if raised.gap in ("", *RAISED) else ""
+    return f"It cannot be trained: {reason}{detail}."
 
 
 # --- called rehearsal ------------------------------------------------------------------------------------
 
 
 def rehearsed_call(workers: Workers, job: CalledJob) -> Rehearsal | None:
-    """Train on made-up images, of the same size as those of the job, and tell what stages were seen.
+    """Train on made-up images, of the same size as those of the job, and report what stages were seen.
 
     Returns:
         None where there are no images, or no pass over them could be seen.
@@ -182,27 +182,27 @@ def rehearsed_call(workers: Workers, job: CalledJob) -> Rehearsal | None:
     few = made_up_images(job.splits.classes, job.splits.train_images.shape[1:])
     limits = replace(job.limits, training_seconds=min(SECONDS, job.limits.training_seconds))
     trial = replace(job, splits=few, examples=images_as_examples(few), limits=limits)
-    told: list[EpochDone] = []
+    epochs: list[EpochDone] = []
     complete = False
     with (
         contextlib.closing(trial.linked(workers())) as link,
-        # what is wrong with it is told by the training itself
+        # the training itself will report what is wrong
         contextlib.suppress(StudentRaised, WorkerFault, NotUsable, EngineError),
     ):
         loaded_for(link, trial)
-        trained_by(link, trial, lambda done: told.append(replace(done, arrays={}, modules=())))
+        trained_by(link, trial, lambda done: epochs.append(replace(done, arrays={}, modules=())))
         complete = True
-    return Rehearsal(stages(told, job.program), complete=complete) if told else None
+    return Rehearsal(stages(epochs, job.program), complete=complete) if epochs else None
 
 
 # --- measured training -----------------------------------------------------------------------------------
 
 
-def measured_training(workers: Workers, job: Job, report: Report = lambda told: None) -> Measured:
+def measured_training(workers: Workers, job: Job, report: Report = lambda _: None) -> Measured:
     """Train the submission and measure it.
 
     Args:
-        report: Told each epoch.
+        report: Called with each epoch.
     """
     record = Record(job, report)
     blinding = record.blinding
@@ -241,7 +241,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
                 prove_watch(trainer, job)
                 prove_watch(measurer.link, job)
         except StudentRaised as raised:
-            answering.close()  # what the kernel says of its memory is known when it has ended
+            answering.close()  # what the kernel says about its memory is known once it has ended
             record.fail(raised, answering.process.ending())
         except BuiltOnceOnly as error:
             record.end(TrainingOutcome.UNKNOWN, f"The model cannot be measured: {error}.")
@@ -254,7 +254,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
 
 
 def prove_watch(link: Link, job: Job) -> None:
-    """Try whether all that is watched still tells that it is used."""
+    """Test whether every watched part still reports its use."""
     token, seconds = secrets.randbelow(2**31), job.limits.load_seconds
     link.prove_watch(token, seconds=seconds, limit=REPLY_LIMIT)
 
@@ -269,7 +269,7 @@ def repeated_training(
     workers: Workers,
     jobs: Callable[[int], AnyJob],
     threshold: float | None,
-    report: Report = lambda told: None,
+    report: Report = lambda _: None,
     runs: int = 1,
     scale: Scale = SHARE,
 ) -> Measured:
@@ -277,9 +277,9 @@ def repeated_training(
 
     Args:
         jobs: The job of each training by its number, 1-based, with the seeds of that number.
-        threshold: What the assignment asks for; None if there is nothing.
-        report: Told each epoch.
-        runs: Train at least so many times, whatever is measured.
+        threshold: What the assignment asks for; None if it asks for nothing.
+        report: Called with each epoch.
+        runs: Train at least this many times, whatever is measured.
         scale: How the threshold and what is measured are read.
 
     Returns:
@@ -319,7 +319,7 @@ def repeated_training(
     return replace(first, training=training, crowded=crowded)
 
 
-def trained_once(workers: Workers, job: AnyJob, report: Report = lambda told: None) -> Measured:
+def trained_once(workers: Workers, job: AnyJob, report: Report = lambda _: None) -> Measured:
     """Train the submission once, as the job says."""
     if isinstance(job, CalledJob):
         return called_training(workers, job, report)
@@ -343,4 +343,4 @@ def is_near(training: Training, threshold: float | None, scale: Scale = SHARE) -
 
 
 def _numbered(report: Report, run: int, runs: int) -> Report:
-    return lambda told: report(EpochReport(told.epoch, told.planned, run, runs))
+    return lambda progress: report(EpochReport(progress.epoch, progress.planned, run, runs))

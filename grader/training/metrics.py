@@ -1,8 +1,8 @@
 """Metrics of a trained model: accuracy, ROC curves, and an assignment's own measure.
 
-It computes what logits are worth against labels that the submission never sees, the receiver operating
-characteristic of each class (one against the rest), and the number of a function that an assignment
-brings along, each with how far chance reaches. It never decides whether a number is good enough.
+It compares logits with labels that the submission never sees. It computes the receiver operating
+characteristic of each class (one against the rest), and the result of a function that an assignment supplies.
+Each comes with a confidence interval. It never decides whether a number is good enough.
 """
 
 import math
@@ -31,8 +31,8 @@ def cross_entropy(logits: NDArray[Any], labels: NDArray[np.int64]) -> float:
 
 def probabilities(logits: NDArray[Any]) -> NDArray[np.float64]:
     """Softmax over the classes of logits (n, classes)."""
-    found: NDArray[np.float64] = np.exp(_log_softmax(logits))
-    return found
+    softmax: NDArray[np.float64] = np.exp(_log_softmax(logits))
+    return softmax
 
 
 def confusion(predicted: NDArray[Any], labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
@@ -58,9 +58,9 @@ def wilson_interval(hits: float, count: int) -> tuple[float, float]:
 def accuracy_interval(accuracies: Sequence[float], images: int) -> tuple[float, float]:
     """The 95 % interval of the mean accuracy of trainings with different seeds on the same test images.
 
-    Two chances meet: which images are tested (Wilson's interval of the mean, as if it were one training's),
-    and, where there are several trainings, the seed (Student's t over their accuracies). They are
-    independent, so that their reaches add up as squares.
+    Chance enters twice: by which images are tested (Wilson's interval of the mean, as if it were one
+    training's), and, if there are several trainings, by the seed (Student's t over their accuracies). They
+    are independent, so their widths add up as squares.
 
     Args:
         accuracies: One per training, each 0 to 1.
@@ -81,16 +81,16 @@ def accuracy_interval(accuracies: Sequence[float], images: int) -> tuple[float, 
 
 def _log_softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
     shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
-    found: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return found
+    log_probabilities: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return log_probabilities
 
 
 def mean_reported(reported: Any) -> float | None:
     """The mean of the numbers that a student's train_epoch reported, (n,); None where there are none."""
     if reported is None or reported.ndim != 1:
         return None
-    known = reported[np.abs(reported) < 1e30]  # far below what overflows in a mean; neither infinite nor NaN
-    return float(known.mean()) if len(known) else None
+    usable = reported[np.abs(reported) < 1e30]  # far below what overflows in a mean; neither infinite nor NaN
+    return float(usable.mean()) if len(usable) else None
 
 
 # --- roc -------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ MOST_POINTS = 40  # of a curve, as it is kept and drawn
 
 
 def roc_curves(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[RocCurve, ...]:
-    """A curve for each class; one without area where the class, or all others, do not occur.
+    """A curve for each class, without an area if the class, or all others, do not occur.
 
     The area is that of Fawcett (2006), "An introduction to ROC analysis": the chance that an image of the
     class gets a higher probability than another one, where equal ones count half.
@@ -121,7 +121,7 @@ def _curve(scores: NDArray[np.float64], positive: Any) -> RocCurve:
     true = np.concatenate([[0.0], np.cumsum(positive[order])[last_of_equals] / hits])
     false = np.concatenate([[0.0], np.cumsum(~positive[order])[last_of_equals] / others])
     area = float((np.diff(false) * (true[1:] + true[:-1]) / 2).sum())
-    # corners matter where the curve is steep: points are kept by the length of the way to them
+    # corners matter where the curve is steep: points are kept at equal lengths along the curve
     way = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(false), np.diff(true)))])
     kept = np.unique(np.searchsorted(way, np.linspace(0.0, way[-1], MOST_POINTS)).clip(max=len(way) - 1))
     points = tuple((round(float(false[i]), 4), round(float(true[i]), 4)) for i in kept)
@@ -132,7 +132,7 @@ def _curve(scores: NDArray[np.float64], positive: Any) -> RocCurve:
 
 
 RESAMPLES = 200
-SEED = 7  # of the resamples: the same outputs have the same interval
+SEED = 7  # of the resamples: the same outputs get the same interval
 
 
 def score_of(function: Callable[[Any, Any], Any], name: str) -> ScoreFunction:

@@ -1,8 +1,8 @@
 """Submitted weights in the submitted model: whether they fit, why not, and how well they do.
 
-What a worker says about the file is told to the student, so it is asked before it has seen a hidden
-image; what it says afterwards is numbers. Why weights are not those of a model, here or after a training,
-is put into words here. It never decides about points.
+The student reads what a worker says about the file, so it is asked before it has seen a hidden image;
+afterwards only numbers are taken from it. Here is also put into words why weights are not those of a model.
+It never decides about points.
 """
 
 import itertools
@@ -35,48 +35,50 @@ _TENSORS = frozenset(
 _WORD = re.compile(r"\w+")
 
 
-def misfit_in_words(found: Misfit | None, program: Program) -> str:
+def misfit_in_words(misfit: Misfit | None, program: Program) -> str:
     """What keeps weights from fitting, as a clause.
 
-    The worker may have the hidden images: a tensor's name is told only if it is made of the source's words.
+    The worker may have the hidden images: a tensor's name is shown only if it consists of the source's words.
     """
     counts: tuple[int, ...] = ()
-    if found is not None:
-        counts = (found.missing, found.unknown, found.tensors, *chain(*found.shapes), *found.entries)
-    if found is None or any(not 0 <= count <= MOST_COUNTED for count in counts):
+    if misfit is not None:
+        counts = (misfit.missing, misfit.unknown, misfit.tensors, *chain(*misfit.shapes), *misfit.entries)
+    if misfit is None or any(not 0 <= count <= MOST_COUNTED for count in counts):
         return "its tensors are others"
     words = {word for text in (program.source or {}).values() for word in _WORD.findall(text)} | _TENSORS
-    parts = found.example.split(".")
-    known = len(parts) <= MOST_PARTS and all(part.isdecimal() or part in words for part in parts)
-    if found.shapes:
-        stored, expected = (tuple(side for side in shape[:5]) for shape in (*found.shapes, (), ())[:2])
-        tensor = named(found.example) if known else "a tensor"
-        told = f"{tensor} has the shape {stored} in it and {expected} in the model"
-        sides = {mine for other, mine in zip(stored, expected, strict=False) if other != mine}
-        return told + _sizes_in_code(program, sides)
-    if len(found.entries) == 2 and found.entries[0] != found.entries[1]:
-        kept, built = found.entries
+    parts = misfit.example.split(".")
+    is_tellable = len(parts) <= MOST_PARTS and all(part.isdecimal() or part in words for part in parts)
+    if misfit.shapes:
+        stored, expected = (tuple(side for side in shape[:5]) for shape in (*misfit.shapes, (), ())[:2])
+        tensor = named(misfit.example) if is_tellable else "a tensor"
+        sentence = f"{tensor} has the shape {stored} in it and {expected} in the model"
+        sides = {in_model for in_file, in_model in zip(stored, expected, strict=False) if in_file != in_model}
+        return sentence + _sizes_in_code(program, sides)
+    if len(misfit.entries) == 2 and misfit.entries[0] != misfit.entries[1]:
+        stored_entries, built_entries = misfit.entries
         where = (
-            named(".".join(itertools.takewhile(lambda part: not part.isdecimal(), parts))) if known else ""
+            named(".".join(itertools.takewhile(lambda part: not part.isdecimal(), parts)))
+            if is_tellable
+            else ""
         )
-        kept_in_words = counted(kept, "entry", "entries")
-        told = f"{where or 'a list of layers'} has {kept_in_words} in it and {built} in the model"
-        return told + _sizes_in_code(program, {built})
-    told = (
-        f"{found.missing} of the model's {found.tensors} tensors are missing in it and {found.unknown} of "
+        kept_in_words = counted(stored_entries, "entry", "entries")
+        sentence = f"{where or 'a list of layers'} has {kept_in_words} in it and {built_entries} in the model"
+        return sentence + _sizes_in_code(program, {built_entries})
+    sentence = (
+        f"{misfit.missing} of the model's {misfit.tensors} tensors are missing in it and {misfit.unknown} of "
         "its own are not in the model"
     )
-    which = "is missing" if found.missing else "is not in the model"
-    return f"{told} (for example {named(found.example)} {which})" if known else told
+    which = "is missing" if misfit.missing else "is not in the model"
+    return f"{sentence} (for example {named(misfit.example)} {which})" if is_tellable else sentence
 
 
 def _sizes_in_code(program: Program, sides: Set[int]) -> str:
-    """Which of the sizes that the student chose are these numbers: what was probably changed since."""
+    """Which of the student's settings have these values: they were probably changed since."""
     chosen = {value.name: value.value for value in program.tuned if value.name in SIZES}
     same = [f"{name}={value}" for name, value in chosen.items() if value.isdecimal() and int(value) in sides]
     if not same:
-        whole = {name: int(value) for name, value in chosen.items() if value.isdecimal()}
-        if (side := whole.get("image_size")) and (patch := whole.get("patch_size")):
+        integers = {name: int(value) for name, value in chosen.items() if value.isdecimal()}
+        if (side := integers.get("image_size")) and (patch := integers.get("patch_size")):
             number = (side // patch) ** 2
             same = [f"image_size={side} and patch_size={patch}"] if sides & {number, number + 1} else []
     return f" (in the code: {' or '.join(same)})" if same else ""
@@ -99,7 +101,7 @@ FAULTS = {
 
 
 def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> Checkpoint:
-    """Load a submitted checkpoint into the submitted model, and its accuracy on the hidden images.
+    """Load a submitted checkpoint into the submitted model, and measure it on the hidden images.
 
     Args:
         data: The file, already bounded in size.
@@ -109,7 +111,7 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
     link = job.linked(workers())
     try:
         link.ask(job.load(blinding.classes), Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
-        loaded = _asked(link, job, data, _noise(job.splits.test_images), job.limits.call_seconds)
+        loaded = _loaded_checkpoint(link, job, data, _noise(job.splits.test_images), job.limits.call_seconds)
         if loaded.status == "fits":
             return _measured(link, blinding, job, data, name)
     except StudentRaised as raised:
@@ -126,15 +128,15 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
     return _wrong(loaded, job, name)
 
 
-def _asked(link: Link, job: Job, data: bytes, images: Any, seconds: float) -> CheckpointLoaded:
-    """What a worker says of a file and of images, uint8 (n, height, width[, 3]).
+def _loaded_checkpoint(link: Link, job: Job, data: bytes, images: Any, seconds: float) -> CheckpointLoaded:
+    """A worker's reply about a file and images, uint8 (n, height, width[, 3]).
 
     Args:
-        seconds: For the images, beside the time of loading.
+        seconds: For the images, in addition to the time for loading.
     """
     request = LoadCheckpoint(
         job.device,
-        4_000_000 * job.limits.checkpoint_mb,  # what a file holds may be spread out a little in memory
+        4_000_000 * job.limits.checkpoint_mb,  # a file's content may take a little more room in memory
         arrays={"file": np.frombuffer(data, dtype=np.uint8), "test_images": images},
     )
     seconds += job.limits.load_seconds
@@ -147,17 +149,17 @@ def _noise(images: Any) -> Any:
 
 
 def _measured(link: Link, blinding: Blinding, job: Job, data: bytes, name: str) -> Checkpoint:
-    """The accuracy of weights that fit; of what is said otherwise, not a word is repeated.
+    """The accuracy of weights that fit; the worker's words are never repeated.
 
     Raises:
         WorkerFault: The worker hung or died.
     """
     try:
-        loaded = _asked(link, job, data, blinding.test_images, 6 * job.limits.call_seconds)
+        loaded = _loaded_checkpoint(link, job, data, blinding.test_images, 6 * job.limits.call_seconds)
         logits = blinding.answers(loaded.arrays.get("logits"))
     except (StudentRaised, EngineError):
-        told = f"{file_named(name)} fits the model, which then could not answer for the hidden images."
-        return Checkpoint("not_tried", told)
+        reason = f"{file_named(name)} fits the model, which then could not answer for the hidden images."
+        return Checkpoint("not_tried", reason)
     except NoAnswers:
         logits = np.array([np.nan])
     if not np.isfinite(logits).all():
@@ -186,7 +188,7 @@ def _wrong(loaded: CheckpointLoaded, job: Job, name: str) -> Checkpoint:
 
 
 def _why_not(raised: StudentRaised, job: Job) -> str:
-    """Why a checkpoint could not be tried: by type and line, because its worker has the hidden images."""
+    """Why a checkpoint could not be tried: only type and line, because its worker has the hidden images."""
     if raised.gap:
         return gap_in_words(raised.gap, job.program.recipe)
     where = raised_at(raised.problem, job.program)

@@ -1,8 +1,8 @@
-"""Trained weights, measured in a worker where nothing was trained, in the model of the source.
+"""Trained weights, measured in the model of the source, in a worker where nothing was trained.
 
-It asks that worker what a model with the trained weights answers. It decides whether the model that a
-training tells of is the one that the source configures: by its tree, its weights and its answers. It
-never decides what the answers are worth.
+It asks that worker what a model with the trained weights answers. By the tree, the weights and the answers it
+decides whether a training reported the model that the source configures. It never decides what the answers
+are worth.
 """
 
 import time
@@ -35,12 +35,12 @@ class Measurer:
     """A worker that holds the student's model as its source configures it."""
 
     def __init__(self, process: WorkerProcess, job: Job, load: Load, arrays: Mapping[str, Any]) -> None:
-        """Nothing is asked yet: it is loaded with the first question, while training goes on.
+        """Ask nothing yet: the model is built at the first question, while training goes on.
 
         Args:
             process: The worker.
             job: What is trained.
-            load: What is executed there: the same as where it is trained.
+            load: What is executed there: the same as in the worker that trains.
             arrays: `train_labels` and `test_images` of MeasureModel.
         """
         self.link = job.linked(process)
@@ -63,8 +63,8 @@ class Measurer:
         """The tree of the model that the source builds.
 
         Args:
-            made: What it was made with, as the worker tells it with the first epoch, where the source alone
-                does not.
+            made: What it was made with, as the worker reports with the first epoch, if the source alone does
+                not say.
 
         Raises:
             BuiltOnceOnly: It cannot be built here.
@@ -151,12 +151,12 @@ class OtherModel(Interruption):
 
 @dataclass(frozen=True)
 class ModelThen:
-    """A model at some time of its training.
+    """A model at one point of its training.
 
     Attributes:
         state: Its parameters and buffers by name.
         other_tree: How its tree differs from the one that the source builds, as a clause.
-        answered: What the class that was checked answers with its weights.
+        answered: What the checked class answers with its weights.
     """
 
     state: State
@@ -166,16 +166,16 @@ class ModelThen:
 
 def asked(
     measurer: Measurer,
-    told: EpochDone | Trained,
+    report: EpochDone | Trained,
     attention_of: tuple[int, ...] = (),
     inputs_of: tuple[int, ...] = (),
     seen: Any = None,
 ) -> ModelThen:
-    """The model that a worker tells of, measured.
+    """Measure the model that a worker reports.
 
     Args:
-        measurer: Is asked.
-        told: What the worker tells.
+        measurer: The worker that answers with these weights.
+        report: What the worker reported of it.
         attention_of, inputs_of: See Answer.
         seen: Images that it was trained on; None: they are not asked about.
 
@@ -183,9 +183,9 @@ def asked(
         OtherModel: Its weights do not fit the model that the source builds.
         BuiltOnceOnly, StudentRaised, WorkerFault, EngineError: As when the measurer is asked.
     """
-    state = told_state(told.arrays, told.modules)
-    difference = other_tree(told.modules, measurer.modules(getattr(told, "made", None)))
-    probe = told.arrays.get("probe")
+    state = reported_state(report.arrays, report.modules)
+    difference = other_tree(report.modules, measurer.modules(getattr(report, "made", None)))
+    probe = report.arrays.get("probe")
     answered = measurer.answered(
         state, attention_of=attention_of, inputs_of=inputs_of, probe=probe, seen=seen
     )
@@ -194,39 +194,39 @@ def asked(
     return ModelThen(state, difference, answered)
 
 
-def told_state(arrays: Mapping[str, Any], modules: Sequence[Module]) -> dict[str, Any]:
+def reported_state(arrays: Mapping[str, Any], modules: Sequence[Module]) -> dict[str, Any]:
     """The parameters and buffers in a reply, by the names that they have without PyTorch's wrappers.
 
     Args:
         arrays: The reply's.
         modules: The model's tree.
     """
-    found = {name.removeprefix(STATE): value for name, value in arrays.items() if name.startswith(STATE)}
+    state = {name.removeprefix(STATE): value for name, value in arrays.items() if name.startswith(STATE)}
     if _is_wrapped(modules):
-        found = {_unwrapped(name): value for name, value in found.items() if name != AVERAGED}
-    return {name.replace(COMPILED, ""): value for name, value in found.items()}
+        state = {_unwrapped(name): value for name, value in state.items() if name != AVERAGED}
+    return {name.replace(COMPILED, ""): value for name, value in state.items()}
 
 
-def same_state(one: State, other: State) -> bool:
+def same_state(first: State, second: State) -> bool:
     """Whether two states have the same names and numbers; NaN is like NaN."""
-    if one.keys() != other.keys():
+    if first.keys() != second.keys():
         return False
     return all(
-        value.shape == other[name].shape and value.tobytes() == other[name].tobytes()
-        for name, value in one.items()
+        value.shape == second[name].shape and value.tobytes() == second[name].tobytes()
+        for name, value in first.items()
     )
 
 
-def other_tree(told: Sequence[Module], built: Sequence[Module]) -> str:
-    """How the tree of a trained model differs from the one that the source builds; empty where it does not.
+def other_tree(trained: Sequence[Module], built: Sequence[Module]) -> str:
+    """How the tree of a trained model differs from the one that the source builds; empty if it does not.
 
     Args:
-        told: The trained model's, perhaps within wrappers of PyTorch's.
+        trained: The trained model's tree, perhaps within PyTorch's wrappers.
         built: What the source builds.
     """
-    wrapped = _is_wrapped(told)
+    wrapped = _is_wrapped(trained)
     kinds = {}
-    for module in told:
+    for module in trained:
         path = f"{module.path}.".replace(COMPILED, "")
         path = (_unwrapped(path) if wrapped else path).removesuffix(".")
         if module.type not in WRAPPERS:
@@ -242,23 +242,23 @@ def other_tree(told: Sequence[Module], built: Sequence[Module]) -> str:
     return ""
 
 
-def same_answers(one: Any, other: Any) -> bool:
-    """Whether two sets of logits, (images, classes), are one function's: other kernels round otherwise."""
-    if one is None or other is None or one.shape != other.shape:
+def same_answers(first: Any, second: Any) -> bool:
+    """Whether two sets of logits, (images, classes), are the same, up to the rounding of other kernels."""
+    if first is None or second is None or first.shape != second.shape:
         return False
-    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
         return False
-    spread = max(float(np.abs(other).max()), 1.0)
-    return bool(np.abs(one.astype(np.float64) - other).max() <= 1e-2 * spread)
+    spread = max(float(np.abs(second).max()), 1.0)
+    return bool(np.abs(first.astype(np.float64) - second).max() <= 1e-2 * spread)
 
 
 def _is_wrapped(modules: Sequence[Module]) -> bool:
-    """Whether the outermost of the modules is a wrapper of PyTorch's."""
+    """Whether the outermost of the modules is one of PyTorch's wrappers."""
     return bool(modules) and modules[0].type in WRAPPERS
 
 
 def _unwrapped(name: str) -> str:
-    """A name without what wrappers put before it."""
+    """A name without the prefixes of wrappers."""
     while name.startswith((WRAPPED, COMPILED)):
         name = name.removeprefix(WRAPPED).removeprefix(COMPILED)
     return name

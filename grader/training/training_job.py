@@ -1,8 +1,8 @@
 """A training job: what is trained, on what and within what limits, and what comes of it.
 
-It holds the jobs, what is told of each epoch, and what was measured in the end. It decides which stages
-the epochs of a training form, believing a worker as far as the source has it, and whether it was a limit
-of ours that refused memory. It trains nothing.
+It holds the jobs, the reports of epochs, and the final measurements. It decides which stages the epochs of a
+training form: a worker is believed only as far as the source agrees. It decides whether it was one of our
+limits that refused memory. It trains nothing.
 """
 
 import math
@@ -27,7 +27,7 @@ REPLY_LIMIT = FrameLimit(document=1_000_000, arrays=64_000_000)
 
 
 class ScoreFunction(Protocol):
-    """What a measure makes of a model's outputs, (n, ...), and the targets, (n, ...)."""
+    """A measure: a number computed from a model's outputs, (n, ...), and the targets, (n, ...)."""
 
     def __call__(self, outputs: Any, targets: Any) -> float:
         """The number.
@@ -39,14 +39,14 @@ class ScoreFunction(Protocol):
 
 @dataclass(frozen=True)
 class Execution:
-    """What is executed, and within what.
+    """What is executed, and within which limits.
 
     Attributes:
         forbidden: Patterns that are watched at run time.
         seed: Of initialization, shuffling and dropout; the worker knows it.
-        gpu_memory_mb: What it may take of a GPU's memory; None: all that there is.
+        gpu_memory_mb: What it may take of a GPU's memory; None: all of it.
         assignment: The assignment's id.
-        order_seed: Of what the worker must not know: see `Blinding`. None: all is as it is, for one's own
+        order_seed: For what the worker must not know: see `Blinding`. None: nothing is hidden, for one's own
             work.
     """
 
@@ -60,7 +60,7 @@ class Execution:
     assignment: str = ""
 
     def linked(self, process: WorkerProcess) -> Link:
-        """A link to a worker of this job, which keeps what it tells of forbidden parts."""
+        """A link to a worker of this job, which records the worker's reports on forbidden parts."""
         return Link(process, WatchRecord(self.forbidden, tuple(self.program.source or {})))
 
     def load(self, class_names: tuple[str, ...]) -> Load:
@@ -72,9 +72,9 @@ class Execution:
         return Load(self.program, self.forbidden, class_names, self.seed, self.device)
 
     def raised(self, problem: Problem) -> str:
-        """What the student's code raised, for a sentence: nothing is hidden where the work is one's own."""
-        own = self.order_seed is None
-        return raised_in_training(problem, self.program, own=own, assignment=self.assignment)
+        """What the student's code raised, for a sentence; in full if the work is one's own."""
+        is_own = self.order_seed is None
+        return raised_in_training(problem, self.program, own=is_own, assignment=self.assignment)
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,11 @@ class Job(Execution):
 
     Attributes:
         splits: Images and labels; the test labels stay on this side.
-        score: What is measured besides the accuracy, and counts in its place; None: nothing.
-        planned: How many epochs a complete rehearsal came to; None: it is not known.
-        other: Values in the place of the program's own; None: it trains as it is.
-        perturbs: The images are others than those that are published, where they are blinded at all; else
-            they are by a gray value others.
+        score: What is measured in addition to the accuracy, and counts instead of it; None: nothing.
+        planned: How many epochs a complete rehearsal had; None: it is not known.
+        other: Values in place of the program's own; None: it trains as it is.
+        perturbs: Whether blinded images are moved, bent, lit and grained; else they differ from the published
+            ones by one gray value at most.
     """
 
     splits: Splits = field(kw_only=True)
@@ -109,14 +109,14 @@ class Job(Execution):
 
 @dataclass(frozen=True)
 class CalledJob(Execution):
-    """A training by calling what students wrote.
+    """A training by calling a function that students wrote.
 
     Attributes:
-        examples: What it is trained and asked on; the test targets stay on this side.
+        examples: What it is trained and measured on; the test targets stay on this side.
         call: What is called, with what.
         score: What is measured; None: the accuracy.
-        scaled: The inputs are bytes, 0 to 255, of which submissions see the shares of one.
-        splits: The images that the examples are made of, where they are images.
+        scaled: The inputs are bytes, 0 to 255, which submissions see scaled to 0 to 1.
+        splits: The images that the examples are made from, if they are images.
         trainer: The graded function that trains for an epoch, if there is one.
     """
 
@@ -134,7 +134,7 @@ class CalledJob(Execution):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes; () where there are none."""
+        """The names of the classes; () if there are none."""
         return self.splits.classes if self.splits is not None else ()
 
 
@@ -144,7 +144,7 @@ class EpochReport:
 
     Attributes:
         planned: The number of planned epochs.
-        run: Which training it belongs to, 1-based, where it is repeated with other seeds.
+        run: Which training it belongs to, 1-based, if it is repeated with other seeds.
         runs: How many there are.
     """
 
@@ -171,7 +171,8 @@ class FinalModel:
 
     Attributes:
         state: Its parameters and buffers by name, arrays.
-        inputs: Some of the hidden images as it is fed them, float32 (images, channels, height, width).
+        inputs: Some of the hidden images, as the model is fed them, float32 (images, channels, height,
+            width).
         scores: What it answered for them, float32 (images, classes).
     """
 
@@ -185,12 +186,12 @@ class Measured:
     """A training, and what belongs to it.
 
     Attributes:
-        trained: The model in the end of a training that was completed.
+        trained: The model at the end of a training that was completed.
         images: PNG by the names in `training.predictions` and `training.attention`.
         notes: What had to be assumed because the source does not say it.
         attestation: What isolated the worker that trained.
         watched: What was seen of forbidden parts at run time.
-        crowded: The GPU's memory, or its part of it, was not enough.
+        crowded: The GPU's memory, or the part that it may use, was not enough.
     """
 
     training: Training
@@ -210,20 +211,20 @@ NAME_LENGTH = 40  # characters of a class's name
 
 
 def stages(epochs: Iterable[EpochDone], program: Program) -> tuple[Stage, ...]:
-    """The stages that epochs form; what the worker tells is believed as far as the source has it."""
-    found: list[Stage] = []
+    """The stages that epochs form; the worker is believed as far as the source agrees."""
+    stages_so_far: list[Stage] = []
     for done in epochs:
         stage = _stage(done, program)
-        if found and _is_same(found[-1], stage):
-            found[-1] = replace(
-                found[-1],
-                epochs=found[-1].epochs + 1,
+        if stages_so_far and _is_same(stages_so_far[-1], stage):
+            stages_so_far[-1] = replace(
+                stages_so_far[-1],
+                epochs=stages_so_far[-1].epochs + 1,
                 last_rate=stage.last_rate,
-                per_batch=found[-1].per_batch or stage.per_batch,
+                per_batch=stages_so_far[-1].per_batch or stage.per_batch,
             )
-        elif len(found) < MOST_STAGES:
-            found.append(stage)
-    return tuple(found)
+        elif len(stages_so_far) < MOST_STAGES:
+            stages_so_far.append(stage)
+    return tuple(stages_so_far)
 
 
 def _stage(done: EpochDone, program: Program) -> Stage:
@@ -263,20 +264,20 @@ def _name(name: str) -> str:
 # --- memory limit ----------------------------------------------------------------------------------------
 
 
-NEAR_GPU_MEMORY = 0.5  # of what there is: what is refused is asked for as a whole, and does not count as held
+NEAR_GPU_MEMORY = 0.5  # of all memory: a refused request is refused whole, and does not count as held
 
 
 def ran_out(problem: Problem, ending: Ending, job: Execution) -> bool:
-    """Whether memory was refused because of a limit of ours."""
+    """Whether memory was refused because of one of our limits."""
     if job.device != "cuda":
         return ending.near_memory
     if job.gpu_memory_mb is not None:
-        return True  # with all of the GPU's memory it turns out
+        return True  # another try with all of the GPU's memory decides
     return problem.gpu_share >= NEAR_GPU_MEMORY
 
 
 def is_crowded(job: Execution) -> bool:
-    """Whether another try with all of the GPU's memory would tell more."""
+    """Whether another try with all of the GPU's memory would be conclusive."""
     return job.device == "cuda" and job.gpu_memory_mb is not None
 
 

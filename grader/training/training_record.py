@@ -1,4 +1,4 @@
-"""What is known of a training while it goes on, and of its end."""
+"""The record of a training: what is known of it while it goes on, and how it ended."""
 
 import re
 import time
@@ -53,7 +53,7 @@ from grader.training.training_job import (
 MAX_EPOCHS = 10_000
 LAST_EPOCHS = 5  # whose mean accuracy counts; of a short training the last quarter
 PROJECTED_AFTER = 2  # epochs
-MOST_OBJECTIONS = 3  # that are told
+MOST_OBJECTIONS = 3  # that are reported
 ANSWERS_OTHERWISE = "Where it trained, the model answered otherwise than its class does with its weights."
 NO_TRANSFORM = "How it prepares its images was not found, so what was handed out stood in that place."
 SAMPLED = 8  # hidden images for which the judge asks again
@@ -96,7 +96,7 @@ class Record:
 
     @property
     def _planned(self) -> int | None:
-        """How many epochs there are to be: as a rehearsal came to, else those of the first loop, or more."""
+        """How many epochs are expected: those of a rehearsal, else those of the first loop, or more."""
         if self._plan is None:
             return None
         return max(self._job.planned or self._plan.epochs, len(self._epochs))
@@ -117,7 +117,7 @@ class Record:
         """Note a reply of the worker that trains.
 
         Args:
-            measurer: Is asked what the weights in it are worth.
+            measurer: The worker that answers with the weights in the reply.
 
         Raises:
             BuiltOnceOnly, StudentRaised, WorkerFault, EngineError: As when it is asked.
@@ -132,8 +132,8 @@ class Record:
         except OtherModel as other:
             self._object_to(other)
         except NoAnswers:
-            told = "The worker answered with something else than the model's outputs."
-            self.end(TrainingOutcome.FAILED, told)
+            reason = "The worker answered with something else than the model's outputs."
+            self.end(TrainingOutcome.FAILED, reason)
 
     def _object_to(self, other: OtherModel) -> None:
         """The weights are not those of the model that was checked: nothing can be measured."""
@@ -194,16 +194,16 @@ class Record:
     def _project(self, planned: int) -> None:
         """End what will take longer than our limit allows, before it has taken that long.
 
-        Schedules are never cut short: it can be trained as a whole later, with more time or on a GPU. A loop
-        that may stop early is given its time.
+        Schedules are never cut short: the whole training can be repeated later, with more time or on a GPU. A
+        loop that may stop early is given its time.
         """
         stops = self._job.program.script.may_stop
         if len(self._epochs) != PROJECTED_AFTER or planned <= PROJECTED_AFTER or stops:
             return
         limit = self._job.limits.training_seconds
         # the first epoch also warms up; a neighbor may have slowed down either
-        each = min(epoch.seconds for epoch in self._epochs)
-        projected = time.monotonic() - self._started + each * (planned - PROJECTED_AFTER)
+        epoch_seconds = min(epoch.seconds for epoch in self._epochs)
+        projected = time.monotonic() - self._started + epoch_seconds * (planned - PROJECTED_AFTER)
         if projected > limit:
             self._projected = projected
             self._over_budget(
@@ -240,19 +240,19 @@ class Record:
         self.outcome = TrainingOutcome.COMPLETED
 
     def _note_tree(self, trained: ModelThen, epochs: int) -> None:
-        """Remember where the tree of the model is not the one that was checked."""
+        """Remember how the model's tree differs from the one that was checked."""
         if trained.other_tree:
             self._other_trees.setdefault(trained.other_tree, epochs)
 
     def _with_chance(self, answered: Answered) -> float | None:
-        """The accuracy with the chance in the student's test transform; None where there is none in it."""
+        """The accuracy with the random part of the student's test transform; None if it has none."""
         if "augmented" not in answered.arrays:
             return None
         logits = self.blinding.answers(answered.arrays["augmented"])
         return self._accuracy(logits) if np.isfinite(logits).all() else None
 
     def _accuracy_of_seen(self, answered: Answered) -> float | None:
-        """The accuracy for images that it was trained on; None where they were not answered for."""
+        """The accuracy for training images; None if the model did not answer for them."""
         logits, labels = answered.arrays.get("seen_logits"), self.blinding.train_labels[self._seen_rows]
         expected = (len(labels), len(self._job.splits.classes))
         if logits is None or logits.shape != expected or not np.isfinite(logits).all():
@@ -265,11 +265,11 @@ class Record:
     def fail(self, raised: StudentRaised, ending: Ending) -> None:
         """The student's code raised.
 
-        What it raised is told by type and line alone: it has seen which images are not hidden, and its words
-        could say so.
+        Only type and line are reported: the code has seen which images are not hidden, and its words could
+        say so.
 
         Args:
-            ending: How its worker ended after that: what the kernel says of its memory.
+            ending: How its worker ended after that, with what the kernel says about its memory.
         """
         problem, program = raised.problem, self._job.program
         where = raised_at(problem, program)
@@ -277,8 +277,8 @@ class Record:
             self._cannot_be_trained(raised.gap, problem, where)
         elif problem.type == "NotImplementedError":
             part = unwritten(problem, program.defined or {})
-            told = f"`{part}`" if part else "a part of it"
-            reason = f"There is nothing to train yet: {told} is not implemented."
+            part_in_words = f"`{part}`" if part else "a part of it"
+            reason = f"There is nothing to train yet: {part_in_words} is not implemented."
             self.end(TrainingOutcome.FAILED, reason, where)
         elif problem.resource == "memory" and ran_out(problem, ending, self._job):
             self._crowded = is_crowded(self._job)
@@ -286,20 +286,20 @@ class Record:
         else:
             self._claimed = _claimed_memory(problem, ending, self._job)
             epoch = f" in epoch {len(self._epochs) + 1}" if self._plan else " before the first epoch"
-            told = f"Training ended{epoch}: it raised {self._job.raised(problem)}."
+            reason = f"Training ended{epoch}: it raised {self._job.raised(problem)}."
             recipe = program.recipe
             if self._plan is not None or recipe.train_transform or recipe.test_transform:
-                self.end(TrainingOutcome.FAILED, told, where)
-            else:  # what stood in the place of the student's own is not their fault
-                self.end(TrainingOutcome.UNKNOWN, f"{told} {NO_TRANSFORM}", where)
+                self.end(TrainingOutcome.FAILED, reason, where)
+            else:  # the transform that replaced the student's is not their fault
+                self.end(TrainingOutcome.UNKNOWN, f"{reason} {NO_TRANSFORM}", where)
 
     def _cannot_be_trained(self, gap: Gap, problem: Problem, where: str) -> None:
-        told = gap_in_words(gap, self._job.program.recipe)
+        reason = gap_in_words(gap, self._job.program.recipe)
         if gap == "loop_raised":
-            told = f"after {len(self._epochs)} epochs {told}"
+            reason = f"after {len(self._epochs)} epochs {reason}"
         if gap in RAISED:
-            told = f"{told}: it raised {self._job.raised(problem)}"
-        self.end(TrainingOutcome.UNKNOWN, f"It could not be trained: {told}.", where)
+            reason = f"{reason}: it raised {self._job.raised(problem)}"
+        self.end(TrainingOutcome.UNKNOWN, f"It could not be trained: {reason}.", where)
 
     def give_up(self, fault: WorkerFault) -> None:
         """The worker hung, died or talked nonsense."""
@@ -312,12 +312,12 @@ class Record:
         else:
             limit = self._job.limits.training_seconds
             if self._epochs:
-                each = float(np.median([epoch.seconds for epoch in self._epochs]))
-                self._projected = max(limit, each * (self._planned or 0))
+                epoch_seconds = float(np.median([epoch.seconds for epoch in self._epochs]))
+                self._projected = max(limit, epoch_seconds * (self._planned or 0))
             self._over_budget(f"our time limit of {limit:.0f} s ended it")
 
     def _over_budget(self, what: str) -> None:
-        """A limit of ours stopped it: unknown, never zero."""
+        """One of our limits stopped it: the result is unknown, never zero."""
         planned = f" of {self._planned}" if self._planned else ""
         self.end(
             TrainingOutcome.BUDGET,
@@ -371,7 +371,7 @@ class Record:
         return Measured(training, images | pictures, notes, trained=self._trained)
 
     def _by_own_measure(self, training: Training, score: ScoreFunction) -> Training:
-        """The training with what the assignment's own function makes of the last outputs."""
+        """The training, measured by the assignment's own function on the last outputs."""
         targets = self._job.splits.test_labels
         whose = "that the code restored at the end" if self._restored else "of the last epoch"
         try:
@@ -382,8 +382,8 @@ class Record:
                 counted=f"with the weights {whose}",
             )
         except CourseError as error:
-            told = f"It could not be measured: {error}"
-            return replace(training, outcome=TrainingOutcome.UNKNOWN, reason=told)
+            reason = f"It could not be measured: {error}"
+            return replace(training, outcome=TrainingOutcome.UNKNOWN, reason=reason)
 
     def _objections(self) -> tuple[str, ...]:
         return tuple(
@@ -402,10 +402,10 @@ class Record:
             )
 
     def _counted(self) -> tuple[float, str]:
-        """The accuracy that counts, and of which weights it is.
+        """The accuracy that counts, and which weights it belongs to.
 
         The accuracy of single epochs jumps by several points; their mean over the end of training does not.
-        Where the student's code chose weights, it is those that count. A test transform that augments is
+        If the student's code chose weights, those count. A test transform that augments is
         measured with and without its chance, and the better one counts.
         """
         last = self._epochs[-min(LAST_EPOCHS, max(len(self._epochs) // 4, 1)) :]
@@ -418,8 +418,8 @@ class Record:
         else:
             counted = f"the mean of the last {len(last)} epochs"
             plain = float(np.mean([epoch.test_accuracy for epoch in last]))
-            known = [value for value in augmented if value is not None]
-            chance = float(np.mean(known)) if len(known) == len(last) else None
+            measured = [value for value in augmented if value is not None]
+            chance = float(np.mean(measured)) if len(measured) == len(last) else None
         if chance is None:
             return plain, counted
         if chance > plain:
@@ -428,12 +428,12 @@ class Record:
 
 
 def _claimed_memory(problem: Problem, ending: Ending, job: Job) -> Note | None:
-    """For a person: that an exception speaks of memory while nothing that we measured does; else None.
+    """A note that an exception speaks of memory although no measurement of ours does; else None.
 
-    It decides nothing, so that the words may be looked at, too.
+    A person reads it; it decides nothing, so the exception's words may be considered.
     """
-    said = f"{problem.type} {problem.message.text}".lower()
-    if problem.resource != "memory" and not re.search(r"memory", said):
+    text = f"{problem.type} {problem.message.text}".lower()
+    if problem.resource != "memory" and not re.search(r"memory", text):
         return None
     if job.device == "cuda":
         measured = f"PyTorch held at most {problem.gpu_share:.0%} of the GPU's memory"

@@ -1,1 +1,1 @@
-"""The assignment grades itself: the reference earns all, every mistake is named, every form passes."""
+"""Checks an assignment with its own files: the reference earns all, mistakes are named, forms pass."""

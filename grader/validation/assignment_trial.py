@@ -1,4 +1,4 @@
-"""An assignment, validated: its checks, tried on work whose worth is known."""
+"""Validates an assignment: tries its checks on work whose worth is known."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,23 +19,23 @@ from grader.validation.mutation_report import MutationReport, mutation_report
 from grader.validation.trials import Report, chosen, outcomes, trials
 
 ValidationWatcher = Callable[[Assignment, int], AbstractContextManager[Report]]
-"""(assignment, number of trials) -> for as long as they last, who is told each outcome."""
+"""(assignment, number of trials) -> a context that gives the watcher of each outcome."""
 
 
 @dataclass(frozen=True)
 class ValidationRequest:
-    """Assignments that are to be validated.
+    """A request to validate assignments.
 
     Attributes:
         assignment_id: None: all of the course.
-        only: Only the variants of this name, in which `*` stands for anything; of one assignment.
+        only: Only the variants of one assignment with this name, in which `*` stands for anything.
         jobs: Variants at once.
-        thorough: Every variant meets every check.
+        thorough: Whether every check is run on every variant.
         course: The course's folder; None: found upward from the working directory.
-        debug: Keep how checks ended: what they raised, where, and what they printed.
-        pairs: Instead of the variants: so many pairs of mistakes of two parts each; None: the variants.
-        all_variants: For each choice of each drawn value, with the others at their first, and not only for
-            what was drawn this term.
+        debug: Whether to keep how checks ended: what they raised, where, and what they printed.
+        pairs: How many pairs of mistakes in two parts to try instead of the variants; None: the variants.
+        all_variants: Whether to try each choice of each drawn value, with the others at their first, and not
+            only this term's values.
     """
 
     assignment_id: str | None = None
@@ -50,11 +50,11 @@ class ValidationRequest:
 
 @dataclass(frozen=True)
 class ValidatedAssignment:
-    """What validating an assignment came to, with one set of values.
+    """The result of validating an assignment with one set of values.
 
     Attributes:
         seconds: Its share of the wall-clock time.
-        values: What was drawn, by name; {} where the assignment draws nothing.
+        values: The drawn values by name; {} if the assignment draws none.
     """
 
     assignment: Assignment
@@ -69,7 +69,7 @@ def validate(
     """Validate assignments one after the other.
 
     Args:
-        done: Is told each as soon as it is validated, for each set of values.
+        done: Called with each as soon as it is validated, for each set of values.
 
     Returns:
         Whether nothing is wrong with any of them.
@@ -81,7 +81,7 @@ def validate(
     """
     course = located_course(request.course)
     ids = [request.assignment_id] if request.assignment_id is not None else course.assignments()
-    ids = ids or ["ASSIGNMENT"]  # of which is said that it is not there
+    ids = ids or ["ASSIGNMENT"]  # a message will say that it does not exist
     if request.only is not None and len(ids) > 1:
         raise UsageError(f"--only is about one assignment. Name it: {', '.join(ids)}.")
     passed = True
@@ -101,9 +101,9 @@ def _validated(
     student_files(folder, course.datasets, handed_out_copy(course, assignment_id))  # what a template misses
     compare_signatures(folder, assignment.components, assignment.edition, assignment.provided)
     batches = [
-        (values, trials(assignment, found, values, thorough=request.thorough))
+        (values, trials(assignment, tried_variants, values, thorough=request.thorough))
         for values in _value_sets(course, assignment, every=request.all_variants)
-        for found in [_tried(assignment, values, request)]
+        for tried_variants in [_variants_to_try(assignment, values, request)]
     ]
     planned = [trial for _, batch in batches for trial in batch]
     with watch(assignment, len(planned)) as report:
@@ -111,29 +111,29 @@ def _validated(
             course, assignment, planned, jobs=request.jobs, report=report, traced=request.debug
         )
     seconds = (time.monotonic() - started) / len(planned)
-    rest = iter(results)
+    remaining_outcomes = iter(results)
     for values, batch in batches:
-        own = list(islice(rest, len(batch)))
+        batch_outcomes = list(islice(remaining_outcomes, len(batch)))
         complete = request.only is None and request.pairs is None
-        result = mutation_report(assignment, own, complete=complete)
+        result = mutation_report(assignment, batch_outcomes, complete=complete)
         yield ValidatedAssignment(assignment, result, len(batch) * seconds, values)
 
 
-def _tried(
+def _variants_to_try(
     assignment: Assignment, values: Mapping[str, Value], request: ValidationRequest
 ) -> tuple[Variant, ...]:
-    known = variants(assignment, values)
+    tried_variants = variants(assignment, values)
     if request.pairs is not None:
-        known = mistake_pairs(known, request.pairs)
-        if not known:
+        tried_variants = mistake_pairs(tried_variants, request.pairs)
+        if not tried_variants:
             raise UsageError(
                 f"--pairs: {assignment.id} has no mistakes in two parts. Write some, in mistakes/."
             )
-    return chosen(known, request.only)
+    return chosen(tried_variants, request.only)
 
 
 def _value_sets(course: Course, assignment: Assignment, *, every: bool) -> list[dict[str, Value]]:
-    """The sets of values that are tried: this term's, in which each student's value is its first choice."""
+    """The sets of values to try: this term's, in which each student's value is its first choice."""
     sets = [course.values(assignment.id, assignment.variant)]
     for values in each_choice(assignment.variant) if every else ():
         if values not in sets:

@@ -1,4 +1,4 @@
-"""What the measures of an assignment make of its reference, and of wrong versions: is a threshold fair?"""
+"""Trains and measures an assignment's reference and its wrong versions: is a threshold fair?"""
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -21,14 +21,14 @@ from grader.scoring import measured_points
 from grader.training import AnyJob, job_of, repeated_training
 from grader.validation.trials import Trial, chosen, host_of_workers, program_of
 
-SALT = "validation"  # in a class's salt's place: what is measured here is no attempt's
-DEVIATIONS = 2  # below the reference's mean, full points may begin
-TOLERANCE = 0.01  # of a stated reference, beyond what seeds explain
+SALT = "validation"  # in place of a class's salt: what is measured here is not an attempt
+DEVIATIONS = 2  # full points may begin this many deviations below the reference's mean
+TOLERANCE = 0.01  # of a stated reference, beyond the variation between seeds
 
 
 @dataclass(frozen=True)
 class MeasuringRequest:
-    """Variants that are to be trained and measured.
+    """A request to train and measure variants.
 
     Attributes:
         only: The variants of this name, in which `*` stands for anything.
@@ -46,13 +46,13 @@ class MeasuringRequest:
 
 @dataclass(frozen=True)
 class MeasuredVariant:
-    """What a measure makes of a variant.
+    """The measurement of a variant.
 
     Attributes:
-        variant: It.
-        measure: By what.
-        training: The first of its trainings, with what was measured of all.
-        item: The rubric item that it decides, if there is one.
+        variant: The variant.
+        measure: The measure.
+        training: The first of its trainings, with the measurements of all.
+        item: The rubric item that the measure decides, if there is one.
     """
 
     variant: Variant
@@ -62,7 +62,7 @@ class MeasuredVariant:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """What was measured, one for each training that was completed."""
+        """The measurements, one for each completed training."""
         training = self.training
         if training.outcome is not TrainingOutcome.COMPLETED or training.measured is None:
             return ()
@@ -75,14 +75,14 @@ class MeasuredVariant:
 
     @property
     def points(self) -> float | None:
-        """What it is worth; None where nothing was measured or no item asks for it."""
+        """Its points; None if nothing was measured or no item depends on it."""
         if self.item is None or not self.values:
             return None
         return measured_points(self.item, self.training)
 
     @property
     def full_from(self) -> float | None:
-        """Where full points may begin: two standard deviations from the mean to the worse side."""
+        """The value from which full points may begin: two standard deviations worse than the mean."""
         if self.deviation is None:
             return None
         mean, reach = statistics.mean(self.values), DEVIATIONS * self.deviation
@@ -90,7 +90,7 @@ class MeasuredVariant:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What is wrong with the assignment, in sentences: the reference earns less, or another is stated."""
+        """Faults of the assignment, in sentences: the reference earns less, or another value is stated."""
         if self.variant.kind is not Kind.REFERENCE:
             return ()
         return tuple(self._faults())
@@ -119,10 +119,10 @@ class MeasuredVariant:
 def measured_variants(
     request: MeasuringRequest, *, done: Callable[[MeasuredVariant], None]
 ) -> Sequence[MeasuredVariant]:
-    """Train variants of an assignment, and measure them as submissions are measured.
+    """Train variants of an assignment, and measure them like submissions.
 
     Args:
-        done: Is told each as soon as it is measured.
+        done: Called with each as soon as it is measured.
 
     Raises:
         UsageError: There is no such assignment, variant or data, or nothing is measured.
@@ -134,11 +134,13 @@ def measured_variants(
     if assignment.data is None:
         raise UsageError(f"{assignment.id} has no [data], so that nothing is measured. Leave out --train.")
     values = course.values(assignment.id, assignment.variant)
-    found = [Trial(variant, values=values) for variant in chosen(variants(assignment, values), request.only)]
+    chosen_trials = [
+        Trial(variant, values=values) for variant in chosen(variants(assignment, values), request.only)
+    ]
     data = hidden_data(course, assignment, request.data, lambda: SALT)
     measured = []
     with host_of_workers(course, assignment) as workers:
-        for trial in found:
+        for trial in chosen_trials:
             for measure in assignment.measures:
                 measured.append(_measured(assignment, trial, measure, data, workers, request.seeds))
                 done(measured[-1])

@@ -1,8 +1,8 @@
-"""What the outcomes of a validation mean: the verdict on each variant, and the report on the checks.
+"""Interprets the outcomes of a validation: a verdict on each variant, and a report on the checks.
 
-It decides whether the checks treat a variant as it deserves, and what is wrong with the checks of the
-whole assignment, sentence by sentence: blind components, silent checks, kinds of mistakes that nobody
-tries. It runs nothing.
+It decides whether the checks treat a variant correctly. It also says what is wrong with the checks of the
+whole assignment, sentence by sentence: components that nobody can lose points for, checks that never fail,
+and missing kinds of variants. It runs nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,14 +21,14 @@ _MESSAGE = 200  # characters of a finding's message that a sentence quotes
 
 @dataclass(frozen=True)
 class VariantVerdict:
-    """What an outcome means.
+    """The verdict on an outcome.
 
     Attributes:
         word: In a word or two: `full`, `detected`, `missed`, ...
         called: The diagnoses of a mistake's own failed checks, or the policies by which a form is flagged.
         failed: The checks that did not pass.
-        wrong: Sentences: why validation does not pass.
-        notes: Sentences that do not keep it from passing.
+        wrong: Sentences on why validation does not pass.
+        notes: Sentences that do not prevent it from passing.
     """
 
     outcome: TrialOutcome
@@ -50,11 +50,11 @@ class VariantVerdict:
 
     @property
     def messages(self) -> int:
-        """How many messages are told, with what is folded under none of them."""
+        """The number of messages that are shown, after folding."""
         lost = _lost(self.outcome)
         return sum(
-            len(told_causes([found for found in lost if found.component == component]))
-            for component in {found.component for found in lost}
+            len(told_causes([finding for finding in lost if finding.component == component]))
+            for component in {finding.component for finding in lost}
         )
 
     @property
@@ -64,7 +64,7 @@ class VariantVerdict:
 
 
 def verdict(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdict:
-    """What one outcome means."""
+    """The verdict on an outcome."""
     if outcome.fault:
         sentence = f"{outcome.variant.file}: {outcome.variant.name} could not be judged. {outcome.fault}"
         return VariantVerdict(outcome, "not judged", wrong=(sentence,))
@@ -80,16 +80,16 @@ def verdict(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdict:
 
 
 def _of_right_work(outcome: TrialOutcome) -> VariantVerdict:
-    """The reference, or a legitimate form: every check passes."""
+    """The verdict on the reference or a legitimate form: every check must pass."""
     variant, lost = outcome.variant, _lost(outcome)
     form = variant.kind is Kind.FORM
-    seen = [f.policy for f in outcome.findings if f.policy]
-    flags = tuple(dict.fromkeys((*seen, *outcome.flagged)))
+    policies = [f.policy for f in outcome.findings if f.policy]
+    flags = tuple(dict.fromkeys((*policies, *outcome.flagged)))
     remedy = "Fix the check, or delete the file." if form else "Fix the check or the solution."
     wrong = tuple(
-        f"{variant.file}: {found.check} ({found.component}) {_how(found)}: {said(found)} {remedy}"
-        for found in lost
-        if not is_broken(found)
+        f"{variant.file}: {finding.check} ({finding.component}) {_how(finding)}: {brief(finding)} {remedy}"
+        for finding in lost
+        if not is_broken(finding)
     )
     wrong += tuple(
         f"{variant.file}: it uses `{name}`, which assignment.toml forbids. Write it another way."
@@ -102,60 +102,74 @@ def _of_right_work(outcome: TrialOutcome) -> VariantVerdict:
         if form and flag not in variant.policies
     )
     notes += tuple(f"{variant.file}: a person is asked to look. {look}" for look in outcome.looks)
-    if outcome.forbidden or any(found.status in (Status.FAILED, Status.SKIPPED) for found in lost):
+    if outcome.forbidden or any(finding.status in (Status.FAILED, Status.SKIPPED) for finding in lost):
         word = "loses"
     elif lost:
         word = "undecided"
     else:
         word = ("flagged" if flags else "full marks") if form else "full"
     called = flags if form else ()
-    return VariantVerdict(outcome, word, called, tuple(found.check for found in lost), wrong, notes)
+    return VariantVerdict(outcome, word, called, tuple(finding.check for finding in lost), wrong, notes)
 
 
 def _of_template(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdict:
-    """The bare template: it earns none of the checks that carry points."""
+    """The verdict on the bare template: it must not pass any check that carries points."""
     wrong = []
     for component in carried(assignment):
-        own = [found for found in outcome.findings if found.component == component]
-        passed = [found.check for found in own if found.status is Status.PASSED]
-        open_ = [found.check for found in own if found.status is Status.ERRORED and not is_broken(found)]
+        component_findings = [finding for finding in outcome.findings if finding.component == component]
+        passed = [finding.check for finding in component_findings if finding.status is Status.PASSED]
+        undecided = [
+            finding.check
+            for finding in component_findings
+            if finding.status is Status.ERRORED and not is_broken(finding)
+        ]
         if passed:
             wrong.append(
                 f"The bare template passes {listed(passed)} of {component}, which carries points. "
                 f"Let the check need what students write."
             )
-        if open_:
+        if undecided:
             wrong.append(
-                f"The bare template leaves {listed(open_)} of {component} undecided. "
+                f"The bare template leaves {listed(undecided)} of {component} undecided. "
                 "Let the check fail for it."
             )
-    lost = tuple(found.check for found in _lost(outcome))
+    lost = tuple(finding.check for finding in _lost(outcome))
     return VariantVerdict(outcome, "earns points" if wrong else "0", (), lost, tuple(wrong))
 
 
 def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
-    """A known mistake: a check of its own component fails and names it, and no other check."""
+    """The verdict on a known mistake: only checks of its own component must fail, and one must name it."""
     variant, lost = outcome.variant, _lost(outcome)
     [component] = variant.parts
-    own = [found for found in lost if found.component == component]
-    others = [found for found in lost if found.component != component]
-    called = tuple(dict.fromkeys(found.label for found in own if failed(found) and found.label))
+    component_findings = [finding for finding in lost if finding.component == component]
+    foreign_findings = [finding for finding in lost if finding.component != component]
+    called = tuple(
+        dict.fromkeys(finding.label for finding in component_findings if failed(finding) and finding.label)
+    )
     wrong, notes = [], []
-    undecided = [found.check for found in own if found.status is Status.ERRORED and not is_broken(found)]
-    detected = any(failed(found) for found in own)
+    undecided = [
+        finding.check
+        for finding in component_findings
+        if finding.status is Status.ERRORED and not is_broken(finding)
+    ]
+    detected = any(failed(finding) for finding in component_findings)
     if not detected and undecided:
         wrong.append(
             f"{variant.file}: no check of {component} fails, and {listed(undecided)} asks a person. "
             "Make a check notice it, or delete the file."
         )
-    elif not detected and not any(is_broken(found) for found in own):
+    elif not detected and not any(is_broken(finding) for finding in component_findings):
         wrong.append(
             f"{variant.file}: {component} passes every check. Make a check notice it, or delete the file."
         )
     elif undecided:
         notes.append(f"{variant.file}: {listed(undecided)} cannot be decided, so a person is asked.")
-    for other in dict.fromkeys(found.component for found in others):
-        checks = [found.check for found in others if found.component == other and not is_broken(found)]
+    for other in dict.fromkeys(finding.component for finding in foreign_findings):
+        checks = [
+            finding.check
+            for finding in foreign_findings
+            if finding.component == other and not is_broken(finding)
+        ]
         if checks:
             wrong.append(
                 f"{variant.file}: it is a mistake of {component}, but costs {other} too ({listed(checks)}). "
@@ -167,87 +181,90 @@ def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
             f"{variant.file}: it is detected, but {name}. Let a check recognize it: "
             f'raise reference.named("{variant.name}").'
         )
-    word = "missed" if not detected else "costs others" if others else "detected"
+    word = "missed" if not detected else "costs others" if foreign_findings else "detected"
     return VariantVerdict(
-        outcome, word, called, tuple(found.check for found in lost), tuple(wrong), tuple(notes)
+        outcome, word, called, tuple(finding.check for finding in lost), tuple(wrong), tuple(notes)
     )
 
 
 def _of_pair(outcome: TrialOutcome) -> VariantVerdict:
-    """Two mistakes: a check of each one's component fails, nothing else does, and no other name is given."""
+    """The verdict on two mistakes: only checks of their components must fail, and give no other name."""
     variant, lost = outcome.variant, _lost(outcome)
     wrong = [
         f"{variant.file}: {component} passes every check beside the other mistake. Make a check notice it."
         for component in variant.parts
-        if not any(found.component == component for found in lost)
+        if not any(finding.component == component for finding in lost)
     ]
     notes = [
-        f"{variant.file}: {found.check} of {component} asks a person: {said(found)}"
+        f"{variant.file}: {finding.check} of {component} asks a person: {brief(finding)}"
         for component in variant.parts
-        for found in lost
-        if found.component == component
-        and found.kind is FindingKind.UNDECIDED
+        for finding in lost
+        if finding.component == component
+        and finding.kind is FindingKind.UNDECIDED
         and not any(failed(other) and other.component == component for other in lost)
     ]
-    blamed = [found for found in lost if found.component not in variant.parts and not is_broken(found)]
-    wrong += [
-        f"{variant.file}: {found.check} of {found.component} {_how(found)}, and has no mistake: {said(found)}"
-        for found in blamed
+    blamed = [
+        finding for finding in lost if finding.component not in variant.parts and not is_broken(finding)
     ]
-    called = tuple(dict.fromkeys(found.label for found in lost if failed(found) and found.label))
     wrong += [
-        f"{variant.file}: {found.check} calls it {found.label}, which it is not: {said(found)}"
-        for found in lost
-        if failed(found) and found.label and found.label not in variant.planted and not found.because
+        f"{variant.file}: {finding.check} of {finding.component} {_how(finding)}, and has no mistake: "
+        f"{brief(finding)}"
+        for finding in blamed
+    ]
+    called = tuple(dict.fromkeys(finding.label for finding in lost if failed(finding) and finding.label))
+    wrong += [
+        f"{variant.file}: {finding.check} calls it {finding.label}, which it is not: {brief(finding)}"
+        for finding in lost
+        if failed(finding) and finding.label and finding.label not in variant.planted and not finding.because
     ]
     word = "costs others" if blamed else "mistaken" if wrong else "told apart"
     return VariantVerdict(
-        outcome, word, called, tuple(found.check for found in lost), tuple(wrong), tuple(notes)
+        outcome, word, called, tuple(finding.check for finding in lost), tuple(wrong), tuple(notes)
     )
 
 
 def carried(assignment: Assignment) -> dict[str, float]:
-    """The components that carry points, with these."""
+    """The components that carry points -> their points."""
     shares = [item.components for item in assignment.rubric if item.components]
     return {name: points for share in shares for name, points in share.items() if points > 0}
 
 
 def _lost(outcome: TrialOutcome) -> list[Finding]:
-    return [found for found in outcome.findings if found.status is not Status.PASSED]
+    return [finding for finding in outcome.findings if finding.status is not Status.PASSED]
 
 
-def failed(found: Finding) -> bool:
+def failed(finding: Finding) -> bool:
     """Whether the check says that the code is wrong."""
-    return found.status is Status.FAILED
+    return finding.status is Status.FAILED
 
 
-def is_broken(found: Finding) -> bool:
-    """Whether the check itself, or the grader, failed; to leave something to a person is not a failure."""
-    return found.status is Status.ERRORED and found.kind is not FindingKind.UNDECIDED
+def is_broken(finding: Finding) -> bool:
+    """Whether the check itself or the grader failed; leaving something to a person is not a failure."""
+    return finding.status is Status.ERRORED and finding.kind is not FindingKind.UNDECIDED
 
 
-def _how(found: Finding) -> str:
-    return "cannot be decided" if found.status is Status.ERRORED else "does not pass"
+def _how(finding: Finding) -> str:
+    return "cannot be decided" if finding.status is Status.ERRORED else "does not pass"
 
 
-def said(found: Finding) -> str:
-    """Its message, on one line and not too long."""
-    return clipped(" ".join(found.message.split()), _MESSAGE)
+def brief(finding: Finding) -> str:
+    """A finding's message, on one line and not too long."""
+    return clipped(" ".join(finding.message.split()), _MESSAGE)
 
 
 # --- mutation report -------------------------------------------------------------------------------------
 
 
-LEAST_NAMED = 0.9  # the share of the mistakes that must be called by their names
+LEAST_NAMED = 0.9  # the share of mistakes that must be named
 
 
 @dataclass(frozen=True)
 class MutationReport:
-    """What a validation found out.
+    """The report of a validation.
 
     Attributes:
-        wrong: Sentences: all that must be fixed.
-        notes: Sentences: what else is to be known.
+        wrong: Sentences on everything that must be fixed.
+        notes: Further sentences.
     """
 
     verdicts: tuple[VariantVerdict, ...]
@@ -293,13 +310,13 @@ def mutation_report(
     """Judge the outcomes.
 
     Args:
-        complete: These are all variants of the assignment: then it is told what none of them shows.
+        complete: Whether these are all variants of the assignment, so that gaps are reported too.
     """
     verdicts = tuple(verdict(assignment, outcome) for outcome in outcomes)
     wrong = [*_broken(assignment, outcomes)]
-    wrong += [sentence for each in verdicts for sentence in each.wrong]
+    wrong += [sentence for one_verdict in verdicts for sentence in one_verdict.wrong]
     wrong += _too_few_named(verdicts)
-    notes = [sentence for each in verdicts for sentence in each.notes]
+    notes = [sentence for one_verdict in verdicts for sentence in one_verdict.notes]
     if complete:
         wrong += _blind_components(assignment, outcomes)
         notes += _silent_checks(assignment, outcomes)
@@ -308,23 +325,23 @@ def mutation_report(
 
 
 def _broken(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterator[str]:
-    """Checks that failed themselves, or could not be run, each once."""
+    """Sentences about checks that broke or could not be run, one for each check."""
     for spec in assignment.checks:
         hit = [(o.variant, f) for o in outcomes for f in o.findings if f.check == spec.id and is_broken(f)]
         if not hit:
             continue
-        variant, found = hit[0]
+        variant, finding = hit[0]
         times = f" and {counted(len(hit) - 1, 'other variant')}" if len(hit) > 1 else ""
-        if found.blame is Blame.ENGINE:
+        if finding.blame is Blame.ENGINE:
             how, remedy = "could not be run on", "Run it again, with fewer --jobs."
         else:
             how, remedy = "breaks on", "Fix the check."
-        yield f"checks/{spec.file}: {spec.id} {how} {variant.name}{times}. {said(found)} {remedy}"
+        yield f"checks/{spec.file}: {spec.id} {how} {variant.name}{times}. {brief(finding)} {remedy}"
 
 
 def _too_few_named(verdicts: Sequence[VariantVerdict]) -> Iterator[str]:
-    mistakes = [each for each in verdicts if each.outcome.variant.kind is Kind.MISTAKE]
-    named = sum(each.named for each in mistakes)
+    mistakes = [mistake for mistake in verdicts if mistake.outcome.variant.kind is Kind.MISTAKE]
+    named = sum(mistake.named for mistake in mistakes)
     if named < LEAST_NAMED * len(mistakes):
         yield (
             f"Only {named} of {counted(len(mistakes), 'mistake')} are called by their names; at least "
@@ -333,7 +350,7 @@ def _too_few_named(verdicts: Sequence[VariantVerdict]) -> Iterator[str]:
 
 
 def _blind_components(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterator[str]:
-    """Components whose points nobody can lose."""
+    """Sentences about components whose points nobody can lose."""
     wrong_work = [o for o in outcomes if o.variant.kind in (Kind.TEMPLATE, Kind.MISTAKE)]
     noticed = {f.component for o in wrong_work for f in o.findings if failed(f)}
     judged = {spec.component for spec in assignment.checks}
@@ -362,11 +379,11 @@ def _missing_kinds(assignment: Assignment, kinds: set[Kind]) -> Iterator[str]:
 
 
 def _silent_checks(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterator[str]:
-    """Checks that no mistake shows to be able to fail."""
+    """Sentences about checks that never fail for any mistake."""
     mistakes = [outcome for outcome in outcomes if outcome.variant.kind is Kind.MISTAKE]
-    failing = {found.check for outcome in mistakes for found in outcome.findings if failed(found)}
+    failing = {finding.check for outcome in mistakes for finding in outcome.findings if failed(finding)}
     for component in assignment.components:
-        own = [spec.id for spec in assignment.checks if spec.component == component.name]
-        silent = [check for check in own if check not in failing]
+        check_ids = [spec.id for spec in assignment.checks if spec.component == component.name]
+        silent = [check for check in check_ids if check not in failing]
         if mistakes and silent:
             yield f"No mistake of {component.name} ever fails {listed(silent, len(silent))}."

@@ -1,9 +1,9 @@
-"""Trials of an assignment's checks: versions of a homework whose worth is known, and their outcomes.
+"""Tries an assignment's checks on versions of a homework whose worth is known.
 
-It lists the versions (reference, template, mistakes, variants) and runs the checks on them: by a judge
-and workers as in grading, or, where there are no hosts, one after another in plain processes. For whoever
-writes a check it keeps what the check raised, where in its own files, and what it printed. What an
-outcome means, `mutation_report` decides.
+It lists the versions (reference, template, mistakes, forms) and runs the checks on them: by a judge and
+workers as in grading or, if there are no hosts, one after another in plain processes. For authors of checks
+it keeps what a check raised, where in its own files, and what it printed. `mutation_report` decides what an
+outcome means.
 """
 
 import contextlib
@@ -45,13 +45,13 @@ MOST_PRINTED = 4000  # characters
 
 @dataclass(frozen=True)
 class CheckTrace:
-    """What a check did that a finding does not tell.
+    """Details of a check's run that its finding does not hold.
 
     Attributes:
         check: Its id.
         raised: `IndexError: list index out of range`; empty: nothing.
-        lines: Where: file, line, function and code, the outermost first.
-        printed: What it wrote.
+        lines: The places: file, line, function and code, the outermost first.
+        printed: The check's printed output.
     """
 
     check: str
@@ -61,25 +61,25 @@ class CheckTrace:
 
 
 def check_trace(check: str, error: BaseException | None, printed: str, folder: Path) -> CheckTrace:
-    """What is to be told of a check.
+    """The trace of a check.
 
     Args:
-        error: What it raised.
-        printed: What it wrote.
-        folder: The assignment's: of other files the last frame alone is told.
+        error: The exception that it raised.
+        printed: The check's printed output.
+        folder: The assignment's folder: only the last frame in other files is kept.
     """
     text = printed[:MOST_PRINTED].rstrip()
     if error is None:
         return CheckTrace(check, printed=text)
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
-    shown = [*own[-MOST_FRAMES:], *(frames[-1:] if frames[-1:] != own[-1:] else ())]
-    return CheckTrace(check, _raised(error), tuple(_line(frame, folder) for frame in shown), text)
+    own_frames = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
+    frames_kept = [*own_frames[-MOST_FRAMES:], *(frames[-1:] if frames[-1:] != own_frames[-1:] else ())]
+    return CheckTrace(check, _raised(error), tuple(_line(frame, folder) for frame in frames_kept), text)
 
 
 def _raised(error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def _line(frame: traceback.FrameSummary, folder: Path) -> str:
@@ -96,11 +96,11 @@ HOMEWORK = "homework.py"
 
 @dataclass(frozen=True)
 class Trial:
-    """A variant, and what is to be run on it.
+    """A variant, and the checks to run on it.
 
     Attributes:
         components: The components whose checks are run; None: all.
-        values: What is drawn, by name: the variant is made with it.
+        values: The drawn values by name, with which the variant is made.
     """
 
     variant: Variant
@@ -110,17 +110,17 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """What became of a trial.
+    """The outcome of a trial.
 
     Attributes:
         findings: One per check that was run.
-        parameters: Trainable numbers of the model as the variant configures it; None when it has none.
+        parameters: Trainable numbers of the model as the variant configures it; None if it has no model.
         forbidden: The forbidden parts that it uses, as `assignment.toml` writes them.
-        flagged: The same of those that a person looks at.
+        flagged: The parts that a person looks at, written likewise.
         looks: What else a person is asked to look at, in sentences.
         seconds: Wall-clock seconds.
-        fault: Why it could not be judged at all, in a sentence; empty when it was.
-        traces: How checks ended that raised or printed something, where that was asked for.
+        fault: Why it could not be judged at all, in a sentence; empty if it was judged.
+        traces: The traces of checks that raised or printed something, if they were asked for.
     """
 
     variant: Variant
@@ -139,18 +139,18 @@ Report = Callable[[TrialOutcome], object]
 
 
 def chosen(variants: Sequence[Variant], pattern: str | None) -> tuple[Variant, ...]:
-    """The variants whose name matches a pattern with `*`; all when there is no pattern.
+    """The variants whose name matches a pattern with `*`; all if there is no pattern.
 
     Raises:
         UsageError: No name matches.
     """
-    found = tuple(v for v in variants if pattern is None or fnmatchcase(v.name, pattern))
-    if not found:
+    matching = tuple(v for v in variants if pattern is None or fnmatchcase(v.name, pattern))
+    if not matching:
         raise UsageError(
             f"--only {pattern}: no variant has such a name. There are reference, template, and the files in "
             "forms/ and mistakes/, without `.py`; quote a pattern, as in --only 'scale_*'."
         )
-    return found
+    return matching
 
 
 def trials(
@@ -160,55 +160,58 @@ def trials(
     *,
     thorough: bool = False,
 ) -> tuple[Trial, ...]:
-    """What to run on each variant.
+    """The checks to run on each variant.
 
-    The reference and the template meet every check, and so does one mistake of every component, which shows
-    that the component's failure costs no other component. A form and any other mistake meet the checks of
-    their own parts: whatever uses those sees a stand-in. A pair of mistakes meets every check.
+    All checks are run on the reference, the template and pairs of mistakes. They are also run on one mistake
+    in every component, which shows that its failure costs no other component. On forms and all other
+    mistakes, only the checks of their own parts are run: other components see a stand-in.
 
     Args:
-        values: With which the variants are made; None: each first choice.
-        thorough: Every variant meets every check.
+        values: The values with which the variants are made; None: the first choice of each.
+        thorough: Whether every check is run on every variant.
     """
     values = first_choices(assignment.variant) if values is None else values
     graded = [component.name for component in assignment.components]
-    seen: set[str] = set()
-    found = []
+    parts_tried: set[str] = set()
+    all_trials = []
     for variant in variants:
-        first = variant.kind is Kind.MISTAKE and not seen.issuperset(variant.parts)
-        seen.update(variant.parts if first else ())
-        if thorough or first or not variant.parts or variant.kind is Kind.PAIR:
-            found.append(Trial(variant, None, values))
+        is_first = variant.kind is Kind.MISTAKE and not parts_tried.issuperset(variant.parts)
+        parts_tried.update(variant.parts if is_first else ())
+        if thorough or is_first or not variant.parts or variant.kind is Kind.PAIR:
+            all_trials.append(Trial(variant, None, values))
         else:
             parts = (*(name for name in graded if name in variant.parts), SUBMISSION)
-            found.append(Trial(variant, parts, values))
-    return tuple(found)
+            all_trials.append(Trial(variant, parts, values))
+    return tuple(all_trials)
 
 
 def timed_outcome(judge: Judge, trial: Trial) -> TrialOutcome:
-    """The outcome of one trial with its time; a failure of the judge's is an outcome too."""
+    """The outcome of one trial with its time; a failure of the judge is an outcome too."""
     started = time.monotonic()
     try:
-        found = judge(trial)
+        trial_outcome = judge(trial)
     except GraderError as error:
-        found = TrialOutcome(trial.variant, fault=str(error))
-    return replace(found, seconds=time.monotonic() - started)
+        trial_outcome = TrialOutcome(trial.variant, fault=str(error))
+    return replace(trial_outcome, seconds=time.monotonic() - started)
 
 
 def outcome(
-    assignment: Assignment, trial: Trial, program: Program, found: "Judged | Examined"
+    assignment: Assignment, trial: Trial, program: Program, examined: "Judged | Examined"
 ) -> TrialOutcome:
-    """What the judge said of a trial, with the forbidden parts seen in the source or at run time."""
-    uses = (*program.forbidden, *run_time_uses(assignment, program, program.forbidden, found.watched.reached))
-    seen = {use.rule for use in uses if use.reached_from}
-    rules = [rule for rule in assignment.forbidden if rule.pattern in seen]
+    """The judge's findings about a trial, with the forbidden parts seen in the source or at run time."""
+    uses = (
+        *program.forbidden,
+        *run_time_uses(assignment, program, program.forbidden, examined.watched.reached),
+    )
+    reached_rules = {use.rule for use in uses if use.reached_from}
+    rules = [rule for rule in assignment.forbidden if rule.pattern in reached_rules]
     return TrialOutcome(
         trial.variant,
-        found.findings,
-        found.parameters,
+        examined.findings,
+        examined.parameters,
         tuple(rule.pattern for rule in rules if rule.policy == "forbid"),
         tuple(rule.pattern for rule in rules if rule.policy == "flag"),
-        (*(note.text for note in program.notes if note.ask_person), *looks(found.watched)),
+        (*(note.text for note in program.notes if note.ask_person), *looks(examined.watched)),
     )
 
 
@@ -221,7 +224,7 @@ def program_of(assignment: Assignment, trial: Trial) -> Program:
 
 
 def seed_of(variant: Variant) -> int:
-    """The seed of everything random about a variant: from its source, so the same on every run."""
+    """The seed of all randomness in a variant, derived from its source, so that it never changes."""
     digest = hashlib.sha256(variant.source.encode()).digest()
     return int.from_bytes(digest[:4], "big") & 0x7FFFFFFF
 
@@ -239,7 +242,7 @@ def local_outcomes(
     """Run the checks on every variant, each in a new process that has to load PyTorch first.
 
     Args:
-        report: Told each outcome as soon as it is there.
+        report: Called with each outcome as soon as it is there.
         traced: Keep how checks ended.
 
     Returns:
@@ -254,18 +257,18 @@ def local_outcomes(
 
 @contextlib.contextmanager
 def _among_provided(assignment: Assignment) -> Iterator[None]:
-    """Work where the files lie that the assignment provides."""
+    """Change to a folder with the files that the assignment provides."""
     if not assignment.provided:
         yield
         return
-    before, environment = Path.cwd(), dict(os.environ)
+    working_folder, environment = Path.cwd(), dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="grader-") as folder:
         try:
             if (root := lay_out(given_files(assignment), Path(folder))) is not None:
                 enter_folders(root)
             yield
         finally:
-            os.chdir(before)
+            os.chdir(working_folder)
             os.environ.clear()
             os.environ.update(environment)
 
@@ -279,8 +282,8 @@ def _local_outcomes(
 
     assignment, files = with_own_machine_limits(assignment), reference_files(assignment)
     code = CodeByValues(assignment)
-    found: list[TrialOutcome] = []
-    raised: list[BaseException] = []
+    all_outcomes: list[TrialOutcome] = []
+    errors: list[BaseException] = []
 
     def use(checks: "Checks") -> None:
         def judge(trial: Trial) -> TrialOutcome:
@@ -298,21 +301,21 @@ def _local_outcomes(
                     examined = checks.examined(student, components=trial.components)
                 finally:
                     student.close()
-            told = tuple(trace for trace in traces if trace.raised or trace.printed)
-            return replace(outcome(assignment, trial, program, examined), traces=told)
+            traces_kept = tuple(trace for trace in traces if trace.raised or trace.printed)
+            return replace(outcome(assignment, trial, program, examined), traces=traces_kept)
 
         try:
             for trial in planned:
-                found.append(timed_outcome(judge, trial))
-                report(found[-1])
+                all_outcomes.append(timed_outcome(judge, trial))
+                report(all_outcomes[-1])
         except BaseException as error:  # noqa: BLE001 - pytest would keep it to itself; raised again below
-            raised.append(error)
+            errors.append(error)
 
     paths = sorted((assignment.folder / "checks").glob("test_*.py"))
     run_pytest(paths, assignment, code.of(first_choices(assignment.variant)), use)
-    if raised:
-        raise raised[0]
-    return tuple(found)
+    if errors:
+        raise errors[0]
+    return tuple(all_outcomes)
 
 
 # --- judged trials ---------------------------------------------------------------------------------------
@@ -329,12 +332,12 @@ def outcomes(
 ) -> tuple[TrialOutcome, ...]:
     """Run the checks on every variant.
 
-    The instructors' own code is run, so a machine that isolates too little for grading is good enough.
+    Only the instructors' own code is run, so a machine with too little isolation for grading is sufficient.
 
     Args:
         jobs: How many at once; each uses one thread for its computations.
-        report: Told each outcome as soon as it is there, one at a time.
-        traced: Keep how checks ended. They run in this process then, one variant after the other.
+        report: Called with each outcome as soon as it is there, one at a time.
+        traced: Keep how checks ended. They then run in this process, one variant after the other.
 
     Returns:
         The outcomes in the order of the trials.
@@ -350,7 +353,7 @@ def outcomes(
 
 @contextlib.contextmanager
 def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
-    """A judge as in grading, in the same hosts. The sources are read here, because they are ours."""
+    """A judge as in grading, with the same hosts. The sources are read here, because they are trusted."""
     from grader.grading.judging import judged
 
     with _hosts(course, assignment) as (judges, workers):
@@ -358,7 +361,7 @@ def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
 
         def judge(trial: Trial) -> TrialOutcome:
             program = program_of(assignment, trial)
-            found = judged(
+            judgement = judged(
                 judges,
                 workers,
                 program,
@@ -370,14 +373,14 @@ def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
                 files=trial.variant.handed_in(files),
                 values=trial.values,
             )
-            return outcome(assignment, trial, program, found)
+            return outcome(assignment, trial, program, judgement)
 
         yield judge
 
 
 @contextlib.contextmanager
 def _hosts(course: Course, assignment: Assignment) -> Iterator[tuple[Host, Host]]:
-    """The judge host and the worker host, which start at the same time: each loads PyTorch for seconds."""
+    """The judge host and the worker host, started in parallel, as each loads PyTorch for seconds."""
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(max_workers=1) as pool:
         judges = pool.submit(Host.start, "grader.judge", [str(assignment.folder)])
         try:

@@ -1,7 +1,7 @@
-"""Audit hook: hears introspection, and execution of code that the source does not show.
+"""Audit hook: reports introspection, and the execution of code that is not in the source.
 
 Python raises audit events before such things happen, and a hook for them cannot be removed. What the hook
-needs is sealed in its code. It goes by who asked: events that libraries raise for themselves are not
+needs is sealed in its code. It goes by who caused an event: those that libraries cause for themselves are not
 reported. It forbids nothing except another hook; people look at the notes.
 
 Tests: tests/worker/test_watch.py
@@ -19,7 +19,7 @@ from typing import Any
 from grader.domain.program_run import Prying
 from grader.worker.sealed_functions import Lines, sealed
 
-# attributes by which functions, frames and classes are taken apart or put together anew
+# attributes by which functions, frames and classes are taken apart or reassembled
 READ = frozenset(
     {
         *("__code__", "f_code", "tb_frame", "gi_frame", "gi_code", "cr_frame", "cr_code", "ag_frame"),
@@ -27,7 +27,7 @@ READ = frozenset(
     }
 )
 WRITTEN = frozenset({"__code__", "__defaults__", "__kwdefaults__", "__bases__"})
-# modules of Python's that do what they are asked: who asks them counts
+# Python's own modules that do what they are asked: their caller counts
 EXECUTING = (
     *("timeit", "code", "codeop", "runpy", "bdb", "pdb", "profile", "cProfile", "trace", "doctest"),
     "typing",
@@ -47,12 +47,12 @@ Condition = Callable[[tuple[Any, ...]], Any]
 
 @dataclass(frozen=True)
 class _Rule:
-    """What is told of an event.
+    """What is reported of an event.
 
     Attributes:
-        document: What is told, with places for the file and the line.
-        through: Files of code that may stand between the event and who asked for it; None: it is told
-            whoever asked.
+        document: The report, with places for the file and the line.
+        through: Files of code that may lie between the event and its cause; None: it is reported whoever
+            caused it.
         condition: On the event's arguments.
     """
 
@@ -68,18 +68,18 @@ def listen(
     patterns: Sequence[str],
     watched_files: Collection[str],
 ) -> None:
-    """Begin to tell the judge of all that pries; it goes on until the process ends.
+    """Report all prying to the judge from now on, until the process ends.
 
     Args:
         tell: Writes a document to the judge, sealed.
         asked_by: Finds for whom a frame works, sealed.
-        lines: How lines are told apart.
+        lines: How lines are distinguished.
         patterns: What is forbidden.
         watched_files: Of the modules in which forbidden parts are defined.
     """
     rules = {
-        event: tuple((rule.document, rule.through, rule.condition) for rule in each)
-        for event, each in _rules(lines, patterns, watched_files).items()
+        event: tuple((rule.document, rule.through, rule.condition) for rule in event_rules)
+        for event, event_rules in _rules(lines, patterns, watched_files).items()
     }
     busy: set[int] = set()
     hear = sealed(
@@ -108,7 +108,7 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
     busy: Any = "sealed:busy"
     me = thread()
     if me in busy:
-        return  # what is done here is no news
+        return  # what happens in here is not news
     busy.add(me)
     try:
         for document, through, condition in rules:
@@ -117,18 +117,18 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
             frame: Any = "sealed:frame"
             file_of: Any = "sealed:file_of"
             tell: Any = "sealed:tell"
-            at = frame(1)
+            caller = frame(1)
             if through is None:
                 asked_by: Any = "sealed:asked_by"
-                _, file, line = asked_by(at, "sealed:nobody")
+                _, file, line = asked_by(caller, "sealed:nobody")
                 tell(document % (file, line))
                 continue
-            name = at.f_code.co_filename
-            while name in through and at.f_back is not None:
-                at = at.f_back
-                name = at.f_code.co_filename
+            name = caller.f_code.co_filename
+            while name in through and caller.f_back is not None:
+                caller = caller.f_back
+                name = caller.f_code.co_filename
             if not name.startswith("sealed:libraries"):
-                tell(document % (file_of(name, b'""'), at.f_lineno or 0))
+                tell(document % (file_of(name, b'""'), caller.f_lineno or 0))
     finally:
         busy.discard(me)
     if event == "sys.addaudithook":
@@ -139,66 +139,72 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
 def _rules(
     lines: Lines, patterns: Sequence[str], watched_files: Collection[str]
 ) -> Mapping[str, tuple[_Rule, ...]]:
-    """Event -> what is told of it."""
-    text = _Rule(_seen(Prying.DYNAMIC_CODE), _files(EXECUTING))
+    """Event -> what is reported of it."""
+    text = _Rule(_seen_document(Prying.DYNAMIC_CODE), _files(EXECUTING))
     again = sealed(_executes, "again", files=frozenset(watched_files), kind=type, code=CodeType)
-    code = (_Rule(_seen(Prying.CODE_OBJECTS)),)
-    frames = (_Rule(_seen(Prying.FRAMES), _files(LOOKING)),)
-    objects = (_Rule(_seen(Prying.OBJECTS)),)
-    native = (_Rule(_seen(Prying.MEMORY), _files(NATIVE)),)
-    written = (_Rule(_seen(Prying.CODE_OBJECTS), condition=sealed(_named, "written", names=WRITTEN)),)
+    code = (_Rule(_seen_document(Prying.CODE_OBJECTS)),)
+    frames = (_Rule(_seen_document(Prying.FRAMES), _files(LOOKING)),)
+    objects = (_Rule(_seen_document(Prying.OBJECTS)),)
+    native = (_Rule(_seen_document(Prying.MEMORY), _files(NATIVE)),)
+    written = (
+        _Rule(_seen_document(Prying.CODE_OBJECTS), condition=sealed(_named, "written", names=WRITTEN)),
+    )
     return {
-        "exec": (text, _Rule(_seen(Prying.SECOND_COPY), None, again)),
+        "exec": (text, _Rule(_seen_document(Prying.SECOND_COPY), None, again)),
         "compile": (text,),
         **dict.fromkeys(("code.__new__", "function.__new__", "marshal.loads", "marshal.load"), code),
         "object.__getattr__": (
-            _Rule(_seen(Prying.CODE_OBJECTS), condition=sealed(_named, "read", names=READ)),
+            _Rule(_seen_document(Prying.CODE_OBJECTS), condition=sealed(_named, "read", names=READ)),
         ),
         **dict.fromkeys(("object.__setattr__", "object.__delattr__"), written),
         **dict.fromkeys(("sys._getframe", "sys._current_frames", "sys._current_exceptions"), frames),
         **dict.fromkeys(("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback"), frames),
-        "sys.addaudithook": (_Rule(_seen(Prying.FRAMES), None),),
+        "sys.addaudithook": (_Rule(_seen_document(Prying.FRAMES), None),),
         **dict.fromkeys(("gc.get_objects", "gc.get_referrers", "gc.get_referents"), objects),
         "pickle.find_class": (
-            _Rule(_seen(Prying.UNPICKLING), _files(PICKLES)),
-            _Rule(_seen(Prying.UNPICKLING), None, sealed(_unpickles, "unpickled", matches=_any(patterns))),
+            _Rule(_seen_document(Prying.UNPICKLING), _files(PICKLES)),
+            _Rule(
+                _seen_document(Prying.UNPICKLING),
+                None,
+                sealed(_unpickles, "unpickled", matches=_matching(patterns)),
+            ),
         ),
         **dict.fromkeys(("ctypes.dlopen", "ctypes.dlsym", "ctypes.call_function"), native),
         **dict.fromkeys(("ctypes.addressof", "ctypes.cdata", "ctypes.cdata/buffer"), native),
         **dict.fromkeys(("ctypes.string_at", "ctypes.PyObj_FromPtr"), native),
         "open": (
-            _Rule(_seen(Prying.LIBRARY_SOURCE), _files(OPENING), _beginning(lines.folders)),
-            _Rule(_seen(Prying.MEMORY), _files(OPENING), _beginning(PROCESS)),
+            _Rule(_seen_document(Prying.LIBRARY_SOURCE), _files(OPENING), _path_begins(lines.folders)),
+            _Rule(_seen_document(Prying.MEMORY), _files(OPENING), _path_begins(PROCESS)),
         ),
         "import": tuple(
             _Rule(
                 b'{"$kind":"Imported","pattern":%d,"file":%%b,"line":%%d}' % number,
                 _files(IMPORTING),
-                sealed(_imports, "imports", matches=_any([pattern])),
+                sealed(_imports, "imports", matches=_matching([pattern])),
             )
             for number, pattern in enumerate(patterns)
         ),
     }
 
 
-def _seen(kind: Prying) -> bytes:
+def _seen_document(kind: Prying) -> bytes:
     return b'{"$kind":"Seen","prying":"%b","file":%%b,"line":%%d}' % kind.value.encode()
 
 
 def _files(modules: Sequence[str]) -> frozenset[str]:
-    """The files of some of Python's own modules."""
+    """The files of some modules of the standard library."""
     folder = threading.__file__.removesuffix("threading.py")
     return frozenset(f"{folder}{name}.py" for name in modules)
 
 
-def _any(patterns: Sequence[str]) -> Callable[[str], Any]:
-    """Whether a dotted name is, or is inside, what one of the patterns says."""
-    inside = [fnmatch.translate(each) for pattern in patterns for each in (pattern, f"{pattern}.*")]
+def _matching(patterns: Sequence[str]) -> Callable[[str], Any]:
+    """A function: whether a dotted name matches one of the patterns, or is inside what matches."""
+    inside = [fnmatch.translate(glob) for pattern in patterns for glob in (pattern, f"{pattern}.*")]
     return re.compile("|".join(inside) or r"(?!)").match
 
 
-def _beginning(starts: tuple[str, ...]) -> Condition:
-    """Whether the path that is opened begins so."""
+def _path_begins(starts: tuple[str, ...]) -> Condition:
+    """A condition: whether the path that is opened begins like this."""
     encoded = tuple(start.encode() for start in starts)
     return sealed(_begins, "begins", kind=type, text=str, data=bytes, starts=starts, encoded=encoded)
 

@@ -1,6 +1,6 @@
-"""torchvision's random transforms in two steps: what chance decides per image, and the work per batch.
+"""torchvision's random transforms in two steps: random draws per image, and the work per batch.
 
-It computes the pixels that torchvision gives, for the classes in its table with common settings. For all
+It computes the same pixels as torchvision, for the classes in its table with common settings. For anything
 else there is no step (None). `graded_images` decides by comparison whether a composition is used for
 batches.
 
@@ -34,7 +34,7 @@ STAYING = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # the matrix of an image that stays as
 
 
 class Step(Protocol):
-    """A transform in two: what chance decides for an image, and the work for all of them."""
+    """A transform in two parts: the random draws for one image, and the work for all of them."""
 
     def draw(self) -> Any:
         """Draw the random numbers for the next image."""
@@ -56,7 +56,7 @@ def stacked(values: Sequence[Any]) -> Batch:
 
 
 class Certain:
-    """A step that leaves nothing to chance."""
+    """A step without randomness."""
 
     def __init__(self, work: Callable[[Batch], Batch]) -> None:
         """Do this work."""
@@ -71,14 +71,14 @@ class Certain:
 
 
 class Uniform:
-    """Random numbers from low to high, the ones that `torch.empty(1).uniform_(low, high)` gives, sooner."""
+    """Random numbers from low to high, the same as `torch.empty(1).uniform_(low, high)` gives, but faster."""
 
     def __init__(self, low: float, high: float) -> None:
         self._low, self._high = float(low), float(high)
         self._place = torch.empty(1)
 
     def __call__(self) -> float:
-        """The next one."""
+        """The next number."""
         return self._place.uniform_(self._low, self._high).item()
 
 
@@ -86,7 +86,7 @@ class Flip:
     """RandomHorizontalFlip and RandomVerticalFlip."""
 
     def __init__(self, p: float, axis: int, tensor_axis: int) -> None:
-        """Flip with probability p along an axis of a batch of images, or the other one of a tensor."""
+        """Flip with probability p along one axis of a batch of images, or another of a tensor."""
         self._number = Uniform(0, 1)
         self._p = torch.tensor(p).item()  # as the random number that it is compared with is rounded
         self._axis, self._tensor_axis = axis, tensor_axis
@@ -96,7 +96,7 @@ class Flip:
         return self._number() < self._p
 
     def apply(self, images: Batch, drawn: Sequence[bool]) -> Batch:
-        """Flip those."""
+        """Flip the images that were drawn."""
         chosen = np.flatnonzero(drawn)
         if isinstance(images, Tensor):
             images[chosen] = images[chosen].flip(self._tensor_axis)
@@ -206,26 +206,27 @@ class Affine(Moving):
         a, b, c, d, e, f = functional._get_inverse_affine_matrix(center, **numbers)
         reach = max(abs(a) * width + abs(b) * height + abs(c), abs(d) * width + abs(e) * height + abs(f))
         scaled = b == d == 0 and not a == e == 1
-        if scaled or reach >= FARTHEST:  # which Pillow does in other ways
+        if scaled or reach >= FARTHEST:  # which Pillow does differently
             return Move(STAYING, partial(functional.affine, **numbers, fill=self.fill))
         return Move((a, b, c, d, e, f))
 
 
 def _sources(matrices: NDArray[np.float64], height: int, width: int) -> NDArray[np.int32]:
-    """The number of the pixel that each comes from, (n, height * width); one too many where there is none."""
+    """For each pixel the index of its source, (n, height * width); one past the last if it has none."""
     a, b, c, d, e, f = matrices.T
-    c, f = c + a * 0.5 + b * 0.5, f + d * 0.5 + e * 0.5  # for the middles of pixels, not their corners
+    c, f = c + a * 0.5 + b * 0.5, f + d * 0.5 + e * 0.5  # for the centers of pixels, not their corners
     a, b, c, d, e, f = (
-        np.floor(one * FIXED + 0.5).astype(np.int32)[:, None, None] for one in (a, b, c, d, e, f)
+        np.floor(coefficient * FIXED + 0.5).astype(np.int32)[:, None, None]
+        for coefficient in (a, b, c, d, e, f)
     )
     x, y = np.arange(width, dtype=np.int32), np.arange(height, dtype=np.int32)[:, None]
     columns, rows = (c + b * y + a * x) >> 16, (f + e * y + d * x) >> 16
     places = rows * np.int32(width) + columns
-    # a negative number is a large one without its sign
+    # without its sign, a negative number is a large one
     outside = (columns.view(np.uint32) >= width) | (rows.view(np.uint32) >= height)
     places[outside] = height * width
-    made: NDArray[np.int32] = places.reshape(len(places), -1)
-    return made
+    sources: NDArray[np.int32] = places.reshape(len(places), -1)
+    return sources
 
 
 def _as_image(pixels: Pixels) -> Image.Image:
@@ -241,7 +242,9 @@ class Jitter:
     def __init__(self, part: transforms.ColorJitter) -> None:
         """Draw factors from its ranges."""
         ranges = (part.brightness, part.contrast, part.saturation)
-        self._factors = [(kind, Uniform(*each)) for kind, each in enumerate(ranges) if each is not None]
+        self._factors = [
+            (kind, Uniform(*interval)) for kind, interval in enumerate(ranges) if interval is not None
+        ]
 
     def draw(self) -> list[tuple[int, float]]:
         """What to do in which order, and how much of it."""
@@ -294,8 +297,8 @@ def _tensors(images: Pixels) -> Tensor:
 def _crop(part: transforms.RandomCrop, example: Batch) -> Step | None:
     if isinstance(example, Tensor) or part.pad_if_needed or not _is_plain(part.fill):
         return None
-    given = 0 if part.padding is None else part.padding
-    sides = [given] if isinstance(given, int) else list(given)
+    padding = 0 if part.padding is None else part.padding
+    sides = [padding] if isinstance(padding, int) else list(padding)
     left, top, right, bottom = sides * (4 // len(sides))
     if min(left, top, right, bottom) < 0:
         return None
@@ -338,7 +341,7 @@ def _grayscale(part: transforms.Grayscale, example: Batch) -> Step | None:
     return Certain(partial(_repeated_gray, bands=part.num_output_channels))
 
 
-# name in torchvision -> a step for it on batches like an example; None where there is none
+# name in torchvision -> a step for it on batches like an example; None if there is none
 _STEPS: dict[str, Callable[[Any, Batch], Step | None]] = {
     "ColorJitter": _jitter,
     "Grayscale": _grayscale,
@@ -353,10 +356,10 @@ _STEPS: dict[str, Callable[[Any, Batch], Step | None]] = {
 
 
 def step_for(part: Any, example: Batch) -> Step | None:
-    """A transform's step for batches like an example; None where there is none.
+    """A transform's step for batches like an example; None if there is none.
 
     Args:
-        part: Of torchvision.transforms; a step does what its class does, not what a class of its own would.
+        part: Of torchvision.transforms; a step does what that class does, not what a derived class would.
     """
     name = type(part).__name__
     if name not in _STEPS or type(part) is not getattr(transforms, name, None):

@@ -33,7 +33,7 @@ class Components:
         self._student, self._objects, self._invocations = student, objects, invocations
 
     def build(self, request: Build) -> Built:
-        """Construct a component; whatever the student's code raises goes through."""
+        """Construct a component; whatever the student's code raises passes through."""
         stand_ins = StandIns()
         replacements = self._invocations.replacements(request.fakes, stand_ins, request.replace)
         seed_all(request.seed)
@@ -71,7 +71,7 @@ class Components:
         return Built(handle, parameters, module_tree(kept.value), tuple(kept.stand_ins.made))
 
     def call(self, request: Call) -> Called:
-        """Call a component; whatever the student's code raises goes through."""
+        """Call a component; whatever the student's code raises passes through."""
         kept = self._objects[request.handle]
         module, stand_ins = kept.value, kept.stand_ins
         with students_code():
@@ -98,7 +98,7 @@ class Components:
                 output = module(*inputs, **keywords)
         arrays: dict[str, Any] = {}
         no_gradient: tuple[str, ...] = ()
-        with students_code():  # a tensor of a class of the student's own may do anything when it is read
+        with students_code():  # a tensor of a student's own class may do anything when it is read
             calls = _calls(stand_ins, arrays)
             if not isinstance(output, Tensor):
                 return Called(type(output).__name__, calls, arrays=arrays)

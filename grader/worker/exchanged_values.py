@@ -1,9 +1,8 @@
 """Values exchanged with the judge: packed as trees, kept by handle, or put into weights in place.
 
 It packs the student's values and unpacks the judge's. What cannot be sent stays here and goes out as a
-handle, one for each object, up to a bound. Numbers are put into tensors and arrays only where names and
-shapes are the same, else it raises. The judge decides what a value should be, and which numbers are put
-where.
+handle, one for each object, up to a bound. Numbers are put into tensors and arrays only if names and shapes
+match; otherwise it raises. The judge decides what a value should be, and which numbers are put where.
 
 Tests: tests/judge/test_calls.py
 """
@@ -35,9 +34,9 @@ class Kept:
     """One object.
 
     Attributes:
-        value: It.
-        stand_ins: Those in it, which record what is done to them.
-        replacements: What stands in the places of the student's names while it is used.
+        value: The object itself.
+        stand_ins: The fakes of known behavior in it, which record their calls.
+        replacements: What replaces the student's names while it is used.
     """
 
     value: Any
@@ -53,7 +52,7 @@ class Objects:
         self._handles: dict[int, int] = {}  # by the identity of an object, which lives as long as this
 
     def keep(self, kept: Kept) -> int:
-        """The handle of an object that is new.
+        """Keep a new object; its handle.
 
         Raises:
             MemoryError: There are too many.
@@ -65,14 +64,14 @@ class Objects:
         return len(self._kept) - 1
 
     def handle_of(self, value: Any, around: Kept | None = None) -> int:
-        """The handle of an object, which is kept from now on.
+        """The handle of an object, which is kept if it was not yet.
 
         Args:
-            around: What it came from, whose surroundings are its own.
+            around: What it came from, whose replacements apply to it too.
         """
-        known = self._handles.get(id(value))
-        if known is not None:
-            return known
+        handle = self._handles.get(id(value))
+        if handle is not None:
+            return handle
         return self.keep(
             Kept(value) if around is None else Kept(value, around.stand_ins, around.replacements)
         )
@@ -88,7 +87,7 @@ MAX_NAME = 80  # characters of a type's name
 
 
 def packer(objects: Objects, around: Kept | None = None) -> Packer:
-    """Packs values of the student's.
+    """A packer for the student's values.
 
     Args:
         around: What they come from.
@@ -106,7 +105,7 @@ def packer(objects: Objects, around: Kept | None = None) -> Packer:
 
 
 def thing_node(objects: Objects, value: Any, around: Kept | None = None) -> Node:
-    """The node of what stays here.
+    """The node of an object that stays here.
 
     Args:
         around: What it comes from.
@@ -119,7 +118,7 @@ def thing_node(objects: Objects, value: Any, around: Kept | None = None) -> Node
 def unpacker(
     arrays: Mapping[str, Any], objects: Objects, part: Callable[[str], Any], fake: Callable[[FakeForm], Any]
 ) -> Unpacker:
-    """Unpacks values of the judge's.
+    """An unpacker for the judge's values.
 
     Args:
         part: A graded name -> what the student made of it.
@@ -135,11 +134,11 @@ def unpacker(
             case {"fake": dict(form)}:
                 return fake(FakeForm(**{**form, "parameters": _shapes(form["parameters"])}))
             case {"object": dict(members)}:
-                return SimpleNamespace(**{name: unpacking.value(each) for name, each in members.items()})
+                return SimpleNamespace(**{name: unpacking.value(member) for name, member in members.items()})
             case {"batches": described}:
                 return batches(unpacking.value(described))
             case {"scaled": node, "mean": list(mean), "deviation": list(deviation)}:
-                channels = [torch.tensor(each).reshape(-1, 1, 1) for each in (mean, deviation)]
+                channels = [torch.tensor(numbers).reshape(-1, 1, 1) for numbers in (mean, deviation)]
                 return (unpacking.value(node).float() / 255 - channels[0]) / channels[1]
             case {"scaled": node}:
                 return unpacking.value(node).float() / 255
@@ -154,11 +153,11 @@ def unpacker(
 
 
 def _of_library(path: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """An object of a library's own; an optimizer of a module holds its parameters."""
+    """An object of a library's class; an optimizer that is given a module gets its parameters."""
     module, _, name = path.rpartition(".")
     made = getattr(importlib.import_module(module), name)
     if inspect.isclass(made) and issubclass(made, torch.optim.Optimizer):
-        args = [each.parameters() if isinstance(each, nn.Module) else each for each in args]
+        args = [argument.parameters() if isinstance(argument, nn.Module) else argument for argument in args]
     return made(*args, **kwargs)
 
 
@@ -167,7 +166,7 @@ def _shapes(described: Mapping[str, list[int]]) -> dict[str, tuple[int, ...]]:
 
 
 def _is_view(value: Any) -> bool:
-    """Whether it is a row of values that is neither a list nor a tuple: the keys of a dictionary, a range."""
+    """Whether it is a sequence of values that is not a list or tuple: the keys of a dictionary, a range."""
     return isinstance(value, range | type({}.keys()) | type({}.values()) | type({}.items()))
 
 
@@ -183,7 +182,7 @@ def _kind(value: Any) -> str:
 
 
 def fill(target: Any, content: Any) -> None:
-    """Put the numbers of a tree of arrays into one of the same form, in place.
+    """Copy the numbers of a tree of arrays into one of the same form, in place.
 
     Args:
         target: Tensors and arrays in lists, tuples and dictionaries, as an object holds them.
@@ -204,15 +203,15 @@ def fill(target: Any, content: Any) -> None:
     elif isinstance(target, Mapping) and isinstance(content, Mapping):
         if target.keys() != content.keys():
             raise ValueError("weights of other names")
-        for name, each in target.items():
-            fill(each, content[name])
+        for name, part in target.items():
+            fill(part, content[name])
     elif isinstance(target, list | tuple | Iterator) and isinstance(content, list | tuple):
-        for each, given in zip(target, content, strict=True):
-            fill(each, given)
+        for part, part_content in zip(target, content, strict=True):
+            fill(part, part_content)
     elif target is not None or content is not None:
         raise ValueError(f"a {type(target).__name__} cannot be filled: weights are tensors and arrays")
 
 
-def _require_shape(given: tuple[int, ...], wanted: tuple[int, ...]) -> None:
-    if tuple(given) != tuple(wanted):
-        raise ValueError(f"weights of shape {tuple(given)} for {tuple(wanted)}")
+def _require_shape(shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    if tuple(shape) != tuple(wanted):
+        raise ValueError(f"weights of shape {tuple(shape)} for {tuple(wanted)}")

@@ -1,8 +1,8 @@
 """Figures: drawn without a screen, kept open, read as structure and as pixels.
 
-It computes titles, labels, images, heat maps and lines, within bounds. Which label is beside which cell
-and which heading is over which axes is a heuristic by geometry: labels within a cell, texts beside or
-above axes. As many labels as cells are matched in order. Where nothing fits the name is empty. The
+It computes titles, labels, images, heat maps and lines, within bounds. A geometric heuristic decides which
+label belongs to which cell (it lies within), and which heading to which axes (it is beside or above). If
+there are as many labels as cells, they are matched in order. If nothing fits, the name is empty. The
 assignment's checks decide whether a figure shows what it should.
 
 Tests: tests/worker/test_figures.py, tests/worker/test_rigged_runs.py
@@ -20,7 +20,7 @@ import numpy as np
 from grader.protocol.replies import Axes, DrawnFigure
 from grader.worker.student_faults import students_code
 
-MAX_CELLS = 40  # beside each of so many rows there may be a name; a photograph has more
+MAX_CELLS = 40  # rows or columns that may have names; a photograph has more
 MAX_TEXTS = 100  # of a figure
 EPSILON = 1e-6
 
@@ -34,7 +34,7 @@ class TickLabels:
 
 
 def tick_labels(ax: Any, side: str) -> TickLabels:
-    """The labels at the ticks of an axes' x or y axis; none of axes that are not drawn.
+    """The labels at the ticks of an axes' x or y axis; none if it is not drawn.
 
     Asking matplotlib for them costs as much as drawing them, so this is asked once.
     """
@@ -44,12 +44,12 @@ def tick_labels(ax: Any, side: str) -> TickLabels:
     minor_places = axis.get_minorticklocs()
     minor = axis.get_minorticklabels() if len(minor_places) else []
     return TickLabels(
-        _placed(axis.get_majorticklocs(), axis.get_majorticklabels()), _placed(minor_places, minor)
+        _labels_at(axis.get_majorticklocs(), axis.get_majorticklabels()), _labels_at(minor_places, minor)
     )
 
 
-def _placed(places: Any, labels: Sequence[Any]) -> tuple[tuple[float, str], ...]:
-    """Each label with its place; what no place is known of is at no place (NaN)."""
+def _labels_at(places: Any, labels: Sequence[Any]) -> tuple[tuple[float, str], ...]:
+    """Each label with its position, NaN if that is not known."""
     texts = [label.get_text() for label in labels]
     return tuple(zip([*map(float, places), *[math.nan] * len(texts)], texts, strict=False))
 
@@ -62,8 +62,8 @@ def cell_names(maps: Sequence[Any], x_ticks: TickLabels, y_ticks: TickLabels) ->
         x_ticks, y_ticks: Of the axes.
 
     Returns:
-        One per row and one per column, in the order of the array; empty texts where there is none. Nothing
-        at all when no map is small enough.
+        One per row and one per column, in the order of the array; empty texts if there is none. Nothing at
+        all if no map is small enough.
     """
     for drawn in maps:
         edges = _edges(drawn)
@@ -87,35 +87,44 @@ def _edges(drawn: Any) -> tuple[Any, Any] | None:
 
 
 def _beside(labels: TickLabels, edges: Any) -> list[str]:
-    """The label of each cell: the nearest within it; as many labels as cells are theirs in order."""
+    """The label of each cell: the nearest within it, or in order if there are as many labels as cells."""
     low, high = min(edges[0], edges[-1]), max(edges[0], edges[-1])
     slack = (high - low) * EPSILON
     ticks = [
-        (at, text)
-        for at, text in (*labels.major, *labels.minor)
-        if text.strip() and low - slack <= at <= high + slack
+        (position, text)
+        for position, text in (*labels.major, *labels.minor)
+        if text.strip() and low - slack <= position <= high + slack
     ]
     ticks.sort(key=lambda tick: tick[0], reverse=bool(edges[-1] < edges[0]))
     if len(ticks) == len(edges) - 1:
         return [text for _, text in ticks]
-    found = []
+    names = []
     for start, end in itertools.pairwise(edges):
         center, half = (start + end) / 2, abs(end - start) / 2
-        near = [(abs(at - center), text) for at, text in ticks if abs(at - center) < half - slack]
-        found.append(min(near)[1] if near else "")
-    return found
+        near = [
+            (abs(position - center), text)
+            for position, text in ticks
+            if abs(position - center) < half - slack
+        ]
+        names.append(min(near)[1] if near else "")
+    return names
 
 
 def place(ax: Any) -> tuple[float, float, float, float]:
     """Left, bottom, right and top of an axes, as shares of the figure."""
-    whole, box = _root(ax).bbox, ax.bbox
-    sides = (box.x0 / whole.width, box.y0 / whole.height, box.x1 / whole.width, box.y1 / whole.height)
+    root_box, box = _root(ax).bbox, ax.bbox
+    sides = (
+        box.x0 / root_box.width,
+        box.y0 / root_box.height,
+        box.x1 / root_box.width,
+        box.y1 / root_box.height,
+    )
     left, bottom, right, top = (round(float(side), 4) if math.isfinite(side) else 0.0 for side in sides)
     return left, bottom, right, top
 
 
 def shared_label(ax: Any, axis: str) -> str:
-    """What a figure or subfigure says once of the axis (`x`, `y`) of all that it holds."""
+    """The label that a figure or subfigure gives once to an axis (`x`, `y`) of everything in it."""
     holder = ax.figure
     while holder is not None:
         label = getattr(holder, f"_sup{axis}label", None)
@@ -127,12 +136,12 @@ def shared_label(ax: Any, axis: str) -> str:
 
 def headings(ax: Any) -> list[str]:
     """Titles of the subfigures that hold an axes, and texts of the figure beside it or over its column."""
-    found = []
+    heading_texts = []
     holder = ax.figure
     root = _root(ax)
     while holder is not root and holder is not None:
-        found.append(_title(holder))
-        found += [text.get_text() for text in _free_texts(holder)]
+        heading_texts.append(_title(holder))
+        heading_texts += [text.get_text() for text in _free_texts(holder)]
         holder = getattr(holder, "_parent", None)
     left, bottom, right, top = place(ax)
     texts = _free_texts(root)
@@ -142,8 +151,8 @@ def headings(ax: Any) -> list[str]:
         beside = bottom <= y <= top and not left <= x <= right
         above = left <= x <= right and y >= highest
         if beside or above:
-            found.append(text.get_text())
-    return [text for text in found if text]
+            heading_texts.append(text.get_text())
+    return [text for text in heading_texts if text]
 
 
 def _title(figure: Any) -> str:
@@ -152,9 +161,9 @@ def _title(figure: Any) -> str:
 
 
 def _free_texts(figure: Any) -> list[Any]:
-    """The texts of a figure but its title and its axes' labels."""
-    own = [getattr(figure, name, None) for name in ("_suptitle", "_supxlabel", "_supylabel")]
-    return [text for text in figure.texts[:MAX_TEXTS] if all(text is not other for other in own)]
+    """The texts of a figure except its title and its axes' labels."""
+    labels = [getattr(figure, name, None) for name in ("_suptitle", "_supxlabel", "_supylabel")]
+    return [text for text in figure.texts[:MAX_TEXTS] if all(text is not other for other in labels)]
 
 
 def _root(ax: Any) -> Any:
@@ -171,8 +180,8 @@ def _root(ax: Any) -> Any:
 MAX_FIGURES = 40
 MAX_PICTURES = 3
 MAX_AXES = 80
-MAX_WIDTH, MAX_HEIGHT = 900, 1400  # pixels; what a report shows, so that nobody needs to make it smaller
-MAX_INCHES = 100  # of a figure that is drawn as large as it wants to be
+MAX_WIDTH, MAX_HEIGHT = 900, 1400  # pixels: as large as a report shows it
+MAX_INCHES = 100  # of a figure that is drawn at its own size
 MAX_TEXT = 300
 MAX_LINES, MAX_POINTS = 60, 100_000
 
@@ -200,27 +209,27 @@ class KeptFigures:
     def described(self, arrays: dict[str, Any], *, pictures: bool) -> tuple[DrawnFigure, ...]:
         """Describe the figures, and put their images and, on request, their pixels into `arrays`."""
         self.take()
-        found: list[DrawnFigure] = []
+        drawn: list[DrawnFigure] = []
         for figure in self._figures:
             if not figure.axes:
                 continue
             pixels = -1
-            if pictures and len(found) < MAX_PICTURES:
-                pixels = len(found)
+            if pictures and len(drawn) < MAX_PICTURES:
+                pixels = len(drawn)
                 arrays[f"figure{pixels}"] = _pixels(figure)
             suptitle = getattr(figure, "_suptitle", None)
-            axes = tuple(_described(ax, arrays) for ax in figure.axes[:MAX_AXES])
-            found.append(DrawnFigure(pixels, _short(suptitle.get_text() if suptitle else ""), axes))
-        return tuple(found)
+            axes = tuple(_described_axes(ax, arrays) for ax in figure.axes[:MAX_AXES])
+            drawn.append(DrawnFigure(pixels, _short(suptitle.get_text() if suptitle else ""), axes))
+        return tuple(drawn)
 
 
 @contextlib.contextmanager
 def kept_figures(*, pictures: bool) -> Iterator[KeptFigures]:
-    """Matplotlib on Agg; what `show` and `close` would make go away is kept.
+    """Matplotlib on Agg; figures that `show` and `close` would discard are kept.
 
     Args:
-        pictures: Figures are to be seen, too: `tight_layout`, which takes as long as all other drawing
-            together, moves nothing that is read of them.
+        pictures: The figures are also shown. Otherwise `tight_layout` does nothing: it takes as long as all
+            other drawing together, and moves nothing that is read.
     """
     import matplotlib
 
@@ -230,7 +239,7 @@ def kept_figures(*, pictures: bool) -> Iterator[KeptFigures]:
 
     plt.close("all")
     kept = KeptFigures()
-    show, close, whole = plt.show, plt.close, Figure.tight_layout
+    show, close, original_layout = plt.show, plt.close, Figure.tight_layout
 
     def take(*args: Any, **kwargs: Any) -> None:
         kept.take()
@@ -240,21 +249,21 @@ def kept_figures(*, pictures: bool) -> Iterator[KeptFigures]:
     ) -> None:
         if pictures:
             with _hidden_axes_unmeasured(figure):
-                whole(figure, pad=pad, h_pad=h_pad, w_pad=w_pad, rect=rect)
+                original_layout(figure, pad=pad, h_pad=h_pad, w_pad=w_pad, rect=rect)
 
-    tight_layout.__qualname__ = whole.__qualname__  # its mistakes are told as matplotlib's own
+    tight_layout.__qualname__ = original_layout.__qualname__  # its errors name it as matplotlib's
     plt.show = plt.close = take
     Figure.tight_layout = tight_layout  # type: ignore[assignment,method-assign]
     try:
         yield kept
     finally:
-        plt.show, plt.close, Figure.tight_layout = show, close, whole  # type: ignore[method-assign]
+        plt.show, plt.close, Figure.tight_layout = show, close, original_layout  # type: ignore[method-assign]
         plt.close("all")
 
 
 @contextlib.contextmanager
 def _hidden_axes_unmeasured(figure: Any) -> Iterator[None]:
-    """Matplotlib measures the ticks of axes that it does not draw, to place the title above them."""
+    """Keep matplotlib from measuring the ticks of hidden axes to place the title above them."""
     hidden = [
         axis for ax in figure.axes if not ax.axison for axis in (ax.xaxis, ax.yaxis) if axis.get_visible()
     ]
@@ -275,14 +284,14 @@ def _pixels(figure: Any) -> Any:
         figure.set_size_inches(8, 6)
     width, height = (max(float(side), 0.1) for side in figure.get_size_inches())
     figure.set_dpi(min(100.0, MAX_WIDTH / width, MAX_HEIGHT / height))
-    canvas = FigureCanvasAgg(figure)  # pyplot took the figure's own away when it let go of it
-    # what cannot be drawn is found out here, as `show` finds it out elsewhere
+    canvas = FigureCanvasAgg(figure)  # pyplot took the figure's canvas away when it released it
+    # what cannot be drawn raises here, as it would in `show` elsewhere
     with _hidden_axes_unmeasured(figure), students_code():
         canvas.draw()  # type: ignore[no-untyped-call]
     return np.asarray(canvas.buffer_rgba()).copy()  # type: ignore[no-untyped-call]
 
 
-def _described(ax: Any, arrays: dict[str, Any]) -> Axes:
+def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:
     meshes = [
         mesh
         for mesh in ax.collections[:4]
@@ -313,7 +322,7 @@ def _described(ax: Any, arrays: dict[str, Any]) -> Axes:
 
 
 def _stored(value: Any, arrays: dict[str, Any]) -> int | None:
-    """Keep an image's values as float64 of up to three dimensions; None when they are too many."""
+    """Keep an image's values as float64 of up to three dimensions; None if there are too many."""
     value = np.ma.filled(np.ma.asarray(value, dtype=np.float64), math.nan)
     if value.size > 1_000_000 or value.ndim not in (1, 2, 3):
         return None
@@ -324,7 +333,10 @@ def _stored(value: Any, arrays: dict[str, Any]) -> int | None:
 
 def _stored_line(line: Any, arrays: dict[str, Any]) -> int | None:
     """Keep a line's points as float64 (2, points); None when they are not numbers, or too many."""
-    points = [np.ma.filled(np.ma.asarray(each, dtype=np.float64), math.nan) for each in line.get_data()]
+    points = [
+        np.ma.filled(np.ma.asarray(coordinates, dtype=np.float64), math.nan)
+        for coordinates in line.get_data()
+    ]
     if points[0].ndim != 1 or points[0].shape != points[1].shape or points[0].size > MAX_POINTS:
         return None
     number = sum(name.startswith("line") for name in arrays)
@@ -333,7 +345,7 @@ def _stored_line(line: Any, arrays: dict[str, Any]) -> int | None:
 
 
 def _line_name(line: Any) -> str:
-    """The name that it was given; matplotlib's own begin with an underscore."""
+    """The name that a line was given; matplotlib's own begin with an underscore."""
     name = _short(line.get_label())
     return "" if name.startswith("_") else name
 

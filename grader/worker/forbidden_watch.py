@@ -1,10 +1,10 @@
 """Run-time watch for forbidden parts, however their names were spelled.
 
-It finds what the assignment's patterns name among the modules that are imported, and everywhere it
-stands; a class without Python code is left out. The code of each part is replaced by sealed code that
-reports its use to the judge before it does anything else; no list is kept here. It can prove that each
-part is still in its place. `grader.protocol.worker_reports` keeps the reports, and
-`grader.scoring.rubric_lines` decides what a use costs.
+It finds what the assignment's patterns name among the imported modules, under all its names; a class without
+Python code is left out. The code of each part is replaced by sealed code that reports its use to the judge
+before it does anything else; no list is kept here. It can prove that each part is still in its place.
+`grader.protocol.worker_reports` keeps the reports, and `grader.scoring.rubric_lines` decides what a use
+costs.
 
 Tests: tests/worker/test_components.py, tests/worker/test_watch.py
 """
@@ -27,13 +27,13 @@ class Part:
     """A class, or a function, that is forbidden.
 
     Attributes:
-        thing: It.
+        thing: The class or function itself.
         name: The first dotted name under which it was found.
-        patterns: All that name it.
-        places: (module, name) of all places where it was found, and of where it is at home.
-        functions: Those of a class of its own, or itself; none where it has no code of Python's.
-        names: Under which a class has them.
-        file: Where its code is; empty where it has none.
+        patterns: All patterns that match it.
+        places: (module, name) of all places where it was found, and of its home.
+        functions: The methods that a class defines itself, or the function; none without Python code.
+        names: The functions' names in a class.
+        file: Where its code is; empty if it has none.
     """
 
     thing: Any
@@ -46,36 +46,36 @@ class Part:
 
     @property
     def things(self) -> tuple[Any, ...]:
-        """It, and what stands in its places."""
+        """It, and what is now in its places."""
         return (self.thing, *(vars(module).get(name) for module, name in self.places))
 
 
-def forbidden_parts(patterns: Sequence[str], known: Collection[int]) -> list[Part]:
+def forbidden_parts(patterns: Sequence[str], excluded: Collection[int]) -> list[Part]:
     """What the patterns name.
 
     Args:
-        known: The `id` of what is left out.
+        excluded: The `id` of what is left out.
     """
-    found: dict[int, list[tuple[str, ModuleType, str, Any]]] = {}
+    by_thing: dict[int, list[tuple[str, ModuleType, str, Any]]] = {}
     for pattern in patterns:
         for module, name, thing in _named(pattern):
-            if id(thing) not in known:
-                found.setdefault(id(thing), []).append((pattern, module, name, thing))
-    parts = [_part(each) for each in found.values()]
+            if id(thing) not in excluded:
+                by_thing.setdefault(id(thing), []).append((pattern, module, name, thing))
+    parts = [_part(occurrences) for occurrences in by_thing.values()]
     return [part for part in parts if part.functions or not isinstance(part.thing, type)]
 
 
-def _part(found: list[tuple[str, ModuleType, str, Any]]) -> Part:
-    _, module, name, thing = found[0]
-    places = dict.fromkeys((module, name) for _, module, name, _ in found)
-    home = getattr(thing, "__self__", None)  # a builtin function's is its module
+def _part(occurrences: list[tuple[str, ModuleType, str, Any]]) -> Part:
+    _, module, name, thing = occurrences[0]
+    places = dict.fromkeys((module, name) for _, module, name, _ in occurrences)
+    home = getattr(thing, "__self__", None)  # a builtin function's `__self__` is its module
     if isinstance(home, ModuleType) and vars(home).get(name) is thing:
         places[home, name] = None
     functions = dict(_functions(thing))
     return Part(
         thing,
         f"{module.__name__}.{name}",
-        tuple(dict.fromkeys(pattern for pattern, *_ in found)),
+        tuple(dict.fromkeys(pattern for pattern, *_ in occurrences)),
         tuple(places),
         tuple(functions.values()),
         tuple(functions),
@@ -84,7 +84,7 @@ def _part(found: list[tuple[str, ModuleType, str, Any]]) -> Part:
 
 
 def _named(pattern: str) -> Iterator[tuple[ModuleType, str, Any]]:
-    """(module, name, thing) of all that a pattern names."""
+    """(module, name, thing) of everything that a pattern names."""
     itself = sys.modules.get(pattern)
     if itself is not None:
         yield from _defined(itself)
@@ -109,7 +109,7 @@ def _defined(module: ModuleType) -> Iterator[tuple[ModuleType, str, Any]]:
 
 
 def _functions(thing: Any) -> Iterator[tuple[str, FunctionType]]:
-    """The function, or those that a class defines itself; an inherited one belongs to others too."""
+    """The function, or those that a class defines itself: an inherited one belongs to other classes too."""
     if isinstance(thing, FunctionType):
         yield thing.__name__, thing
     elif isinstance(thing, type):
@@ -125,32 +125,32 @@ def _is_own(function: FunctionType, kind: type) -> bool:
     )
 
 
-# --- telling ---------------------------------------------------------------------------------------------
+# --- reporting -------------------------------------------------------------------------------------------
 
 
-NOTHING = -1  # in the place of a part's number
+NOTHING = -1  # in place of a part's number
 
 
 @dataclass(frozen=True)
-class Told:
-    """Parts that tell.
+class ReportingParts:
+    """Parts that report their use.
 
     Attributes:
         count: How many.
-        prove: Has them tell a token: all, or one of them.
+        prove: Has them report a token: all, or one of them.
     """
 
     count: int
     prove: Callable[[int, int | None], None]
 
 
-def telling(
+def made_reporting(
     parts: Sequence[Part], first: int, tell: Callable[[bytes], None], asked_by: Callable[..., Any]
-) -> Told:
-    """Have parts tell.
+) -> ReportingParts:
+    """Make parts report their use.
 
     Args:
-        parts: Which; none of them does already.
+        parts: Which; none of them reports already.
         first: The number of the first of them.
         tell: Writes a document to the judge, sealed.
         asked_by: Finds for whom a frame works, sealed.
@@ -161,7 +161,7 @@ def telling(
     for place, part in enumerate(parts):
         number = first + place
         used = sealed(
-            _used,
+            _report_use,
             "used",
             part=number,
             kind=type,
@@ -173,7 +173,7 @@ def telling(
             tell=tell,
         )
         entries.append(_entry(part, number, used))
-    return Told(len(parts), sealed(_prove, "prove", entries=tuple(entries), challenge=challenge))
+    return ReportingParts(len(parts), sealed(_prove, "prove", entries=tuple(entries), challenge=challenge))
 
 
 _Entry = tuple[
@@ -183,12 +183,12 @@ _Entry = tuple[
 
 
 def _entry(part: Part, number: int, used: FunctionType) -> _Entry:
-    """Have one part tell, and by what it is seen that it does."""
+    """Make one part report; and what shows that it still does."""
     functions, standing = part.functions, part.thing
     for function in functions:
         _tell_first(function, number, used)
     if not functions:
-        standing = _stand_in(part, number, used)
+        standing = _fake(part, number, used)
         functions = (standing,)
     places: list[tuple[Mapping[str, Any], str, Any]] = [
         (vars(module), name, standing) for module, name in part.places
@@ -199,7 +199,7 @@ def _entry(part: Part, number: int, used: FunctionType) -> _Entry:
 
 
 def _tell_first(function: FunctionType, number: int, used: FunctionType) -> None:
-    """Put code into a function that tells, and then does what the function did."""
+    """Give a function code that reports first, and then does what the function did."""
     code = function.__code__
     original = FunctionType(
         code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
@@ -212,8 +212,8 @@ def _tell_first(function: FunctionType, number: int, used: FunctionType) -> None
     )
 
 
-def _stand_in(part: Part, number: int, used: FunctionType) -> FunctionType:
-    """A function in the places of a part that has no code of Python's."""
+def _fake(part: Part, number: int, used: FunctionType) -> FunctionType:
+    """A function that replaces a part without Python code."""
     name = part.name.rpartition(".")[2]
     function = sealed(_trampoline, str(number), used=used, original=part.thing)
     function.__name__ = function.__qualname__ = name
@@ -234,8 +234,8 @@ def _trampoline(*args: Any, **kwargs: Any) -> Any:
     return original(*args, **kwargs)
 
 
-def _used(args: tuple[Any, ...]) -> bool:
-    """Tell; true where it was only a trial."""
+def _report_use(args: tuple[Any, ...]) -> bool:
+    """Report a use; true if it was only a trial."""
     kind: Any = "sealed:kind"
     challenge: Any = "sealed:challenge"
     tell: Any = "sealed:tell"
@@ -248,7 +248,7 @@ def _used(args: tuple[Any, ...]) -> bool:
     inside, file, line = asked_by(frame(2), "sealed:numbers")
     if inside is None:
         inside = "sealed:nothing"
-    if inside != part:  # a part that uses itself is used already
+    if inside != part:  # a part that uses itself has been reported already
         tell(b'{"$kind":"Reached","part":%d,"inside":%d,"file":%b,"line":%d}' % (part, inside, file, line))
     return False
 
@@ -259,12 +259,12 @@ def _prove(token: int, which: int | None) -> None:
     if which is not None:
         entries = entries[which : which + 1]
     for places, codes, function in entries:
-        whole = True
+        is_intact = True
         for namespace, name, standing in places:
-            whole = whole and namespace.get(name) is standing
-        for each, code in codes:
-            whole = whole and each.__code__ is code
-        if whole:
+            is_intact = is_intact and namespace.get(name) is standing
+        for inner, code in codes:
+            is_intact = is_intact and inner.__code__ is code
+        if is_intact:
             function(challenge(token))
 
 
@@ -275,10 +275,10 @@ _MARK = "grader.worker.until_here"
 
 
 class ForbiddenWatch:
-    """Has every use of a forbidden part told to the judge, from its making on.
+    """Has every use of a forbidden part reported to the judge from now on.
 
     It is a second pair of eyes: the judge also sees the module tree, and the source was searched before.
-    What a student's code finds here or changes takes nothing from what is watched already: see `sealed`.
+    Whatever a student's code finds or changes here, what is watched stays watched: see `sealed`.
     """
 
     def __init__(
@@ -288,7 +288,7 @@ class ForbiddenWatch:
 
         Args:
             patterns: What is forbidden.
-            lines: How lines are told apart.
+            lines: How lines are distinguished.
             descriptor: Where the judge listens.
             say: Sends the judge what is watched.
         """
@@ -296,8 +296,8 @@ class ForbiddenWatch:
         self._say = say
         self._tell = voice(descriptor)
         self._asked_by = asker(lines)
-        self._told: list[Told] = []
-        self._watched: set[int] = set()  # the `id` of what is watched; none of it is ever collected
+        self._reporting: list[ReportingParts] = []
+        self._watched: set[int] = set()  # the `id` of what is watched, which is never collected
         parts = self._cover()
         listen(self._tell, self._asked_by, lines, self._patterns, {part.file for part in parts} - {""})
         self.begin()
@@ -309,32 +309,32 @@ class ForbiddenWatch:
         sys.modules[_MARK] = ModuleType(_MARK)
 
     def imported(self) -> None:
-        """Tell of the forbidden modules that were imported since the beginning, and watch them too."""
-        found = sorted({number for name in _imported_since_mark() for number in self._patterns_of(name)})
-        for number in found:
+        """Report the forbidden modules that were imported since `begin`, and watch them too."""
+        numbers = sorted({number for name in _imported_since_mark() for number in self._patterns_of(name)})
+        for number in numbers:
             self._tell(b'{"$kind":"Imported","pattern":%d,"file":"","line":0}' % number)
-        if found:
+        if numbers:
             self._cover()
 
     def prove(self, token: int, which: int | None = None) -> None:
-        """Use the parts in a way that does nothing but let them tell of it.
+        """Use the parts in a way that has no effect except their reports.
 
         Args:
-            token: Is told by each part that is still in its place.
-            which: Use only one of them, counted round and round.
+            token: Is reported by each part that is still in its place.
+            which: Use only one of them: this number, modulo their count.
         """
         first = 0
         place = None if which is None else which % max(self._count, 1)
-        for told in self._told:
+        for reporters in self._reporting:
             if place is None:
-                told.prove(token, None)
-            elif first <= place < first + told.count:
-                told.prove(token, place - first)
-            first += told.count
+                reporters.prove(token, None)
+            elif first <= place < first + reporters.count:
+                reporters.prove(token, place - first)
+            first += reporters.count
 
     @property
     def _count(self) -> int:
-        return sum(told.count for told in self._told)
+        return sum(reporters.count for reporters in self._reporting)
 
     def _patterns_of(self, module: str) -> list[int]:
         """The numbers of the patterns that a module falls under."""
@@ -346,10 +346,10 @@ class ForbiddenWatch:
         ]
 
     def _cover(self) -> list[Part]:
-        """Watch what is imported and was not watched yet; what that is."""
+        """Watch what is imported and not watched yet, and return it."""
         parts = forbidden_parts(self._patterns, self._watched)
-        if parts or not self._told:
-            self._told.append(telling(parts, self._count, self._tell, self._asked_by))
+        if parts or not self._reporting:
+            self._reporting.append(made_reporting(parts, self._count, self._tell, self._asked_by))
             self._watched |= {id(thing) for part in parts for thing in part.things}
             self._say(Watching(tuple(WatchedPart(part.name, part.patterns) for part in parts)))
         return parts
@@ -358,7 +358,7 @@ class ForbiddenWatch:
 def _imported_since_mark() -> Iterator[str]:
     """The names of the modules that were imported after the mark was set.
 
-    Modules stand in the order of their import. In a fork a look at all of them costs a copy of the memory in
-    which their names lie, 11 ms; those behind the mark are few.
+    Modules are in the order of their import. In a fork, looking at all of them copies the memory that holds
+    their names, which takes 11 ms; few come after the mark.
     """
     return itertools.takewhile(lambda name: name != _MARK, reversed(sys.modules))

@@ -1,10 +1,9 @@
 """The grader's images as a data set under the student's transform, like an ImageFolder.
 
-It decides what of the transform is applied once, for a whole batch, or each time anew; the images are the
-same either way. In a batch, random numbers are drawn image by image in torchvision's order, and on a few
-images both ways must give equal tensors, else each image goes through the student's transform. A
-transform that changes is noticed. `training_setup` and `loaded_weights` decide which images and labels
-there are.
+It decides which parts of the transform are applied once, for a whole batch, or each time anew; the images are
+the same either way. In a batch, random numbers are drawn image by image in torchvision's order. On a few
+images both ways must give equal tensors, else each image goes through the student's transform. A change of
+the transform is noticed. `training_setup` and `loaded_weights` decide which images and labels there are.
 
 Tests: tests/worker/test_batch_transforms.py, tests/worker/test_transforms.py
 """
@@ -24,8 +23,8 @@ from torch.utils.data import Dataset
 from grader.worker.batch_steps import Batch, Step, stacked, step_for
 from grader.worker.transforms import Transform, divided, parameters, parts_of, picture_of
 
-TRIED = 8  # images that a batch is compared on
-# numbers in an image: larger ones take no less time in a batch, and need more memory there
+TRIED = 8  # images on which a batch is compared with single images
+# numbers in an image: larger ones are no faster in a batch, and need more memory there
 LARGEST = 8000
 
 
@@ -45,10 +44,10 @@ class BatchTransform:
 
 
 def batch_transform(transform: Transform, values: Sequence[Any]) -> BatchTransform | None:
-    """The same for batches; None where there is no such, or it is no faster, or does not do the same.
+    """The same transform for batches; None if there is none, if it is not faster, or if it differs.
 
     Args:
-        transform: What is left to chance of a student's transform.
+        transform: The random part of a student's transform.
         values: What it is applied to: PIL images or tensors. It is compared on a few.
     """
     state = torch.get_rng_state()
@@ -63,7 +62,7 @@ def batch_transform(transform: Transform, values: Sequence[Any]) -> BatchTransfo
         torch.set_rng_state(state)
         got = made(stacked(few))
         same = isinstance(got, Tensor) and all(map(torch.equal, got, wanted))
-    except Exception:  # it says what is wrong when it is applied to one image
+    except Exception:  # when it is applied to one image, it will say what is wrong
         return None
     finally:
         torch.set_rng_state(state)
@@ -82,7 +81,7 @@ def _composed(transform: Transform, example: Batch) -> BatchTransform | None:
 
 
 def copied(value: Any) -> Any:
-    """A tensor or a PIL image of its own, as a transform may change what it gets."""
+    """A copy of a tensor or PIL image, as a transform may change what it gets."""
     return value.clone() if isinstance(value, Tensor) else value.copy()
 
 
@@ -90,7 +89,7 @@ def copied(value: Any) -> Any:
 
 
 MOST_BYTES = 500_000_000  # of images that are kept half transformed
-MOST_CHANGES = 40  # of a transform: after more of them nothing is done once any more
+MOST_CHANGES = 40  # of a transform: after more, nothing is prepared once
 
 
 class GradedImages(Dataset[tuple[Any, int]]):
@@ -98,7 +97,7 @@ class GradedImages(Dataset[tuple[Any, int]]):
 
     Args:
         images: uint8, (n, height, width) gray or (n, height, width, 3).
-        labels: n class indices, or None for images whose labels are nobody's business here (all 0).
+        labels: n class indices, or None for images whose labels must not be known here (all 0).
         classes: Class names.
         transform: From a PIL RGB image, as ImageFolder's loader gives it, to what the model is fed.
     """
@@ -118,7 +117,7 @@ class GradedImages(Dataset[tuple[Any, int]]):
 
     @property
     def transform(self) -> Transform:
-        """What the images are transformed by. Another may be put in its place, as with an ImageFolder."""
+        """The images' transform. It may be replaced, as with an ImageFolder."""
         return self._transform
 
     @transform.setter
@@ -127,7 +126,7 @@ class GradedImages(Dataset[tuple[Any, int]]):
         self._prepare()
 
     def extend(self, images: Any, labels: Any) -> None:
-        """Add images, as they are given when it is made."""
+        """Add images, in the form that the constructor takes."""
         self._images = np.concatenate([self._images, images])
         added = [int(label) for label in labels]
         self.samples += [
@@ -170,11 +169,11 @@ class GradedImages(Dataset[tuple[Any, int]]):
     def __getitems__(self) -> Callable[[Sequence[int]], list[tuple[Any, int]]]:
         """`items`, for PyTorch's own loaders and subsets of it; an ImageFolder has nothing like it.
 
-        A student's data set around this one may hand on what it does not have, and one that is derived from
-        it may change its items. A loader must ask those for each item: else what they do is passed by.
+        A student's data set around this one may forward attributes that it lacks, and a derived one may
+        change the items. A loader must ask those for each item: otherwise their work would be bypassed.
 
         Raises:
-            AttributeError: Somebody else asks for it.
+            AttributeError: Something else asks for it.
         """
         asks = sys._getframe(1).f_globals.get("__name__", "")
         if type(self).__getitem__ is not GradedImages.__getitem__ or not asks.startswith("torch.utils.data."):
@@ -182,7 +181,7 @@ class GradedImages(Dataset[tuple[Any, int]]):
         return self.items
 
     def items(self, indices: Sequence[int]) -> list[tuple[Any, int]]:
-        """The items of a batch, transformed at once where that is the same."""
+        """The items of a batch, transformed at once if that gives the same."""
         self._notice_changes()
         if self._batched is None or not len(indices):
             return [self._item(index) for index in indices]
@@ -197,7 +196,7 @@ class GradedImages(Dataset[tuple[Any, int]]):
     def _item(self, index: int) -> tuple[Any, int]:
         value = self._opened(index) if self._kept is None else self._kept[index]
         if self._each is not None:
-            # what is kept stays as it is, whatever the student's transform does to what it gets
+            # the student's transform may change what it gets, so it gets a copy
             value = self._each(value if self._kept is None else copied(value))
         return value, self.targets[index]
 

@@ -1,8 +1,8 @@
-"""General calls: parts that students wrote, and what they made, with arguments of any kind.
+"""General calls of students' parts, and of objects that these made, with arguments of any kind.
 
-Arguments go by the stub's names; renamed parameters by their places in the stub. It computes the result,
-changed arguments, gradients, printed text, files and figures. `grader.judge.value` and the checks decide
-what of that is right.
+Arguments are passed by the stub's names; renamed parameters by their positions in the stub. It computes the
+result, changed arguments, gradients, printed text, files and figures. `grader.judge.value` and the checks
+decide what of that is right.
 
 Tests: tests/judge/test_calls.py
 """
@@ -39,7 +39,7 @@ SAME: Node = {"same": True}
 
 
 class Invocations:
-    """Uses the student's parts and what they made."""
+    """Uses the student's parts and the objects that these made."""
 
     def __init__(
         self, student: StudentModule, objects: Objects, ask: AskJudge, tell: Callable[[EpochDone], None]
@@ -48,19 +48,19 @@ class Invocations:
 
         Args:
             ask: Asks the judge what a fake answers.
-            tell: Tells the judge of a pass of a training.
+            tell: Reports a pass of a training to the judge.
         """
         self._student, self._objects, self._tell = student, objects, tell
         self.fakes = Fakes(ask, lambda: packer(objects), self.unpacker, self._genuine)
 
     def unpacker(self, message: Any) -> Unpacker:
-        """Unpacks the trees of a message of the judge's."""
+        """An unpacker for the trees of one of the judge's messages."""
         return unpacker(message.arrays, self._objects, self._part, self.fakes.made)
 
     def replacements(
         self, fakes: Mapping[str, FakeForm], stand_ins: StandIns, behaviors: Mapping[str, StandIn]
     ) -> dict[str, Any]:
-        """What stands in the places of the student's names: fakes, and stand-ins of known behavior."""
+        """What replaces the student's names: the judge's fakes, and fakes of known behavior."""
         placed: dict[str, Any] = {
             name: stand_ins.replacement(name, behavior, self._genuine(name))
             for name, behavior in behaviors.items()
@@ -68,20 +68,22 @@ class Invocations:
         return placed | {name: self.fakes.made(form, stand_ins.note) for name, form in fakes.items()}
 
     def _genuine(self, name: str) -> MakeGenuine:
-        """The student's own objects of a class that fakes stand in the place of."""
-        own: Any = self._student.namespace.get(name)
+        """Makes the student's own objects of a class that fakes replace."""
+        own_class: Any = self._student.namespace.get(name)
 
         def genuine(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Genuine:
             def make() -> Any:
-                with self._student.replaced({name: own}):  # `super(Name, self)` means the student's class
-                    return own(*args, **kwargs)
+                with self._student.replaced(
+                    {name: own_class}
+                ):  # `super(Name, self)` means the student's class
+                    return own_class(*args, **kwargs)
 
-            return Genuine(make) if isinstance(own, type) else NOTHING
+            return Genuine(make) if isinstance(own_class, type) else NOTHING
 
         return genuine
 
     def invoked(self, request: Invoke) -> Invoked:
-        """The reply to a request; whatever the student's code raises goes through."""
+        """The reply to a request; whatever the student's code raises passes through."""
         unpacking = self.unpacker(request)
         args = [unpacking.value(node) for node in request.args]
         kwargs = {name: unpacking.value(node) for name, node in request.kwargs.items()}
@@ -92,9 +94,9 @@ class Invocations:
             args = [_leaf(value) for value in args]
         seed_all(request.seed)
         trained = self._objects[request.passes_of].value if request.passes_of >= 0 else None
-        given, namespace = (*args, *kwargs.values()), self._student.namespace
+        arguments, namespace = (*args, *kwargs.values()), self._student.namespace
         with (
-            watched_passes(trained, given, namespace, request.trainer, self._tell) as watched,
+            watched_passes(trained, arguments, namespace, request.trainer, self._tell) as watched,
             _folder(request) as folder,
             self._student.replaced({**around.replacements, **watched}),
             kept_figures(pictures=request.pictures) if request.figures else nullcontext() as drawn,
@@ -103,40 +105,41 @@ class Invocations:
             torch.set_grad_enabled(True),
         ):
             with students_code():
-                value = self._used(request, kept.value, args, kwargs)
+                value = self._result_of(request, kept.value, args, kwargs)
             shown: dict[str, Any] = {}
             figures = drawn.described(shown, pictures=request.pictures) if drawn is not None else ()
             files = dict(_files(folder, request.reads)) if folder is not None else {}
         packing = packer(self._objects, around)
         if request.action == "keep":
             return Invoked(thing_node(self._objects, value), args=(SAME,))
-        with students_code():  # a tensor of a class of the student's own may do anything when it is read
-            told = packing.told(value)
+        with students_code():  # a tensor of a student's own class may do anything when it is read
+            packed_value = packing.bounded_node(value)
             attached = packing.attached
             gradients = tuple(
-                map(packing.told, _gradients(value, args, cotangent) if request.gradients else ())
+                map(packing.bounded_node, _gradients(value, args, cotangent) if request.gradients else ())
             )
             after = tuple(
-                self._after(packing, *each, request.arrays) for each in zip(args, request.args, strict=True)
+                self._argument_after(packing, *pair, request.arrays)
+                for pair in zip(args, request.args, strict=True)
             )
             named = {
-                name: self._after(packing, kwargs[name], node, request.arrays)
+                name: self._argument_after(packing, kwargs[name], node, request.arrays)
                 for name, node in request.kwargs.items()
             }
         arrays = {**packing.arrays, **{FILE + name: content for name, content in files.items()}}
         arrays |= {DRAWN + name: array for name, array in shown.items()}
-        said = printed.getvalue()[-MAX_PRINTED:]
-        return Invoked(told, said, after, named, gradients, attached, tuple(files), figures, arrays)
+        text = printed.getvalue()[-MAX_PRINTED:]
+        return Invoked(packed_value, text, after, named, gradients, attached, tuple(files), figures, arrays)
 
     def _around(self, request: Invoke, kept: Kept) -> Kept:
-        """What stands in the places of the student's names meanwhile, and records it."""
+        """What replaces the student's names meanwhile, and records it."""
         if not request.fakes and not request.replace:
             return kept
         stand_ins = StandIns()
         replaced = self.replacements(request.fakes, stand_ins, request.replace)
         return Kept(kept.value, stand_ins, {**kept.replacements, **replaced})
 
-    def _used(self, request: Invoke, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def _result_of(self, request: Invoke, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if request.action == "keep":
             return args[0]
         if request.action == "get":
@@ -158,16 +161,16 @@ class Invocations:
     def _part(self, name: str) -> Any:
         return self._student.namespace[name]
 
-    def _after(self, packing: Packer, value: Any, before: Node, arrays: Mapping[str, Any]) -> Node:
+    def _argument_after(self, packing: Packer, value: Any, before: Node, arrays: Mapping[str, Any]) -> Node:
         """An argument as it is after the call."""
         if before is None or isinstance(before, bool | int | float | str):
             return SAME
         if isinstance(before, dict) and not set(before) & {"list", "tuple", "set", "dict", "array"}:
-            return SAME  # a thing, a fake: it can be asked
+            return SAME  # an object that stays here, or a fake: the judge can ask about it
         again = packer(self._objects)
-        if _resolved(again.told(value), again.arrays) == _resolved(before, arrays):
+        if _resolved(again.bounded_node(value), again.arrays) == _resolved(before, arrays):
             return SAME
-        return packing.told(value)
+        return packing.bounded_node(value)
 
 
 def matched(
@@ -192,17 +195,17 @@ def matched(
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     }
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.values())
-    given = {**dict(zip(parameters, args, strict=False)), **kwargs}
-    if len(args) <= len(parameters) and all(name in named for name in given):
+    by_name = {**dict(zip(parameters, args, strict=False)), **kwargs}
+    if len(args) <= len(parameters) and all(name in named for name in by_name):
         extra = {
             name: torch.device("cpu")
             for name, parameter in named.items()
-            if name in ("device", "dev") and name not in given and parameter.default is parameter.empty
+            if name in ("device", "dev") and name not in by_name and parameter.default is parameter.empty
         }
-        return [], {**given, **extra}
+        return [], {**by_name, **extra}
     if anything:
         return list(args), dict(kwargs)
-    # renamed ones: by their places in the stub
+    # renamed ones: by their positions in the stub
     places = list(named)
     renamed = {
         places[parameters.index(name)]
@@ -233,7 +236,7 @@ def _gradients(value: Any, args: Sequence[Any], cotangent: Any) -> list[Tensor |
     if weight.shape != value.shape:
         return [None for _ in args]
     (value * weight).sum().backward()  # type: ignore[no-untyped-call]
-    return [each.grad if isinstance(each, Tensor) else None for each in args]
+    return [argument.grad if isinstance(argument, Tensor) else None for argument in args]
 
 
 def _resolved(node: Node, arrays: Mapping[str, Any]) -> Node:
@@ -253,17 +256,17 @@ def _resolved(node: Node, arrays: Mapping[str, Any]) -> Node:
 
 @contextlib.contextmanager
 def _folder(request: Invoke) -> Iterator[Path | None]:
-    """A new working folder, where files are wanted or given; None: the process stays where it is."""
-    given = {
+    """A new working folder, if files are wanted or given; None: the process stays where it is."""
+    contents = {
         name.removeprefix(FILE): value for name, value in request.arrays.items() if name.startswith(FILE)
     }
-    if not given and not request.reads:
+    if not contents and not request.reads:
         yield None
         return
     before = Path.cwd()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        for file, content in given.items():
+        for file, content in contents.items():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_bytes(content.tobytes())
         os.chdir(folder)
@@ -274,11 +277,11 @@ def _folder(request: Invoke) -> Iterator[Path | None]:
 
 
 def _files(folder: Path, wanted: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """The content of those of the wanted files that are regular ones, by name."""
-    # neither a link nor a pipe: one would be read from elsewhere, the other never end
+    """The content of the wanted files that are regular files, by name."""
+    # not a link, which would be read from elsewhere, nor a pipe, which would never end
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for name in wanted:
         with contextlib.suppress(OSError), os.fdopen(os.open(folder / name, flags), "rb") as file:
-            found = os.fstat(file.fileno())
-            if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_FILE:
+            status = os.fstat(file.fileno())
+            if stat.S_ISREG(status.st_mode) and status.st_size <= MOST_FILE:
                 yield name, np.frombuffer(file.read(MOST_FILE), dtype=np.uint8)

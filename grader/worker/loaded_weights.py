@@ -1,9 +1,9 @@
 """Weights as data in a student's model: those of a training, or of a submitted file.
 
-Nothing is unpickled but tensors and plain containers; `.safetensors` (8 bytes with the header's length,
-little endian, the header in JSON, the tensors' bytes without a gap) and `.npz` not at all, and every
-length is compared with what is there before it is used. It decides whether a file is readable and whether
-weights fit the class; everything else is refused with a reason. `grader.training` measures what the
+Only tensors and plain containers are unpickled, and nothing of `.safetensors` (8 bytes with the header's
+length, little endian, the header in JSON, the tensors' bytes without a gap) and of `.npz`. Every length is
+compared with the file before it is used. It decides whether a file is readable and whether weights fit the
+class; anything else is refused with a reason. `grader.training` measures what the
 weights reach, and `grader.scoring` decides what that is worth.
 
 Tests: tests/training/test_augmented_evaluation.py, tests/worker/test_checkpoint.py,
@@ -70,12 +70,12 @@ _NUMPY = ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u1", "b1")
 
 
 def is_safetensors(data: bytes) -> bool:
-    """Whether a file begins as one of safetensors does."""
+    """Whether a file begins like a safetensors file."""
     return data[_LENGTH.size : _LENGTH.size + 1] == b"{"
 
 
 def is_npz(data: bytes) -> bool:
-    """Whether a file is a zip of NumPy's arrays."""
+    """Whether a file is a zip archive of NumPy arrays."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
@@ -85,11 +85,11 @@ def is_npz(data: bytes) -> bool:
 
 
 def safetensors_weights(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFault:
-    """The tensors of a safetensors file by name, or why there are none to be had.
+    """The tensors of a safetensors file by name, or why it cannot be read.
 
     Args:
         data: The file.
-        max_bytes: That all tensors may take.
+        max_bytes: How much all tensors may take.
     """
     if len(data) > max_bytes:
         return "too_large"
@@ -99,24 +99,24 @@ def safetensors_weights(data: bytes, max_bytes: int) -> dict[str, Tensor] | Chec
     if not entries or len(entries) > MOST_ARRAYS:
         return "no_state_dict"
     begin = _LENGTH.size + _LENGTH.unpack_from(data)[0]
-    found: dict[str, Tensor] = {}
-    at = 0  # tensors follow each other: each byte is of one
+    tensors: dict[str, Tensor] = {}
+    position = 0  # tensors follow each other: each byte belongs to one
     for name, entry in sorted(entries.items(), key=lambda item: _offsets(item[1])):
         dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry.get("dtype"), str) else None
         if dtype is None:
             return "odd_entry"
         shape, (first, last) = _shape(entry.get("shape")), _offsets(entry)
-        if shape is None or first != at or last > len(data) - begin:
+        if shape is None or first != position or last > len(data) - begin:
             return "unreadable"
         if last - first != math.prod(shape) * dtype.itemsize:
             return "unreadable"
-        found[name] = _tensor(data[begin + first : begin + last], dtype, shape)
-        at = last
-    return found if at == len(data) - begin else "unreadable"
+        tensors[name] = _tensor(data[begin + first : begin + last], dtype, shape)
+        position = last
+    return tensors if position == len(data) - begin else "unreadable"
 
 
 def _header(data: bytes) -> dict[str, dict[str, Any]] | None:
-    """The entries of the header, each a table; None where there is no such header."""
+    """The entries of the header, each a table; None if there is no such header."""
     if len(data) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack_from(data)
@@ -136,10 +136,10 @@ def _header(data: bytes) -> dict[str, dict[str, Any]] | None:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A table of JSON in which no key is there twice.
+    """A JSON object in which no key occurs twice.
 
     Raises:
-        ValueError: One is.
+        ValueError: A key does.
     """
     made = dict(pairs)
     if len(made) != len(pairs):
@@ -148,18 +148,18 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _offsets(entry: dict[str, Any]) -> tuple[int, int]:
-    """Where an entry's bytes begin and end; (-1, -1) where it does not say so."""
+    """Where an entry's bytes begin and end; (-1, -1) if it does not say."""
     match entry.get("data_offsets"):
         case [int(first), int(last)] if 0 <= first <= last and bool not in (type(first), type(last)):
             return first, last
     return -1, -1
 
 
-def _shape(said: object) -> list[int] | None:
-    """A shape, if what a file says is one."""
-    if not isinstance(said, list) or len(said) > MOST_DIMENSIONS:
+def _shape(sides: object) -> list[int] | None:
+    """The shape that a file states; None if it cannot be one."""
+    if not isinstance(sides, list) or len(sides) > MOST_DIMENSIONS:
         return None
-    return said if all(type(side) is int and 0 <= side < 2**40 for side in said) else None
+    return sides if all(type(side) is int and 0 <= side < 2**40 for side in sides) else None
 
 
 def _tensor(content: bytes, dtype: torch.dtype, shape: list[int]) -> Tensor:
@@ -171,11 +171,11 @@ def _tensor(content: bytes, dtype: torch.dtype, shape: list[int]) -> Tensor:
 
 
 def npz_weights(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFault:
-    """The arrays of an `.npz` file by name, or why there are none to be had.
+    """The arrays of an `.npz` file by name, or why it cannot be read.
 
     Args:
         data: The file.
-        max_bytes: That all arrays may take, unpacked.
+        max_bytes: How much all arrays may take, unpacked.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -184,23 +184,23 @@ def npz_weights(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFa
                 return "no_state_dict"
             if sum(entry.file_size for entry in entries) > max_bytes:
                 return "too_large"
-            found: dict[str, Tensor] = {}
+            tensors: dict[str, Tensor] = {}
             for entry in entries:
                 with archive.open(entry) as file:
-                    made = _array(file.read(entry.file_size))
-                if isinstance(made, str):
-                    return made
-                found[entry.filename.removesuffix(".npy")] = made
+                    tensor = _array(file.read(entry.file_size))
+                if isinstance(tensor, str):
+                    return tensor
+                tensors[entry.filename.removesuffix(".npy")] = tensor
     except (zipfile.BadZipFile, ValueError, OSError, EOFError, RuntimeError, NotImplementedError):
         return "unreadable"
-    return found if len(found) == len(entries) else "unreadable"
+    return tensors if len(tensors) == len(entries) else "unreadable"
 
 
 def _array(content: bytes) -> Tensor | CheckpointFault:
-    """One array, whose header must say just what is there.
+    """One array, whose header must match its bytes exactly.
 
     Raises:
-        ValueError: It is not an array of NumPy's.
+        ValueError: It is not a NumPy array.
     """
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
@@ -256,51 +256,53 @@ class Measuring:
         Raises:
             StudentFault: The model raised, or returns something else.
         """
-        given = {
+        weights = {
             name.removeprefix(STATE): torch.from_numpy(value.copy())
             for name, value in request.arrays.items()
             if name.startswith(STATE)
         }
         with students_code():
-            why = misfit(self._model, given)
+            why = misfit(self._model, weights)
             if why is not None:
                 return Answered(why)
-            self._model.load_state_dict(given)
+            self._model.load_state_dict(weights)
         return Answered(arrays=self._outputs(request))
 
     def _outputs(self, request: Answer) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        outputs: dict[str, Any] = {}
         with same_random_numbers():
-            found["logits"] = self._logits(self._test)
+            outputs["logits"] = self._logits(self._test)
             if self._augmented is not None:
-                found["augmented"] = self._logits(self._augmented)
+                outputs["augmented"] = self._logits(self._augmented)
             if "probe" in request.arrays:
                 probe = torch.from_numpy(request.arrays["probe"].copy())
-                found["probe_logits"] = answers(self._model, [probe], self._device, len(self._test.classes))
+                outputs["probe_logits"] = answers(self._model, [probe], self._device, len(self._test.classes))
             if "seen" in request.arrays:
                 with students_code():
-                    seen = GradedImages(request.arrays["seen"].copy(), None, self._classes, self._certain)
-                found["seen_logits"] = self._logits(seen)
+                    seen_images = GradedImages(
+                        request.arrays["seen"].copy(), None, self._classes, self._certain
+                    )
+                outputs["seen_logits"] = self._logits(seen_images)
         if request.attention_of:
             weights = attention(self._model, self._test, self._device, request.attention_of)
-            found |= {} if weights is None else {"attention": weights}
+            outputs |= {} if weights is None else {"attention": weights}
         if request.inputs_of:
             with students_code():
                 fed = torch.cat([self._test.batch(index, index + 1) for index in request.inputs_of])
-                found["inputs"] = array(fed.float())
-        return found
+                outputs["inputs"] = array(fed.float())
+        return outputs
 
     def _logits(self, images: GradedImages) -> Any:
         return logits(self._model, images, self._device, HANDED_OUT_BATCH_SIZE)
 
 
 def _entries(example: str, names: Iterable[str]) -> int:
-    """How many entries the first numbered list in a tensor's name has among all names; 0: there is none."""
-    found = re.match(r"(.*?)\b\d+\.", example)
-    if found is None:
+    """How many entries the first numbered list in a tensor's name has among all names; 0 without a list."""
+    numbered = re.match(r"(.*?)\b\d+\.", example)
+    if numbered is None:
         return 0
-    entry = re.compile(rf"{re.escape(found[1])}(\d+)\.")
-    return len({each[1] for each in map(entry.match, names) if each is not None})
+    entry = re.compile(rf"{re.escape(numbered[1])}(\d+)\.")
+    return len({match[1] for match in map(entry.match, names) if match is not None})
 
 
 def misfit(model: nn.Module, weights: Mapping[str, Tensor]) -> Misfit | None:
@@ -311,10 +313,10 @@ def misfit(model: nn.Module, weights: Mapping[str, Tensor]) -> Misfit | None:
     if missing or unknown:
         example = [*missing, *unknown][0]
         entries = _entries(example, weights), _entries(example, expected)
-        told = entries if all(entries) else ()
-        return Misfit(len(missing), len(unknown), len(expected), example, entries=told)
+        shown_entries = entries if all(entries) else ()
+        return Misfit(len(missing), len(unknown), len(expected), example, entries=shown_entries)
     for name, value in expected.items():
-        # a lazy layer takes the shape that it is given
+        # a lazy layer accepts any shape
         if not is_lazy(value) and weights[name].shape != value.shape:
             return Misfit(0, 0, len(expected), name, (tuple(weights[name].shape), tuple(value.shape)))
     return None
@@ -356,19 +358,19 @@ def checkpoint_loaded(student: StudentModule, request: LoadCheckpoint) -> Checkp
 
 
 def state_dict(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFault | Literal["whole_model"]:
-    """The weights in a checkpoint file, or why there are none to be had.
+    """The weights in a checkpoint file, or why it cannot be read.
 
-    Nothing is unpickled but tensors and plain containers (`weights_only`). The sizes that tensors claim are
+    Only tensors and plain containers are unpickled (`weights_only`). The sizes that tensors claim are
     checked, because a stride of 0 makes a small file claim terabytes.
     """
     if is_safetensors(data) or is_npz(data):
         read = safetensors_weights if is_safetensors(data) else npz_weights
-        found = read(data, max_bytes)
-        return found if isinstance(found, str) else unwrapped_names(found)
+        weights = read(data, max_bytes)
+        return weights if isinstance(weights, str) else unwrapped_names(weights)
     try:
         loaded: Any = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:
-        # PyTorch's words for a class or function that a file names; the rest of its message is always there
+        # PyTorch's word if a file names a class or function; the rest of its message never varies
         if "GLOBAL" in str(error):
             return WHOLE_MODEL
         return "unreadable"

@@ -1,10 +1,9 @@
 """Outputs of a student's model: its tree of modules, its weights, its logits and its attention.
 
-It decides whether outputs have the shape that is asked for; other outputs are the student's fault. Names
-of weights are told without the prefixes of `torch.compile` and of `DataParallel` and its kin. Attention
-is found by numbers, not names: square results that are not negative and whose rows sum to one; it is a
-picture for people, and None where it cannot be read. `grader.training` measures what the numbers are
-worth.
+It decides whether outputs have the requested shape; other outputs are the student's fault. Names of weights
+are given without the prefixes of `torch.compile`, `DataParallel` and similar wrappers. Attention is found by
+numbers, not names: square results that are not negative and whose rows sum to one. It is a picture for
+people, and None if it cannot be read. `grader.training` measures the outputs.
 
 Tests: tests/worker/test_attention.py, tests/worker/test_checkpoint.py, tests/worker/test_worker_training.py
 """
@@ -34,14 +33,17 @@ OWN = frozenset({"n_averaged"})  # AveragedModel's
 
 
 def unwrapped_names(weights: Mapping[str, Value]) -> dict[str, Value]:
-    """The weights without what wrappers put before every name, and without what is the wrapper's own."""
-    found = dict(weights)
+    """The weights without the wrappers' prefixes, and without the wrappers' own values."""
+    unwrapped = dict(weights)
     while True:
-        names = found.keys() - OWN
-        prefix = next((each for each in PREFIXES if names and all(n.startswith(each) for n in names)), None)
+        names = unwrapped.keys() - OWN
+        prefix = next(
+            (candidate for candidate in PREFIXES if names and all(n.startswith(candidate) for n in names)),
+            None,
+        )
         if prefix is None:
-            return found
-        found = {name.removeprefix(prefix): found[name] for name in found if name in names}
+            return unwrapped
+        unwrapped = {name.removeprefix(prefix): unwrapped[name] for name in unwrapped if name in names}
 
 
 # --- attention -------------------------------------------------------------------------------------------
@@ -55,9 +57,9 @@ FUSED = "aten::_scaled_dot_product"
 
 
 class AttentionWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Sees the attention weights of a forward pass.
+    """Records the attention weights of a forward pass.
 
-    What one call of a module computes is one layer, also where it goes through its heads one by one.
+    What one call of a module computes is one layer, even if it computes its heads one by one.
     """
 
     def __init__(self, images: int) -> None:
@@ -65,7 +67,7 @@ class AttentionWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._images = images
         self._found: list[tuple[int, Tensor]] = []  # (call, weights of some heads)
         self._calls = 0
-        self._within: list[int] = []  # the calls of modules with weights that are going on
+        self._within: list[int] = []  # the running calls of modules with weights
 
     @property
     def layers(self) -> list[Tensor]:
@@ -81,7 +83,7 @@ class AttentionWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def begins(self, module: nn.Module, *_: Any) -> None:
         """A module is called."""
-        if next(module.parameters(), None) is not None:  # nn.Softmax is but a part of what calls it
+        if next(module.parameters(), None) is not None:  # nn.Softmax is only a part of what calls it
             self._calls += 1
             self._within.append(self._calls)
 
@@ -100,42 +102,42 @@ class AttentionWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._look(result)
         return result
 
-    def _look(self, found: Tensor) -> None:
-        weights = self._weights(found)
+    def _look(self, result: Tensor) -> None:
+        weights = self._weights(result)
         if weights is None or len(self._found) >= MOST_FOUND:
             return
         call = self._within[-1] if self._within else -len(self._found)
-        if not any(at == call and _same_numbers(weights, other) for at, other in self._found):
+        if not any(other_call == call and _same_numbers(weights, other) for other_call, other in self._found):
             self._found.append((call, weights))
 
-    def _weights(self, found: Tensor) -> Tensor | None:
-        """The result as weights (images, heads, tokens, tokens), if that is what it is."""
-        if not found.is_floating_point() or found.dim() not in (3, 4):
+    def _weights(self, result: Tensor) -> Tensor | None:
+        """The result as weights (images, heads, tokens, tokens); None if it is not that."""
+        if not result.is_floating_point() or result.dim() not in (3, 4):
             return None
-        if found.dim() == 4 and found.shape[1] == found.shape[2] != found.shape[3]:
-            found = found.permute(0, 3, 1, 2)  # images, tokens, tokens, heads
-        tokens = found.shape[-1]
-        if found.shape[-2] != tokens or tokens < FEWEST_TOKENS:
+        if result.dim() == 4 and result.shape[1] == result.shape[2] != result.shape[3]:
+            result = result.permute(0, 3, 1, 2)  # images, tokens, tokens, heads
+        tokens = result.shape[-1]
+        if result.shape[-2] != tokens or tokens < FEWEST_TOKENS:
             return None
-        if found.dim() == 3:
-            if found.shape[0] % self._images:
+        if result.dim() == 3:
+            if result.shape[0] % self._images:
                 return None
-            found = found.reshape(self._images, -1, tokens, tokens)
-        elif found.shape[0] != self._images:
-            if found.shape[1] != self._images:
+            result = result.reshape(self._images, -1, tokens, tokens)
+        elif result.shape[0] != self._images:
+            if result.shape[1] != self._images:
                 return None
-            found = found.transpose(0, 1)  # heads, images, tokens, tokens
-        weights = found.float()
+            result = result.transpose(0, 1)  # heads, images, tokens, tokens
+        weights = result.float()
         sums = weights.sum(-1)
         fits = bool((weights.min() >= 0) & ((sums - 1).abs().max() <= TOLERANCE))
         return weights if fits else None
 
 
-def _same_numbers(one: Tensor, other: Tensor) -> bool:
-    """Whether both hold the same numbers in whatever order: other views, or what dropout leaves as it is."""
-    if one.numel() != other.numel():
+def _same_numbers(first: Tensor, second: Tensor) -> bool:
+    """Whether both hold the same numbers in any order: other views, or after dropout that changed nothing."""
+    if first.numel() != second.numel():
         return False
-    squares = one.double().square().sum(), other.double().square().sum()
+    squares = first.double().square().sum(), second.double().square().sum()
     return bool(torch.isclose(*squares, rtol=1e-9))
 
 
@@ -171,7 +173,7 @@ EXACT = (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, to
 
 
 def array(value: Tensor) -> Any:
-    """A tensor as an array that a frame can carry, whatever it is a view of."""
+    """A tensor as an array that a frame can carry."""
     value = value.detach().to("cpu")
     if value.dtype not in EXACT:
         value = value.to(torch.float32) if value.is_floating_point() else value.to(torch.int64)
@@ -184,14 +186,14 @@ def module_tree(model: nn.Module) -> tuple[Module, ...]:
     Raises:
         StudentFault: Reading them raised.
     """
-    found = []
+    tree = []
     with students_code():  # reading a lazy layer's parameters raises
         for path, part in list(model.named_modules())[:MAX_MODULES]:
-            own = sum(p.numel() for p in part.parameters(recurse=False) if p.requires_grad)
+            own_numbers = sum(p.numel() for p in part.parameters(recurse=False) if p.requires_grad)
             rate = float(part.p) if isinstance(part, nn.modules.dropout._DropoutNd) else None
             kind = type(part)
-            found.append(Module(path[:300], kind.__name__[:80], str(kind.__module__)[:120], own, rate))
-    return tuple(found)
+            tree.append(Module(path[:300], kind.__name__[:80], str(kind.__module__)[:120], own_numbers, rate))
+    return tuple(tree)
 
 
 def state(model: nn.Module) -> dict[str, Any]:
@@ -199,7 +201,7 @@ def state(model: nn.Module) -> dict[str, Any]:
 
     Raises:
         StudentFault: Reading them raised.
-        RecipeError: They are more than can be measured.
+        RecipeError: There are more than can be measured.
     """
     with students_code():
         named = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
@@ -215,7 +217,7 @@ def logits(
     """The model's outputs in evaluation mode, float32 (images, classes).
 
     Args:
-        batch_size: The student's own: what fits into memory in training fits here too.
+        batch_size: The student's own: if it fits into memory in training, it fits here too.
 
     Raises:
         StudentFault: The model raised, or returns something else.
@@ -249,18 +251,18 @@ def answers(model: nn.Module, batches: Iterable[Tensor], device: torch.device, c
 def attention(model: nn.Module, data: GradedImages, device: torch.device, images: tuple[int, ...]) -> Any:
     """The attention weights for some of the images, float32 (images, layers, tokens, tokens), or None.
 
-    They are a picture for people: where they cannot be had, nothing else is missing.
+    They are a picture for people: nothing else is missing if they cannot be read.
     """
     with contextlib.suppress(Exception), quiet(), _evaluating(model), same_random_numbers():
         fed = torch.cat([data.batch(index, index + 1) for index in images]).to(device)
-        found = attention_weights(model, fed)
-        return None if found is None else found.numpy()
+        weights = attention_weights(model, fed)
+        return None if weights is None else weights.numpy()
     return None
 
 
 @contextlib.contextmanager
 def same_random_numbers() -> Iterator[None]:
-    """What is drawn within does not count."""
+    """Random numbers drawn within do not change those drawn afterwards."""
     states = random.getstate(), np.random.get_state()
     used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     with torch.random.fork_rng(devices=None if used else []):

@@ -1,8 +1,8 @@
-"""Rigged model, loaders and optimizer, of which only the judge knows the right answers.
+"""Rigged model, loaders and optimizer, for which only the judge knows the right answers.
 
 They record what the student's functions do to them. In evaluation an image's id is read from its first
-pixels, so images may come one by one and in any order. In training they count in the loader's order where
-augmentation has changed the pixels, and by id where it has not. A shuffled loader over data that the
+pixels, so images may come one by one and in any order. In training, images are known by their ids, or by the
+loader's order if augmentation has changed the pixels. A shuffled loader over data that the
 judge sends reports when a pass over it has ended. The judge decides which data and sizes there are, and
 whether a function did right.
 
@@ -84,7 +84,7 @@ def ids_of(images: Tensor, bits: int) -> Tensor:
 
 
 class RiggedModel(nn.Module):
-    """A model that asks for what it knows of an image.
+    """A model that asks the judge for what it knows of an image.
 
     Args:
         count: How many images there are.
@@ -119,11 +119,11 @@ class TableModel(RiggedModel):
 class FeatureModel(RiggedModel):
     """Logits of the images as they arrive: `features @ weight`, with a trainable weight.
 
-    A batch whose images were put into another order, but not changed, is recognized by their ids.
+    A batch whose images were reordered, but not changed, is recognized by their ids.
 
     Attributes:
-        logit_gradients: (images, classes), what reached the logits of each image's first pass; NaN where
-            nothing did.
+        logit_gradients: (images, classes), the gradients of the logits of each image's first pass; NaN where
+            there were none.
     """
 
     def __init__(self, weight: Tensor, count: int, id_bits: int, rows: AskForRows, events: Events) -> None:
@@ -141,7 +141,7 @@ class FeatureModel(RiggedModel):
             written = ids_of(images, self.id_bits)
             if torch.equal(written.sort().values, ids):
                 ids = written
-        with torch.autocast(self.weight.device.type, enabled=False):  # what it answers is known exactly
+        with torch.autocast(self.weight.device.type, enabled=False):  # its answer must be known exactly
             logits = self.rows_of(ids) @ self.weight
         if logits.requires_grad and first + count <= self.count:
             logits.register_hook(self._recorder(ids))  # type: ignore[no-untyped-call]
@@ -187,7 +187,7 @@ class RecordingSGD(torch.optim.SGD):
 
 
 class RecordingSchedule(torch.optim.lr_scheduler.LambdaLR):
-    """A schedule that leaves the learning rate as it is, and tells when it takes a step."""
+    """A schedule that leaves the learning rate unchanged, and records its steps."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, events: Events) -> None:
         super().__init__(optimizer, lambda step: 1.0)
@@ -216,12 +216,12 @@ class GivenDataset(Dataset[Any]):
         return len(self.inputs)
 
     def __getitem__(self, index: int) -> Any:
-        given = self.inputs[index].clone()
-        return given if self._targets is None else (given, self._targets[index])
+        example = self.inputs[index].clone()
+        return example if self._targets is None else (example, self._targets[index])
 
 
 class WatchedLoader(DataLoader[Any]):
-    """A loader that tells when a pass over it has ended, at its end or before."""
+    """A loader that reports when a pass over it has ended, complete or not."""
 
     ended: Callable[[], None] = staticmethod(lambda: None)
     passing = 0  # passes that have begun and not ended

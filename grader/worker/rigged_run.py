@@ -1,10 +1,9 @@
 """A run of train_epoch, evaluate or a plotting function on rigged models and loaders.
 
-It computes what the function returned, printed, appended, drew and did to the model. Arguments go by a
-heuristic: by the names of parameters (`loader`, `hist`, `opt`), else by the handed-out position;
-parameters with defaults of the student's own keep them. A misleading name gets the wrong argument, and
-the call that then raises counts as the student's. The checks decide in the judge whether what comes back
-is right.
+It computes what the function returned, printed, appended, drew and did to the model. A heuristic assigns the
+arguments: by the names of parameters (`loader`, `hist`, `opt`), else by the position in the stub. The
+student's own parameters keep their defaults. A misleading name gets the wrong argument, and if the call then
+raises, that counts as the student's fault. The checks decide in the judge whether what comes back is right.
 
 Tests: tests/worker/test_arguments.py, tests/worker/test_rigged_runs.py
 """
@@ -45,7 +44,7 @@ def arguments(
     passed: Sequence[str] = (),
     device: torch.device,
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Positional and keyword arguments of a call: by the parameters' names, else by the handed-out positions.
+    """Positional and keyword arguments of a call: by the parameters' names, else by positions in the stub.
 
     A student may reorder the parameters, and may add some with defaults (`criterion=...`), which keep
     theirs, or a `device`. A function that takes anything (`*args`: a decorator's) gets what was handed out.
@@ -69,7 +68,7 @@ def arguments(
         if given and name in given:
             chosen[name] = given[name]
         elif not required and name not in (*handed_out, *passed):
-            continue  # a parameter of the student's own, with a default of its own
+            continue  # the student's own parameter, which has a default
         elif role is not None and role in by_role:
             chosen[name] = by_role[role]
         elif name.lower() in ("device", "dev"):
@@ -80,7 +79,7 @@ def arguments(
 
 
 def role_of(name: str) -> str | None:
-    """What a parameter of that name is handed."""
+    """The role of what a parameter of that name should get."""
     lowered = name.lower()
     if "loader" in lowered or lowered in ("data", "dl", "iterator", "batches"):
         return "data_loader"
@@ -108,7 +107,7 @@ DECOYS = 5  # images in the loader that a function is not given
 
 
 def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -> Ran:
-    """Run one function; whatever the student's code raises goes through."""
+    """Run one function; whatever the student's code raises passes through."""
     events = Events()
     arrays = {name: torch.from_numpy(value.copy()) for name, value in request.arrays.items()}
     dataset = RiggedDataset(arrays["images"], arrays["labels"], request.class_names)
@@ -122,7 +121,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         optimizer = RecordingSGD(model, request.learning_rate, events)
     model.train(request.initial_mode == "train")
     history: list[Any] = []
-    # a function that takes the other loader than the one that it is given works on too few images
+    # a function that uses the loader of the other side sees too few images
     few = RiggedDataset(arrays["images"][:DECOYS], arrays["labels"][:DECOYS], request.class_names)
     decoy = rigged_loader(few, (DECOYS - 1, 1))
     trains = "optimizer" in request.roles
@@ -144,8 +143,10 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
     roles = {name: by_role[role] for name, role in (student.program.roles or {}).items() if role in by_role}
     seed_all(request.seed)
     function = student.namespace[request.function]
-    given = request.keyword_arguments
-    positional, named = arguments(function, request.roles, by_role, given=given, device=torch.device("cpu"))
+    keyword_arguments = request.keyword_arguments
+    positional, named = arguments(
+        function, request.roles, by_role, given=keyword_arguments, device=torch.device("cpu")
+    )
     with (
         student.replaced(roles),
         kept_figures(pictures=request.pictures) as drawn,
@@ -155,18 +156,18 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         with students_code():
             returned = function(*positional, **named)
         gradients_after = torch.is_grad_enabled()
-        found: dict[str, Any] = {}
-        figures = drawn.described(found, pictures=request.pictures)
-    with students_code():  # what it made may be read as no numbers at all
-        found["returned"] = np.array(_numbers(returned), dtype=np.float64)
-        found["history"] = np.array(_numbers(history), dtype=np.float64)
+        outputs: dict[str, Any] = {}
+        figures = drawn.described(outputs, pictures=request.pictures)
+    with students_code():  # what it made may raise when it is read as numbers
+        outputs["returned"] = np.array(_numbers(returned), dtype=np.float64)
+        outputs["history"] = np.array(_numbers(history), dtype=np.float64)
     steps = 0
     if isinstance(model, FeatureModel) and isinstance(optimizer, RecordingSGD):
         steps = len(optimizer.used)
-        found["weights"] = model.weight.detach().numpy().copy()
-        found["logit_gradients"] = model.logit_gradients.numpy().copy()
+        outputs["weights"] = model.weight.detach().numpy().copy()
+        outputs["logit_gradients"] = model.logit_gradients.numpy().copy()
         if optimizer.used:
-            found["step_gradients"] = torch.stack(optimizer.used[:1000]).numpy()
+            outputs["step_gradients"] = torch.stack(optimizer.used[:1000]).numpy()
     return Ran(
         printed=(printed.getvalue() + "".join(f"\n{text}" for text in _texts(returned)))[-20_000:],
         returned_kind=type(returned).__name__[:80],
@@ -176,7 +177,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         training_after=model.training,
         gradients_after=gradients_after,
         figures=figures,
-        arrays=found,
+        arrays=outputs,
     )
 
 
@@ -197,7 +198,7 @@ def _numbers(value: Any, depth: int = 0) -> list[float]:
 
 
 def _texts(value: Any) -> list[str]:
-    """The texts in a returned value, which report as what is printed does."""
+    """The texts in a returned value, which count like printed ones."""
     if isinstance(value, dict):
         value = list(value.values())
     parts = value if isinstance(value, list | tuple) else [value]

@@ -1,9 +1,9 @@
 """The training script, executed on the grader's images and watched from outside.
 
-An epoch is a pass over the training loader in which an optimizer stepped a model, or such a turn of an
-epoch loop that goes by no loader. After each the model's weights go to the judge; the student's random
-numbers are untouched. Saved weights belong to the model with these numbers, else to the last one that
-they fit; where they fit none a person decides. `grader.training` measures what the model is worth.
+An epoch is a pass over the training loader in which an optimizer stepped a model. In a loop over epochs that
+uses no loader, it is one iteration. After each epoch the model's weights go to the judge; the student's
+random numbers are untouched. Saved weights belong to the model with these numbers, else to the last one that
+they fit; if they fit none, a person decides. `grader.training` measures what the model is worth.
 
 Tests: tests/training/test_replay.py, tests/training/test_cheats.py
 """
@@ -38,11 +38,11 @@ from grader.worker.training_setup import Data, Prepared, ended, learning_rate
 
 Tell = Callable[[TrainingPlan | EpochDone | Trained], None]
 SIDE = re.compile(r"(?P<train>train|trn)|test|val|eval|dev", re.IGNORECASE)
-MOST_KEPT = 200  # epochs of models of which it is not known yet whether they count
+MOST_KEPT = 200  # epochs of models that may turn out not to count
 
 
 class GradersData:
-    """The loaders and data sets that stand in the place of the student's: `data["train_loader"]`."""
+    """The loaders and data sets that replace the student's: `data["train_loader"]`."""
 
     def __init__(self, by_role: dict[str, Any]) -> None:
         self._by_role = by_role
@@ -50,12 +50,12 @@ class GradersData:
     def __getitem__(self, role: str) -> Any:
         return self._by_role[role]
 
-    def of(self, role: str, *told: object) -> Any:
-        """The loader or data set of a role, or of the other side, where a text such as `"val"` tells it."""
-        for text in told:
-            found = SIDE.search(str(text)) if isinstance(text, str | os.PathLike) else None
-            if found is not None:
-                return self._by_role[f"{'train' if found['train'] else 'test'}_{role.partition('_')[2]}"]
+    def of(self, role: str, *texts: object) -> Any:
+        """The loader or data set of a role, or of the side that a text such as `"val"` names."""
+        for text in texts:
+            side = SIDE.search(str(text)) if isinstance(text, str | os.PathLike) else None
+            if side is not None:
+                return self._by_role[f"{'train' if side['train'] else 'test'}_{role.partition('_')[2]}"]
         return self._by_role[role]
 
 
@@ -71,8 +71,8 @@ class _Epochs:
     """The epochs of one model.
 
     Attributes:
-        told: What was told, or is to be told, of each.
-        before: Of the model whose weights it began with, where that is another one.
+        told: What was reported, or will be, of each.
+        before: The epochs of the model whose weights it began with, if that is another one.
     """
 
     model: nn.Module
@@ -81,18 +81,18 @@ class _Epochs:
 
     @property
     def whole(self) -> list[EpochDone]:
-        """Those of the models before, and its own."""
+        """The epochs of the models before, and its own."""
         return [*(self.before.whole if self.before is not None else ()), *self.told]
 
     @property
     def models(self) -> set[int]:
-        """`id` of it, and of the models before."""
+        """`id` of the model, and of the models before."""
         return {id(self)} | (self.before.models if self.before is not None else set())
 
 
 @dataclass(frozen=True)
 class _FirstStep:
-    """Of an epoch: as in EpochDone."""
+    """What the first step of an epoch showed: see EpochDone."""
 
     loop: int
     called: str
@@ -107,7 +107,7 @@ class Saved:
     """What the script saved.
 
     Attributes:
-        storages: Where its numbers were at that time.
+        storages: The addresses of its numbers at that time.
     """
 
     value: Any
@@ -115,7 +115,7 @@ class Saved:
 
 
 class ScriptWatch:
-    """Sees what a script trains that it did not write.
+    """Watches what a script trains.
 
     Attributes:
         models: Each model that was stepped, with its epochs, in the order of the last step.
@@ -128,7 +128,7 @@ class ScriptWatch:
         """Nothing is trained yet.
 
         Args:
-            as_told: What a model is made with is told even where the source says it.
+            as_told: Report what a model is made with even if the source says it.
         """
         self._as_told = as_told
         self.models: dict[int, _Epochs] = {}
@@ -141,7 +141,7 @@ class ScriptWatch:
         self._loops: list[_Loop] = []
         self._rate = 0.0
         self._began: _FirstStep | None = None
-        self._schedules: dict[tuple[int, int, str], str] = {}  # looking for one takes some 30 ms
+        self._schedules: dict[tuple[int, int, str], str] = {}  # looking one up takes some 30 ms
         self._optimizers: dict[int, torch.optim.Optimizer] = {}
         self._begun: dict[int, _Epochs] = {}  # models that were stepped, and have no epoch yet
         self._limit: int | None = None
@@ -154,7 +154,7 @@ class ScriptWatch:
     # --- told by the script -------------------------------------------------------------------------------
 
     def __call__(self, iterated: Iterable[Any]) -> Iterator[Any]:
-        """What a loop over epochs iterates over, counted."""
+        """What a loop over epochs iterates over, with its iterations counted."""
         try:
             planned = len(iterated)  # type: ignore[arg-type]
         except TypeError:
@@ -164,7 +164,7 @@ class ScriptWatch:
         try:
             for item in iterated:
                 yield item
-                # of one that does not go by the loader, the loop is all that tells the end
+                # without a pass over the loader, only the loop shows the end of an epoch
                 if self._optimizers and not self.loader.passing:
                     self.ended()
         finally:
@@ -172,7 +172,7 @@ class ScriptWatch:
                 del self._loops[self._loops.index(loop) :]
 
     def limit(self, planned: Any) -> Any:
-        """What the number of an epoch stays below in a `while`."""
+        """The bound that a `while` loop compares the number of an epoch with."""
         if isinstance(planned, int):
             self._limit = planned
         return planned
@@ -200,7 +200,7 @@ class ScriptWatch:
         return _FirstStep(loop, called, type(optimizer).__name__, self._schedules[key], learned, rate)
 
     def _note_beginning(self, optimizer: torch.optim.Optimizer) -> None:
-        """Remember whose weights a model begins with that is stepped for the first time."""
+        """When a model is stepped for the first time, remember whose weights it begins with."""
         if self._script.single:
             return
         with students_code():
@@ -209,11 +209,11 @@ class ScriptWatch:
         if model is None or id(model) in self.models or id(model) in self._begun:
             return
         with same_random_numbers():
-            own = state(model)
+            arrays = state(model)
         earlier = (
-            known
-            for known in reversed(list(self.models.values()))
-            if any(_same_arrays(own, done.arrays) for done in known.told)
+            epochs
+            for epochs in reversed(list(self.models.values()))
+            if any(_same_arrays(arrays, done.arrays) for done in epochs.told)
         )
         self._begun[id(model)] = _Epochs(model, before=next(earlier, None))
 
@@ -222,7 +222,7 @@ class ScriptWatch:
         loop, within = -1, 0
         places = student_places()
         for depth, place in enumerate(places):
-            held = [number for number, each in enumerate(self._script.loops) if each.holds(place)]
+            held = [number for number, candidate in enumerate(self._script.loops) if candidate.holds(place)]
             if held:
                 loop, within = held[-1], depth
                 break
@@ -236,18 +236,18 @@ class ScriptWatch:
         with students_code():
             stepped = {id(p): p for o in optimizers for group in o.param_groups for p in group["params"]}
             model = self._model_of(stepped) if stepped else None
-            own = {id(p) for p in model.parameters()} if model is not None else set()
-        self._others += sum(p.numel() for key, p in stepped.items() if key not in own)
-        if model is None or began is None or not any(key in own for key in stepped):
+            own_ids = {id(p) for p in model.parameters()} if model is not None else set()
+        self._others += sum(p.numel() for key, p in stepped.items() if key not in own_ids)
+        if model is None or began is None or not any(key in own_ids for key in stepped):
             return
         others, self._others = self._others, 0
-        known = self.models.pop(id(model), None) or self._begun.pop(id(model), None) or _Epochs(model)
-        self.models[id(model)] = known
+        epochs = self.models.pop(id(model), None) or self._begun.pop(id(model), None) or _Epochs(model)
+        self.models[id(model)] = epochs
         with same_random_numbers():
-            # copies: the model goes on, and what it is now may be told when it is known that it counts
+            # copies: the model goes on, and its present state may be reported later, once it counts
             tree, arrays = module_tree(model), {name: value.copy() for name, value in state(model).items()}
         done = EpochDone(
-            number=len(known.told) + 1,
+            number=len(epochs.told) + 1,
             learning_rate=self._rate,
             loop=began.loop,
             called=began.called,
@@ -260,25 +260,25 @@ class ScriptWatch:
             made=self._made_with(model),
             arrays=arrays,
         )
-        self._pending = known, done
+        self._pending = epochs, done
         if not self.losses.running:
             self.told()
 
     def told(self) -> None:
-        """Tell of the epoch that has ended; its losses are known when train_epoch has returned."""
+        """Report the epoch that has ended; its losses are known when train_epoch has returned."""
         if self._pending is None:
             return
-        (known, done), self._pending = self._pending, None
+        (epochs, done), self._pending = self._pending, None
         done = replace(done, arrays={**done.arrays, "reported": self.losses.taken()})
         if self._script.single:
             self._tell(done)
             done = replace(done, arrays={})
-        elif len(known.told) >= MOST_KEPT:
+        elif len(epochs.told) >= MOST_KEPT:
             raise RecipeError("too_many_epochs")
-        known.told.append(done)
+        epochs.told.append(done)
 
     def close(self) -> None:
-        """The script has ended; steps after the last whole pass over the loader are an epoch, too."""
+        """The script has ended; steps after the last complete pass over the loader are also an epoch."""
         if self._optimizers:
             self.ended()
         self.told()
@@ -288,10 +288,10 @@ class ScriptWatch:
         self._made.setdefault(id(model), (args, kwargs))
 
     def _made_with(self, model: nn.Module) -> ModelMade | None:
-        """What a model was made with; None where the source tells it.
+        """What a model was made with; None if the source says it.
 
         Raises:
-            RecipeError: It was made with something else than plain values.
+            RecipeError: It was made with something other than plain values.
         """
         from_source = self._script.single and self._student.program.recipe.model is not None
         if from_source and not self._as_told:
@@ -304,32 +304,34 @@ class ScriptWatch:
             raise RecipeError("made_once")
         return ModelMade(tuple(args), dict(kwargs))
 
-    def tell_all(self, known: _Epochs) -> None:
-        """Tell of the epochs of the model that counts, where they were kept."""
+    def tell_all(self, epochs: _Epochs) -> None:
+        """Report the epochs of the model that counts, if they were kept back."""
         if not self._script.single and self._plan is not None:
-            self._tell(replace(self._plan, epochs=max(len(known.whole), 1)))
-            for number, done in enumerate(known.whole, start=1):
+            self._tell(replace(self._plan, epochs=max(len(epochs.whole), 1)))
+            for number, done in enumerate(epochs.whole, start=1):
                 self._tell(replace(done, number=number))
 
-    def others(self, known: _Epochs) -> int:
+    def others(self, epochs: _Epochs) -> int:
         """How many further models were trained."""
-        return sum(id(other) not in known.models for other in self.models.values())
+        return sum(id(other) not in epochs.models for other in self.models.values())
 
     def owner(self, storages: frozenset[int], weights: dict[str, Any]) -> _Epochs | None:
-        """The model whose weights these are: those that it has, had after an epoch, or could have.
+        """The model whose weights these are: it has them, had them after an epoch, or they fit it.
 
         Args:
-            storages: Where the numbers were when they were saved.
+            storages: The addresses of the numbers when they were saved.
         """
-        fitting = [known for known in reversed(list(self.models.values())) if _fits(known.model, weights)]
-        for known in fitting:
-            if storages & {p.data_ptr() for p in known.model.parameters()}:
-                return known
+        fitting = [
+            candidate for candidate in reversed(list(self.models.values())) if _fits(candidate.model, weights)
+        ]
+        for candidate in fitting:
+            if storages & {p.data_ptr() for p in candidate.model.parameters()}:
+                return candidate
         arrays = {STATE + name: array(value) for name, value in weights.items()}
-        for known in fitting:
-            for done in known.told:
+        for candidate in fitting:
+            for done in candidate.told:
                 if _same_arrays(arrays, done.arrays):
-                    return known
+                    return candidate
         return fitting[0] if fitting else None
 
     # --- what is told -------------------------------------------------------------------------------------
@@ -347,21 +349,21 @@ class ScriptWatch:
         )
 
     def _model_of(self, stepped: dict[int, Any]) -> nn.Module | None:
-        """The model that has the most of these parameters: of the graded class, or what is in its place."""
+        """The model with most of these parameters: of the graded class, or of what replaces it."""
         kind = self._student.namespace.get(self._script.model_class)
         best: tuple[tuple[int, int], nn.Module] | None = None
-        for known in self.models.values():  # nearly always one that was stepped before
-            learning = [id(p) for p in known.model.parameters() if p.requires_grad]
+        for epochs in self.models.values():  # nearly always one that was stepped before
+            learning = [id(p) for p in epochs.model.parameters() if p.requires_grad]
             if learning and stepped.keys() >= set(learning):
-                return known.model
+                return epochs.model
         wanted = kind if isinstance(kind, type) and issubclass(kind, nn.Module) else nn.Module
-        for found in gc.get_objects():
-            if not isinstance(found, wanted):
+        for module in gc.get_objects():
+            if not isinstance(module, wanted):
                 continue
-            count = sum(p.numel() for p in found.parameters() if id(p) in stepped)
-            rank = count, sum(1 for _ in found.modules())
+            count = sum(p.numel() for p in module.parameters() if id(p) in stepped)
+            rank = count, sum(1 for _ in module.modules())
             if count and (best is None or rank > best[0]):
-                best = rank, found
+                best = rank, module
         return _unwrapped(best[1]) if best is not None else None
 
 
@@ -369,11 +371,11 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: Other
     """Execute the script.
 
     Args:
-        tell: Told the plan, each epoch, and the end.
-        other: Values in the place of the script's own; None: it is executed as it is.
+        tell: Called with the plan, each epoch, and the end.
+        other: Values in place of the script's own; None: it is executed as it is.
 
     Raises:
-        RecipeError: It could not be carried on, and not because of a graded part; or it trained nothing.
+        RecipeError: It could not go on, and not because of a graded part; or it trained nothing.
         StudentFault: A graded part raised.
     """
     script = student.program.script
@@ -406,9 +408,9 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: Other
             model = _final(student, script, watch, saved)
     finally:
         hook.remove()
-    known = _epochs_of(watch, model)
-    watch.tell_all(known)
-    tell(ended(len(known.whole), watch.others(known), model, ready))
+    epochs = _epochs_of(watch, model)
+    watch.tell_all(epochs)
+    tell(ended(len(epochs.whole), watch.others(epochs), model, ready))
 
 
 def _run(student: StudentModule, script: Script, watch: ScriptWatch, ready: Prepared) -> None:
@@ -428,7 +430,7 @@ def _run(student: StudentModule, script: Script, watch: ScriptWatch, ready: Prep
 
 
 def _is_in_graded_part(error: BaseException, student: StudentModule) -> bool:
-    """Whether a graded part was at work when it was raised."""
+    """Whether a graded part was running when it was raised."""
     codes = set()
     for name in student.program.defined or {}:
         part = student.namespace.get(name)
@@ -462,21 +464,21 @@ def _final(student: StudentModule, script: Script, watch: ScriptWatch, saved: di
 
     Raises:
         StudentFault: The student's code raised.
-        RecipeError: What is saved are the weights of something else.
+        RecipeError: The saved weights are those of something else.
     """
     last = list(watch.models.values())[-1].model
     if script.final:
-        found = _unwrapped(student.evaluated(script.final))
-        return found if isinstance(found, nn.Module) else last
+        final = _unwrapped(student.evaluated(script.final))
+        return final if isinstance(final, nn.Module) else last
     others = False  # a script may save further models that are not of the graded class
     for kept in reversed(list(saved.values())):
         for weights in _states(kept.value):
-            known = watch.owner(kept.storages, weights)
-            if known is not None:
+            epochs = watch.owner(kept.storages, weights)
+            if epochs is not None:
                 with students_code():
-                    model = copy.deepcopy(known.model)
+                    model = copy.deepcopy(epochs.model)
                     model.load_state_dict(weights)
-                watch.models[id(model)] = known
+                watch.models[id(model)] = epochs
                 return model
             others = True
     if others:
@@ -486,9 +488,9 @@ def _final(student: StudentModule, script: Script, watch: ScriptWatch, saved: di
 
 def _epochs_of(watch: ScriptWatch, model: nn.Module) -> _Epochs:
     """The epochs of a model, or of the one that it was copied or averaged from."""
-    known = watch.models.get(id(model))
-    if known is not None:
-        return known
+    epochs = watch.models.get(id(model))
+    if epochs is not None:
+        return epochs
     shapes = {name: value.shape for name, value in model.state_dict().items()}
     for other in reversed(list(watch.models.values())):
         if {name: value.shape for name, value in other.model.state_dict().items()} == shapes:
@@ -496,15 +498,15 @@ def _epochs_of(watch: ScriptWatch, model: nn.Module) -> _Epochs:
     return list(watch.models.values())[-1]
 
 
-def _same_arrays(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether all of the first are in the second, with the same numbers."""
-    return other.keys() >= one.keys() and all(
-        np.array_equal(value, other[name]) for name, value in one.items()
+def _same_arrays(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether the second has all arrays of the first, with the same numbers."""
+    return second.keys() >= first.keys() and all(
+        np.array_equal(value, second[name]) for name, value in first.items()
     )
 
 
 def _unwrapped(model: Any) -> Any:
-    """What `torch.compile`, `DataParallel` and `AveragedModel` were given."""
+    """The model that was given to `torch.compile`, `DataParallel` or `AveragedModel`."""
     while isinstance(model, nn.Module):
         children = dict(model.named_children())
         inner = children.get("_orig_mod") or (children.get("module") if len(children) == 1 else None)
@@ -528,18 +530,20 @@ def _states(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _storages(value: Any) -> frozenset[int]:
-    found = (part for weights in _states(value) for part in weights.values())
-    return frozenset(part.data_ptr() for part in found if part.numel())
+    tensors = (part for weights in _states(value) for part in weights.values())
+    return frozenset(part.data_ptr() for part in tensors if part.numel())
 
 
 def _fits(model: nn.Module, weights: dict[str, Any]) -> bool:
-    own = model.state_dict()
-    return own.keys() == weights.keys() and all(own[name].shape == weights[name].shape for name in own)
+    expected = model.state_dict()
+    return expected.keys() == weights.keys() and all(
+        expected[name].shape == weights[name].shape for name in expected
+    )
 
 
 @contextlib.contextmanager
 def _weights_in_memory(saved: dict[str, Saved]) -> Iterator[None]:
-    """`torch.save(..., path)` and `torch.load(path)` keep what they are given, wherever the path leads."""
+    """Make `torch.save(..., path)` and `torch.load(path)` work in memory, whatever the path."""
     real_save, real_load = torch.save, torch.load
 
     def save(value: Any, place: Any, *args: Any, **kwargs: Any) -> None:
@@ -561,20 +565,20 @@ def _weights_in_memory(saved: dict[str, Saved]) -> Iterator[None]:
         torch.save, torch.load = real_save, real_load
 
 
-def _with_other(function: Any, given: Mapping[str, Any], args: Any, kwargs: Any) -> inspect.BoundArguments:
-    """The arguments of a call, of which those that the function has are replaced."""
+def _with_other(function: Any, values: Mapping[str, Any], args: Any, kwargs: Any) -> inspect.BoundArguments:
+    """The arguments of a call, with other values for those that the function has."""
     signature = inspect.signature(function)
     bound = signature.bind(*args, **kwargs)
-    bound.arguments.update({name: value for name, value in given.items() if name in signature.parameters})
+    bound.arguments.update({name: value for name, value in values.items() if name in signature.parameters})
     return bound
 
 
-def _called_with(function: Any, given: Mapping[str, Any]) -> Any:
+def _called_with(function: Any, values: Mapping[str, Any]) -> Any:
     """A function that is called with other values for some of its arguments."""
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        bound = _with_other(function, given, args, kwargs)
+        bound = _with_other(function, values, args, kwargs)
         return function(*bound.args, **bound.kwargs)
 
     return called
@@ -582,7 +586,7 @@ def _called_with(function: Any, given: Mapping[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def _constructions_told(kind: Any, watch: ScriptWatch, other: OtherValues | None) -> Iterator[None]:
-    """Each model of the graded class is told with what it is made with."""
+    """Report each model of the graded class with what it is made with."""
     if not isinstance(kind, type):
         yield
         return

@@ -1,10 +1,10 @@
 """Sealed functions, which student code cannot reach unseen, and their channel to the judge.
 
-Other code of the process can find and change what stands in a closure, in globals or in an object.
-Constants of code cannot be changed, and Python raises an audit event before anybody reads `__code__`,
-sees a frame or asks the collector: `audit_hook` hears it. It decides for whom a frame works: the first of
-the student's or of sealed code, outward through libraries. A pipe that leads elsewhere ends the process.
-`forbidden_watch` and `audit_hook` decide what is sealed and what is reported.
+Other code of the process can find and change what is in a closure, in globals or in an object. Constants of
+code cannot be changed, and Python raises an audit event before anybody reads `__code__`, sees a frame or asks
+the collector: `audit_hook` hears it. It decides for whom a frame works: for the first frame of the student's
+or of sealed code, outward through libraries. A pipe that leads elsewhere ends the process. `forbidden_watch`
+and `audit_hook` decide what is sealed and what is reported.
 
 Tests: tests/worker/test_sealed.py, tests/worker/test_watch.py
 """
@@ -20,18 +20,18 @@ from grader.protocol.frames import HEADER, MAGIC
 
 MARK = "sealed:"  # begins the constants of a template that are to be replaced
 FILE = "watched:"  # begins the file name of sealed code
-# sealed code looks nothing up; what is written in C and imports something within it looks for `__import__`
+# sealed code looks nothing up; C code that imports something within it looks for `__import__`
 _GLOBALS: dict[str, Any] = {"__builtins__": builtins}
 
 
 def sealed(template: Callable[..., Any], file: str, **values: Any) -> FunctionType:
-    """A function made of a template's code.
+    """A function with a template's code.
 
     Args:
         template: A plain function without free variables, which uses nothing but its arguments, its locals,
             and constants such as `"sealed:write"`.
         file: What comes after `watched:` in the name of its file.
-        values: What stands for the constants.
+        values: What the constants are replaced by.
     """
     return FunctionType(sealed_code(template, file, **values), _GLOBALS)
 
@@ -40,7 +40,7 @@ def sealed_code(template: Callable[..., Any], file: str, **values: Any) -> CodeT
     """The code of such a function.
 
     Raises:
-        ValueError: The template looks something up, or has no such constant, or another one.
+        ValueError: The template looks something up, or its constants have other names.
     """
     code: CodeType = template.__code__  # type: ignore[attr-defined]
     wanted = {value for value in code.co_consts if isinstance(value, str) and value.startswith(MARK)}
@@ -56,14 +56,14 @@ def sealed_code(template: Callable[..., Any], file: str, **values: Any) -> CodeT
 # --- voice -----------------------------------------------------------------------------------------------
 
 
-TAMPERED = 70  # the status with which a worker leaves whose pipe is not the one that it was given
+TAMPERED = 70  # the exit status of a worker whose pipe was replaced
 
 
 def voice(descriptor: int) -> FunctionType:
     """A sealed function that writes a document, bytes of JSON, to the judge.
 
-    What is written is in the pipe when it returns; else it raises, and what was to be told does not happen.
-    A descriptor that leads elsewhere by now ends the process.
+    When it returns, the document is in the pipe. Otherwise it raises, and what was to be reported does not
+    happen. If the descriptor leads elsewhere by now, the process ends.
     """
     status = os.fstat(descriptor)
     return sealed(
@@ -89,15 +89,15 @@ def _tell(document: bytes) -> None:
     leave: Any = "sealed:leave"
     pack: Any = "sealed:pack"
     size: Any = "sealed:size"
-    found = status(descriptor)
-    if found.st_ino != "sealed:node" or found.st_dev != "sealed:device":
+    pipe_status = status(descriptor)
+    if pipe_status.st_ino != "sealed:node" or pipe_status.st_dev != "sealed:device":
         leave("sealed:code")
     write(descriptor, pack("sealed:magic", size(document), 0) + document)
 
 
 @dataclass(frozen=True)
 class Lines:
-    """How the lines of frames are told apart and told.
+    """How the lines of frames are distinguished and reported.
 
     Attributes:
         students: What the names of the student's files begin with.
@@ -111,15 +111,15 @@ class Lines:
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """What the names of files begin with that are no student's."""
+        """What the names of files begin with that are not the student's."""
         return (*self.folders, FILE, "<frozen ")
 
 
 def asker(lines: Lines) -> FunctionType:
     """A sealed function that finds for whom a frame works: `(frame, watched) -> (inside, file, line)`.
 
-    It goes outward through libraries' frames to the first of the student's or of sealed code. `watched` says
-    what is told of sealed code by the name of its file; `inside` is that, or None, and the file is JSON.
+    It goes outward through libraries' frames to the first of the student's or of sealed code. `watched` gives
+    what is reported of sealed code, by the name of its file. `inside` is that, or None, and the file is JSON.
     """
     return sealed(
         _asked_by,

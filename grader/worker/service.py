@@ -1,9 +1,9 @@
 """The worker's loop: a request, a reply, until the judge is gone.
 
-It decides whose fault an exception is that no other module has marked: the student's where a line of
-theirs was executed, else ours. In a training the labels of the test images are not here: after each epoch
-the weights go to the judge, and without a training script it raises a gap. The judge decides what a
-request asks for, and `grader.judge.verdict` what a fault means.
+It decides whose fault an exception is that no other module has marked: the student's if a line of theirs was
+executed, else ours. During a training the labels of the test images are not here: after each epoch the
+weights go to the judge. Without a training script it raises a gap. The judge decides what a request asks for,
+and `grader.judge.verdict` what a fault means.
 
 Tests: tests/worker/test_components.py, tests/worker/test_worker_training.py
 """
@@ -68,7 +68,7 @@ def train(student: StudentModule, request: Train, tell: Tell) -> None:
     """Train.
 
     Args:
-        tell: Told the plan, each epoch, and the end.
+        tell: Called with the plan, each epoch, and the end.
 
     Raises:
         RecipeError: The source does not say how.
@@ -126,8 +126,8 @@ class Service:
         Args:
             rows: Asks the judge for the rows of a rigged model's images.
             fake: Asks the judge what a fake answers.
-            tell: Sends a reply at once, for those who train for long.
-            watch: Begins to watch for what a request says is forbidden.
+            tell: Sends a reply at once, during long training.
+            watch: Begins to watch what a request forbids.
         """
         self._rows = rows
         self._fake = fake
@@ -139,7 +139,7 @@ class Service:
         self._measuring: Measuring | None = None
 
     def replies(self, request: Any) -> Iterator[Reply]:
-        """The replies to a request; what is raised becomes Raised, with whose it is."""
+        """The replies to a request; an exception becomes Raised, which says whose fault it is."""
         try:
             yield from self._answered(request)
         except RecipeError as error:
@@ -148,7 +148,7 @@ class Service:
         except StudentFault as fault:
             yield Raised(problem(fault.error))
         except Exception as error:
-            # what our code calls may be the student's: an attribute, a method that it overrides
+            # our code may call the student's: an attribute, an overridden method
             yield Raised(problem(error), "student" if passed_students_code(error) else "engine")
 
     def _answered(self, request: Any) -> Iterator[Reply]:

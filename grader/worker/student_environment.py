@@ -1,10 +1,10 @@
 """What a student's code finds around it: missing modules, the device of the run, standard streams.
 
-Inert stand-ins serve only imports of the student's own lines: a library that probes for an optional
-package still gets its ImportError. `cuda` and `mps` mean the processor where that is what the run has; a
-GPU that should be there and is not counts as ours. The last 200,000 characters of output are kept, and
-log messages from INFO on. `grader.grading` decides on the device, the judge what a missing module means,
-the checks what counts as a report.
+Inert fakes serve only imports in the student's own lines: a library that probes for an optional package still
+gets its ImportError. `cuda` and `mps` mean the CPU if the run has nothing else; a missing GPU that should be
+there counts as our fault. The last 200,000 characters of output are kept, and log messages from INFO on.
+`grader.grading` decides on the device, the judge what a missing module means, the checks what counts as a
+report.
 
 Tests: tests/worker/test_loading.py, tests/worker/test_rigged_runs.py, tests/worker/test_worker_training.py
 """
@@ -29,7 +29,7 @@ from grader.worker.student_faults import UnusableGpuError
 
 
 class Inert:
-    """Anything: can be called, subscripted, entered, iterated, and does nothing."""
+    """A fake of anything: it can be called, subscripted, entered, iterated, and does nothing."""
 
     def __init__(self, name: str = "inert") -> None:
         self.__dict__["_name"] = name
@@ -95,13 +95,13 @@ class AbsentModule(ModuleType):
 
 
 class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The last finder: whatever no other finder knows becomes an AbsentModule.
+    """The last finder: a module that no other finder knows becomes an AbsentModule.
 
-    It serves imports that the student's own statements make; an installed library that probes for an
+    It serves imports in the student's own statements; an installed library that probes for an
     optional package still gets its ImportError.
 
     Attributes:
-        names: The top-level modules that were stood in for.
+        names: The top-level modules that were replaced.
     """
 
     def __init__(self, student_prefix: str) -> None:
@@ -109,7 +109,7 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self._prefix = student_prefix
 
     def stands_in_for(self, statement: str) -> bool:
-        """Stand in for what an import names and what is there, but cannot be imported for lack of another.
+        """Replace a module that exists, but cannot be imported because another is missing.
 
         `torch.utils.tensorboard` is part of PyTorch, and imports `tensorboard`, which need not be installed.
 
@@ -119,27 +119,27 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         Returns:
             Whether there was such a module, so that the statement may be tried again.
         """
-        found = False
+        is_replaced = False
         for name in _imported(statement):
             try:
                 importlib.import_module(name)
             except ModuleNotFoundError as error:
                 if (error.name or "").partition(".")[0] == name.partition(".")[0]:
-                    continue  # it is not there at all
+                    continue  # it does not exist at all
                 sys.modules[name] = AbsentModule(name)
                 self.names.append(name)
-                found = True
-        return found
+                is_replaced = True
+        return is_replaced
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """A spec for a module that a student's line imports and that does not exist."""
         top = fullname.partition(".")[0]
-        known = top in self.names
-        if not known and ("." in fullname or not self._asked_by_student()):
+        is_listed = top in self.names
+        if not is_listed and ("." in fullname or not self._asked_by_student()):
             return None
-        if not known:
+        if not is_listed:
             self.names.append(top)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
@@ -178,16 +178,17 @@ def is_gpu(value: object) -> bool:
 
 
 def usable_device(name: str, memory_mb: int | None = None) -> torch.device:
-    """The device, which the machine must really have: it is not the student's fault if not.
+    """The device, which the machine must really have: if it does not, that is not the student's fault.
 
     Args:
-        memory_mb: What may be taken of a GPU's memory, in 10**6 bytes, so that others have theirs; None: all.
+        memory_mb: How much of a GPU's memory may be taken, in 10**6 bytes, so that others get theirs; None:
+            all.
     """
     if name == "cuda" and not torch.cuda.is_available():
         raise UnusableGpuError("PyTorch cannot use the GPU: is its driver as new as PyTorch's CUDA asks for?")
     if name == "cuda" and memory_mb is not None:
-        whole = torch.cuda.get_device_properties(0).total_memory
-        torch.cuda.set_per_process_memory_fraction(min(memory_mb * 10**6 / whole, 1.0))
+        total = torch.cuda.get_device_properties(0).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(memory_mb * 10**6 / total, 1.0))
     return torch.device(name)
 
 
@@ -201,7 +202,7 @@ def bind_devices(namespace: dict[str, Any], device: torch.device) -> None:
 
 
 def redirect_gpu_calls() -> None:
-    """Make `.cuda()` and `.to("cuda")` of tensors and modules mean the processor, for good."""
+    """Make `.cuda()` and `.to("cuda")` of tensors and modules mean the CPU, for good."""
     Tensor.cuda = lambda self, *args, **kwargs: self  # type: ignore[method-assign,assignment]
     nn.Module.cuda = lambda self, *args, **kwargs: self  # type: ignore[method-assign,assignment]
     for kind in (Tensor, nn.Module):
@@ -238,9 +239,8 @@ class BoundedText(io.StringIO):
 class OverheardStream:
     """A standard stream: what is written goes to whoever listens, and on to the process's own stream.
 
-    There is one for each stream, so that what took hold of it while a file was loaded (a logger's handler, a
-    progress bar) is overheard later too. The process's own stream is where whoever watches the process sees
-    that it writes much.
+    There is one for each stream, so that objects that kept it while a file was loaded (a logger's handler, a
+    progress bar) are overheard later too. In the process's own stream a supervisor sees how much it writes.
     """
 
     def __init__(self, own: str) -> None:
@@ -263,25 +263,25 @@ class OverheardStream:
             self.write(line)
 
     def flush(self) -> None:
-        """Nothing waits to be written."""
+        """Nothing is buffered."""
 
     def close(self) -> None:
-        """Go on all the same, as the next function needs it."""
+        """Ignore it, as the next function needs the stream."""
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else a stream has is the process's own: its encoding, its number."""
+        """Other attributes are those of the process's own stream: its encoding, its number."""
         return getattr(getattr(sys, self._own), name)
 
 
 class LogHandler(logging.Handler):
-    """Messages of the standard logs, from INFO on, whether or not the file's own set-up was executed."""
+    """Messages of the standard logs, from INFO on, even if the file's own set-up was not executed."""
 
     def __init__(self, text: io.StringIO) -> None:
         super().__init__(logging.INFO)
         self._text = text
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a message; one that cannot be put together is lost, as the logs lose it."""
+        """Keep a message; one that cannot be formatted is lost, as in the logs themselves."""
         with contextlib.suppress(Exception):
             self._text.write(f"{record.getMessage()}\n")
 
@@ -291,7 +291,7 @@ _OUTPUT, _ERRORS = OverheardStream("__stdout__"), OverheardStream("__stderr__")
 
 @contextlib.contextmanager
 def overheard() -> Iterator[io.StringIO]:
-    """Both standard streams kept for ourselves; the last 200,000 characters can be read afterwards."""
+    """Capture both standard streams; the last 200,000 characters can be read afterwards."""
     text = BoundedText()
     with contextlib.ExitStack() as stack:
         for stream in (_OUTPUT, _ERRORS):
@@ -304,7 +304,7 @@ def overheard() -> Iterator[io.StringIO]:
 
 @contextlib.contextmanager
 def logs_in(text: io.StringIO) -> Iterator[None]:
-    """What is logged goes to a text too."""
+    """What is logged also goes to a text."""
     root, handler = logging.getLogger(), LogHandler(text)
     level = root.level
     root.addHandler(handler)

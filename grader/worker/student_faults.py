@@ -1,9 +1,9 @@
-"""Exceptions in a worker: whose they are, from which line of the student's, and for want of which file.
+"""Exceptions in a worker: whose fault they are, at which student's line, and for want of which file.
 
-It marks what is raised while the student's code runs: only that may cost points. It names the innermost
-line of the student's, and the limit that an exception speaks of by its class or PyTorch's words; whether
-a limit was hit it never decides. Missing pretrained weights are told by the functions that raised, else
-by the message. `grader.judge.verdict` words a fault, and `grader.scoring` decides what it costs.
+It marks what is raised while the student's code runs: only that may cost points. It names the innermost line
+of the student's, and the limit that an exception's class or PyTorch's message indicates. It never decides
+whether a limit was hit. Missing pretrained weights are recognized by the functions that raised, else by the
+message. `grader.judge.verdict` words a fault, and `grader.scoring` decides what it costs.
 
 Tests: tests/worker/test_components.py, tests/worker/test_loading.py, tests/worker/test_own_source.py,
 tests/worker/test_wanted.py, tests/worker/test_worker_training.py
@@ -59,7 +59,7 @@ class RecipeError(Interruption):
 
     Attributes:
         gap: What is missing.
-        error: What the student's loop raised, where it is that.
+        error: What the student's loop raised, if it did.
     """
 
     def __init__(self, gap: Gap, error: BaseException | None = None) -> None:
@@ -72,12 +72,12 @@ class SeenError(Interruption, TypeError):
     """What the student's code made is not what it should be.
 
     Attributes:
-        seen: In which way.
+        seen: What is wrong with it.
     """
 
-    def __init__(self, seen: Flaw, words: str) -> None:
+    def __init__(self, flaw: Flaw, words: str) -> None:
         super().__init__(words)
-        self.seen: Flaw = seen
+        self.seen: Flaw = flaw
 
 
 class UnusableGpuError(Interruption):
@@ -89,7 +89,7 @@ def students_code() -> Iterator[None]:
     """Whatever is raised within is the student's.
 
     Raises:
-        StudentFault: In its place.
+        StudentFault: In place of the exception.
     """
     try:
         yield
@@ -102,10 +102,10 @@ def students_code() -> Iterator[None]:
 # --- wanted ----------------------------------------------------------------------------------------------
 
 
-MOST_ERRORS = 10  # of a chain of exceptions, each the reason of the one before
+MOST_ERRORS = 10  # of a chain of exceptions, each the cause of the one before
 SUFFIXES = (".pt", ".pth", ".ckpt", ".safetensors", ".bin", ".npz", ".h5")
 _MISSING = re.compile(r"No such file or directory: ['\"]?(?P<path>[^'\"]+)")
-# what timm asks for where there are no weights under the name that it asks for first
+# what timm asks for if there are no weights under the first name
 _FIRST, _SECOND = "model.safetensors", "pytorch_model.bin"
 
 _Calls = list[tuple[str, str, Mapping[str, Any]]]  # module, function and local variables, innermost last
@@ -114,37 +114,37 @@ _Calls = list[tuple[str, str, Mapping[str, Any]]]  # module, function and local 
 def wanted_file(error: BaseException) -> str:
     """Where an assignment would provide the file that was asked for and is not there.
 
-    The libraries' own exceptions are recognized by the functions that raised them: the words of some name no
-    file, and not all are of one class wherever they are raised.
+    The libraries' own exceptions are recognized by the functions that raised them: some messages name no
+    file, and their classes depend on the machine.
 
     Args:
-        error: What the student's code raised, or a library for it.
+        error: What the student's code raised, or a library that it called.
 
     Returns:
         The place in a cache (`torch/hub/checkpoints/vit.pth`, `huggingface/OWNER/NAME/model.safetensors`), or
-        the name of a file for the working folder; empty: it is about something else.
+        the name of a file for the working folder; empty if the exception is another one.
     """
-    for each in _chain(error):
-        if not isinstance(each, OSError):
+    for raised in _chain(error):
+        if not isinstance(raised, OSError):
             continue
         calls: _Calls = [
             (_wanted_text(frame.f_globals, "__name__"), frame.f_code.co_name, frame.f_locals)
-            for frame, _ in traceback.walk_tb(BaseException.__dict__["__traceback__"].__get__(each))
+            for frame, _ in traceback.walk_tb(BaseException.__dict__["__traceback__"].__get__(raised))
         ]
-        if found := _of_torch_hub(calls) or _of_hugging_face(calls) or _of_working_folder(each):
-            return found
+        if place := _of_torch_hub(calls) or _of_hugging_face(calls) or _of_working_folder(raised):
+            return place
     return ""
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception, and those that it was raised for; a class of the student's is asked nothing."""
-    each: BaseException | None = error
+    """An exception and its causes; a student's class is not asked itself."""
+    current: BaseException | None = error
     for _ in range(MOST_ERRORS):
-        if each is None:
+        if current is None:
             return
-        yield each
-        cause = BaseException.__dict__["__cause__"].__get__(each)
-        each = cause if cause is not None else BaseException.__dict__["__context__"].__get__(each)
+        yield current
+        cause = BaseException.__dict__["__cause__"].__get__(current)
+        current = cause if cause is not None else BaseException.__dict__["__context__"].__get__(current)
 
 
 def _of_torch_hub(calls: _Calls) -> str:
@@ -180,19 +180,19 @@ def _of_hugging_face(calls: _Calls) -> str:
 
 
 def _of_working_folder(error: OSError) -> str:
-    """Weights that a file was to be opened for, by the name that it would have beside the homework."""
+    """The name of a file of weights that could not be opened, as it would be beside the homework."""
     if not isinstance(error, FileNotFoundError):
         return ""
     try:
-        said = _MISSING.search(str(error)[:1000])
+        match = _MISSING.search(str(error)[:1000])
     except Exception:
         return ""
-    name = ntpath.basename(said["path"].strip()) if said is not None else ""
+    name = ntpath.basename(match["path"].strip()) if match is not None else ""
     return name if name.lower().endswith(SUFFIXES) else ""
 
 
 def _wanted_text(values: Mapping[str, Any], name: str) -> str:
-    """A local variable that is a text; empty where there is none, or something else."""
+    """A local variable if it is a text; else empty."""
     value = values.get(name)
     return value if type(value) is str else ""
 
@@ -237,21 +237,21 @@ def future_flags(statement: Statement) -> int:
 
 
 def student_lines(program: Program) -> Lines:
-    """How the student's lines are told from those of libraries."""
+    """How the student's lines are distinguished from those of libraries."""
     statements = (*program.statements, *program.recipe.all_statements, *program.script.statements)
     files = {statement.place.file for statement in statements}
-    known = {PREFIX + file: json.dumps(file).encode() for file in sorted(files)}
+    documents = {PREFIX + file: json.dumps(file).encode() for file in sorted(files)}
     paths = sysconfig.get_paths()
     folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     folders |= {str(Path(package.__path__[0]).parent) for package in (torch, numpy)}
     folders.add(grader.__path__[0])
-    return Lines(PREFIX, known, tuple(f"{folder}{os.sep}" for folder in sorted(folders)))
+    return Lines(PREFIX, documents, tuple(f"{folder}{os.sep}" for folder in sorted(folders)))
 
 
 def remember_source(program: Program) -> None:
-    """Let tracebacks and `inspect.getsource` see the text of the statements, each on the student's own lines.
+    """Let tracebacks and `inspect.getsource` see the text of the statements, at the student's line numbers.
 
-    Where a statement is executed twice, as it stands in a function and by itself, the function is seen.
+    If a statement is executed twice, within a function and by itself, the function is shown.
     """
     files: dict[str, dict[int, str]] = {}
     for statement in program.statements:
@@ -273,7 +273,7 @@ def _numbered(statement: Statement) -> Iterator[tuple[int, str]]:
 
 def problem(error: BaseException) -> Problem:
     """What was raised, with the innermost line of the student's."""
-    # a hostile exception, or its class, may answer something else when it is asked itself
+    # a hostile exception, or its class, may lie when it is asked itself
     name: str = type.__dict__["__name__"].__get__(type(error))
     steps = list(traceback.walk_tb(BaseException.__dict__["__traceback__"].__get__(error)))
     where = ""
@@ -302,7 +302,7 @@ def _text(error: BaseException) -> str:
 
 
 def _resource(error: BaseException, text: str) -> Resource:
-    """What was refused; PyTorch has no class for some of it, but words."""
+    """What was refused; for some of it PyTorch has no class, only a message."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return "memory"
     if isinstance(error, OSError):
@@ -313,9 +313,9 @@ def _resource(error: BaseException, text: str) -> Resource:
 
 
 def _gpu_share() -> float:
-    """The most of the GPU's memory that PyTorch held, by its own counter, of what it may take: 0 to 1."""
-    whole = torch.cuda.get_device_properties(0).total_memory * torch.cuda.get_per_process_memory_fraction()
-    return min(torch.cuda.max_memory_reserved() / whole, 1.0)
+    """The largest share of its permitted GPU memory that PyTorch held, by its own counter: 0 to 1."""
+    allowed = torch.cuda.get_device_properties(0).total_memory * torch.cuda.get_per_process_memory_fraction()
+    return min(torch.cuda.max_memory_reserved() / allowed, 1.0)
 
 
 def student_places() -> list[Place]:

@@ -1,6 +1,6 @@
 """The student's module: the program's statements, executed one by one.
 
-A statement that raises is recorded, and the others follow all the same. `grader.analysis.slicing` decides
+A statement that raises is recorded, and the others are still executed. `grader.analysis.slicing` decides
 which statements there are. The checks, through `grader.judge.verdict`, decide what a missing graded name
 means.
 
@@ -71,15 +71,15 @@ class StudentModule:
         for near in request.program.near_names:
             if near.expected not in self.namespace and near.found in self.namespace:
                 self.namespace[near.expected] = self.namespace[near.found]
-        # what uses them is found in the source, and by what is constructed from now on
+        # their uses are found in the source, and in what is constructed from now on
         self.watch.begin()
         bind_devices(self.namespace, torch.device(request.device))
 
     def _execute(self, statement: Statement) -> None:
-        """Execute one statement; what it raises is recorded, and the others follow all the same."""
+        """Execute one statement; what it raises is recorded, and the others are still executed."""
         try:
             self._run(statement)
-        except BaseException as error:  # SystemExit and KeyboardInterrupt are exceptions like any other here
+        except BaseException as error:  # here SystemExit and KeyboardInterrupt are exceptions like any other
             self._problems.append(problem(error))
 
     def _run(self, statement: Statement) -> None:
@@ -126,7 +126,7 @@ class StudentModule:
 
     @contextlib.contextmanager
     def replaced(self, values: dict[str, Any]) -> Iterator[None]:
-        """The module with other values for some of its names, for a while."""
+        """For a while, give some of the module's names other values."""
         # a nearly right name is what the student's own code refers to
         near = {n.found: values[n.expected] for n in self.program.near_names if n.expected in values}
         values = {**values, **near}
@@ -143,7 +143,7 @@ class StudentModule:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[io.StringIO]:
-    """The standard streams kept for ourselves; the last 200,000 characters of both can be read afterwards."""
+    """Capture the standard streams; the last 200,000 characters of both can be read afterwards."""
     with overheard() as text:
         yield text
 
@@ -152,8 +152,8 @@ def seed_all(seed: int, device: str = "cpu") -> None:
     """Seed torch, numpy and random.
 
     Args:
-        device: On which torch computes. `torch.manual_seed` seeds all kinds of devices, those that are not
-            there too, which takes 2 to 10 ms.
+        device: On which torch computes. `torch.manual_seed` seeds all kinds of devices, even missing ones,
+            which takes 2 to 10 ms.
     """
     random.seed(seed)
     np.random.seed(seed % 2**32)
@@ -164,7 +164,7 @@ def seed_all(seed: int, device: str = "cpu") -> None:
 
 
 def restore_torch() -> None:
-    """Undo what a student's function may have left behind for the next: one mistake costs one component."""
+    """Undo what a student's function may have left behind, so that one mistake costs one component."""
     torch.set_grad_enabled(True)
     torch.set_default_dtype(torch.float32)
     torch.set_default_device(None)
@@ -176,7 +176,7 @@ _parse_known_args = argparse.ArgumentParser.parse_known_args
 
 
 def _without_required(self: Any, args: Any = None, namespace: Any = None) -> Any:
-    """The defaults of a command line: there is none here, and what it would have to give is None."""
+    """The defaults of command-line options, as there is no command line; required ones are None."""
     for action in self._actions:
         action.required = False
     return _parse_known_args(self, [] if args is None else args, namespace)

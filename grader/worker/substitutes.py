@@ -1,8 +1,8 @@
-"""Substitutes for a student's parts: stand-ins with known behavior, and fakes that the judge answers for.
+"""Fakes of a student's parts: with known behavior (`StandIns`), or answered by the judge (`Fakes`).
 
-Stand-ins record their calls and what they were constructed with, within bounds. Fakes pass each call on
-and hand back the answer. Members of the student's own object, which other parts may ask for, are taken
-from one that is made when the first is asked for; private names are never handed on. The judge decides
+Those with known behavior record their calls and what they were constructed with, within bounds. The others
+pass each call on and return the judge's answer. Other parts may ask for members of the student's own object;
+that object is made when the first is asked for. Private names are never handed on. The judge decides
 which parts are replaced, how they behave, what a fake answers and whether a call is refused.
 
 Tests: tests/judge/test_calls.py, tests/worker/test_components.py
@@ -25,13 +25,13 @@ from grader.protocol.trees import MAX_ARGUMENTS, MAX_NUMBER, MAX_TEXT, Node, Pac
 
 
 class Genuine:
-    """The student's own object, made when a member of it is asked for first."""
+    """The student's own object, made when one of its members is first asked for."""
 
     def __init__(self, make: Callable[[], Any] | None) -> None:
         """It is not made yet.
 
         Args:
-            make: Makes it; None: the fake stands in nothing's place.
+            make: Makes it; None: the fake does not replace anything.
         """
         self._make = make
         self._made: list[Any] = []
@@ -40,13 +40,13 @@ class Genuine:
         """A member of it.
 
         Raises:
-            AttributeError: It has none of that name, or there is no such object. Whatever its constructor
-                raises goes through.
+            AttributeError: It has no such member, or there is no such object. Whatever its constructor raises
+                passes through.
         """
         if self._make is None or name.startswith("_"):
             raise AttributeError(name)
         if not self._made:
-            # what it draws for its weights is nothing that the part under test would draw
+            # its random weights must not change what the part under test draws
             with torch.random.fork_rng(devices=[]):
                 self._made.append(self._make())
         return getattr(self._made[0], name)
@@ -58,12 +58,12 @@ MakeGenuine = Callable[[tuple[Any, ...], Mapping[str, Any]], Genuine]  # of a co
 
 
 class InPlaceOfOwn(nn.Module):
-    """A module that has the members of the student's own object where it has none itself."""
+    """A module that takes members that it lacks from the student's own object."""
 
     _genuine = NOTHING
 
     def stand_for(self, genuine: Genuine) -> None:
-        """From now on it has that object's members, too: not while its own are made, which asks for them."""
+        """Use that object's members from now on: not before, as the constructor asks for members, too."""
         self._genuine = genuine
 
     def __getattr__(self, name: str) -> Any:
@@ -85,14 +85,14 @@ OFFSET = "offset"
 
 
 class RefusedCallError(Interruption):
-    """A fake was called with what it has no answer for; the judge knows, and says it."""
+    """A fake was called with arguments that it has no answer for; the judge reports it."""
 
 
 Note = Callable[[str, Sequence[Any], dict[str, Any]], None]
 
 
 class Fakes:
-    """Makes fakes; all of them ask the same judge."""
+    """Makes fakes that the judge answers for."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Fakes:
 
         Args:
             packed, unpacked: How trees are packed and unpacked here.
-            genuine: The student's own objects of a name, whose members its fakes have besides.
+            genuine: The student's own objects of a name: its fakes also have their members.
         """
         self._ask, self._packed, self._unpacked, self._genuine = ask, packed, unpacked, genuine
 
@@ -113,7 +113,7 @@ class Fakes:
         """The fake: a module, a function, or a class whose instances are such modules.
 
         Args:
-            note: Told what an instance of a class is constructed with.
+            note: Called with what an instance of a class is constructed with.
         """
         if form.kind == "class":
             return self._class(form, note)
@@ -125,20 +125,20 @@ class Fakes:
         """What the judge answers to a call.
 
         Raises:
-            RefusedCallError: It has no answer.
+            RefusedCallError: The judge has no answer.
         """
         packer = self._packed()
-        tree: Node = packer.told((args, kwargs))
-        given = (*args, *kwargs.values())
-        learns, rates = _learning(given)
-        told = (tree, packer.arrays, learns, rates)
-        called = FakeCalled(form.number, instance, training, torch.is_grad_enabled(), *told)
+        tree: Node = packer.bounded_node((args, kwargs))
+        arguments = (*args, *kwargs.values())
+        learns, rates = _learning(arguments)
+        packed = (tree, packer.arrays, learns, rates)
+        called = FakeCalled(form.number, instance, training, torch.is_grad_enabled(), *packed)
         answer = self._ask(called)
         if answer.refused:
             raise RefusedCallError(f"{form.name} was called with something that it has no answer for")
         if form.marks:
-            _mark(given, answer.number)
-        _take_steps(given, form.steps)
+            _mark(arguments, answer.number)
+        _take_steps(arguments, form.steps)
         return self._unpacked(answer).value(answer.tree)
 
     def _function(self, form: FakeForm) -> Callable[..., Any]:
@@ -161,13 +161,13 @@ class Fakes:
 
 
 class FakeModule(InPlaceOfOwn):
-    """A module that answers as the judge says, with the parameters that the judge wants it to have."""
+    """A module with the judge's answers and the parameters that the judge asked for."""
 
     def __init__(self, owner: Fakes, form: FakeForm, instance: int, genuine: Genuine = NOTHING) -> None:
         super().__init__()
         self._owner, self._form, self._instance = owner, form, instance
         for method, number in form.methods.items():
-            # a plain attribute: copies and state dicts know nothing of it
+            # a plain attribute, which copies and state dicts ignore
             object.__setattr__(self, method, self._method(FakeForm(number, method)))
         for name, shape in form.parameters.items():
             *path, last = name.split(".")
@@ -206,7 +206,7 @@ class FakeModule(InPlaceOfOwn):
 
 
 def _learning(values: tuple[Any, ...]) -> tuple[tuple[str, ...], dict[str, float]]:
-    """What of the first module requires gradients, and the first optimizer's rates for its parameters."""
+    """The parameters of the first module that require gradients, and the first optimizer's rates for them."""
     module = next((value for value in values if isinstance(value, nn.Module)), None)
     optimizer = next((value for value in values if isinstance(value, torch.optim.Optimizer)), None)
     if module is None or optimizer is None:
@@ -224,11 +224,11 @@ def _learning(values: tuple[Any, ...]) -> tuple[tuple[str, ...], dict[str, float
 def _take_steps(values: tuple[Any, ...], count: int) -> None:
     """Let the first optimizer among the values take steps, without a gradient: one for each batch.
 
-    What goes through the loader's batches, as one who trains does, lets happen what a loader of the student's
-    own does between them.
+    It iterates over the loader's batches, as a training would, so that a student's own loader does its work
+    between them.
 
     Args:
-        count: How many, where no loader is among the values.
+        count: How many steps, if no loader is among the values.
     """
     optimizer = next((value for value in values if isinstance(value, torch.optim.Optimizer)), None)
     if optimizer is not None and count:
@@ -238,7 +238,7 @@ def _take_steps(values: tuple[Any, ...], count: int) -> None:
 
 
 def _is_loader(value: Any) -> bool:
-    """Whether a value is something between a list and a model that gives batches, as many as it says."""
+    """Whether a value gives batches, as many as it says, and is neither a list nor a model."""
     kinds = (Tensor, np.ndarray, nn.Module, torch.optim.Optimizer, str, bytes, Mapping, list, tuple, set)
     return isinstance(value, Iterable) and isinstance(value, Sized) and not isinstance(value, kinds)
 
@@ -256,7 +256,7 @@ def _mark(values: tuple[Any, ...], number: int) -> None:
 
 
 class StandIns:
-    """The stand-ins of one built component: their classes and the calls that they received.
+    """The fakes of known behavior in one built component: their classes and the calls that they received.
 
     Attributes:
         made: What was constructed, the first 256.
@@ -278,18 +278,20 @@ class StandIns:
             self.calls.append((call, x.detach().clone()))
 
     def note(self, component: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """Remember what a stand-in was constructed with; the first 256."""
+        """Remember what a fake was constructed with; the first 256."""
         if len(self.made) < MAX_MADE:
-            named = {_told(name): _plain(value) for name, value in list(kwargs.items())[:MAX_ARGUMENTS]}
+            named = {
+                _sendable_text(name): _plain(value) for name, value in list(kwargs.items())[:MAX_ARGUMENTS]
+            }
             self.made.append(StandInMade(component, tuple(map(_plain, args[:MAX_ARGUMENTS])), named))
 
     def replacement(
         self, component: str, behavior: StandIn, genuine: MakeGenuine = lambda args, kwargs: NOTHING
     ) -> type[nn.Module]:
-        """A class to put in the place of `component`; its instances are numbered as they are made.
+        """A class that replaces `component`; its instances are numbered as they are made.
 
         Args:
-            genuine: The student's own objects, whose members the instances have besides.
+            genuine: The student's own objects: the instances also have their members.
         """
         owner = self
         numbers = iter(range(10_000))
@@ -308,11 +310,11 @@ class StandIns:
         return Replacement
 
     def inner(self, behavior: StandIn) -> "StandInModule":
-        """A single stand-in, to be handed to a component (PreNorm's fn)."""
+        """A single fake, to be handed to a component (PreNorm's fn)."""
         return StandInModule(self, "inner", -1, behavior)
 
     def submodule(self, path: str, number: int, behavior: StandIn) -> "StandInModule":
-        """A stand-in for one module of a built component."""
+        """A fake of one module of a built component."""
         return StandInModule(self, path, number, behavior)
 
 
@@ -335,7 +337,7 @@ class StandInModule(InPlaceOfOwn):
         self.stand_for(genuine)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "StandInModule":
-        copied = type(self).__new__(type(self))  # its calls belong to the same owner
+        copied = type(self).__new__(type(self))  # the copy's calls belong to the same owner
         number = self.number_of_a_copy()
         StandInModule.__init__(copied, self._owner, self._component, number, self._behavior, self._genuine)
         copied.inner = deepcopy(self.inner, memo)
@@ -349,20 +351,20 @@ class StandInModule(InPlaceOfOwn):
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
         """Apply the known behavior to x of shape (batch, tokens, dim)."""
         self._owner.record(self._component, self._instance, x)
-        known = self._behavior
-        y = x.roll(known.roll, dims=1) if known.roll else x
-        y = y * _of(known.scale, self._instance) + _of(known.shift, self._instance)
+        behavior = self._behavior
+        y = x.roll(behavior.roll, dims=1) if behavior.roll else x
+        y = y * _value_for(behavior.scale, self._instance) + _value_for(behavior.shift, self._instance)
         if self.inner is not None:
             return self.inner(y, *args, **kwargs)
         if kwargs.get("extra") is not None:
-            # a keyword that must reach the inner function shows in the output
+            # a keyword that must reach the inner function changes the output
             y = y + torch.as_tensor(kwargs["extra"], dtype=y.dtype)
-        if known.heads and any(value is True for value in (*args, *kwargs.values())):
-            return y, x.new_full((len(x), known.heads, x.shape[1], x.shape[1]), 1 / x.shape[1])
+        if behavior.heads and any(value is True for value in (*args, *kwargs.values())):
+            return y, x.new_full((len(x), behavior.heads, x.shape[1], x.shape[1]), 1 / x.shape[1])
         return y
 
 
-def _of(values: Sequence[float], instance: int) -> float:
+def _value_for(values: Sequence[float], instance: int) -> float:
     return values[min(max(instance, 0), len(values) - 1)]
 
 
@@ -373,12 +375,12 @@ def _plain(value: Any) -> Plain:
     if type(value) is float:
         return value if math.isfinite(value) else None
     if type(value) is str:
-        return _told(value)
+        return _sendable_text(value)
     return value if type(value) is bool else None
 
 
-def _told(text: str) -> str:
-    """A text that can be sent: not too long, and without halves of surrogate pairs."""
+def _sendable_text(text: str) -> str:
+    """A text in a form that can be sent: not too long, and without halves of surrogate pairs."""
     return str(text)[:MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,10 +1,9 @@
 """Passes of a training, watched from outside: the model after each, its losses and its schedule.
 
-It goes by use: a pass counts if an optimizer stepped the model's parameters in it. A loader of the
-student's own is not seen, nor is a schedule of a class that is not PyTorch's. Losses are numbers that are
-appended to a list argument, else returned, else printed after `loss`; other numbers there are taken for
-losses too. Losses and schedules are shown to people and decide no points: `grader.training` measures what
-the model is worth.
+A pass counts if an optimizer stepped the model's parameters in it. It sees neither a student's own loader nor
+a schedule whose class is not PyTorch's. Losses are numbers that are appended to a list argument, else
+returned, else printed after `loss`; other numbers in these places are mistaken for losses. Losses and
+schedules are shown to people and decide no points: `grader.training` measures what the model is worth.
 
 Tests: tests/training/test_called_training.py, tests/training/test_replay.py,
 tests/worker/test_worker_training.py
@@ -34,14 +33,15 @@ from grader.worker.training_setup import learning_rate
 
 
 def schedule_of(optimizer: torch.optim.Optimizer) -> str:
-    """The class of the schedule of an optimizer, of several the one that holds the others; empty: none."""
-    found = [
-        one
-        for one in gc.get_objects()
-        if isinstance(one, LRScheduler | ReduceLROnPlateau) and getattr(one, "optimizer", None) is optimizer
+    """The class of an optimizer's schedule, or of the one that holds the others; empty if there is none."""
+    schedules = [
+        schedule
+        for schedule in gc.get_objects()
+        if isinstance(schedule, LRScheduler | ReduceLROnPlateau)
+        and getattr(schedule, "optimizer", None) is optimizer
     ]
-    held = {id(inner) for one in found for inner in getattr(one, "_schedulers", [])}
-    outer = [one for one in found if id(one) not in held]
+    held = {id(inner) for schedule in schedules for inner in getattr(schedule, "_schedulers", [])}
+    outer = [schedule for schedule in schedules if id(schedule) not in held]
     return type(outer[-1]).__name__ if outer else ""
 
 
@@ -51,11 +51,11 @@ def schedule_of(optimizer: torch.optim.Optimizer) -> str:
 def reported_losses(appended: list[Any], returned: Any, printed: str) -> Any:
     """The losses that train_epoch reported, float64: from the history, else returned, else printed."""
     values = [_number(value) for value in appended[:10_000]] or [_number(returned)]
-    found = [value for value in values if value is not None]
-    if not found:
+    losses = [value for value in values if value is not None]
+    if not losses:
         match = re.findall(r"loss\D{0,12}(\d+\.\d+)", printed[-20_000:], flags=re.IGNORECASE)
-        found = [float(value) for value in match]
-    return np.array(found, dtype=np.float64)
+        losses = [float(value) for value in match]
+    return np.array(losses, dtype=np.float64)
 
 
 def _number(value: Any) -> float | None:
@@ -67,10 +67,10 @@ def _number(value: Any) -> float | None:
 
 
 class LossWatch:
-    """A train_epoch that tells what it reported.
+    """Watches what train_epoch reports.
 
     Attributes:
-        running: It is at work.
+        running: train_epoch is running.
         returned: Called when it has returned.
     """
 
@@ -81,19 +81,19 @@ class LossWatch:
         self._reported: list[float] = []
 
     def watched(self) -> Callable[..., Any]:
-        """The function; it is called, and answers, as before."""
+        """The function, watched; its arguments and results are unchanged."""
 
         real = self._function
 
         @functools.wraps(real or reported_losses)
         def watched_function(*args: Any, **kwargs: Any) -> Any:
             lists = [value for value in (*args, *kwargs.values()) if isinstance(value, list)]
-            before = [len(each) for each in lists]
+            before = [len(history) for history in lists]
             self.running = True
             with quiet() as printed:
                 returned = real(*args, **kwargs) if real is not None else None
             self.running = False
-            appended = [v for each, length in zip(lists, before, strict=True) for v in each[length:]]
+            appended = [v for history, length in zip(lists, before, strict=True) for v in history[length:]]
             self._reported += reported_losses(appended, returned, printed.getvalue()).tolist()
             self.returned()
             return returned
@@ -101,9 +101,9 @@ class LossWatch:
         return watched_function
 
     def taken(self) -> Any:
-        """The losses since they were taken last, float64 (numbers,)."""
-        found, self._reported = np.array(self._reported, dtype=np.float64), []
-        return found
+        """The losses since the last call, float64 (numbers,)."""
+        losses, self._reported = np.array(self._reported, dtype=np.float64), []
+        return losses
 
 
 # --- passes ----------------------------------------------------------------------------------------------
@@ -113,18 +113,18 @@ MOST_PASSES = 10_000
 
 
 class PassWatch:
-    """Sees the passes in which a model is trained."""
+    """Watches the passes in which a model is trained."""
 
     def __init__(self, model: nn.Module, losses: LossWatch, tell: Callable[[EpochDone], None]) -> None:
         """Nothing is trained yet.
 
         Args:
             losses: What the function that trains for an epoch reports.
-            tell: Told each pass.
+            tell: Called with each pass.
         """
         self._model, self._losses, self._tell = model, losses, tell
         self._count = 0
-        self._first: EpochDone | None = None  # of the pass that goes on: what was seen in its first step
+        self._first: EpochDone | None = None  # what the first step of the current pass showed
         self._rate = 0.0
         self._pending: EpochDone | None = None
 
@@ -134,9 +134,9 @@ class PassWatch:
         if self._first is not None:
             return
         with students_code():
-            own = {id(p) for p in self._model.parameters()}
+            own_ids = {id(p) for p in self._model.parameters()}
             stepped = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-            learned = sum(p.numel() for p in stepped if id(p) in own)
+            learned = sum(p.numel() for p in stepped if id(p) in own_ids)
         if learned:
             kind, schedule = type(optimizer).__name__, schedule_of(optimizer)
             self._first = EpochDone(0, self._rate, optimizer=kind, scheduler=schedule, learned=learned)
@@ -158,7 +158,7 @@ class PassWatch:
             self.told()
 
     def told(self) -> None:
-        """Tell of the pass that has ended; what is reported of it is known when the function has returned."""
+        """Report the pass that has ended; its losses are known when the function has returned."""
         if self._pending is None:
             return
         done, self._pending = self._pending, None
@@ -168,22 +168,22 @@ class PassWatch:
 @contextlib.contextmanager
 def watched_passes(
     model: Any,
-    given: Iterable[Any],
+    arguments: Iterable[Any],
     namespace: Mapping[str, Any],
     trainer: str,
     tell: Callable[[EpochDone], None],
 ) -> Iterator[dict[str, Any]]:
-    """Watch the training of a model, if it is one of PyTorch's, over the loaders among what is given.
+    """Watch the training of a model, if it is a PyTorch module, over the loaders among the arguments.
 
     Args:
-        given: What the function that trains is called with.
+        arguments: What the function that trains is called with.
         namespace: The student's names.
-        trainer: That of the graded function that trains for an epoch.
+        trainer: The name of the graded function that trains for an epoch.
 
     Yields:
-        What stands in the place of the student's names meanwhile.
+        What replaces the student's names meanwhile.
     """
-    loaders = list(_loaders(given))
+    loaders = list(_loaders(arguments))
     if not isinstance(model, nn.Module) or not loaders:
         yield {}
         return
@@ -200,8 +200,8 @@ def watched_passes(
         hook.remove()
 
 
-def _loaders(given: Iterable[Any]) -> Iterator[WatchedLoader]:
-    for value in given:
+def _loaders(values: Iterable[Any]) -> Iterator[WatchedLoader]:
+    for value in values:
         if isinstance(value, WatchedLoader):
             yield value
         elif isinstance(value, dict):

@@ -1,10 +1,10 @@
 """A training's set-up in the student's module: settings, transforms, data by role, model.
 
-Where the source gives no batch size or transform the handout's counts; a collate function that does not
-fit gives way to PyTorch's. Each is noted as assumed. Without a model it raises a gap, which costs nothing
-by itself. It decides which training images the student's validation sees: a tenth kept apart where the
-loop decides by them, else a few that are trained on too. Hidden images are never here. `grader.analysis`
-reads the source, and `script_run` executes the training.
+If the source gives no batch size or transform, the handout's is used; if its collate function does not fit,
+PyTorch's is used. Each is noted as assumed. Without a model it raises a gap, which costs nothing by itself.
+It decides which training images the student's validation sees: if the loop decides by them, a tenth that is
+kept apart, else a few that are also trained on. Hidden images are never here. `grader.analysis` reads the
+source, and `script_run` executes the training.
 
 Tests: tests/worker/test_multiply_adds.py, tests/worker/test_worker_recipe.py,
 tests/worker/test_worker_training.py
@@ -35,7 +35,7 @@ from grader.worker.student_module import StudentModule, seed_all
 from grader.worker.transforms import Transform, handed_out_transform, of_pictures, picture_of
 
 MAX_EPOCHS = 100_000
-LARGEST_GRAY = 28  # pixels: where a source does not say how large its gray images become
+LARGEST_GRAY = 28  # pixels: if a source does not say how large its gray images become
 CPU = torch.device("cpu")
 
 Assumed = Literal["batch_size", "transform", "collate"]
@@ -44,7 +44,7 @@ Collate = Callable[[list[Any]], Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """What the source says before there is any data.
+    """The settings that the source gives before there is any data.
 
     Attributes:
         collate: What the training loader makes batches with; None: PyTorch's own.
@@ -94,7 +94,7 @@ def settings(student: StudentModule, device: torch.device, image: Any) -> Settin
     assumed: list[Assumed] = []
     try:
         _run_statements(student, device)
-    except StudentFault as fault:  # lifted out of what stands around them, which may be why
+    except StudentFault as fault:  # they were lifted out of their context, which may be why
         raise RecipeError("settings_raised", fault.error) from fault
     batch_size = HANDED_OUT_BATCH_SIZE
     if recipe.batch_size is not None:
@@ -107,7 +107,7 @@ def settings(student: StudentModule, device: torch.device, image: Any) -> Settin
 
 
 def transforms(student: StudentModule, assumed: list[Assumed], image: Any) -> tuple[Transform, Transform]:
-    """The transforms of training and of test images; where there is none, the handed-out one, and a note.
+    """The transforms of training and of test images; if there is none, the handed-out one, and a note.
 
     Args:
         image: One of them, uint8 (height, width[, 3]).
@@ -129,7 +129,7 @@ def _collate(
 ) -> Collate | None:
     """What makes batches of training images, if it gives batches of the shape that PyTorch's own gives.
 
-    What a data set of the student's own hands it may be something else than images and labels.
+    A student's own data set may hand it something other than images and labels.
     """
     expression = student.program.recipe.collate
     if expression is None:
@@ -150,7 +150,7 @@ def _collate(
 
 
 def bind(student: StudentModule, values: dict[str, Any]) -> None:
-    """Put values under the names that the source uses for their roles."""
+    """Bind values to the names that the source uses for their roles."""
     for name, role in (student.program.roles or {}).items():
         if role in values:
             student.namespace[name] = values[role]
@@ -161,7 +161,7 @@ def built_model(student: StudentModule, data: Data, device: torch.device) -> nn.
 
     Raises:
         RecipeError: The source has none.
-        StudentFault: The student's code raised, or made something else than a module.
+        StudentFault: The student's code raised, or made something other than a module.
     """
     recipe = student.program.recipe
     bind(student, data.by_role(student.class_names))
@@ -185,13 +185,13 @@ def configured_model(
     seed: int | None = None,
     made: ModelMade | None = None,
 ) -> nn.Module:
-    """The student's model, for looking at it: with blank images in the place of the data.
+    """The student's model, for inspection: with blank images in place of the data.
 
     Args:
-        labels: Of the blank images: the source may count them. None: some of each class.
+        labels: Of the blank images, as the source may count them. None: some of each class.
         device: The student's.
         seed: Of the initialization; None leaves the random numbers as they are.
-        made: What the model is made with; None: what the source says.
+        made: What the model is made with; None: as the source says.
 
     Raises:
         RecipeError: The source has none.
@@ -219,7 +219,7 @@ def _run_statements(student: StudentModule, device: torch.device) -> None:
 
 
 def _input_size(program: Program, image: Any) -> tuple[int, int]:
-    """(image size, channels) as the source configures them, else as the images are: gray ones small."""
+    """(image size, channels) as the source configures them, else those of the images; gray ones are small."""
     values = {value.name: value.value for value in program.tuned}
     is_color = np.ndim(image) == 3
     size = re.match(r"\d+", values.get("image_size", ""))
@@ -244,9 +244,9 @@ def _whole(student: StudentModule, expression: str, gap: Gap) -> int:
 # --- preparation -----------------------------------------------------------------------------------------
 
 
-VALIDATION_SHARE = 0.1  # of the training images, where the student's loop decides by what it validates on
+VALIDATION_SHARE = 0.1  # of the training images, if the student's loop decides by its validation
 PROBES = 32  # images for which a trained model answers here too
-GLANCE_SHARE = 0.02  # where it does not: what it measures between epochs is looked at by nobody
+GLANCE_SHARE = 0.02  # if it does not: nobody looks at what it measures between epochs
 
 
 @dataclass(frozen=True)
@@ -254,10 +254,10 @@ class Prepared:
     """What a training begins with.
 
     Attributes:
-        validation: What the student's code looks at between epochs.
+        validation: What the student's code measures on between epochs.
         training: What it trains on.
-        apart: (images, labels) that are kept out of it while something is decided by them; None: none are.
-        sized: The model's size is wanted in the end.
+        apart: (images, labels) that are kept out of the training while decisions depend on them; None: none.
+        sized: The model's size is wanted at the end.
     """
 
     device: torch.device
@@ -269,7 +269,7 @@ class Prepared:
     sized: bool = False
 
     def all_is_decided(self) -> None:
-        """From now on the images that were kept for decisions are trained on, too.
+        """From now on, also train on the images that were kept for decisions.
 
         Raises:
             StudentFault: The student's transform raised.
@@ -282,8 +282,8 @@ class Prepared:
 def prepared(student: StudentModule, request: Train, device: torch.device) -> Prepared:
     """Execute what the data depend on, and make them.
 
-    Where the student's code decides by what it measures, a tenth of the training images is kept for that, as
-    long as it does; otherwise what it looks at are a few of the training images. Hidden ones it never sees.
+    If the student's code decides by what it measures, a tenth of the training images is kept for that, as
+    long as it does; otherwise it measures on a few of the training images. It never sees hidden ones.
 
     Args:
         device: The student's.
@@ -293,7 +293,7 @@ def prepared(student: StudentModule, request: Train, device: torch.device) -> Pr
         StudentFault: The student's code raised.
     """
     seed_all(request.seed, device.type)
-    if request.sized:  # a trial of a few images: compiling for it would take longer than all its epochs
+    if request.sized:  # a rehearsal: compiling would take longer than all its epochs
         torch.compiler.set_stance("force_eager")
     chosen = settings(student, device, request.arrays["train_images"][0])
     return _prepared(request, chosen, device, validates=student.program.script.validates)
@@ -304,19 +304,19 @@ def _prepared(request: Train, chosen: Settings, device: torch.device, *, validat
     arrays, classes, size = request.arrays, request.class_names, chosen.batch_size
     images, labels = arrays["train_images"], arrays["train_labels"]
     kept = np.arange(len(labels))
-    # seen by the student's validation
-    seen = _share_of_each_class(VALIDATION_SHARE if validates else GLANCE_SHARE, labels, request.seed)
+    # images that the student's validation sees
+    validated = _share_of_each_class(VALIDATION_SHARE if validates else GLANCE_SHARE, labels, request.seed)
     if validates:
-        kept = np.setdiff1d(kept, seen)
+        kept = np.setdiff1d(kept, validated)
     with students_code():  # deterministic transforms, which are the student's, are applied here
         train = GradedImages(images[kept], labels[kept], classes, chosen.train_transform)
-        validation = GradedImages(images[seen], labels[seen], classes, chosen.test_transform)
+        validation = GradedImages(images[validated], labels[validated], classes, chosen.test_transform)
     shuffling = torch.Generator().manual_seed(request.seed)
     train_loader: DataLoader[Any] = DataLoader(
         train, batch_size=size, shuffle=True, generator=shuffling, collate_fn=chosen.collate
     )
     data = Data(train_loader, DataLoader(validation, batch_size=size))
-    apart = (images[seen], labels[seen]) if validates else None
+    apart = (images[validated], labels[validated]) if validates else None
     return Prepared(device, chosen, data, validation, train, apart, request.sized)
 
 
@@ -325,8 +325,8 @@ def _share_of_each_class(share: float, labels: Any, seed: int) -> Any:
     random = np.random.default_rng(seed)
     chosen = []
     for label in np.unique(labels):
-        own = np.flatnonzero(labels == label)
-        chosen.append(random.choice(own, max(round(share * len(own)), 1), replace=False))
+        members = np.flatnonzero(labels == label)
+        chosen.append(random.choice(members, max(round(share * len(members)), 1), replace=False))
     return np.sort(np.concatenate(chosen))
 
 
@@ -337,12 +337,12 @@ def ended(epochs: int, other_models: int, model: nn.Module, ready: Prepared) -> 
         StudentFault: Reading the weights raised.
     """
     arrays = state(model)
-    # what it answers is compared with what its weights answer elsewhere: nobody's points hang on it
+    # these answers are compared with those of its weights elsewhere; no points depend on it
     with contextlib.suppress(StudentFault), same_random_numbers():
         with students_code():
             probe = ready.validation.batch(0, min(PROBES, len(ready.validation)))
-        told = answers(model, [probe], ready.device, len(ready.validation.classes))
-        arrays |= {"probe": array(probe.float()), "probe_logits": told}
+        probe_logits = answers(model, [probe], ready.device, len(ready.validation.classes))
+        arrays |= {"probe": array(probe.float()), "probe_logits": probe_logits}
     if not ready.sized:
         return Trained(epochs, other_models, module_tree(model), arrays=arrays)
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -353,7 +353,7 @@ def ended(epochs: int, other_models: int, model: nn.Module, ready: Prepared) -> 
 
 
 def multiply_adds(model: nn.Module, images: torch.Tensor) -> int:
-    """The multiply-adds of one image's way through a model; -1 where they cannot be counted.
+    """The multiply-adds of one image's forward pass; -1 if they cannot be counted.
 
     Args:
         images: (1, channels, height, width).
@@ -363,16 +363,16 @@ def multiply_adds(model: nn.Module, images: torch.Tensor) -> int:
     try:
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
             model(images)
-    except Exception:  # whatever a model does that the counter does not know
+    except Exception:  # a model may do anything that the counter does not know
         return -1
     return int(counter.get_total_flops()) // 2  # it counts a multiplication and an addition as two
 
 
 def learning_rate(optimizer: torch.optim.Optimizer) -> float:
-    """That of the first parameter group; a frame cannot carry one that is not a number any more.
+    """The learning rate of the first parameter group, which must be finite: a frame cannot carry NaN.
 
     Raises:
-        StudentFault: It is none.
+        StudentFault: It is not a finite number.
     """
     with students_code():
         rate = float(optimizer.param_groups[0]["lr"])

@@ -1,8 +1,8 @@
-"""A student's transform: what of it is deterministic, and what is left to chance.
+"""A student's transform: which parts are deterministic, and which are random.
 
 It goes by the names of torchvision's classes; unknown ones count as random. For measuring, random parts are
-taken out or centered, if the shape stays. `grader.training` decides which measurement counts, the plain or
-the augmented one: the better of the two.
+removed or centered, if the shape stays the same. `grader.training` decides which measurement counts, the
+plain or the augmented one: the better of the two.
 
 Tests: tests/worker/test_transforms.py, tests/training/test_augmented_evaluation.py
 """
@@ -34,7 +34,7 @@ DETERMINISTIC = {
     "ToTensor",
 }
 
-# Of these, those that do to each pixel what they do to every other: a flip may come before or after them.
+# Those of them that treat every pixel alike: a flip may come before or after them.
 POINTWISE = {"ConvertImageDtype", "Grayscale", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToTensor"}
 FLIPS = {"RandomHorizontalFlip", "RandomVerticalFlip"}
 
@@ -60,28 +60,30 @@ def handed_out_transform(image_size: int, channels: int) -> Transform:
 
 
 def picture_of(image: Any) -> Image.Image:
-    """An image, uint8 (height, width[, 3]), as ImageFolder opens one: in RGB, whatever it is."""
+    """An image, uint8 (height, width[, 3]), as ImageFolder opens one: in RGB, even if it is gray."""
     return Image.fromarray(image).convert("RGB")
 
 
 def of_pictures(transform: Transform | Sequence[Transform], image: Any) -> Transform:
-    """A transform as it is applied to pictures: a data set of the student's own may hand it other things.
+    """A transform in a form for PIL images, as a student's own data set may hand it something else.
 
     Args:
         transform: Of pictures, of uint8 (height, width, 3) arrays, or of float tensors; or its steps.
         image: One of those that it is applied to, uint8 (height, width[, 3]).
     """
-    own: Transform = transforms.Compose(transform) if isinstance(transform, Sequence) else transform
+    own_transform: Transform = transforms.Compose(transform) if isinstance(transform, Sequence) else transform
     picture = picture_of(image)
-    of_arrays, of_tensors = (transforms.Compose([first, own]) for first in (np.array, transforms.ToTensor()))
-    for tried in (own, of_arrays, of_tensors):
+    of_arrays, of_tensors = (
+        transforms.Compose([first, own_transform]) for first in (np.array, transforms.ToTensor())
+    )
+    for tried in (own_transform, of_arrays, of_tensors):
         try:
             with students_code():
                 tried(picture)
         except StudentFault:
             continue
         return tried
-    return own  # what is wrong with it shows where it is applied
+    return own_transform  # its mistake will show when it is applied
 
 
 def is_deterministic(transform: object) -> bool:
@@ -95,8 +97,8 @@ class Divided:
     """A transform as two steps that together do what it does, with the same random numbers.
 
     Attributes:
-        once: What always does the same to the same image; None when there is nothing.
-        each: What is left, each time anew; None when nothing is.
+        once: What always does the same to the same image; None if nothing does.
+        each: What remains for each time; None if nothing does.
     """
 
     once: Transform | None
@@ -104,17 +106,17 @@ class Divided:
 
 
 def divided(transform: Transform) -> Divided:
-    """Divide a transform. Work on single pixels that follows flips is done before them: once."""
+    """Divide a transform. Work on single pixels after flips is moved before them, so it is done once."""
     once: list[Any] = []
-    each: list[Any] = []
+    each_time: list[Any] = []
     for part in parts_of(transform):
-        behind_flips = all(_is_one_of(other, FLIPS) for other in each) and _is_one_of(part, POINTWISE)
-        (once if is_deterministic(part) and (not each or behind_flips) else each).append(part)
-    return Divided(*(transforms.Compose(parts) if parts else None for parts in (once, each)))
+        behind_flips = all(_is_one_of(other, FLIPS) for other in each_time) and _is_one_of(part, POINTWISE)
+        (once if is_deterministic(part) and (not each_time or behind_flips) else each_time).append(part)
+    return Divided(*(transforms.Compose(parts) if parts else None for parts in (once, each_time)))
 
 
 def parts_of(transform: Any) -> Iterator[Any]:
-    """What a transform is composed of, also in compositions of compositions, in order."""
+    """The parts of a transform in order, even within nested compositions."""
     if _is_one_of(transform, {"Compose"}):
         for part in transform.transforms:
             yield from parts_of(part)
@@ -125,7 +127,8 @@ def parts_of(transform: Any) -> Iterator[Any]:
 def parameters(transform: Transform) -> tuple[tuple[int, str], ...]:
     """The parts of a transform and their parameters: what differs once a student changes them.
 
-    Parts that are not torchvision's are only told apart: they are applied as they are then.
+    For other parts than torchvision's, only a replacement is noticed: they are applied in their current
+    state.
     """
     return tuple(
         (id(part), repr([item for item in vars(part).items() if not item[0].startswith("_")]))
@@ -153,16 +156,16 @@ def without_chance(transform: Transform, image: Any) -> Transform:
         return transform
     parts = [certain for part in parts_of(transform) if (certain := _certain(part)) is not None]
     made: Transform = transforms.Compose(parts)
-    seen = picture_of(image)
+    picture = picture_of(image)
     try:
-        same = torch.as_tensor(made(seen)).shape == torch.as_tensor(transform(seen)).shape
+        same = torch.as_tensor(made(picture)).shape == torch.as_tensor(transform(picture)).shape
     except Exception:
         same = False
     return made if same else transform
 
 
 def _certain(part: Any) -> Any | None:
-    """What a part of a transform does on average; None where that is nothing."""
+    """What a part of a transform does on average; None if that is nothing."""
     name = type(part).__name__
     if not _is_one_of(part, {name}):
         return part

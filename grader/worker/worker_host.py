@@ -27,9 +27,9 @@ MOST_SURROUNDINGS = 10_000_000  # bytes
 
 
 def main() -> None:
-    """Run the host, or with `--local` one worker; with `--warm` too, one that loads everything before.
+    """Run the host, or with `--local` one worker; with `--warm` too, one that loads everything beforehand.
 
-    With `--later` it is told its surroundings when it is needed: see `serve_later`.
+    With `--later` it gets its surroundings when it is needed: see `serve_later`.
     """
     own_variables()
     libc.keep_freed_memory()
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def own_variables() -> None:
-    """Set what libraries read of the environment of a worker."""
+    """Set the environment variables that libraries read in a worker."""
     # one thread: a forked child of a process that ran several hangs, and two workers would fight for cores
     for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[variable] = "1"
@@ -53,7 +53,7 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
 
 
 def surroundings(environment: Mapping[str, str], folder: str) -> bytes:
-    """What a worker that serves later is told first: a line.
+    """The first line that a worker that serves later reads.
 
     Args:
         environment: All of it.
@@ -63,21 +63,21 @@ def surroundings(environment: Mapping[str, str], folder: str) -> bytes:
 
 
 def serve_later(reader: BinaryIO, writer: BinaryIO) -> None:
-    """Serve one judge on a student's own machine, who says first in which surroundings; none may come."""
+    """Serve one judge on a student's own machine, if one comes; it sends the surroundings first."""
     line = reader.readline(MOST_SURROUNDINGS)
     if not line.endswith(b"\n"):
         return
-    told = json.loads(line)
+    surroundings = json.loads(line)
     os.environ.clear()
-    os.environ.update(told["environment"])
+    os.environ.update(surroundings["environment"])
     own_variables()
-    os.chdir(told["folder"])
+    os.chdir(surroundings["folder"])
     del sys.argv[1:]  # a program that reads its arguments finds none
     serve(reader, writer)
 
 
 def prepare_little() -> None:
-    """A worker of its own loads what its submission imports, and nothing else."""
+    """Load nothing beforehand: a single worker loads only what its submission imports."""
     import grader.worker.service  # noqa: F401
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook, load_workbook
 
-from grader.decisions.mark_entries import COLUMNS, Mark, stood
+from grader.decisions.mark_entries import COLUMNS, Mark, mark_at_export
 from grader.decisions.sheet_files import read_sheet, write_sheet
 from grader.domain.errors import UsageError
 from grader.files.file_names import FORMULA, guarded, unguarded
@@ -70,7 +70,7 @@ def test_comments_come_back_exactly(rows_with, mark, tmp_path, suffix, comment):
     [read] = [row for row in read_sheet(tmp_path / f"m{suffix}") if row.cells["marked_by"]]
     assert unguarded(read.cells["comment"]) == comment
     assert (read.cells["points"], read.cells["comment_ids"]) == ("2.5", "no_locality")
-    assert stood(read.cells["exported"]) == (Mark(2.5, comment, ("no_locality",)).token, 1)
+    assert mark_at_export(read.cells["exported"]) == (Mark(2.5, comment, ("no_locality",)).token, 1)
     assert read.place == f"m{suffix}, row 3"
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from grader.files.file_names import plain
-from grader.intake.downloaded_files import found, settled
+from grader.intake.downloaded_files import downloaded_item, settled
 from grader.intake.naming import copy_mark
 
 
@@ -17,7 +17,7 @@ def siblings(folder):
         root = folder(dict.fromkeys(times, "x"))
         for name, seconds in times.items():
             os.utime(root / name, (seconds, seconds))
-        return [found(root / name, name) for name in times]
+        return [downloaded_item(root / name, name) for name in times]
 
     return of
 

@@ -58,7 +58,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
     """A shell that keeps no history on the disk, and is the running one."""
     config = Config()
     config.HistoryManager.enabled = False
-    monkeypatch.setattr(kernel, "_known", [])
+    monkeypatch.setattr(kernel, "_activated", [])
     made = InteractiveShell.instance(config=config)
     yield made
     made.history_manager.end_session()

@@ -21,7 +21,7 @@ from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
 from grader.protocol.requests import STATE, Load, Train
 from grader.protocol.worker_reports import WatchRecord
 from grader.training import Job, made_up_images, rehearsed
-from grader.training.trained_weights import other_tree, same_state, told_state
+from grader.training.trained_weights import other_tree, reported_state, same_state
 from grader.training.training_job import stages
 
 STYLES = sorted((Path(__file__).parent / "styles").glob("*.py"))
@@ -140,7 +140,7 @@ def replayed(
             process.close()
         plan = [reply for reply in replies if isinstance(reply, TrainingPlan)][-1]
         epochs = [reply for reply in replies if isinstance(reply, EpochDone)]
-        states = [told_state(told.arrays, told.modules) for told in (epochs[-1], replies[-1])]
+        states = [reported_state(told.arrays, told.modules) for told in (epochs[-1], replies[-1])]
         beside = measuring(load, request, made(4, seed=2)[0])
         built = beside.built(epochs[0].made).modules
         assert all(other_tree(told.modules, built) == "" for told in (*epochs, replies[-1]))

@@ -1,8 +1,8 @@
 """Data flow of single statements: names read before they are bound, and files saved and loaded.
 
-A name that only some branches of an `if` or a `match` bind counts as not bound. Files go by `torch.save`
-and `torch.load` with literal names; any other name may be any file. So both err toward dependence; other
-ways to keep weights are not seen. `dependence` decides what belongs to the script.
+A name that only some branches of an `if` or a `match` bind counts as not bound. Files are recognized by
+`torch.save` and `torch.load` with literal names; any other name may be any file. So both err toward
+dependence; other ways to keep weights are not seen. `dependence` decides what belongs to the script.
 
 Tests: tests/analysis/script/test_data_flow.py, tests/training/test_replay.py
 """
@@ -17,12 +17,12 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def exposed(node: ast.stmt) -> frozenset[str]:
-    """The names that a statement reads before it binds them, those of builtins and functions included."""
+    """The names that a statement reads before it binds them, including those of builtins and functions."""
     return frozenset(_exposed(node, set()))
 
 
 def _exposed(node: ast.stmt, bound: set[str]) -> Iterator[str]:
-    """The names read first; `bound` grows by what the statement certainly binds."""
+    """The names that are read first; what the statement certainly binds is added to `bound`."""
     match node:
         case ast.For(target=target, iter=iterated, body=body, orelse=orelse):
             yield from _read(iterated, bound)
@@ -34,10 +34,10 @@ def _exposed(node: ast.stmt, bound: set[str]) -> Iterator[str]:
             yield from _block(orelse, set(bound))
         case ast.If(test=test, body=body, orelse=orelse):
             yield from _read(test, bound)
-            first, second = set(bound), set(bound)
-            yield from _block(body, first)
-            yield from _block(orelse, second)
-            bound |= first & second
+            in_body, in_else = set(bound), set(bound)
+            yield from _block(body, in_body)
+            yield from _block(orelse, in_else)
+            bound |= in_body & in_else
         case ast.Match(subject=subject, cases=cases):
             yield from _read(subject, bound)
             yield from _cases(cases, bound)
@@ -46,7 +46,7 @@ def _exposed(node: ast.stmt, bound: set[str]) -> Iterator[str]:
                 yield from _read(item.context_expr, bound)
                 bound |= _stored(item.optional_vars) if item.optional_vars else set()
             yield from _block(body, bound)
-        case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=last):
+        case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final_body):
             tried = set(bound)
             yield from _block(body, tried)
             for handler in handlers:
@@ -54,7 +54,7 @@ def _exposed(node: ast.stmt, bound: set[str]) -> Iterator[str]:
                     yield from _read(handler.type, bound)
                 yield from _block(handler.body, {*bound, handler.name or ""})
             yield from _block(orelse, tried)
-            yield from _block(last, bound)
+            yield from _block(final_body, bound)
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             yield from (name for name in _loaded(node) if name not in bound)
             bound.add(node.name)
@@ -67,8 +67,8 @@ def _exposed(node: ast.stmt, bound: set[str]) -> Iterator[str]:
 
 
 def _cases(cases: Sequence[ast.match_case], bound: set[str]) -> Iterator[str]:
-    """The names read first in the cases of a `match`; `bound` grows by what all of them bind."""
-    # where no case is certain to match, none of them may be executed
+    """The names read first in the cases of a `match`; what all of them bind is added to `bound`."""
+    # if no case is certain to match, it may be that none is executed
     certain = any(case.guard is None and _matches_anything(case.pattern) for case in cases)
     ends = [] if certain else [set(bound)]
     for case in cases:
@@ -92,15 +92,15 @@ def _matches_anything(pattern: ast.pattern) -> bool:
 
 
 def _captured(pattern: ast.pattern) -> set[str]:
-    """The names that a pattern binds where it matches."""
-    found: set[str] = set()
+    """The names that a pattern binds if it matches."""
+    captured: set[str] = set()
     for node in ast.walk(pattern):
         match node:
             case (
                 ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name))
             ):
-                found.add(name)
-    return found
+                captured.add(name)
+    return captured
 
 
 def _block(body: Iterable[ast.stmt], bound: set[str]) -> Iterator[str]:
@@ -114,45 +114,45 @@ def _read(node: ast.AST, bound: set[str]) -> Iterator[str]:
 
 def _loaded(node: ast.AST) -> Iterator[str]:
     """The names that are read in a node, except the local names of comprehensions and functions."""
-    own: set[str] = set()
+    local_names: set[str] = set()
     if isinstance(node, COMPREHENSIONS):
-        own = {name for part in node.generators for name in _stored(part.target)}
+        local_names = {name for part in node.generators for name in _stored(part.target)}
     elif isinstance(node, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
         arguments = node.args
-        own = {arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-        own |= {arg.arg for arg in (arguments.vararg, arguments.kwarg) if arg}
+        local_names = {arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        local_names |= {arg.arg for arg in (arguments.vararg, arguments.kwarg) if arg}
         if not isinstance(node, ast.Lambda):
-            own |= {name for inner in node.body for name in _stored(inner)}
+            local_names |= {name for inner in node.body for name in _stored(inner)}
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         yield node.id
     for child in ast.iter_child_nodes(node):
-        yield from (name for name in _loaded(child) if name not in own)
+        yield from (name for name in _loaded(child) if name not in local_names)
 
 
 def _stored(node: ast.AST) -> set[str]:
     """The names that a node binds in its own scope."""
-    found: set[str] = set()
+    stored: set[str] = set()
     stack = [node]
     while stack:
         current = stack.pop()
         if isinstance(current, DEFINITIONS):
-            found.add(current.name)
+            stored.add(current.name)
             continue
         if isinstance(current, (*COMPREHENSIONS, ast.Lambda)):
             continue
         if isinstance(current, ast.Name) and isinstance(current.ctx, ast.Store):
-            found.add(current.id)
+            stored.add(current.id)
         elif isinstance(current, ast.alias):
-            found.add(current.asname or current.name.split(".")[0])
+            stored.add(current.asname or current.name.split(".")[0])
         stack += ast.iter_child_nodes(current)
-    return found
+    return stored
 
 
 # --- kept files ------------------------------------------------------------------------------------------
 
 
-# a load whose file is unknown depends on every save, and a save whose file is unknown feeds every load; they
-# stand among names, and no name has such characters
+# a load whose file is unknown depends on every save, and a save whose file is unknown feeds every load; these
+# markers are used like names, and no name has such characters
 READ_BY_UNKNOWN_LOAD = "<a file that may be read>"
 WRITTEN_BY_UNKNOWN_SAVE = "<a file that may be written>"
 
@@ -173,23 +173,23 @@ class Files:
 def files_of(nodes: Iterable[ast.AST]) -> Files:
     """The files that `torch.load` and `torch.save` are given, as far as their names can be read.
 
-    A load reads its file and WRITTEN_BY_UNKNOWN_SAVE; a save writes its file and READ_BY_UNKNOWN_LOAD. Where
-    the name cannot be read, a load reads READ_BY_UNKNOWN_LOAD, and a save writes both.
+    A load reads its file and WRITTEN_BY_UNKNOWN_SAVE; a save writes its file and READ_BY_UNKNOWN_LOAD. If the
+    name cannot be read, a load reads READ_BY_UNKNOWN_LOAD, and a save writes both markers.
     """
-    read: set[str] = set()
-    written: set[str] = set()
+    read_files: set[str] = set()
+    written_files: set[str] = set()
     for node in (node for outer in nodes for node in ast.walk(outer)):
         match node:
             case ast.Call(func=ast.Attribute(attr="load", value=ast.Name(id="torch")), args=[place, *_]):
                 file = _file_token(place)
-                read |= {file, WRITTEN_BY_UNKNOWN_SAVE} if file else {READ_BY_UNKNOWN_LOAD}
+                read_files |= {file, WRITTEN_BY_UNKNOWN_SAVE} if file else {READ_BY_UNKNOWN_LOAD}
             case ast.Call(func=ast.Attribute(attr="save", value=ast.Name(id="torch")), args=[_, place, *_]):
-                written |= {_file_token(place) or WRITTEN_BY_UNKNOWN_SAVE, READ_BY_UNKNOWN_LOAD}
-    return Files(frozenset(read), frozenset(written))
+                written_files |= {_file_token(place) or WRITTEN_BY_UNKNOWN_SAVE, READ_BY_UNKNOWN_LOAD}
+    return Files(frozenset(read_files), frozenset(written_files))
 
 
 def _file_token(place: ast.expr) -> str:
-    """A file by its name; empty where that is not written there."""
+    """The marker of a file by its name; empty if the name is not a literal."""
     if isinstance(place, ast.Constant) and isinstance(place.value, str):
         return f"<the file {place.value}>"
     return ""

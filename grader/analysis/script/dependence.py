@@ -1,8 +1,8 @@
 """Backward slice (Weiser, 1984) over statements: which of them a model's weights depend on.
 
-Objects are followed by names: an optimizer changes the model that it was made of. A statement that may
-change what is needed belongs to the slice, so it errs toward too much; it does not see aliases that no
-name shows. `model_that_counts` decides which model the slice is for.
+Objects are followed by names: an optimizer changes the model that it was made from. A statement that may
+change what is needed belongs to the slice, so the slice errs toward too much. Aliases that no name shows
+are not seen. `model_that_counts` decides which model the slice is for.
 
 Tests: tests/training/test_replay.py, tests/analysis/script/test_which_model_counts.py
 """
@@ -28,7 +28,7 @@ class Definitions:
 
     def __init__(self, units: Iterable[Unit]) -> None:
         self._units = {unit.node.name: unit for unit in units if isinstance(unit.node, _DEFINED)}
-        self._set: dict[ast.stmt, frozenset[str]] = {}
+        self._globals_by_node: dict[ast.stmt, frozenset[str]] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._units
@@ -50,52 +50,52 @@ class Definitions:
                     yield unit, node
 
     def used(self, names: Iterable[str]) -> frozenset[str]:
-        """The global names that code of these names uses when it is called, through what it calls."""
-        seen: set[str] = set()
+        """The global names that the code under these names uses when it is called, also indirectly."""
+        used_names: set[str] = set()
         stack = [name for name in names if name in self._units]
         while stack:
             name = stack.pop()
-            if name in seen:
+            if name in used_names:
                 continue
-            seen.add(name)
+            used_names.add(name)
             unit = self._units.get(name)
             if unit is not None:
-                stack += (unit.eager | unit.lazy) - seen
-        return frozenset(seen)
+                stack += (unit.eager | unit.lazy) - used_names
+        return frozenset(used_names)
 
     def reaching(self, names: Iterable[str]) -> frozenset[str]:
-        """These names, and those of functions and methods that use one of them, through others too."""
-        found = set(names)
+        """These names, and those of functions and methods that use one of them, directly or indirectly."""
+        reaching = set(names)
         bodies = [(node.name, node) for unit in self._units.values() for node in _functions(unit.node)]
         while True:
-            before = len(found)
+            before = len(reaching)
             for name, node in bodies:
-                used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-                used |= {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-                if name not in found and used & found:
-                    found.add(name)
-            if len(found) == before:
-                return frozenset(found)
+                identifiers = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+                identifiers |= {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+                if name not in reaching and identifiers & reaching:
+                    reaching.add(name)
+            if len(reaching) == before:
+                return frozenset(reaching)
 
     def changed_globals(self, names: Iterable[str]) -> frozenset[str]:
-        """The global names that code of these names binds, or whose parts it sets, when it is called.
+        """The global names that the code under these names binds, or whose parts it sets, when it is called.
 
-        What is only added to a list is not among them: that is how histories are kept.
+        Names of lists that are only appended to are not among them: that is how histories are kept.
         """
         nodes = [self._units[name].node for name in self.used(names) if name in self._units]
         return frozenset(name for node in nodes for name in self._globals_set(node))
 
     def _globals_set(self, node: ast.stmt) -> frozenset[str]:
-        if node not in self._set:
-            self._set[node] = frozenset(_globals_set(node, frozenset()))
-        return self._set[node]
+        if node not in self._globals_by_node:
+            self._globals_by_node[node] = frozenset(_globals_set(node, frozenset()))
+        return self._globals_by_node[node]
 
     def changed_arguments(self, call: ast.Call, depth: int = MOST_DEEP) -> frozenset[str]:
-        """The names among the arguments whose values the function that is called changes."""
+        """The names among the arguments whose values the called function changes."""
         return self._arguments_that(call, depth, lambda name, node: self._changes(name, node, depth))
 
     def filled_arguments(self, call: ast.Call, depth: int = MOST_DEEP) -> frozenset[str]:
-        """The names among the arguments that the function which is called only adds to: histories."""
+        """The names among the arguments that the called function only adds to: histories."""
         return self._arguments_that(call, depth, lambda name, node: self._fills(name, node, depth))
 
     def _arguments_that(
@@ -116,9 +116,9 @@ class Definitions:
         if node is None:
             return []
         returned = {
-            each.value.id
-            for each in statements_within(node)
-            if isinstance(each, ast.Return) and isinstance(each.value, ast.Name)
+            statement.value.id
+            for statement in statements_within(node)
+            if isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name)
         }
         return [argument for parameter, argument in _arguments(node, call).items() if parameter in returned]
 
@@ -155,67 +155,71 @@ def _globals_set(node: ast.stmt, hidden: frozenset[str]) -> Iterator[str]:
     if not isinstance(node, ast.FunctionDef):
         return
     bound, declared = bound_names(node.body)
-    own = hidden | {*_arguments_of(node)} | (bound - declared)
+    hidden_here = hidden | {*_arguments_of(node)} | (bound - declared)
     yield from bound & declared - hidden
     for statement in statements_within(node):
         if isinstance(statement, ast.FunctionDef | ast.ClassDef) and statement is not node:
-            yield from _globals_set(statement, own)
+            yield from _globals_set(statement, hidden_here)
         pair = assigned(statement)
         for target in pair[0] if pair is not None else ():
             while isinstance(target, ast.Subscript | ast.Attribute):
                 target = target.value
-                if isinstance(target, ast.Name) and target.id not in own:
+                if isinstance(target, ast.Name) and target.id not in hidden_here:
                     yield target.id
 
 
 def _arguments_of(node: ast.FunctionDef) -> Iterator[str]:
-    own = node.args
-    every = (*own.posonlyargs, *own.args, *own.kwonlyargs, own.vararg, own.kwarg)
-    return (each.arg for each in every if each is not None)
+    arguments = node.args
+    every = (
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    )
+    return (argument.arg for argument in every if argument is not None)
 
 
 def _read(nodes: Iterable[ast.AST], name: str, filled: Callable[[ast.Call], Collection[str]]) -> bool:
     """Whether the value of a name is used for more than being added to."""
     added: set[int] = set()
-    found = False
+    is_read = False
     for outer in nodes:
         for node in ast.walk(outer):
             match node:
-                case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append" | "extend", value=held))):
-                    while isinstance(held, ast.Subscript):
-                        held = held.value
-                    added.add(id(held))
+                case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append" | "extend", value=container))):
+                    while isinstance(container, ast.Subscript):
+                        container = container.value
+                    added.add(id(container))
                 case ast.Call() if name in filled(node):
                     added |= {id(argument) for argument in (*node.args, *(k.value for k in node.keywords))}
         for node in ast.walk(outer):
             if isinstance(node, ast.Name) and node.id == name and id(node) not in added:
-                found |= not isinstance(node.ctx, ast.Store)
-    return found
+                is_read |= not isinstance(node.ctx, ast.Store)
+    return is_read
 
 
 def _arguments(node: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:
     positional = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
-    found = dict(zip(positional, call.args, strict=False))
-    return found | {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    arguments = dict(zip(positional, call.args, strict=False))
+    return arguments | {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
 
 
 class Trained:
-    """The names that hold what is trained, and what each was made of.
+    """The names that hold what is trained, and what each was made from.
 
     Attributes:
-        models: Those of models, of copies and of averages of such.
+        models: The names of models, and of copies and averages of models.
     """
 
     def __init__(
         self, units: Sequence[Unit], effects: Effects, reader: RoleReader, definitions: Definitions
     ) -> None:
-        """Follows the statements in their order.
+        """Follow the statements in their order.
 
         Args:
-            units: Of the top level, or of a function's body.
-            effects: Of the program.
-            reader: Of the program.
-            definitions: Of the program.
+            units: The statements of the top level, or of a function's body.
+            effects, reader, definitions: The program's.
         """
         self._effects = effects
         self._reader = reader
@@ -230,17 +234,17 @@ class Trained:
                     self._follow(unit, position)
 
     def _follow(self, unit: Unit, position: int) -> None:
-        for name, made in (*bindings(unit.node), *self._unpacked(unit)):
-            if made is None:
+        for name, expression in (*bindings(unit.node), *self._unpacked(unit)):
+            if expression is None:
                 continue
-            parts = {n.id for n in ast.walk(made) if isinstance(n, ast.Name)} & self._made_of.keys()
-            if parts or self.is_made(made):
+            parts = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)} & self._made_of.keys()
+            if parts or self.is_made(expression):
                 self._made_of.setdefault(name, {}).setdefault(position, set()).update(parts - {name})
-            if self._is_model(made):
+            if self._is_model(expression):
                 self.models.add(name)
 
     def _unpacked(self, unit: Unit) -> Iterator[tuple[str, ast.expr]]:
-        """(name, what stands for it) where the student's function returns several: `net, opt = make()`."""
+        """(name, its expression) where a student's function returns several values: `net, opt = make()`."""
         for node in statements_within(unit.node):
             pair = assigned(node)
             if pair is None or not isinstance(pair[1], ast.Call) or not isinstance(pair[1].func, ast.Name):
@@ -254,11 +258,16 @@ class Trained:
                     )
 
     def _returned(self, function: ast.FunctionDef | None, count: int) -> list[ast.expr]:
-        """What a function returns, each as the expression that it is bound to there."""
+        """The parts of the tuple that a function returns, each as the expression it is bound to there."""
         if function is None:
             return []
         inner = list(statements_within(function))
-        bound = {name: made for node in inner for name, made in bindings(node) if made is not None}
+        bound = {
+            name: expression
+            for node in inner
+            for name, expression in bindings(node)
+            if expression is not None
+        }
         for node in inner:
             if (
                 isinstance(node, ast.Return)
@@ -268,20 +277,24 @@ class Trained:
                 return [bound.get(p.id, p) if isinstance(p, ast.Name) else p for p in node.value.elts]
         return []
 
-    def _is_model(self, made: ast.expr) -> bool:
-        made = unwrapped(made)
-        if self._reader.is_model(made):
+    def _is_model(self, expression: ast.expr) -> bool:
+        expression = unwrapped(expression)
+        if self._reader.is_model(expression):
             return True
-        if isinstance(made, ast.Call) and made.args and ast.unparse(made.func).split(".")[-1] in COPIES:
-            made = made.args[0]
-        if isinstance(made, ast.Call) and isinstance(made.func, ast.Name):
-            given = self._definitions.returned_arguments(made.func.id, made)
-            return any(self._is_model(argument) for argument in given)
-        return isinstance(made, ast.Name) and made.id in self.models
+        if (
+            isinstance(expression, ast.Call)
+            and expression.args
+            and ast.unparse(expression.func).split(".")[-1] in COPIES
+        ):
+            expression = expression.args[0]
+        if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name):
+            arguments = self._definitions.returned_arguments(expression.func.id, expression)
+            return any(self._is_model(argument) for argument in arguments)
+        return isinstance(expression, ast.Name) and expression.id in self.models
 
-    def is_made(self, made: ast.expr) -> bool:
-        """Whether an expression makes a model, an optimizer, or an object that holds some."""
-        for call in (node for node in ast.walk(made) if isinstance(node, ast.Call)):
+    def is_made(self, expression: ast.expr) -> bool:
+        """Whether an expression makes a model, an optimizer, or an object that holds one."""
+        for call in (node for node in ast.walk(expression) if isinstance(node, ast.Call)):
             if self._reader.is_model(call) or self._reader.makes(call, "torch.optim."):
                 return True
             name = call.func.id if isinstance(call.func, ast.Name) else ""
@@ -293,13 +306,13 @@ class Trained:
         """Whether a function or a class makes a model or an optimizer, or has the effects of training."""
         if name not in self._making:
             bodies = [
-                self._definitions.unit(used).node
-                for used in self._definitions.used([name])
-                if used in self._definitions
+                self._definitions.unit(used_name).node
+                for used_name in self._definitions.used([name])
+                if used_name in self._definitions
             ]
-            made = [node for body in bodies for node in ast.walk(body) if isinstance(node, ast.Call)]
+            made_calls = [node for body in bodies for node in ast.walk(body) if isinstance(node, ast.Call)]
             self._making[name] = bool(self._effects.of_function(name) & TRAINED) or any(
-                self._reader.is_model(call) or self._reader.makes(call, "torch.optim.") for call in made
+                self._reader.is_model(call) or self._reader.makes(call, "torch.optim.") for call in made_calls
             )
         return self._making[name]
 
@@ -307,29 +320,39 @@ class Trained:
         return name in self._made_of
 
     def changed(self, names: Iterable[str], position: int | None = None) -> frozenset[str]:
-        """These names, as far as they hold what is trained, and all that they were made of.
+        """Those of the names that hold what is trained, and all that they were made from.
 
         Args:
-            position: Of the statement that uses them: what was bound to a name before it was bound anew is
-                not meant; None: all that was ever bound to it is.
+            position: The position of the statement that uses them: what was bound to a name before it was
+                bound anew is ignored. None: all that was ever bound to a name counts.
         """
-        found: set[str] = set()
+        changed: set[str] = set()
         stack = [name for name in names if name in self._made_of]
         while stack:
             name = stack.pop()
-            if name not in found:
-                found.add(name)
+            if name not in changed:
+                changed.add(name)
                 stack += self._parts(name, position)
-        return frozenset(found)
+        return frozenset(changed)
 
     def _parts(self, name: str, position: int | None) -> set[str]:
-        """What a name was made of, as it is used in a statement."""
-        bound = self._made_of[name]
-        before = [at for at in bound if position is None or at <= position]
+        """What a name was made from, as it is used in a statement."""
+        parts_by_position = self._made_of[name]
+        earlier = [binding for binding in parts_by_position if position is None or binding <= position]
         anew = max(
-            (at for at in before if position is not None and at < position and self._plain[at]), default=0
+            (
+                binding
+                for binding in earlier
+                if position is not None and binding < position and self._plain[binding]
+            ),
+            default=0,
         )
-        return {part for at in before or bound for part in bound[at] if at >= anew}
+        return {
+            part
+            for binding in earlier or parts_by_position
+            for part in parts_by_position[binding]
+            if binding >= anew
+        }
 
 
 class Level:
@@ -339,8 +362,8 @@ class Level:
         units: The statements.
         function: The function's name; None at top level.
         trained: What is trained there.
-        drawn: (position of the statement, names) for each call of a graded function that draws: it is drawn
-            after the statement, or in it.
+        drawn: (position of the statement, names) for each call of a graded function that draws, after the
+            statement or in it.
     """
 
     def __init__(
@@ -350,11 +373,11 @@ class Level:
         effects: Effects,
         reader: RoleReader,
         definitions: Definitions,
-        given: Collection[str],
+        free_names: Collection[str],
         steps: Callable[[ast.Call], bool],
         drawn: Sequence[tuple[int, frozenset[str]]] = (),
     ) -> None:
-        """Of statements.
+        """Take the statements.
 
         Args:
             given: Names that need nothing.
@@ -367,9 +390,9 @@ class Level:
         self.trained = Trained(units, effects, reader, definitions)
         self._effects = effects
         self._definitions = definitions
-        self._given = frozenset(given)
+        self._given = frozenset(free_names)
         self._steps = steps
-        self._known_files: dict[ast.stmt, Files] = {}
+        self._files_by_node: dict[ast.stmt, Files] = {}
 
     @cached_property
     def trains(self) -> frozenset[int]:
@@ -381,87 +404,94 @@ class Level:
         )
 
     def is_training(self, unit: Unit) -> bool:
-        """Whether a statement steps an optimizer, or measures, through what it calls too."""
+        """Whether a statement steps an optimizer, or measures, directly or through what it calls."""
         if self._effects.of(unit.references.used) & Effect.TRAIN:
             return True
-        made = (node for node in ast.walk(unit.node) if isinstance(node, ast.Call))
-        return any(map(self._steps, made))
+        inner_calls = (node for node in ast.walk(unit.node) if isinstance(node, ast.Call))
+        return any(map(self._steps, inner_calls))
 
     def uses(self, unit: Unit) -> frozenset[str]:
         """The names that a statement needs when it is executed."""
-        own = exposed(unit.node)
-        return own | self._definitions.used(own) | self._files(unit).read
+        exposed_names = exposed(unit.node)
+        return exposed_names | self._definitions.used(exposed_names) | self._files(unit).read
 
     def changes(self, unit: Unit) -> frozenset[str]:
         """The names whose values a statement may change in place."""
-        found = set(unit.changes)
+        changed = set(unit.changes)
         if any(_acts(node) for node in statements_within(unit.node)):
-            # what an inner block binds is its own affair: what that was made of is changed all the same
-            used = unit.references.names(eager=True) | self._through(unit)
-            found |= self.trained.changed(used, self._positions.get(id(unit)))
+            # what an inner block binds is its own affair; what that was made from still counts as changed
+            used_names = unit.references.names(eager=True) | self._through(unit)
+            changed |= self.trained.changed(used_names, self._positions.get(id(unit)))
         for node in statements_within(unit.node):
             for call in calls(node):
-                found |= self._definitions.changed_arguments(call)
-        found |= self._definitions.changed_globals(unit.references.names(eager=True))
-        return frozenset(found | self._files(unit).written)
+                changed |= self._definitions.changed_arguments(call)
+        changed |= self._definitions.changed_globals(unit.references.names(eager=True))
+        return frozenset(changed | self._files(unit).written)
 
     def registers(self, unit: Unit) -> frozenset[str]:
         """The global names that the decorators of a definition change."""
         if not isinstance(unit.node, _DEFINED):
             return frozenset()
-        names = {n.id for each in unit.node.decorator_list for n in ast.walk(each) if isinstance(n, ast.Name)}
+        names = {
+            n.id
+            for decorator in unit.node.decorator_list
+            for n in ast.walk(decorator)
+            if isinstance(n, ast.Name)
+        }
         return self._definitions.changed_globals(names)
 
     def _files(self, unit: Unit) -> "Files":
-        """What a statement saves and loads, through what it calls too."""
-        if unit.node not in self._known_files:
-            used = self._definitions.used(unit.references.names(eager=True))
-            called = [self._definitions.unit(name).node for name in used if name in self._definitions]
-            self._known_files[unit.node] = files_of([unit.node, *called])
-        return self._known_files[unit.node]
+        """What a statement saves and loads, directly or through what it calls."""
+        if unit.node not in self._files_by_node:
+            used_names = self._definitions.used(unit.references.names(eager=True))
+            called = [self._definitions.unit(name).node for name in used_names if name in self._definitions]
+            self._files_by_node[unit.node] = files_of([unit.node, *called])
+        return self._files_by_node[unit.node]
 
     def _through(self, unit: Unit) -> frozenset[str]:
-        """The global names that the functions use which a statement calls."""
+        """The global names that are used by the functions a statement calls."""
         names = unit.references.names(eager=True)
         return self._definitions.used(names) - names
 
     def fills(self, unit: Unit) -> frozenset[str]:
-        """The names that a statement only adds to: what stands in them has no effect on it."""
+        """The names that a statement only adds to: their contents have no effect on it."""
         filled = self._definitions.filled_arguments
         return frozenset(
             name for name in unit.references.names(eager=True) if not _read([unit.node], name, filled)
         )
 
     def slice(self, needed: Iterable[str], end: int | None = None) -> tuple[frozenset[int], frozenset[str]]:
-        """What names depend on that are needed after a statement.
+        """What the names that are needed after a statement depend on.
 
         Args:
             needed: The names.
-            end: The position of the statement, which is not part of it; None: all.
+            end: The position of the statement, which is not part of the slice; None: all statements.
 
         Returns:
             (positions of the statements, the names that nothing here binds).
         """
-        need, exist = set(needed) - self._given, set[str]()
-        taken: set[int] = set()
-        last = len(self.units) if end is None else end
-        for index in range(last - 1, -1, -1):
+        needed_names, existing_names = set(needed) - self._given, set[str]()
+        positions: set[int] = set()
+        stop = len(self.units) if end is None else end
+        for index in range(stop - 1, -1, -1):
             unit = self.units[index]
-            if unit.is_definition and self.registers(unit) & need:
-                taken.add(index)
-                need |= self.uses(unit) - self._given
+            if unit.is_definition and self.registers(unit) & needed_names:
+                positions.add(index)
+                needed_names |= self.uses(unit) - self._given
             if unit.is_definition or unit.is_import:
                 continue
-            if not unit.binds & (need | exist) and not self.changes(unit) & need:
+            if not unit.binds & (needed_names | existing_names) and not self.changes(unit) & needed_names:
                 continue
-            taken.add(index)
+            positions.add(index)
             if _is_plain_binding(unit.node):
-                need -= unit.binds
-                exist -= unit.binds
+                needed_names -= unit.binds
+                existing_names -= unit.binds
             fills = self.fills(unit)
-            exist |= fills - self._given - need
-            need |= self.uses(unit) - self._given - fills
-        return frozenset(taken), frozenset(name for name in need | exist if name.isidentifier())
+            existing_names |= fills - self._given - needed_names
+            needed_names |= self.uses(unit) - self._given - fills
+        return frozenset(positions), frozenset(
+            name for name in needed_names | existing_names if name.isidentifier()
+        )
 
 
 def _acts(node: ast.stmt) -> bool:
@@ -473,7 +503,7 @@ def _acts(node: ast.stmt) -> bool:
 
 
 def _is_plain_binding(node: ast.stmt) -> bool:
-    """Whether what a statement binds has no value of before any more."""
+    """Whether a statement replaces the earlier value of what it binds."""
     return isinstance(node, ast.Assign | ast.AnnAssign) and all(
         isinstance(target, ast.Name | ast.Tuple | ast.List)
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
@@ -481,23 +511,23 @@ def _is_plain_binding(node: ast.stmt) -> bool:
 
 
 def alive(body: Iterable[Unit], remade: Callable[[ast.stmt, Unit], Unit], constants: Lookup) -> list[Unit]:
-    """The statements that are executed, `if` blocks opened whose condition can be read off the source.
+    """The statements that are executed; `if` blocks are opened if their condition can be read off the source.
 
     Args:
         body: The statements.
         remade: (statement, the unit that holds it) -> the statement as a unit.
         constants: The value of an expression that is not a literal.
     """
-    found: list[Unit] = []
+    statements: list[Unit] = []
     for unit in body:
         if isinstance(unit.node, ast.If):
             try:
                 chosen = unit.node.body if value(unit.node.test, constants) else unit.node.orelse
             except Unknown:
-                found.append(unit)
+                statements.append(unit)
                 continue
             inner = [remade(node, unit) for node in chosen]
-            found += alive(inner, remade, constants)
+            statements += alive(inner, remade, constants)
         else:
-            found.append(unit)
-    return found
+            statements.append(unit)
+    return statements

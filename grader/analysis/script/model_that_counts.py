@@ -1,10 +1,10 @@
-"""The model that counts, where a program trains several, and whether its class is built exactly once.
+"""The model that counts, if a program trains several, and whether its class is built exactly once.
 
-In this order: the remark `# grader: final`, the assignment's variable, weights saved under the
-checkpoint's name. Else it is the model drawn last by a graded function, the only one saved, or the one
-trained last. The remark overrules this heuristic, no person is asked, and the reason is shown. Whether a
-class is built once goes by calls, and errs toward several: then `grader.worker.script_run` reports the
-epochs at the end. What the model is worth `grader.training` measures, never this module.
+The order is: the remark `# grader: final`, the assignment's variable, weights saved under the checkpoint's
+name. Else it is the model drawn last by a graded function, the only one saved, or the one trained last.
+The remark overrules this heuristic, no person is asked, and the reason is shown. Whether a class is built
+once is decided by its calls, and errs toward several: then `grader.worker.script_run` reports the epochs at
+the end. `grader.training`, never this module, measures what the model is worth.
 
 Tests: tests/analysis/script/test_which_model_counts.py, tests/analysis/test_recipe.py,
 tests/benchmarks/test_script_alone.py, tests/courses/test_two_models.py
@@ -27,20 +27,20 @@ REPEATING = (*LOOPS, *COMPREHENSIONS, ast.Lambda)
 
 
 def is_built_once(kind: str, executed: Iterable[ast.stmt], definitions: Mapping[str, ast.stmt]) -> bool:
-    """Whether exactly one model is built, as far as can be read.
+    """Whether exactly one model is built, as far as the source shows.
 
     Args:
         kind: The class.
-        executed: The statements of the top level that are executed.
+        executed: The top-level statements that are executed.
         definitions: The functions and classes that they use, by name.
     """
-    every = [*executed, *definitions.values()]
-    copied = any(_copies(call) for node in every for call in ast.walk(node) if isinstance(call, ast.Call))
+    all_nodes = [*executed, *definitions.values()]
+    copied = any(_copies(call) for node in all_nodes for call in ast.walk(node) if isinstance(call, ast.Call))
     return not copied and _Calls(list(executed), definitions).times(kind, frozenset()) == 1
 
 
 def _copies(call: ast.Call) -> bool:
-    """Whether a call may copy a model: a copy can be trained by itself. That of its weights cannot."""
+    """Whether a call may copy a model, which can then be trained by itself, unlike a copy of its weights."""
     name = ast.unparse(call.func).split(".")[-1]
     return name == "deepcopy" and not any(
         isinstance(argument, ast.Call) and ast.unparse(argument.func).endswith("state_dict")
@@ -56,7 +56,7 @@ class _Calls:
         self._definitions = {name: node for name, node in definitions.items() if node not in executed}
 
     def times(self, name: str, within: frozenset[str]) -> int:
-        """How often something is called by its name; handed on as a value, it counts as called often."""
+        """How often something is called by its name; if it is handed on as a value, it counts as `MANY`."""
         if name in within:
             return MANY
         count = sum(weight for node in self._executed for weight in _uses(node, name))
@@ -79,21 +79,21 @@ def _uses(node: ast.AST, name: str, weight: int = 1) -> Iterator[int]:
         children = _evaluated(node)
     inner = MANY if isinstance(node, REPEATING) else weight
     for child in children:
-        # a method may be called as often as one likes, but an object is initialized once
+        # a method may be called any number of times, but an object is initialized once
         is_method = isinstance(node, ast.ClassDef) and isinstance(child, ast.FunctionDef)
         many = is_method and child.name != "__init__"  # type: ignore[attr-defined]
         yield from _uses(child, name, MANY if many else inner)
 
 
 def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
-    """The children of a node, but for annotations and type checks, which call nothing."""
+    """The children of a node, except annotations and type checks, which call nothing."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
         yield node.args[0] if node.args else node.func
         return
     for name, child in ast.iter_fields(node):
-        every = child if isinstance(child, list) else [child]
+        items = child if isinstance(child, list) else [child]
         if name not in ("annotation", "returns"):
-            yield from (each for each in every if isinstance(each, ast.AST))
+            yield from (item for item in items if isinstance(item, ast.AST))
 
 
 # --- model that counts -----------------------------------------------------------------------------------
@@ -106,13 +106,13 @@ REMARK = re.compile(r"#\s*grader:\s*final\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Saved:
-    """A statement that saves something of a model.
+    """A statement that saves a model or its weights.
 
     Attributes:
-        position: Of the statement at its level.
-        names: The names that are saved, as far as they hold what is trained.
-        name: The file's name as far as the source tells it, with UNKNOWN_PART for the rest.
-        within: It happens in a function that the statement calls, or in a block.
+        position: The statement's position at its level.
+        names: Those of the saved names that hold what is trained.
+        name: The file's name as far as the source shows it, with UNKNOWN_PART for the rest.
+        within: It is saved in a function that the statement calls, or in a block.
     """
 
     position: int
@@ -126,11 +126,11 @@ class Choice:
     """The model that counts.
 
     Attributes:
-        position: After this statement of the level its weights are final; None: after the last.
-        names: What holds it or its weights.
+        position: Its weights are final after this statement of the level; None: after the last.
+        names: The names that hold it or its weights.
         is_saved: What counts is what that statement saves.
-        model: The variable of the model, where it is one.
-        why: The clause that says why this one.
+        model: The variable of the model, if there is a single one.
+        why: The clause that says why this model counts.
     """
 
     position: int | None
@@ -141,12 +141,12 @@ class Choice:
 
 
 class ModelThatCounts:
-    """Looks for it at the levels of a program."""
+    """Looks for the model that counts at the levels of a program."""
 
     def __init__(
         self, aliases: Aliases, definitions: Definitions, constants: Lookup, checkpoint: str, final: str
     ) -> None:
-        """What is known of the program.
+        """Take what is known about the program.
 
         Args:
             checkpoint: What the name of the checkpoint's file contains: `_Lab8_Homework`.
@@ -163,19 +163,25 @@ class ModelThatCounts:
         for position, unit in enumerate(level.units):
             if _is_remarked(unit) and (names := _trained(unit.binds | unit.eager, level, position)):
                 is_trained = level.slice(names, position + 1)[0] & level.trains
-                at = position if is_trained else None  # it is made there, and trained later
-                return self._of(level, at, names, "the remark `# grader: final` stands there")
+                final_from = position if is_trained else None  # it is made there, and trained later
+                return self._choice(level, final_from, names, "the remark `# grader: final` stands there")
         if self._stated in level.trained:
-            return self._of(level, None, frozenset({self._stated}), "the assignment names it")
+            return self._choice(level, None, frozenset({self._stated}), "the assignment names it")
         saved = list(self.saved(level))
-        named = [one for one in saved if self._is_checkpoint(one.name)]
-        if named:
-            last = named[-1]
-            return Choice(last.position, last.names, True, _only(last.names), "its weights are saved")
+        under_checkpoint_name = [candidate for candidate in saved if self._is_checkpoint(candidate.name)]
+        if under_checkpoint_name:
+            last_saved = under_checkpoint_name[-1]
+            return Choice(
+                last_saved.position,
+                last_saved.names,
+                True,
+                _single(last_saved.names),
+                "its weights are saved",
+            )
         return self._shown(level) or self._saved_alone(saved) or self._trained_alone(level)
 
-    def _of(self, level: Level, position: int | None, names: frozenset[str], why: str) -> Choice:
-        return Choice(position, names, False, _only(names), why)
+    def _choice(self, level: Level, position: int | None, names: frozenset[str], why: str) -> Choice:
+        return Choice(position, names, False, _single(names), why)
 
     def _is_checkpoint(self, name: str) -> bool:
         if name.strip(UNKNOWN_PART) == "":
@@ -184,17 +190,19 @@ class ModelThatCounts:
         return bool(self._checkpoint) and any(self._checkpoint in part for part in parts)
 
     def _shown(self, level: Level) -> Choice | None:
-        """The model that the last call of a graded function which draws is given: what the student shows."""
-        for position, used in reversed(level.drawn):
-            if names := _trained(used, level, position):
-                return Choice(position, names, False, _only(names), "its predictions are drawn")
+        """The model given to the last call of a graded drawing function: what the student shows."""
+        for position, drawn_names in reversed(level.drawn):
+            if names := _trained(drawn_names, level, position):
+                return Choice(position, names, False, _single(names), "its predictions are drawn")
         return None
 
     def _saved_alone(self, saved: Sequence[Saved]) -> Choice | None:
-        """What is saved, where only one thing is."""
-        if saved and len({one.names for one in saved}) == 1:
-            last = saved[-1]
-            return Choice(None, last.names, False, _only(last.names), "only its weights are saved")
+        """The model that is saved, if only one is."""
+        if saved and len({candidate.names for candidate in saved}) == 1:
+            last_saved = saved[-1]
+            return Choice(
+                None, last_saved.names, False, _single(last_saved.names), "only its weights are saved"
+            )
         return None
 
     def _trained_alone(self, level: Level) -> Choice | None:
@@ -208,26 +216,26 @@ class ModelThatCounts:
                 or _trained(level.units[position].binds, level, position)
             )
             if names:
-                return Choice(None, names, False, _only(names), "it is trained last")
+                return Choice(None, names, False, _single(names), "it is trained last")
         return None
 
     def saved(self, level: Level) -> Iterator[Saved]:
-        """What is saved at a level, in order, through what it calls."""
+        """What is saved at a level, in order, directly or through calls."""
         for position, unit in enumerate(level.units):
             if unit.is_definition or unit.is_import:
                 continue
             for node in statements_within(unit.node):
                 for call in calls(node):
                     for expression, path, within in self._saves(call, MOST_DEEP):
-                        used = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)}
-                        names = _trained(used, level, position) or _trained(
+                        used_names = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)}
+                        names = _trained(used_names, level, position) or _trained(
                             unit.references.names(eager=True), level, position
                         )
                         if names:
                             yield Saved(position, names, path, within or node is not unit.node)
 
     def _saves(self, call: ast.Call, depth: int) -> Iterator[tuple[ast.expr, str, bool]]:
-        """(what is saved, the file's name, whether within a function) for a call, or in what it calls."""
+        """(what is saved, the file's name, whether within a function) for a call, or for what it calls."""
         if "torch.save" in self._aliases.names_of(call.func) and call.args:
             place = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords), None)
             yield call.args[0], self._name(place), False
@@ -236,14 +244,14 @@ class ModelThatCounts:
         if called is None or depth == 0:
             return
         unit, parameters = called
-        given = dict(zip(parameters, call.args, strict=False))
-        given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+        arguments = dict(zip(parameters, call.args, strict=False))
+        arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
         for node in ast.walk(unit.node):
             if isinstance(node, ast.Call):
                 for expression, name, _ in self._saves(node, depth - 1):
                     path = node.args[1] if len(node.args) > 1 else None
-                    if isinstance(path, ast.Name) and path.id in given:
-                        name = self._name(given[path.id])
+                    if isinstance(path, ast.Name) and path.id in arguments:
+                        name = self._name(arguments[path.id])
                     holder = ast.Tuple([*call.args, call.func], ast.Load())
                     yield holder if expression is not None else expression, name, True
 
@@ -259,7 +267,7 @@ class ModelThatCounts:
         return None
 
     def _name(self, node: ast.expr | None) -> str:
-        """The name of a file as far as the source tells it."""
+        """The name of a file as far as the source shows it."""
         if node is None:
             return UNKNOWN_PART
         return re.split(r"[/\\]", self._text(node))[-1]
@@ -283,9 +291,9 @@ class ModelThatCounts:
 
 
 def _is_remarked(unit: Unit) -> bool:
-    """Whether the remark stands on its last line, where it does not end with it."""
-    last = unit.node.end_lineno or unit.node.lineno
-    return REMARK.search(unit.cell.lines[last - 1]) is not None
+    """Whether the remark stands on a statement's last line, even after its end."""
+    last_line = unit.node.end_lineno or unit.node.lineno
+    return REMARK.search(unit.cell.lines[last_line - 1]) is not None
 
 
 def _only_method(unit: Unit, method: ast.FunctionDef) -> Unit:
@@ -295,10 +303,10 @@ def _only_method(unit: Unit, method: ast.FunctionDef) -> Unit:
 
 
 def _trained(names: frozenset[str] | set[str], level: Level, position: int) -> frozenset[str]:
-    """The models among names, else all that holds what is trained: never a model of another class alone.
+    """The models among names, else all names that hold what is trained; never only models of other classes.
 
     Args:
-        position: Of the statement that uses the names.
+        position: The position of the statement that uses the names.
     """
     models = frozenset(names) & level.trained.models
     holding = frozenset(name for name in names if name in level.trained)
@@ -311,5 +319,5 @@ def _trained(names: frozenset[str] | set[str], level: Level, position: int) -> f
     return models or holding
 
 
-def _only(names: frozenset[str]) -> str | None:
+def _single(names: frozenset[str]) -> str | None:
     return next(iter(names)) if len(names) == 1 else None

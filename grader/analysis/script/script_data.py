@@ -1,9 +1,10 @@
 """Data of the training script: the grader's loaders in place of the student's, and validation images.
 
-Calls that load data go by `effects`, the side (training or test) by names around them, else training; a
-wrong name gives the wrong side, and nobody is asked. Calls that reach outward become nothing. A loop that
-decides by what it measures in between gets a tenth of the training images (`grader.worker.training_setup`).
-Hidden images are never used. `training_script` decides which statements are executed.
+Calls that load data are recognized by `effects`. Their side (training or test) follows from the names
+around them, else it is training; a wrong name gives the wrong side, and nobody is asked. Calls that reach
+outward become nothing. A loop that decides by what it measures in between gets a tenth of the training
+images (`grader.worker.training_setup`). Hidden images are never used. `training_script` decides which
+statements are executed.
 
 Tests: tests/analysis/script/test_standing_data.py, tests/training/test_cheats.py,
 tests/training/test_replay.py
@@ -11,7 +12,7 @@ tests/training/test_replay.py
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.rewriting import Edit, end_of, instead, start_of
@@ -21,6 +22,9 @@ from grader.analysis.units import DEFINITIONS, assigned, changed_names, statemen
 from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME
 
 TEST = re.compile(r"te?st|val|dev|eval", re.IGNORECASE)
+EXTREMES = re.compile(r"max|min|sort(ed)?|arg(max|min|sort)|idx(max|min)|n(largest|smallest)")
+OF_MODULES = {"parameters", "named_parameters", "state_dict", "train", "eval"}
+CONTAINERS = {"list", "dict", "set", "defaultdict", "OrderedDict", "deque", "DataFrame", "zeros", "float"}
 ADDING = {"append", "extend", "print", "write", "set_postfix", "set_description", "log", "info", "add_scalar"}
 
 
@@ -30,10 +34,10 @@ def decides(
     """Whether weights, the end or the learning rate depend on what is measured on a test loader.
 
     Args:
-        loop: A loop over epochs, or what holds one.
+        loop: A loop over epochs, or a statement that holds one.
         data: Names of data -> role.
         evaluators: Functions and methods that measure.
-        chooses: It is a loop over settings: what is noted of the best of them decides, too.
+        chooses: It is a loop over settings: what is noted about the best of them decides, too.
     """
     measured = _measured(loop, data, evaluators)
     if not measured:
@@ -44,45 +48,103 @@ def decides(
                 return True
             case ast.If(test=test) if _uses(test, measured, data, evaluators):
                 blocks = (node.body, node.orelse)
-                inner = [leaf for block in blocks for one in block for leaf in leaves(one)]
-                if any(_acts(leaf, measured if chooses else None) for leaf in inner):
+                inner = [leaf for block in blocks for statement in block for leaf in leaves(statement)]
+                # a model that is passed to what measures it is not a measurement: to note it is to choose it
+                noted = measured - _models(loop, measured, data, evaluators) if chooses else None
+                if any(_acts(leaf, noted) for leaf in inner):
                     return True
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="step"), args=[given, *_])):
-                if _uses(given, measured, data, evaluators):
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="step"), args=[deciding_value, *_])):
+                if _uses(deciding_value, measured, data, evaluators):
                     return True
-            case ast.Assign(targets=[ast.Attribute() | ast.Subscript()], value=given) if _is_setting(node):
-                if _uses(given, measured, data, evaluators):
+            case ast.Assign(targets=[ast.Attribute() | ast.Subscript()], value=deciding_value) if _is_setting(
+                node
+            ):
+                if _uses(deciding_value, measured, data, evaluators):
                     return True
     return False
 
 
+def picks(
+    statement: ast.stmt, before: Sequence[ast.stmt], data: Mapping[str, str], evaluators: Collection[str]
+) -> bool:
+    """Whether a statement outside of all training picks something by what was measured before it.
+
+    Args:
+        statement: One of those on which the model that counts depends.
+        before: What is executed before it.
+        data: Names of data -> role.
+        evaluators: Functions and methods that measure.
+    """
+    if isinstance(statement, DEFINITIONS):
+        return False
+    earlier = ast.Module([*before], [])
+    measured = _measured(earlier, data, evaluators)
+    measured -= _models(earlier, measured, data, evaluators)
+    for node in ast.walk(statement):
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test):
+                compared: list[ast.AST] = [test]
+            case ast.Call(func=function, args=arguments) if EXTREMES.fullmatch(_name_of(function)):
+                receiver = [function.value] if isinstance(function, ast.Attribute) else []
+                compared = [*arguments, *receiver, *(keyword.value for keyword in node.keywords)]
+            case _:
+                continue
+        if any(_names_within(part) & measured for part in compared):
+            return True
+    return False
+
+
 def measures(body: ast.stmt, data: Mapping[str, str]) -> bool:
-    """Whether a function uses data of the test split by itself."""
+    """Whether a function directly uses data of the test split."""
     return _uses(body, (), data, ())
 
 
-def _measured(loop: ast.stmt, data: Mapping[str, str], evaluators: Collection[str]) -> set[str]:
+def _models(
+    node: ast.AST, measured: Collection[str], data: Mapping[str, str], evaluators: Collection[str]
+) -> set[str]:
+    """The names of what is built and trained: used as modules are, or made by calls that measure nothing."""
+    models = {
+        inner.value.id
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Attribute) and inner.attr in OF_MODULES and isinstance(inner.value, ast.Name)
+    }
+    for statement in statements_within(node):
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function, args=arguments)):
+                parts = [function, *arguments]
+                measures_something = any(_uses(part, measured, data, evaluators) for part in parts)
+                if _name_of(function) not in CONTAINERS and not measures_something:
+                    models.add(name)
+    return models
+
+
+def _name_of(function: ast.expr) -> str:
+    """The last name of what is called: `argmax` of `np.argmax`."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _measured(loop: ast.AST, data: Mapping[str, str], evaluators: Collection[str]) -> set[str]:
     """The names that hold what was measured, and what followed from it."""
-    found: set[str] = set()
+    measured_names: set[str] = set()
     while True:
-        before = len(found)
+        before = len(measured_names)
         for node in statements_within(loop):
             if isinstance(node, ast.Try | ast.With | ast.FunctionDef):
                 continue
-            if node is loop:  # what is in it does not follow from its header; what it counts by may
-                if isinstance(node, ast.For) and _uses(node.iter, found, data, evaluators):
-                    found |= _bound_names(node.target)
+            if node is loop:  # its body does not follow from its header, but its loop variable may
+                if isinstance(node, ast.For) and _uses(node.iter, measured_names, data, evaluators):
+                    measured_names |= _bound_names(node.target)
                 continue
             header = _header(node)
-            if _uses(header, found, data, evaluators):
+            if _uses(header, measured_names, data, evaluators):
                 for inner in statements_within(node):
-                    found |= _bound_names(inner) | changed_names([inner]) | _filled(inner, data)
-        if len(found) == before:
-            return found
+                    measured_names |= _bound_names(inner) | changed_names([inner]) | _filled(inner, data)
+        if len(measured_names) == before:
+            return measured_names
 
 
 def _header(node: ast.stmt) -> ast.AST:
-    """What of a statement is evaluated before the blocks in it."""
+    """The part of a statement that is evaluated before the blocks in it."""
     match node:
         case ast.If(test=test) | ast.While(test=test):
             return test
@@ -108,7 +170,7 @@ def _uses(
 
 
 def _without_lengths(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes in a node, but for what is only counted."""
+    """The nodes within a node, except what is only counted by `len`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
         return
     yield node
@@ -123,16 +185,16 @@ def _is_test(name: str, data: Mapping[str, str]) -> bool:
 
 def _filled(node: ast.stmt, data: Mapping[str, str]) -> set[str]:
     """The names that calls in a statement are given, which may fill them: histories."""
-    found = set()
+    filled_names = set()
     for call in (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)):
-        held = call.func.value if isinstance(call.func, ast.Attribute) else None
-        for part in (held, *call.args, *(keyword.value for keyword in call.keywords)):
+        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        for part in (receiver, *call.args, *(keyword.value for keyword in call.keywords)):
             while isinstance(part, ast.Subscript | ast.Attribute):
                 part = part.value
-            known = isinstance(part, ast.Name) and (part.id in data or role_by_name(part.id))
-            if isinstance(part, ast.Name) and known in (False, None, "loss_history"):
-                found.add(part.id)
-    return found
+            has_role = isinstance(part, ast.Name) and (part.id in data or role_by_name(part.id))
+            if isinstance(part, ast.Name) and has_role in (False, None, "loss_history"):
+                filled_names.add(part.id)
+    return filled_names
 
 
 def _bound_names(node: ast.AST) -> set[str]:
@@ -149,14 +211,13 @@ def _acts(leaf: ast.stmt, measured: Collection[str] | None) -> bool:
     """Whether a statement does more than print, count and note.
 
     Args:
-        measured: The names of what was measured: noting anything else is a choice; None: it is none.
+        measured: The names of what was measured: noting anything else is a choice. None: noting is never one.
     """
     match leaf:
         case ast.Break() | ast.Return() | ast.Raise() | ast.Continue() | ast.Delete():
             return True
         case ast.Expr(value=ast.Call(func=function)):
-            name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-            return name not in ADDING
+            return _name_of(function) not in ADDING
         case ast.Assign(value=value):
             if _is_setting(leaf) or any(isinstance(n, ast.Call) and _copies(n) for n in ast.walk(leaf)):
                 return True
@@ -165,7 +226,7 @@ def _acts(leaf: ast.stmt, measured: Collection[str] | None) -> bool:
 
 
 def _is_setting(node: ast.Assign) -> bool:
-    """Whether something of an object is set that may matter: a rate, a flag."""
+    """Whether an assignment sets a part of an object that may matter: a rate, a flag."""
     return any(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
 
 
@@ -195,20 +256,22 @@ class Substitution:
         left_alone: Collection[int],
         only_draws: Callable[[ast.Call], bool],
     ) -> None:
-        """What it goes by.
+        """Take what the replacements depend on.
 
         Args:
-            effects: Of the program.
+            effects: The program's.
             data: Names of loaders, data sets and class names -> role.
             loops: `id` of the nodes of loops over epochs.
             left_alone: `id` of the nodes of statements that are not executed.
-            only_draws: Whether what is called draws or reaches outward and does not train.
+            only_draws: Whether the called function draws or reaches outward and does not train.
         """
         self._effects = effects
         self._data = data
         self._loops = loops
         self._left_alone = left_alone
-        self._within: list[frozenset[str]] = []  # parameters and loop variables, which may tell a side
+        self._variables_around: list[
+            frozenset[str]
+        ] = []  # parameters and loop variables, which may show a side
         self._only_draws = only_draws
 
     def edits(self, node: ast.stmt) -> list[Edit]:
@@ -220,10 +283,10 @@ class Substitution:
             yield instead(node, "...")
             return
         if isinstance(node, DEFINITIONS):
-            self._within.append(_parameters(node))
+            self._variables_around.append(_parameters(node))
             for inner in node.body:
                 yield from self._statement(inner)
-            self._within.pop()
+            self._variables_around.pop()
             return
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._says_only(node.value):
             yield instead(node, "...")
@@ -234,9 +297,11 @@ class Substitution:
             return
         if id(node) in self._loops:
             yield from self._loop(node)
-        self._within.append(_names_of_target(node.target) if isinstance(node, ast.For) else frozenset())
+        self._variables_around.append(
+            _names_of_target(node.target) if isinstance(node, ast.For) else frozenset()
+        )
         yield from self._children(node)
-        self._within.pop()
+        self._variables_around.pop()
 
     def _children(self, node: ast.stmt) -> Iterator[Edit]:
         for child in ast.iter_child_nodes(node):
@@ -245,30 +310,32 @@ class Substitution:
             elif isinstance(child, ast.expr):
                 yield from self._expression(child)
             else:
-                yield from self._other(child)
+                yield from self._clause(child)
 
     def _loop(self, node: ast.stmt) -> Iterator[Edit]:
-        """A loop over epochs tells that it is one, and how many there may be."""
-        told, name = None, EPOCHS_NAME
+        """Mark a loop over epochs, and the number of epochs that it may have."""
+        epoch_count, name = None, EPOCHS_NAME
         match node:
             case ast.For(iter=iterated):
-                told = iterated
+                epoch_count = iterated
             case ast.While(test=test):
-                told = next((limit for limit in map(_limit, _conditions(test)) if limit is not None), None)
+                epoch_count = next(
+                    (bound for bound in map(_limit, _conditions(test)) if bound is not None), None
+                )
                 name = f"{EPOCHS_NAME}.limit"
-        if told is not None:
-            yield Edit(start_of(told), start_of(told), f"{name}(")
-            yield Edit(end_of(told), end_of(told), ")")
+        if epoch_count is not None:
+            yield Edit(start_of(epoch_count), start_of(epoch_count), f"{name}(")
+            yield Edit(end_of(epoch_count), end_of(epoch_count), ")")
 
-    def _other(self, node: ast.AST) -> Iterator[Edit]:
-        """What follows `with`, `except` and `case`."""
+    def _clause(self, node: ast.AST) -> Iterator[Edit]:
+        """The edits of what follows `with`, `except` and `case`."""
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 yield from self._statement(child)
             elif isinstance(child, ast.expr):
                 yield from self._expression(child)
             else:
-                yield from self._other(child)
+                yield from self._clause(child)
 
     def _says_only(self, call: ast.Call) -> bool:
         return bool(self._direct(call) & OUTWARD) or self._only_draws(call)
@@ -278,13 +345,13 @@ class Substitution:
         roles = [self._data.get(name) for name in names]
         if names and all(roles) and self._loads(value):
             parts = [f"{DATA_NAME}[{role!r}]" for role in roles]
-            made = parts[0] if isinstance(targets[0], ast.Name) else f"({', '.join(parts)},)"
-            yield instead(value, made)
+            replacement = parts[0] if isinstance(targets[0], ast.Name) else f"({', '.join(parts)},)"
+            yield instead(value, replacement)
             return
         if len(names) > 1 and isinstance(value, ast.Call) and self._splits(value):
             sides = [side(name) or "train" for name in names]
             yield instead(
-                value, "({},)".format(", ".join(f"{DATA_NAME}['{each}_dataset']" for each in sides))
+                value, "({},)".format(", ".join(f"{DATA_NAME}['{data_side}_dataset']" for data_side in sides))
             )
             return
         count = len(targets[0].elts) if len(targets) == 1 and isinstance(targets[0], ast.Tuple) else 0
@@ -307,44 +374,46 @@ class Substitution:
                 return True
         return False
 
-    def _expression(self, node: ast.expr, told: str | None = None) -> Iterator[Edit]:
-        """The edits of an expression; `told` is the side that the name of its value tells."""
+    def _expression(self, node: ast.expr, side_by_name: str | None = None) -> Iterator[Edit]:
+        """The edits of an expression; `side_by_name` is the side that the name of its value shows."""
         if isinstance(node, ast.Call):
-            found = self._direct(node)
-            if found & OUTWARD:
+            effects = self._direct(node)
+            if effects & OUTWARD:
                 yield instead(node, NOTHING_NAME)
                 return
-            if found & Effect.DATA:
-                yield instead(node, self._standing_for(node, told))
+            if effects & Effect.DATA:
+                yield instead(node, self._standing_for(node, side_by_name))
                 return
-        self._within.append(_bound_in(node))
+        self._variables_around.append(_bound_in(node))
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
                 name = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
-                yield from self._expression(value, side(name) or told)
+                yield from self._expression(value, side(name) or side_by_name)
         else:
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.expr):
-                    yield from self._expression(child, told)
+                    yield from self._expression(child, side_by_name)
                 elif isinstance(child, ast.keyword):
-                    yield from self._expression(child.value, side(child.arg or "") or told)
+                    yield from self._expression(child.value, side(child.arg or "") or side_by_name)
                 elif isinstance(child, ast.comprehension):
-                    yield from self._other(child)
-        self._within.pop()
+                    yield from self._clause(child)
+        self._variables_around.pop()
 
-    def _standing_for(self, call: ast.Call, told_side: str | None) -> str:
-        """What stands for data that a call loads; a parameter or a loop variable may tell which (`split`)."""
-        role = self._role(call, told_side)
+    def _standing_for(self, call: ast.Call, side_by_name: str | None) -> str:
+        """What replaces data that a call loads; a parameter or loop variable may show the side (`split`)."""
+        role = self._role(call, side_by_name)
         names = {name.id for name in ast.walk(call) if isinstance(name, ast.Name)}
-        told = sorted(names & frozenset().union(*self._within))
-        return f"{DATA_NAME}.of({role!r}, {', '.join(told)})" if told else f"{DATA_NAME}[{role!r}]"
+        side_names = sorted(names & frozenset().union(*self._variables_around))
+        return (
+            f"{DATA_NAME}.of({role!r}, {', '.join(side_names)})" if side_names else f"{DATA_NAME}[{role!r}]"
+        )
 
-    def _role(self, call: ast.Call, told: str | None) -> str:
-        """The role of what stands where no name may tell it: `return DataLoader(data, shuffle=True)`."""
+    def _role(self, call: ast.Call, side_by_name: str | None) -> str:
+        """The role of data, also where no name shows it: `return DataLoader(data, shuffle=True)`."""
         function = ast.unparse(call.func).split(".")[-1]
         kind = "loader" if function == "DataLoader" else "dataset"
-        if told is not None:
-            return f"{told}_{kind}"
+        if side_by_name is not None:
+            return f"{side_by_name}_{kind}"
         text = ast.unparse(call).lower()
         is_test = "train" not in text and any(word in text for word in ("test", "val", "shuffle=false"))
         return f"{'test' if is_test else 'train'}_{kind}"
@@ -360,7 +429,7 @@ def _parameters(node: ast.stmt) -> frozenset[str]:
 
 def _names_of(arguments: ast.arguments) -> frozenset[str]:
     every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    return frozenset(each.arg for each in every) - {"self"}
+    return frozenset(argument.arg for argument in every) - {"self"}
 
 
 def _names_of_target(target: ast.expr) -> frozenset[str]:
@@ -371,7 +440,9 @@ def _bound_in(node: ast.expr) -> frozenset[str]:
     """What an expression binds within itself: variables of a comprehension, parameters of a lambda."""
     if isinstance(node, ast.Lambda):
         return _names_of(node.args)
-    return frozenset().union(*(_names_of_target(each.target) for each in getattr(node, "generators", ())))
+    return frozenset().union(
+        *(_names_of_target(generator.target) for generator in getattr(node, "generators", ()))
+    )
 
 
 def _conditions(test: ast.expr) -> list[ast.expr]:
@@ -387,7 +458,7 @@ def _limit(test: ast.expr) -> ast.expr | None:
 
 
 def _side_of(target: ast.expr) -> str | None:
-    """The side that a target tells: `val_loader`, `self.val_loader`, `loaders["val"]`."""
+    """The side that a target's name shows: `val_loader`, `self.val_loader`, `loaders["val"]`."""
     match target:
         case (
             ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name)))
@@ -397,7 +468,7 @@ def _side_of(target: ast.expr) -> str | None:
 
 
 def _plain_names(target: ast.expr) -> list[str]:
-    """The names of a target that is made of names; none where it is made of anything else."""
+    """The names of a target, if it consists of names alone; else an empty list."""
     parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     names = [part.id for part in parts if isinstance(part, ast.Name)]
     return names if len(names) == len(parts) else []

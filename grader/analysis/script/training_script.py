@@ -1,9 +1,9 @@
 """The training script: the statements that the model's weights depend on, in their order.
 
-Training goes by use: `step`, `backward`, `fit`, the graded training function, or code that calls these. It
-decides what is executed, what is left alone as another model's training, and which loops are over epochs.
-Where nothing trains it gives the reason, and a person decides on the points. `model_that_counts` decides
-which model counts.
+Training is recognized by use: `step`, `backward`, `fit`, the graded training function, or code that calls
+these. This module decides what is executed, what is left alone as another model's training, and which loops
+are over epochs. Where nothing trains, it gives the reason, and a person decides on the points.
+`model_that_counts` decides which model counts.
 
 Tests: tests/training/test_replay.py, tests/analysis/script/test_which_model_counts.py
 """
@@ -18,18 +18,18 @@ from grader.analysis.rewriting import applied
 from grader.analysis.roles import RoleReader, bindings, role_by_name
 from grader.analysis.script.dependence import Definitions, Level, alive
 from grader.analysis.script.model_that_counts import Choice, ModelThatCounts, is_built_once
-from grader.analysis.script.script_data import OUTWARD, Substitution, decides, measures
+from grader.analysis.script.script_data import OUTWARD, Substitution, decides, measures, picks
 from grader.analysis.units import DEFINITIONS, Unit, calls, segment, statements_within, unit
 from grader.domain.analyzed_program import Loop, Omission, Place, Script, Statement
 
 LOOPS = (ast.For, ast.While)
 SEEDING = frozenset({"torch.manual_seed", "random.seed", "numpy.random.seed", "torch.cuda.manual_seed_all"})
-MOST_OPENED = 4  # functions within each other
+MOST_OPENED = 4  # functions nested in each other
 NOTHING_TRAINS = "no statement trains a model of the graded class"
 
 
 @dataclass(frozen=True)
-class Known:
+class ScriptInputs:
     """What a script is read from.
 
     Attributes:
@@ -37,11 +37,11 @@ class Known:
         kinds: Graded names, as they are defined -> `class` or `function`.
         model_class: The graded class of the model, as it is defined.
         trainer: The graded function that trains for an epoch, as it is defined.
-        evaluators: Those that measure.
+        evaluators: The graded functions that measure.
         data: Names of data (loaders, data sets, class names), in functions too -> role.
-        top_data: Those of the top level.
+        top_data: The names of data at top level -> role.
         checkpoint: What the name of the checkpoint's file contains.
-        final: The variable that counts, where the assignment states it.
+        final: The variable that counts, if the assignment states one.
     """
 
     units: tuple[Unit, ...]
@@ -63,9 +63,9 @@ class Built:
     """Where the model that counts is made.
 
     Attributes:
-        statement: That makes it.
+        statement: The statement that makes it.
         function: The top-level function that holds the statement; None at top level.
-        chosen: What it is made with depends on what another training came to.
+        chosen: Its arguments depend on the outcome of another training.
     """
 
     name: str
@@ -76,66 +76,70 @@ class Built:
 
 
 @dataclass
-class _Taken:
-    """What of a level is executed."""
+class _Execution:
+    """The part of a level that is executed."""
 
     level: Level
     positions: set[int] = field(default_factory=set)
-    inner: dict[int, "_Taken"] = field(default_factory=dict)
+    inner: dict[int, "_Execution"] = field(default_factory=dict)
 
 
 class ScriptReader:
     """Reads the training script of one program."""
 
-    def __init__(self, known: Known) -> None:
-        self._known = known
-        self._definitions = Definitions(known.units)
-        self._values = _constants(known.units)
+    def __init__(self, inputs: ScriptInputs) -> None:
+        self._inputs = inputs
+        self._definitions = Definitions(inputs.units)
+        self._values = _constants(inputs.units)
         self._looking_up: set[str] = set()
         self._models = ModelThatCounts(
-            known.aliases, self._definitions, self._constant, known.checkpoint, known.final
+            inputs.aliases, self._definitions, self._constant, inputs.checkpoint, inputs.final
         )
-        self._drawing = frozenset(name for name in known.kinds if self._draws(name))
+        self._drawing = frozenset(name for name in inputs.kinds if self._draws(name))
         self.choice: Choice | None = None
         self.built: Built | None = None
 
     def script(self) -> Script:
-        """The script; one without statements, and with the reason, where nothing is trained."""
-        top = self._level(self._known.units, None)
-        taken = self._taken(top, None, ())
-        if taken is None:
+        """The script; if nothing is trained, it has no statements but the reason."""
+        top = self._level(self._inputs.units, None)
+        execution = self._execution(top, None, ())
+        if execution is None:
             return Script(missing=NOTHING_TRAINS)
         assert self.choice is not None
-        self.built = self._construction(taken)
-        left_alone = list(self._left_alone(taken))
-        executed = [top.units[index] for index in sorted(taken.positions)]
+        self.built = self._construction(execution)
+        left_alone = list(self._left_alone(execution))
+        executed = [top.units[index] for index in sorted(execution.positions)]
         loops = list(self._epoch_loops(executed))
-        measuring = self._definitions.reaching({*self._known.evaluators, *self._own_evaluators()})
+        measuring = self._definitions.reaching({*self._inputs.evaluators, *self._own_evaluators()})
         substitution = Substitution(
-            self._known.effects,
-            self._known.data,
+            self._inputs.effects,
+            self._inputs.data,
             {id(loop) for loop, _ in loops},
-            {id(one.node) for one in left_alone},
+            {id(statement.node) for statement in left_alone},
             self._only_draws,
         )
         statements = [*self._definitions_changed(executed, substitution)]
-        statements += [made for one in executed if (made := _statement(one, substitution)) is not None]
+        statements += [
+            changed for statement in executed if (changed := _statement(statement, substitution)) is not None
+        ]
         statements.sort(key=lambda pair: pair[0])
         deciding = self._last_deciding(executed, measuring)
         return Script(
             statements=tuple(statement for _, statement in statements),
-            final=self._final(taken),
+            final=self._final(execution),
             model=self.choice.model or "",
-            model_class=self._known.model_class or "",
-            trainer=self._known.trainer or "",
-            data=dict(self._known.top_data),
+            model_class=self._inputs.model_class or "",
+            trainer=self._inputs.trainer or "",
+            data=dict(self._inputs.top_data),
             why=self.choice.why,
             left_alone=tuple(
-                Omission(one.place, one.first_line, "it trains another model than the one that counts")
-                for one in left_alone
+                Omission(
+                    statement.place, statement.first_line, "it trains another model than the one that counts"
+                )
+                for statement in left_alone
             ),
             loops=tuple(
-                Loop(one.cell.place(loop.lineno), loop.end_lineno or loop.lineno) for loop, one in loops
+                Loop(home.cell.place(loop.lineno), loop.end_lineno or loop.lineno) for loop, home in loops
             ),
             seeds=tuple(self._seeds(executed)),
             single=self._is_single(executed),
@@ -148,126 +152,137 @@ class ScriptReader:
             ),
         )
 
-    def _final(self, taken: _Taken) -> str:
-        """The expression that gives the model after the script; empty where it is what the script saves."""
+    def _final(self, execution: _Execution) -> str:
+        """The expression that gives the model after the script; empty if the script saves it."""
         assert self.choice is not None
-        if self.choice.is_saved or taken.inner or self.choice.model is None:
+        if self.choice.is_saved or execution.inner or self.choice.model is None:
             return ""
         return self.choice.model
 
     # --- levels -------------------------------------------------------------------------------------------
 
     def _level(self, units: Sequence[Unit], function: str | None) -> Level:
-        known = self._known
-        given = {*known.kinds, *known.data}
-        kept: list[Unit] = []
+        inputs = self._inputs
+        free_names = {*inputs.kinds, *inputs.data}
+        statements: list[Unit] = []
         drawn: list[tuple[int, frozenset[str]]] = []
-        for one in alive(units, _remade, self._constant):
-            if not self._is_silent(one):
-                kept.append(one)
-            drawn += [(max(len(kept) - 1, 0), names) for names in self._drawn_in(one)]
-        return Level(kept, function, known.effects, known.reader, self._definitions, given, self.steps, drawn)
+        for statement in alive(units, _remade, self._constant):
+            if not self._is_silent(statement):
+                statements.append(statement)
+            drawn += [(max(len(statements) - 1, 0), names) for names in self._drawn_in(statement)]
+        return Level(
+            statements,
+            function,
+            inputs.effects,
+            inputs.reader,
+            self._definitions,
+            free_names,
+            self.steps,
+            drawn,
+        )
 
-    def _drawn_in(self, one: Unit) -> Iterator[frozenset[str]]:
-        """What graded functions that draw are given in a statement."""
-        for node in () if one.is_definition else statements_within(one.node):
+    def _drawn_in(self, statement: Unit) -> Iterator[frozenset[str]]:
+        """The names that each call of a graded drawing function is given in a statement."""
+        for node in () if statement.is_definition else statements_within(statement.node):
             for call in calls(node):
                 if isinstance(call.func, ast.Name) and call.func.id in self._drawing:
                     yield frozenset(name.id for name in ast.walk(call) if isinstance(name, ast.Name))
 
-    def _is_silent(self, one: Unit) -> bool:
+    def _is_silent(self, statement: Unit) -> bool:
         """Whether a statement only draws, prints or reaches outward."""
-        if not isinstance(one.node, ast.Expr) or not isinstance(one.node.value, ast.Call):
+        if not isinstance(statement.node, ast.Expr) or not isinstance(statement.node.value, ast.Call):
             return False
-        call = one.node.value
-        return bool(self._known.effects.of_call(call) & (OUTWARD & ~Effect.FILES)) or self._only_draws(call)
+        call = statement.node.value
+        return bool(self._inputs.effects.of_call(call) & (OUTWARD & ~Effect.FILES)) or self._only_draws(call)
 
-    def _taken(self, level: Level, needed: frozenset[str] | None, above: tuple[str, ...]) -> _Taken | None:
-        """What of a level is executed for the model that counts, or for names that are needed of it."""
-        taken = _Taken(level)
+    def _execution(
+        self, level: Level, needed: frozenset[str] | None, above: tuple[str, ...]
+    ) -> _Execution | None:
+        """The part of a level that is executed for the model that counts, or for the names needed of it."""
+        execution = _Execution(level)
         if needed is not None:
-            taken.positions = set(level.slice(needed)[0])
-            return taken
+            execution.positions = set(level.slice(needed)[0])
+            return execution
         choice = self._models.chosen(level)
-        position = choice.position if choice is not None else None
-        at = position if position is not None else max(level.trains, default=None)
-        if at is not None and (function := self._opened(level.units[at], above)) is not None:
-            inner = self._taken(self._body(function), None, (*above, function))
+        chosen_at = choice.position if choice is not None else None
+        opened = chosen_at if chosen_at is not None else max(level.trains, default=None)
+        if opened is not None and (function := self._opened(level.units[opened], above)) is not None:
+            inner = self._execution(self._body(function), None, (*above, function))
             if inner is not None:
-                needed_here = level.uses(level.units[at])
-                taken.positions = {at, *level.slice(needed_here, at)[0]}
-                taken.inner[at] = inner
-                self._open_others(taken, above)
-                return taken
+                needed_here = level.uses(level.units[opened])
+                execution.positions = {opened, *level.slice(needed_here, opened)[0]}
+                execution.inner[opened] = inner
+                self._open_others(execution, above)
+                return execution
         if choice is None:
             return None
         self.choice = choice
-        if choice.is_saved and position is not None:
-            needed_here = level.uses(level.units[position])
-            taken.positions = {position, *level.slice(needed_here, position)[0]}
+        if choice.is_saved and chosen_at is not None:
+            needed_here = level.uses(level.units[chosen_at])
+            execution.positions = {chosen_at, *level.slice(needed_here, chosen_at)[0]}
         else:
-            taken.positions = set(level.slice(choice.names, position)[0])
-        if not taken.positions & level.trains:
+            execution.positions = set(level.slice(choice.names, chosen_at)[0])
+        if not execution.positions & level.trains:
             return None
-        self._open_others(taken, above)
-        return taken
+        self._open_others(execution, above)
+        return execution
 
-    def _open_others(self, taken: _Taken, above: tuple[str, ...]) -> None:
-        """Of functions that build and return what is needed, only what that depends on is executed."""
-        for index in sorted(taken.positions - taken.inner.keys()):
-            function = self._opened(taken.level.units[index], above)
+    def _open_others(self, execution: _Execution, above: tuple[str, ...]) -> None:
+        """In functions that build and return what is needed, execute only what the result depends on."""
+        for index in sorted(execution.positions - execution.inner.keys()):
+            function = self._opened(execution.level.units[index], above)
             if function is None:
                 continue
             body = self._body(function)
             returned = {
                 name.id
-                for one in body.units
-                for node in statements_within(one.node)
+                for statement in body.units
+                for node in statements_within(statement.node)
                 if isinstance(node, ast.Return) and node.value is not None
                 for name in ast.walk(node.value)
                 if isinstance(name, ast.Name)
             }
             if any(name in body.trained for name in returned):
-                inner = self._taken(body, frozenset(returned), (*above, function))
+                inner = self._execution(body, frozenset(returned), (*above, function))
                 if inner is not None:
-                    taken.inner[index] = inner
+                    execution.inner[index] = inner
 
     def _body(self, function: str) -> Level:
         home = self._definitions.unit(function)
         assert isinstance(home.node, ast.FunctionDef)
         return self._level([_remade(node, home) for node in home.node.body], function)
 
-    def _opened(self, one: Unit, above: tuple[str, ...]) -> str | None:
-        """The function that a statement calls, where that builds and trains, and is called only there."""
-        node = one.node
-        made = node.value if isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign) else None
-        if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
+    def _opened(self, statement: Unit, above: tuple[str, ...]) -> str | None:
+        """The function that a statement calls, if it builds and trains, and is called only there."""
+        node = statement.node
+        expression = node.value if isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign) else None
+        if not isinstance(expression, ast.Call) or not isinstance(expression.func, ast.Name):
             return None
-        name = made.func.id
-        if self._definitions.function(name) is None or name in self._known.kinds or name in above:
+        name = expression.func.id
+        if self._definitions.function(name) is None or name in self._inputs.kinds or name in above:
             return None
-        effect = self._known.effects.of_function(name)
+        effect = self._inputs.effects.of_function(name)
         if not effect & Effect.TRAIN or not effect & Effect.MODEL or len(above) >= MOST_OPENED:
             return None
         times = sum(
-            isinstance(call.func, ast.Name) and call.func.id == name
-            for each in self._known.units
-            for call in ast.walk(each.node)
-            if isinstance(call, ast.Call)
+            isinstance(other.func, ast.Name) and other.func.id == name
+            for caller in self._inputs.units
+            for other in ast.walk(caller.node)
+            if isinstance(other, ast.Call)
         )
         return name if times == 1 else None
 
-    def _left_alone(self, taken: _Taken) -> Iterator[Unit]:
-        for index in sorted(taken.level.trains - taken.positions):
-            one = taken.level.units[index]
-            if self._trains_a_model(taken.level, one):
-                yield one
-        for inner in taken.inner.values():
+    def _left_alone(self, execution: _Execution) -> Iterator[Unit]:
+        for index in sorted(execution.level.trains - execution.positions):
+            statement = execution.level.units[index]
+            if self._trains_a_model(execution.level, statement):
+                yield statement
+        for inner in execution.inner.values():
             yield from self._left_alone(inner)
 
-    def _trains_a_model(self, level: Level, one: Unit) -> bool:
+    def _trains_a_model(self, level: Level, statement: Unit) -> bool:
         """Whether a statement steps an optimizer, and does not only measure."""
-        return any(self.steps(call) for node in statements_within(one.node) for call in calls(node))
+        return any(self.steps(call) for node in statements_within(statement.node) for call in calls(node))
 
     # --- what is executed ---------------------------------------------------------------------------------
 
@@ -276,10 +291,10 @@ class ScriptReader:
     ) -> Iterator[tuple[int, Statement]]:
         """The functions and classes that the script uses, as far as something in them is replaced."""
         names: set[str] = set()
-        for one in executed:
-            names |= one.eager | one.lazy
+        for statement in executed:
+            names |= statement.eager | statement.lazy
         for name in sorted(self._definitions.used(names)):
-            if name not in self._definitions or name in self._known.kinds:
+            if name not in self._definitions or name in self._inputs.kinds:
                 continue
             home = self._definitions.unit(name)
             edits = substitution.edits(home.node)
@@ -303,156 +318,179 @@ class ScriptReader:
             )
         if not isinstance(name, ast.Name):
             return False
-        if name.id == self._known.trainer:
+        if name.id == self._inputs.trainer:
             return True
-        if name.id in self._known.kinds or name.id not in self._definitions:
+        if name.id in self._inputs.kinds or name.id not in self._definitions:
             return False
-        return bool(self._known.effects.of_function(name.id) & Effect.TRAIN) and self._deep_steps(
+        return bool(self._inputs.effects.of_function(name.id) & Effect.TRAIN) and self._deep_steps(
             name.id, set()
         )
 
-    def _deep_steps(self, function: str, seen: set[str]) -> bool:
+    def _deep_steps(self, function: str, visited: set[str]) -> bool:
         """Whether a function steps, through what it calls: measuring alone is not training."""
-        if function in seen:
+        if function in visited:
             return False
-        seen.add(function)
-        if function == self._known.trainer:
+        visited.add(function)
+        if function == self._inputs.trainer:
             return True
-        if self._known.kinds.get(function) == "class" or function not in self._definitions:
+        if self._inputs.kinds.get(function) == "class" or function not in self._definitions:
             return False
-        return self._steps_within(self._definitions.unit(function).node, seen)
+        return self._steps_within(self._definitions.unit(function).node, visited)
 
-    def _steps_within(self, node: ast.AST, seen: set[str]) -> bool:
+    def _steps_within(self, node: ast.AST, visited: set[str]) -> bool:
         """Whether code steps when it is executed, through functions and methods that it calls."""
         for call in ast.walk(node):
             if not isinstance(call, ast.Call):
                 continue
             called = [call.func.id] if isinstance(call.func, ast.Name) else []
-            if any(self._deep_steps(name, seen) for name in (*called, *_handed_over(call))):
+            if any(self._deep_steps(name, visited) for name in (*called, *_handed_over(call))):
                 return True
             if not isinstance(call.func, ast.Attribute):
                 continue
-            method = call.func.attr
-            if method in ("backward", "step", "fit"):
+            name = call.func.attr
+            if name in ("backward", "step", "fit"):
                 return True
-            if f".{method}" not in seen:
-                seen.add(f".{method}")
-                if any(self._steps_within(each, seen) for _, each in self._definitions.methods(method)):
+            if f".{name}" not in visited:
+                visited.add(f".{name}")
+                if any(self._steps_within(method, visited) for _, method in self._definitions.methods(name)):
                     return True
         return False
 
     def _epoch_loops(self, executed: Sequence[Unit]) -> Iterator[tuple[ast.For | ast.While, Unit]]:
-        """The loops over epochs, or over such, in what is executed and in the functions that it uses."""
-        for one in self._with_functions(executed):
-            for node in ast.walk(one.node):
+        """The loops over epochs, or around such loops, in what is executed and in the functions it uses."""
+        for statement in self._with_functions(executed):
+            for node in ast.walk(statement.node):
                 if isinstance(node, LOOPS) and self._is_epoch_loop(node):
-                    yield node, one
+                    yield node, statement
 
     def _own_evaluators(self) -> Iterator[str]:
         """Functions that look at the test split, and train nothing."""
-        for one in self._known.units:
-            if not isinstance(one.node, ast.FunctionDef) or any(map(self.steps, calls(one.node))):
+        for statement in self._inputs.units:
+            if not isinstance(statement.node, ast.FunctionDef) or any(map(self.steps, calls(statement.node))):
                 continue
-            if measures(one.node, self._known.data):
-                yield one.node.name
+            if measures(statement.node, self._inputs.data):
+                yield statement.node.name
 
     def _last_deciding(self, executed: Sequence[Unit], measuring: frozenset[str]) -> int | None:
-        """The index of the last statement in which something is decided by what is measured; None: in none.
+        """The index of the last statement in which something is decided by what is measured; None if none is.
 
-        That is the last of all where a function decides, which may be called anywhere, and where sizes of the
-        data are taken before it, which are others when more images are trained on.
+        It is the last statement of all in three cases. A function decides, which may be called anywhere. Or
+        sizes of the data are read before it, which differ when more images are trained on. Or nothing is
+        trained afterwards.
         """
-        found = [
-            one
-            for one, loop in self._training_loops(executed)
-            if decides(loop, self._known.data, measuring, chooses=not self._is_epoch_loop(loop))
+        deciders = [
+            statement
+            for statement, loop in self._training_loops(executed)
+            if decides(loop, self._inputs.data, measuring, chooses=not self._is_epoch_loop(loop))
         ]
-        if not found:
+        nodes = [statement.node for statement in executed]
+        deciders += [
+            statement
+            for position, statement in enumerate(executed)
+            if not statement.is_definition
+            and picks(statement.node, nodes[:position], self._inputs.data, measuring)
+        ]
+        if not deciders:
             return None
-        last = max(one.index for one in found)
-        earlier = [one for one in executed if one.index <= last]
-        if any(one.is_definition for one in found) or any(map(self._takes_sizes, earlier)):
-            return max(one.index for one in executed)
-        return last
+        last_index = max(statement.index for statement in deciders)
+        earlier = [statement for statement in executed if statement.index <= last_index]
+        later = [statement for statement in executed if statement.index > last_index]
+        if (
+            any(statement.is_definition for statement in deciders)
+            or any(map(self._takes_sizes, earlier))
+            or not any(self.steps(call) for statement in later for call in calls(statement.node))
+        ):
+            return max(statement.index for statement in executed)
+        return last_index
 
-    def _takes_sizes(self, one: Unit) -> bool:
-        """Whether a statement asks how large data are."""
+    def _takes_sizes(self, statement: Unit) -> bool:
+        """Whether a statement asks how large the data are."""
         return any(
             isinstance(call.func, ast.Name)
             and call.func.id == "len"
-            and {name.id for name in ast.walk(call) if isinstance(name, ast.Name)} & self._known.data.keys()
-            for call in ast.walk(one.node)
+            and {name.id for name in ast.walk(call) if isinstance(name, ast.Name)} & self._inputs.data.keys()
+            for call in ast.walk(statement.node)
             if isinstance(call, ast.Call)
         )
 
     def _training_loops(self, executed: Sequence[Unit]) -> Iterator[tuple[Unit, ast.For | ast.While]]:
         """The loops that train, those over settings among them, each with the statement that holds it."""
-        for one in self._with_functions(executed):
-            for node in ast.walk(one.node):
+        for statement in self._with_functions(executed):
+            for node in ast.walk(statement.node):
                 if isinstance(node, LOOPS) and any(map(self.steps, calls(node))):
-                    yield one, node
+                    yield statement, node
 
     def _seeds(self, executed: Sequence[Unit]) -> Iterator[Place]:
         """Where random numbers are seeded in what is executed."""
-        for one in self._with_functions(executed):
-            for call in ast.walk(one.node):
-                if isinstance(call, ast.Call) and SEEDING & {*self._known.aliases.names_of(call.func)}:
-                    yield one.cell.place(call.lineno)
+        for statement in self._with_functions(executed):
+            for call in ast.walk(statement.node):
+                if isinstance(call, ast.Call) and SEEDING & {*self._inputs.aliases.names_of(call.func)}:
+                    yield statement.cell.place(call.lineno)
 
     def _with_functions(self, executed: Sequence[Unit]) -> list[Unit]:
         """What is executed, and the functions and classes that it uses, in the order of the source."""
         names: set[str] = set()
-        for one in executed:
-            names |= one.eager | one.lazy
+        for statement in executed:
+            names |= statement.eager | statement.lazy
         homes = [
             self._definitions.unit(name)
             for name in sorted(self._definitions.used(names))
-            if name in self._definitions and name not in self._known.kinds
+            if name in self._definitions and name not in self._inputs.kinds
         ]
-        return sorted([*executed, *homes], key=lambda each: each.index)
+        return sorted([*executed, *homes], key=lambda home: home.index)
 
     def _is_epoch_loop(self, node: ast.For | ast.While) -> bool:
         if isinstance(node, ast.For) and any(
             isinstance(name, ast.Name)
-            and (name.id in self._known.data or (role_by_name(name.id) or "").endswith("loader"))
+            and (name.id in self._inputs.data or (role_by_name(name.id) or "").endswith("loader"))
             for name in ast.walk(node.iter)
         ):
             return False
-        own = list(_own_calls(node))
-        if any(self.steps(call) for call in own if not _is_step(call, self._definitions)):
+        own_calls = list(_own_calls(node))
+        if any(self.steps(call) for call in own_calls if not _is_step(call, self._definitions)):
             return True
-        inner = [each for each in ast.walk(node) if isinstance(each, LOOPS) and each is not node]
+        inner = [loop for loop in ast.walk(node) if isinstance(loop, LOOPS) and loop is not node]
         return any(
             isinstance(call.func, ast.Attribute)
             and (call.func.attr == "backward" or (call.func.attr == "step" and call.args))  # with a closure
-            for each in inner
-            for call in _own_calls(each)
+            for loop in inner
+            for call in _own_calls(loop)
         )
 
     def _is_single(self, executed: Sequence[Unit]) -> bool:
         """Whether exactly one model is built in all that is executed."""
-        used = self._definitions.used({name for one in executed for name in one.eager | one.lazy})
-        definitions = {name: self._definitions.unit(name).node for name in used if name in self._definitions}
-        return is_built_once(self._known.model_class or "", [one.node for one in executed], definitions)
+        definition_names = self._definitions.used(
+            {name for statement in executed for name in statement.eager | statement.lazy}
+        )
+        definitions = {
+            name: self._definitions.unit(name).node for name in definition_names if name in self._definitions
+        }
+        return is_built_once(
+            self._inputs.model_class or "", [statement.node for statement in executed], definitions
+        )
 
-    def _construction(self, taken: _Taken) -> "Built | None":
-        """Where the model that counts is made, by the last statement that binds it to a new one."""
+    def _construction(self, execution: _Execution) -> "Built | None":
+        """Where the model that counts is made: by the last statement that binds it to a new model."""
         assert self.choice is not None
-        found: list[Built] = []
-        for level in self._levels(taken):
+        constructions: list[Built] = []
+        for level in self._levels(execution):
             for index in sorted(level.positions):
-                one = level.level.units[index]
-                for name, made in bindings(one.node):
-                    if made is not None and self._known.reader.is_model(made):
-                        used = {node.id for node in ast.walk(made) if isinstance(node, ast.Name)}
-                        chosen = bool(level.level.slice(used, index)[0] & level.level.trains)
-                        found.append(Built(name, made, one.node, level.level.function, chosen))
-        named = [one for one in found if one.name in self.choice.names]
-        return next(reversed(named or found), None)
+                statement = level.level.units[index]
+                for name, expression in bindings(statement.node):
+                    if expression is not None and self._inputs.reader.is_model(expression):
+                        names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+                        chosen = bool(level.level.slice(names, index)[0] & level.level.trains)
+                        constructions.append(
+                            Built(name, expression, statement.node, level.level.function, chosen)
+                        )
+        candidates = [
+            construction for construction in constructions if construction.name in self.choice.names
+        ]
+        return next(reversed(candidates or constructions), None)
 
-    def _levels(self, taken: _Taken) -> Iterator[_Taken]:
-        yield taken
-        for inner in taken.inner.values():
+    def _levels(self, execution: _Execution) -> Iterator[_Execution]:
+        yield execution
+        for inner in execution.inner.values():
             yield from self._levels(inner)
 
     # --- what is known ------------------------------------------------------------------------------------
@@ -462,22 +500,22 @@ class ScriptReader:
         if name not in self._definitions or self._definitions.function(name) is None:
             return False
         reached = [
-            self._definitions.unit(used)
-            for used in self._definitions.used([name])
-            if used in self._definitions
+            self._definitions.unit(helper)
+            for helper in self._definitions.used([name])
+            if helper in self._definitions
         ]
-        found = Effect.NONE
-        for one in reached:
-            for call in ast.walk(one.node):
+        effects = Effect.NONE
+        for home in reached:
+            for call in ast.walk(home.node):
                 if isinstance(call, ast.Call):
-                    found |= self._known.effects.of_call(call)
-        return bool(found & Effect.PLOT) and not self._deep_steps(name, set())
+                    effects |= self._inputs.effects.of_call(call)
+        return bool(effects & Effect.PLOT) and not self._deep_steps(name, set())
 
     def _only_draws(self, call: ast.Call) -> bool:
         return isinstance(call.func, ast.Name) and self._draws(call.func.id)
 
     def _constant(self, node: ast.expr) -> object:
-        """The value of a top-level name that is bound to one that can be read off the source."""
+        """The value of a top-level name, if it can be read off the source."""
         if not isinstance(node, ast.Name) or node.id not in self._values or node.id in self._looking_up:
             raise Unknown
         self._looking_up.add(node.id)
@@ -489,18 +527,18 @@ class ScriptReader:
 
 def _constants(units: Sequence[Unit]) -> dict[str, ast.expr]:
     """Names that are bound once at top level, to an expression."""
-    found: dict[str, ast.expr] = {}
+    expressions: dict[str, ast.expr] = {}
     twice: set[str] = set()
-    for one in units:
-        if one.is_definition:
+    for statement in units:
+        if statement.is_definition:
             continue
-        for name, expression in bindings(one.node):
-            if name in found or expression is None:
+        for name, expression in bindings(statement.node):
+            if name in expressions or expression is None:
                 twice.add(name)
             else:
-                found[name] = expression
-        twice |= one.changes
-    return {name: expression for name, expression in found.items() if name not in twice}
+                expressions[name] = expression
+        twice |= statement.changes
+    return {name: expression for name, expression in expressions.items() if name not in twice}
 
 
 def _remade(node: ast.stmt, home: Unit) -> Unit:
@@ -508,10 +546,12 @@ def _remade(node: ast.stmt, home: Unit) -> Unit:
     return replace(unit(node, home.cell, segment(node, home.cell.lines), {}, home.index), index=home.index)
 
 
-def _statement(one: Unit, substitution: Substitution) -> tuple[int, Statement] | None:
-    edits = substitution.edits(one.node)
-    text = applied(one.text, one.line, one.node.col_offset, edits) if edits else one.text
-    return one.index, Statement(text, one.place, tuple(sorted(one.binds)), "needed")
+def _statement(statement: Unit, substitution: Substitution) -> tuple[int, Statement] | None:
+    edits = substitution.edits(statement.node)
+    text = (
+        applied(statement.text, statement.line, statement.node.col_offset, edits) if edits else statement.text
+    )
+    return statement.index, Statement(text, statement.place, tuple(sorted(statement.binds)), "needed")
 
 
 def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
@@ -528,12 +568,12 @@ def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
 
 def _handed_over(call: ast.Call) -> list[str]:
     """The names that a call is given as arguments: a function among them may be called."""
-    given = (*call.args, *(keyword.value for keyword in call.keywords))
-    return [argument.id for argument in given if isinstance(argument, ast.Name)]
+    arguments = (*call.args, *(keyword.value for keyword in call.keywords))
+    return [argument.id for argument in arguments if isinstance(argument, ast.Name)]
 
 
 def _is_step(call: ast.Call, definitions: Definitions) -> bool:
-    """Whether it is an optimizer's or a schedule's step, and no method of the student's own."""
+    """Whether a call is an optimizer's or a schedule's step, and not one of the student's own methods."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("step", "backward"):
         return False
     return not any(True for _ in definitions.methods(call.func.attr))

@@ -1,1 +1,1 @@
-"""What brings a book of any earlier version up to date; run by Alembic."""
+"""Migrations that bring a gradebook of any earlier version up to date; Alembic runs them."""

@@ -1,10 +1,10 @@
-"""What refuses changes of a table's rows, on whichever database the book is kept."""
+"""Triggers that refuse changes to a table's rows, for each supported database."""
 
 from alembic import op
 
 
 def forbid_changes(table: str) -> None:
-    """Let rows of a table be added only. On PostgreSQL the first migration made what its triggers call."""
+    """Make a table append-only. On PostgreSQL, the first migration created what its triggers call."""
     dialect = op.get_bind().dialect.name
     if dialect == "postgresql":
         op.execute(

@@ -1,4 +1,4 @@
-"""What Alembic executes: the migrations that a book lacks, on the connection that it is given."""
+"""Alembic executes this: it runs the missing migrations on the given connection."""
 
 from alembic import context
 

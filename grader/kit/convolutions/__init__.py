@@ -1,7 +1,7 @@
 """What a course on convolutional networks may import: readings of students' weights, properties of layers.
 
-It implements no part of a network that an assignment may grade; what it computes, it computes by PyTorch's
-own functions, on the students' own weights.
+It implements no part of a network that an assignment may grade: it computes with PyTorch's own functions, on
+the students' own weights.
 """
 
 from grader.kit.convolutions.convolution import Convolution, convolutions, moves_with_input, strides

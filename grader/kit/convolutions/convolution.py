@@ -1,8 +1,7 @@
 """Convolutions among a student's weights, and how a layer treats places of an image.
 
-It finds the convolutions of a component by the shapes of their weights. It tries how far apart a layer's
-outputs lie in the image, and whether it treats all places alike. It never says what an assignment asks
-for.
+It finds the convolutions of a component by the shapes of their weights. It measures how far apart a layer's
+outputs lie in the image, and whether it treats all places alike. It never says what an assignment asks for.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +15,7 @@ Tensor = Any
 
 @dataclass(frozen=True)
 class Convolution:
-    """One convolution's weights; its stride, padding and dilation are in no weight.
+    """One convolution's weights, which do not show its stride, padding and dilation.
 
     Attributes:
         name: Of the kernel.
@@ -36,7 +35,7 @@ class Convolution:
     def __call__(
         self, x: Tensor, *, stride: int = 1, padding: int | None = None, dilation: int = 1, groups: int = 1
     ) -> Tensor:
-        """What PyTorch's own convolution makes of x with these weights.
+        """The output of PyTorch's own convolution for x with these weights.
 
         Args:
             x: (batch, in channels, ...).
@@ -53,7 +52,7 @@ class Convolution:
 def convolutions(weights: Mapping[str, Tensor]) -> list[Convolution]:
     """The convolutions that a component has, in order of registration.
 
-    A kernel has three to five axes. Its bias is the vector that is called alike (`conv.weight`, `conv.bias`);
+    A kernel has three to five axes. Its bias is the vector with a matching name (`conv.weight`, `conv.bias`),
     else the only vector of its length that the same module registers between this kernel and the next.
 
     Args:
@@ -74,13 +73,13 @@ def module_of(name: str) -> str:
 
 
 def is_vector(value: Tensor) -> bool:
-    """Whether a weight has a number for each channel: (channels,), or (1, channels, 1, ...) as is added."""
+    """Whether a weight has a number for each channel: (channels,), or (1, channels, 1, ...) for adding."""
     shape = tuple(value.shape)
     return len(shape) == 1 or (len(shape) > 2 and shape[0] == 1 and max(shape[2:]) == 1)
 
 
 def _is_kernel(name: str, weights: Mapping[str, Tensor]) -> bool:
-    """Whether a weight is a kernel, and none of a norm's vectors, which come in twos and more."""
+    """Whether a weight is a kernel, not one of a norm's vectors, of which there are two or more."""
     value = weights[name]
     if not 3 <= value.ndim <= 5 or not value.is_floating_point():
         return False
@@ -92,7 +91,7 @@ def _bias(name: str, between: list[str], weights: Mapping[str, Tensor]) -> Tenso
     """The bias of a kernel.
 
     Args:
-        between: What is registered behind it, up to the next kernel.
+        between: What is registered after it, up to the next kernel.
     """
     shape = (len(weights[name]),)
     alike = name.removesuffix("weight") + "bias"
@@ -113,26 +112,26 @@ Layer = Callable[[Tensor], Tensor]
 
 
 def strides(layer: Layer, x: Tensor) -> tuple[float, ...]:
-    """How many steps of the input one step of the output is, along each axis behind the channels.
+    """How many steps of the input one step of the output is, along each axis after the channels.
 
-    It is told from how much the output grows with the input, so that no padding disturbs it.
+    It is computed from how much the output grows with the input, so that padding does not matter.
 
     Args:
         layer: (batch, channels, ...) -> (batch, other channels, ...), in evaluation mode.
         x: An input whose sides all strides divide.
 
     Returns:
-        A number for each axis; infinite where the output does not grow, as behind a mean over all places.
+        A number for each axis; infinite if the output does not grow, as after a mean over all places.
     """
     import torch
 
     size = layer(x).shape
-    found = []
+    ratios = []
     for axis in range(2, x.ndim):
         grown = layer(torch.cat([x, x], dim=axis)).shape
-        more = grown[axis] - size[axis] if len(grown) > axis else 0
-        found.append(x.shape[axis] / more if more > 0 else float("inf"))
-    return tuple(found)
+        added = grown[axis] - size[axis] if len(grown) > axis else 0
+        ratios.append(x.shape[axis] / added if added > 0 else float("inf"))
+    return tuple(ratios)
 
 
 def moves_with_input(layer: Layer, x: Tensor, *, stride: int = 1, margin: int = 2) -> bool:
@@ -140,7 +139,7 @@ def moves_with_input(layer: Layer, x: Tensor, *, stride: int = 1, margin: int = 
 
     Args:
         layer: (batch, channels, height, width) -> (batch, other channels, ...), in evaluation mode.
-        x: An input; what it is moved by is taken from its other side.
+        x: An input; it is moved cyclically.
         margin: Places at each edge of the output that are not compared, because padding and the moved edge
             reach them: 2 are enough for one convolution with a kernel of 3, and 1 more for each further one.
     """

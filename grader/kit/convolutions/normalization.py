@@ -1,7 +1,7 @@
-"""Batch normalization among a student's weights, and what a residual block hands on beside it.
+"""Batch normalization among a student's weights, and the shortcut of a residual block.
 
-It finds which weights are a batch normalization, and says what a layer of it does that PyTorch's does
-not. A block's shortcut is found by silencing the normalization of its branch. It decides no points.
+It finds which weights belong to a batch normalization, and says how such a layer differs from PyTorch's. A
+block's shortcut is found by silencing the normalization of its branch. It decides no points.
 Sources: Ioffe and Szegedy (2015), algorithms 1 and 2; He et al. (2016), section 3.2.
 """
 
@@ -25,10 +25,10 @@ class BatchNorm:
 
     Attributes:
         name: The path of the module that has them; empty: the component itself.
-        gain, bias: (channels,), or None where there is none.
-        mean, variance: The running ones, (channels,), or None where no buffer holds them.
-        names: `gain`, `bias`, `mean`, `variance` -> what the student calls it, of those that are there.
-        shapes: By the same words, the shapes that they have in the student's module.
+        gain, bias: (channels,), or None if there is none.
+        mean, variance: The running ones, (channels,), or None if no buffer holds them.
+        names: `gain`, `bias`, `mean`, `variance` -> the student's name, for those that exist.
+        shapes: By the same keys, their shapes in the student's module.
     """
 
     name: str
@@ -40,10 +40,10 @@ class BatchNorm:
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def named(self, **values: Tensor) -> dict[str, Tensor]:
-        """Values by role, as the student calls and shapes them: what `component.set_weights` takes.
+        """Values with the student's names and shapes, as `component.set_weights` takes them.
 
         Args:
-            values: `gain`, `bias`, `mean`, `variance`; what the student has none of is left out.
+            values: `gain`, `bias`, `mean`, `variance`; those that the student lacks are left out.
         """
         return {
             self.names[role]: value.reshape(self.shapes[role])
@@ -52,17 +52,17 @@ class BatchNorm:
         }
 
     def __call__(self, x: Tensor, *, train: bool = False, eps: float = EPS) -> Tensor:
-        """What PyTorch's own function makes of x, (batch, channels, ...): by its statistics if `train`."""
+        """PyTorch's own output for x, (batch, channels, ...); with x's statistics if `train`."""
         from torch.nn import functional as F
 
         statistics = (None, None) if train else (self.mean, self.variance)
         return F.batch_norm(x, *statistics, self.gain, self.bias, train, 0.0, eps)
 
     def after(self, x: Tensor, *, momentum: float = MOMENTUM) -> "BatchNorm":
-        """The same after it has seen x, (batch, channels, ...), in training mode: other running statistics.
+        """The norm after a call with x, (batch, channels, ...), in training mode: other running statistics.
 
         Args:
-            momentum: The share of the batch's statistics; the variance is that of n - 1.
+            momentum: The share of the batch's statistics; the variance is divided by n - 1.
         """
         from torch.nn import functional as F
 
@@ -81,19 +81,20 @@ def batch_norms(
 ) -> list[BatchNorm]:
     """The batch normalizations that a component has, in order of registration.
 
-    A module whose vectors are called as PyTorch calls them is one. In a module of the student's own they are
-    told by what they began as: the gain and the variance as ones, the bias and the mean as zeros; gain and
-    bias are trainable. Where a module keeps no running statistics, a gain and a bias are enough.
+    A module whose vectors have PyTorch's names is one. In a student's own module they are recognized by their
+    initial values: the gain and the variance are ones, the bias and the mean zeros; gain and bias are
+        trainable.
+    If a module keeps no running statistics, a gain and a bias are enough.
 
     Args:
         weights: Parameters and buffers by name, as `component.weights()` gives them.
-        initial: What they were when the component was built; without, only PyTorch's names are understood.
+        initial: Their values when the component was built; without, only PyTorch's names are understood.
         trainable: The names of the parameters.
     """
     groups: dict[str, list[str]] = {}
     for name in weights:
         groups.setdefault(module_of(name), []).append(name)
-    found = []
+    norms = []
     for module, names in groups.items():
         vectors = [name for name in names if is_vector(weights[name])]
         lengths = {weights[name].numel() for name in vectors}
@@ -103,22 +104,26 @@ def batch_norms(
         if roles:
             read = {role: weights[roles[role]].reshape(-1) if role in roles else None for role in ROLES}
             shapes = {role: tuple(weights[name].shape) for role, name in roles.items()}
-            found.append(BatchNorm(module, **read, names=roles, shapes=shapes))
-    return found
+            norms.append(BatchNorm(module, **read, names=roles, shapes=shapes))
+    return norms
 
 
 def _by_name(names: Sequence[str]) -> dict[str, str]:
-    """The roles, where all are called as PyTorch calls them."""
-    own = {name.rpartition(".")[2]: name for name in names}
-    if not set(own) <= set(TORCHS_NAMES) or "running_mean" not in own:
+    """The roles, if all have PyTorch's names."""
+    last_names = {name.rpartition(".")[2]: name for name in names}
+    if not set(last_names) <= set(TORCHS_NAMES) or "running_mean" not in last_names:
         return {}
-    return {role: own[called] for role, called in zip(ROLES, TORCHS_NAMES, strict=True) if called in own}
+    return {
+        role: last_names[called]
+        for role, called in zip(ROLES, TORCHS_NAMES, strict=True)
+        if called in last_names
+    }
 
 
 def _by_value(
     names: Sequence[str], initial: Mapping[str, Tensor], trainable: Collection[str]
 ) -> dict[str, str]:
-    """The roles, where what they began as tells them."""
+    """The roles, if the initial values show them."""
     roles: dict[str, str] = {}
     for name in names:
         value = initial.get(name)
@@ -161,7 +166,7 @@ def batch_norm_oddities(
     momentum: float = MOMENTUM,
     eps: float = EPS,
 ) -> Iterator[str]:
-    """Sentences about what a layer of batch normalization does that PyTorch's does not, a cause first.
+    """Sentences about how a layer of batch normalization differs from PyTorch's; causes come first.
 
     Args:
         layer: Just built.
@@ -219,7 +224,7 @@ def _in_training(output: Tensor, norm: BatchNorm, x: Tensor, eps: float) -> Iter
         yield "In training mode it normalizes by the running mean and variance, not by those of the batch."
         return
     axes = [0, *range(2, x.ndim)]
-    mean, gain, bias = x.mean(axes, keepdim=True), *(_shaped(each, x) for each in (norm.gain, norm.bias))
+    mean, gain, bias = x.mean(axes, keepdim=True), *(_shaped(vector, x) for vector in (norm.gain, norm.bias))
     unbiased = (x - mean) / (x.var(axes, keepdim=True) + eps) ** 0.5
     if same(output, unbiased * (1 if gain is None else gain) + (0 if bias is None else bias), tolerance=1e-5):
         yield (
@@ -259,16 +264,16 @@ def _of_running(before: BatchNorm, after: BatchNorm, x: Tensor, momentum: float)
 
 
 Kind = Literal["identity", "projection", "none", "unknown"]
-SMALL = 1e-6  # of the input's size: outputs that move by less do not move
+SMALL = 1e-6  # of the input's size: outputs that move by less count as unmoved
 
 
 @dataclass(frozen=True)
 class Shortcut:
-    """What goes around a block's branch.
+    """A block's shortcut: what goes around its branch.
 
     Attributes:
-        kind: `identity`: the input itself; `projection`: something that each place of the output makes of one
-            place of the input alone; `none`: nothing; `unknown`: something else.
+        kind: `identity`: the input itself; `projection`: each place of the output depends on one place of the
+            input only; `none`: nothing; `unknown`: something else.
         rectified: A ReLU follows the sum.
         silenced: The name of the normalization whose gain and bias were set to zero; empty if none helps.
     """
@@ -289,17 +294,17 @@ class Settable(Protocol):
 
 
 def shortcut(component: Settable, x: Tensor, norms: list[BatchNorm]) -> Shortcut:
-    """What a residual block hands on where its branch gives zero.
+    """The output of a residual block when its branch gives zero.
 
-    The branch gives zero when its last normalization has gain and bias zero, or an earlier one while no later
-    one has a bias or a mean; each is tried, the last one first, and set back.
+    The branch gives zero if its last normalization has gain and bias zero, or an earlier one while no later
+    one has a bias or a mean. Each is tried, the last one first, and then restored.
 
     Args:
         component: The block, in evaluation mode, of (batch, channels, height, width).
         x: An input with numbers of both signs.
         norms: Its normalizations, as `batch_norms` reads them.
     """
-    found = Shortcut("unknown")
+    best = Shortcut("unknown")
     for norm in reversed(norms):
         held = norm.named(gain=norm.gain, bias=norm.bias)
         if not held:
@@ -309,9 +314,9 @@ def shortcut(component: Settable, x: Tensor, norms: list[BatchNorm]) -> Shortcut
         component.set_weights(held)
         if kind in ("identity", "projection"):
             return Shortcut(kind, rectified, norm.name)
-        if kind == "none" and found.kind == "unknown":
-            found = Shortcut(kind, False, norm.name)
-    return found
+        if kind == "none" and best.kind == "unknown":
+            best = Shortcut(kind, False, norm.name)
+    return best
 
 
 def _kind(component: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Kind, bool]:

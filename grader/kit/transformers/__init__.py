@@ -1,7 +1,7 @@
 """What a course on Transformers may import: readings of students' weights, and properties of their layers.
 
-It implements no part of a Transformer that an assignment may grade; what it computes, it computes by
-PyTorch's own functions, on the students' own weights.
+It implements no part of a Transformer that an assignment may grade: it computes with PyTorch's own functions,
+on the students' own weights.
 """
 
 from grader.kit.transformers.layers import (

@@ -1,8 +1,8 @@
 """Layers of an encoder on a student's own weights: normalization, feed-forward, and whole blocks.
 
-Every legitimate reading of the weights is computed, by PyTorch's own functions. A block whose parts are
-written inline is read part by part. How projections are found is in
-`grader.kit.transformers.projections`; which reading is right is decided by a check.
+Every legitimate reading of the weights is computed, with PyTorch's own functions. A block whose parts are
+written inline is read part by part. `grader.kit.transformers.projections` finds projections; a check decides
+which reading is right.
 """
 
 import itertools
@@ -19,9 +19,9 @@ MAX_VECTORS = 6  # gains and biases that are tried: with spare ones the search w
 def layer_norms(x: Tensor, weights: Mapping[str, Tensor]) -> Iterator[Tensor]:
     """Layer normalization of x, (..., dim), over its last axis, under every reading of the weights.
 
-    Gain and bias may be called anything, come in either order, or be missing; a gain may be kept as what it
-    exceeds 1 by. The deviation may be taken with dim - 1 in place of dim, a constant factor that the gain
-    absorbs. Source: Ba et al. (2016), equation 4.
+    Gain and bias may have any names, come in either order, or be missing; a gain may be stored minus 1. The
+    deviation may be computed with dim - 1 instead of dim, a constant factor that the gain absorbs. Source: Ba
+    et al. (2016), equation 4.
     """
     from torch.nn import functional as F
 
@@ -72,7 +72,7 @@ def feed_forwards(
             inner = activation(F.linear(x, layers.first, b1))
             for b2 in layers.second_biases:
                 yield F.linear(inner, layers.second, b2)
-            # a normalization of the input of the layer's own is an extra that does no harm
+            # if the layer also normalizes its input, that is a harmless extra
             for gain, bias, b2 in itertools.permutations([*dim_vectors, None], 3):
                 normed = F.layer_norm(x, (dim,), gain, bias)
                 yield F.linear(activation(F.linear(normed, layers.first, b1)), layers.second, b2)
@@ -83,7 +83,7 @@ class TwoLayers:
     """One reading of the weights of a feed-forward layer.
 
     Attributes:
-        first_name, second_name: What the student calls them.
+        first_name, second_name: The student's names for them.
         first: (hidden, dim).
         second: (dim, hidden).
         first_biases: Candidates of shape (hidden,), and None.
@@ -112,11 +112,11 @@ def two_layers(weights: Mapping[str, Tensor], dim: int, hidden: int) -> Iterator
     vectors = vectors[: 2 * MAX_VECTORS]
     first_biases = (*(value for value in vectors if len(value) == hidden), None)
     second_biases = (*(value for value in vectors[::-1] if len(value) == dim), None)
-    for one, two in itertools.permutations(matrices, 2):
-        first, second = matrices[one], matrices[two]
+    for first_name, second_name in itertools.permutations(matrices, 2):
+        first, second = matrices[first_name], matrices[second_name]
         yield TwoLayers(
-            one,
-            two,
+            first_name,
+            second_name,
             first if first.shape == (hidden, dim) else first.T,
             second if second.shape == (dim, hidden) else second.T,
             first_biases,
@@ -133,7 +133,7 @@ USUAL = ("gelu", "gelu_tanh", "relu", "silu")
 
 
 def without_biases(moved: Mapping[str, Tensor], initial: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights of which only the matrices are moved, and every vector needs no reading: gains 1, biases 0.
+    """Weights of which only the matrices are changed, while vectors need no reading: gains 1, biases 0.
 
     Args:
         moved: Random values by name.
@@ -146,26 +146,26 @@ def without_biases(moved: Mapping[str, Tensor], initial: Mapping[str, Tensor]) -
 
 
 def _is_vector(initial: Tensor) -> bool:
-    """Whether a weight is a vector, or a stack of a few vectors that all begin alike."""
-    if initial.numel() <= max(initial.shape, default=1):  # less where it is empty
+    """Whether a weight is a vector, or a stack of a few vectors with equal initial values."""
+    if initial.numel() <= max(initial.shape, default=1):  # less if it is empty
         return True
     constant = bool((initial == initial.flatten()[0]).all())
     return constant and (bool((initial == 1).all()) or min(initial.shape) <= MOST_STACKED)
 
 
 def block_weights(
-    one: Mapping[str, Tensor], two: Mapping[str, Tensor]
+    depth_one: Mapping[str, Tensor], depth_two: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The weights of the first and of the second block of an encoder of depth two.
 
     Args:
-        one: Weights of an encoder of depth one, for their names and shapes.
-        two: Weights of an encoder of depth two; a tensor that grew along its first axis is stacked.
+        depth_one: Weights of an encoder of depth one, for their names and shapes.
+        depth_two: Weights of an encoder of depth two; a tensor that grew along its first axis is stacked.
     """
-    first = {name: value for name, value in two.items() if name in one}
-    second = {name: value for name, value in two.items() if name not in one}
+    first = {name: value for name, value in depth_two.items() if name in depth_one}
+    second = {name: value for name, value in depth_two.items() if name not in depth_one}
     for name, value in first.copy().items():
-        if value.shape != one[name].shape and len(value) == 2 * len(one[name]):
+        if value.shape != depth_one[name].shape and len(value) == 2 * len(depth_one[name]):
             first[name], second[name] = value.chunk(2)
     return first, second
 
@@ -173,13 +173,13 @@ def block_weights(
 def inline_attentions(
     weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: int, hidden: int
 ) -> list[Projections]:
-    """Every reading of a block's matrices as an attention; none when they cannot be read so."""
+    """Every reading of a block's matrices as an attention; none if they cannot be read so."""
     rest = {name: value for name, value in _matrices(weights).items() if hidden not in value.shape}
     try:
-        found = list(readings(rest, dim=dim, heads=heads, dim_head=dim_head))
+        candidates = list(readings(rest, dim=dim, heads=heads, dim_head=dim_head))
     except UnreadableWeights:
         return []
-    return [parts for parts in found if parts.out is not None]
+    return [parts for parts in candidates if parts.out is not None]
 
 
 def inline_feed_forwards(weights: Mapping[str, Tensor], *, dim: int, hidden: int) -> list[Part]:
@@ -198,6 +198,6 @@ def inline_feed_forwards(weights: Mapping[str, Tensor], *, dim: int, hidden: int
 
 
 def _matrices(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights that are not vectors and no gains or biases, without axes of length one."""
+    """The weights that are neither vectors nor gains or biases, without axes of length one."""
     squeezed = {name: value.squeeze() for name, value in weights.items()}
     return {name: value for name, value in squeezed.items() if value.ndim > 1 and value.std() > 0}

@@ -1,9 +1,8 @@
 """Finding the query, key, value and output projections among a student's weights.
 
-Names and layout are the student's business. What the tensors are follows from their shapes; in which
-order the rows of the projections are to be read does not, so every legitimate reading is tried: fused,
-separate or per head; query, key and value in any order; role, head and feature in any nesting; with or
-without bias.
+Names and layout are the student's business. Shapes show which tensors are which, but not in which order the
+rows of the projections must be read. So every legitimate reading is tried: fused, separate or per head;
+query, key and value in any order; role, head and feature in any nesting; with or without bias.
 """
 
 import itertools
@@ -15,7 +14,7 @@ from typing import Any
 from grader.domain.errors import Interruption
 
 Tensor = Any
-MAX_TENSORS = 80  # more cannot be told apart in a sensible time
+MAX_TENSORS = 80  # more cannot be distinguished in a reasonable time
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,9 @@ class Projections:
 
     Attributes:
         q, k, v: (heads, dim_head, dim).
-        q_bias, k_bias, v_bias: (heads, dim_head); zeros where there is none.
-        out: (dim, heads, dim_head), or None when there is no output projection.
-        out_bias: (dim,); zeros where there is none.
+        q_bias, k_bias, v_bias: (heads, dim_head); zeros if there is none.
+        out: (dim, heads, dim_head), or None if there is no output projection.
+        out_bias: (dim,); zeros if there is none.
     """
 
     q: Tensor
@@ -58,7 +57,7 @@ def readings(weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: i
     """Every legitimate reading of the weights.
 
     Args:
-        weights: Parameters by name, in order of registration. Sizes should be distinct, so that shapes tell
+        weights: Parameters by name, in order of registration. Sizes should be distinct, so that shapes show
             roles: dim, heads * dim_head, dim_head, 3 * dim_head all different.
 
     Raises:
@@ -70,19 +69,19 @@ def readings(weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: i
     matrices = {name: value for name, value in weights.items() if value.ndim >= 2 and dim in value.shape}
     if len(weights) > MAX_TENSORS:
         raise UnreadableWeights(f"{len(weights)} tensors, far more than an attention needs")
-    found = False
+    is_readable = False
     for out_names in (*_out_candidates(matrices, sizes), ()):
         ins = {name: value for name, value in matrices.items() if name not in out_names}
         rows = {name: _rows(value, dim) for name, value in ins.items()}
         if sum(len(value) for value in rows.values()) != 3 * sizes.inner:
             continue
-        found = True
+        is_readable = True
         biases = _biases(weights, rows, out_names, sizes)
         outs = [_columns(matrices[name], dim) for name in out_names]
         out = torch.cat(outs, dim=1) if outs else None
         out_bias = _out_bias(weights, out_names, sizes)
         yield from _arranged(rows, biases, out, out_bias, sizes)
-    if not found:
+    if not is_readable:
         shapes = ", ".join(str(tuple(value.shape)) for value in matrices.values()) or "none"
         raise UnreadableWeights(shapes)
 
@@ -108,7 +107,7 @@ def attention(x: Tensor, parts: Projections, *, scale: float | None = None) -> T
 def _out_candidates(matrices: Mapping[str, Tensor], sizes: _Sizes) -> list[tuple[str, ...]]:
     """Tensors that can be the output projection, the likeliest (the last registered) first.
 
-    It is one tensor, or one for every head, called alike but for their numbers.
+    It is one tensor, or one for every head, with names that differ only in numbers.
     """
     alike: dict[str, list[str]] = {}
     for name in matrices:
@@ -119,13 +118,13 @@ def _out_candidates(matrices: Mapping[str, Tensor], sizes: _Sizes) -> list[tuple
 
 
 def _rows(value: Tensor, dim: int) -> Tensor:
-    """A projection of the input as (rows, dim), whatever its axes."""
+    """A projection of the input as (rows, dim), from any axes."""
     axis = _dim_axis(value, dim, last=True)
     return value.movedim(axis, -1).reshape(-1, dim)
 
 
 def _columns(value: Tensor, dim: int) -> Tensor:
-    """The output projection as (dim, columns), whatever its axes."""
+    """The output projection as (dim, columns), from any axes."""
     axis = _dim_axis(value, dim, last=False)
     return value.movedim(axis, 0).reshape(dim, -1)
 
@@ -215,7 +214,7 @@ def _stackings(table: Tensor, counts: list[int], sizes: _Sizes) -> Iterator[Tens
     separate = len(counts) == 3 and len(set(counts)) == 1
     for order in itertools.permutations(names):
         if separate and order[0] != "role":
-            continue  # the roles are tensors of their own
+            continue  # the roles are separate tensors
         shaped = table.reshape(*(names[name] for name in order), -1)
         yield shaped.permute(*(order.index(name) for name in names), 3)
     if sorted(counts) == [sizes.inner, 2 * sizes.inner]:
@@ -224,9 +223,9 @@ def _stackings(table: Tensor, counts: list[int], sizes: _Sizes) -> Iterator[Tens
         double = table[sizes.inner :] if single_first else table[: 2 * sizes.inner]
         pair = {"role": 2, "head": sizes.heads, "feature": sizes.dim_head}
         for order in itertools.permutations(pair):
-            both = double.reshape(*(pair[name] for name in order), -1)
-            both = both.permute(*(order.index(name) for name in pair), 3)
+            pairs = double.reshape(*(pair[name] for name in order), -1)
+            pairs = pairs.permute(*(order.index(name) for name in pair), 3)
             for shape in ((sizes.heads, sizes.dim_head), (sizes.dim_head, sizes.heads)):
-                one = single.reshape(*shape, -1)
-                one = one if shape[0] == sizes.heads else one.transpose(0, 1)
-                yield torch.cat([one[None], both])
+                single_rows = single.reshape(*shape, -1)
+                single_rows = single_rows if shape[0] == sizes.heads else single_rows.transpose(0, 1)
+                yield torch.cat([single_rows[None], pairs])

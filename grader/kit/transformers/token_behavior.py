@@ -1,8 +1,8 @@
-"""How models and layers over tokens behave, tried from outside: oddities, fields and patches.
+"""How models and layers over tokens behave, tested from outside: oddities, fields and patches.
 
-It says in words what a layer does when no known mistake explains its output, with the smallest input that
-shows it. It finds which pixels each token sees, and which tensors belong to the places of an image's
-patches. It reads no weights by their names, and decides no points.
+If no known mistake explains a layer's output, it says in words what the layer does, with the smallest input
+that shows it. It finds which pixels each token sees, and which tensors belong to the places of an image's
+patches. It never reads weights by their names, and decides no points.
 """
 
 import itertools
@@ -34,9 +34,9 @@ def oddities(layer: Layer, made: Made, dim: int, *, mixes_tokens: bool) -> Itera
         if _far(layer(x), before):
             yield f"Two calls with the same {_input(images, tokens)} give different outputs."
             return
-        found = _influence(layer, x, before, mixes_tokens)
-        if found:
-            yield found
+        sentence = _influence(layer, x, before, mixes_tokens)
+        if sentence:
+            yield sentence
             return
         if tokens > 1 and mixes_tokens and _far(layer(x.flip(1)).flip(1), before):
             yield (
@@ -47,7 +47,7 @@ def oddities(layer: Layer, made: Made, dim: int, *, mixes_tokens: bool) -> Itera
 
 
 def _influence(layer: Layer, x: Tensor, before: Tensor, mixes_tokens: bool) -> str:
-    """A token whose output changes with something that it must not see, in a sentence; else nothing."""
+    """A sentence about a token whose output changes with something that it must not see; else empty."""
     images, tokens = x.shape[:2]
     for image in range(images):
         for token in range(tokens):
@@ -99,7 +99,7 @@ class Fields:
 
     Attributes:
         seen: bool (tokens, channels, height, width): whether the token changes with the pixel.
-        images_apart: No token changes with another image of the batch.
+        images_apart: No token depends on another image of the batch.
     """
 
     seen: Tensor
@@ -135,7 +135,7 @@ def fields(tokens: Callable[[Tensor], Tensor], image: Tensor) -> Fields:
     """The fields of the tokens that a model makes of an image.
 
     Every number of the image is changed, one at a time, in one batch: up and down, a little and a lot. A
-    convolution with ReLU may answer to one of these alone.
+    convolution with ReLU may respond to only one of these.
 
     Args:
         tokens: Images (batch, channels, height, width) -> (batch, tokens, dim), in evaluation mode.
@@ -151,14 +151,14 @@ def fields(tokens: Callable[[Tensor], Tensor], image: Tensor) -> Fields:
     for step in STEPS:
         changed = image.repeat(count + 1, 1, 1, 1).flatten(1)
         changed[places, places] += step
-        found = tokens(changed.view(count + 1, *image.shape))
-        moved |= (found[:-1] - found[-1:]).abs().amax(dim=-1) > 1e-5 * scale
-        apart &= bool((found[-1] - alone).abs().max() < 1e-4 * scale)
+        outputs = tokens(changed.view(count + 1, *image.shape))
+        moved |= (outputs[:-1] - outputs[-1:]).abs().amax(dim=-1) > 1e-5 * scale
+        apart &= bool((outputs[-1] - alone).abs().max() < 1e-4 * scale)
     return Fields(moved.T.reshape(-1, *image.shape), apart)
 
 
 def _box(field: Tensor) -> tuple[int, int, int, int] | None:
-    """The rectangle (top, bottom, left, right) that is exactly what the token sees; None: no rectangle."""
+    """The rectangle (top, bottom, left, right) that the token sees; None if it is not exactly a rectangle."""
     rows, columns = field.any(dim=1).nonzero().flatten(), field.any(dim=0).nonzero().flatten()
     top, bottom = int(rows[0]), int(rows[-1]) + 1
     left, right = int(columns[0]), int(columns[-1]) + 1
@@ -173,7 +173,7 @@ MOST_TENSORS, MOST_TOGETHER = 24, 4  # that are tried, one by one and in pairs
 
 
 def grids(side: int) -> list[int]:
-    """How many patches may lie along a side of so many pixels: the divisors, but 1 and the side itself."""
+    """How many patches may lie along a side of this many pixels: its divisors except 1 and itself."""
     return [count for count in range(2, side) if side % count == 0]
 
 
@@ -199,7 +199,7 @@ def sees_patches(
     images: Tensor,
     random: Generator,
 ) -> bool | None:
-    """Whether a model answers alike when the patches of images lie elsewhere, and their positions with them.
+    """Whether a model gives the same answers if the patches of images, and their positions, are rearranged.
 
     Args:
         answer: (images, changed parameters and buffers) -> scores, (images, classes).
@@ -207,7 +207,7 @@ def sees_patches(
         images: (images, channels, side, side).
 
     Returns:
-        None where the model answers otherwise each time, so that it cannot be told.
+        None if the model answers differently each time, so that it cannot be decided.
     """
     before = answer(images, {})
     if not same(answer(images, {}), before):
@@ -222,7 +222,7 @@ def sees_patches(
 
 
 def elsewhere(count: int, random: Generator) -> Tensor:
-    """A random order in which nothing stays where it was, (count,), with at least two places."""
+    """A random order in which nothing stays in its place, (count,), with at least two places."""
     import torch
 
     while True:
@@ -232,10 +232,10 @@ def elsewhere(count: int, random: Generator) -> Tensor:
 
 
 def places_rearranged(state: Mapping[str, Tensor], grid: int, order: Tensor) -> Iterator[dict[str, Tensor]]:
-    """What becomes of the tensors that may belong to the places of patches when these lie elsewhere.
+    """The tensors that may belong to the places of patches, rearranged like the patches.
 
-    A tensor belongs to places if one of its axes counts them, with the class token's or without; so do as
-    many tensors of one shape that are called alike but for their numbers.
+    A tensor belongs to places if one of its axes counts them, with or without the class token; so do as many
+    tensors of one shape whose names differ only in numbers.
 
     Args:
         state: Parameters and buffers by name.
@@ -246,19 +246,19 @@ def places_rearranged(state: Mapping[str, Tensor], grid: int, order: Tensor) -> 
         The tensors that change, by name; nothing at all first.
     """
     yield {}
-    changes = [found for found in _changes(state, _orders(grid * grid, order)) if found]
-    # what is called so is tried first; what it is called decides nothing
-    changes.sort(key=lambda found: not any("pos" in name for name in found[0]))
-    for found in changes[:MOST_TENSORS]:
-        yield from found
-    # positions of several parts, such as rows and columns beside each other, move together
+    changes = [variants for variants in _changes(state, _orders(grid * grid, order)) if variants]
+    # likely names are tried first; a name decides nothing
+    changes.sort(key=lambda variants: not any("pos" in name for name in variants[0]))
+    for variants in changes[:MOST_TENSORS]:
+        yield from variants
+    # positions in several parts, such as rows and columns, move together
     for several in itertools.combinations(changes[:MOST_TOGETHER], 2):
-        for one, other in itertools.product(*several):
-            yield {**one, **other}
+        for first, second in itertools.product(*several):
+            yield {**first, **second}
 
 
 def _orders(places: int, order: Tensor) -> dict[int, tuple[Tensor, ...]]:
-    """How many there are -> the orders in which they may be: with a class token before or behind them."""
+    """Their number -> the orders in which they may be: with a class token before or after them."""
     import torch
 
     behind_token = torch.cat([order.new_zeros(1), order + 1])
@@ -269,7 +269,7 @@ def _orders(places: int, order: Tensor) -> dict[int, tuple[Tensor, ...]]:
 def _changes(
     state: Mapping[str, Tensor], orders: Mapping[int, tuple[Tensor, ...]]
 ) -> Iterator[list[dict[str, Tensor]]]:
-    """For each tensor, or several that are alike, what becomes of it in each of the orders."""
+    """For each tensor, or group of similar ones, its rearrangement in each of the orders."""
     alike: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for name, value in state.items():
         if value.is_floating_point():

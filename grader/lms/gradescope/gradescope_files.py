@@ -1,11 +1,10 @@
-"""Gradescope's files: the metadata of its export, and `results.json` as an autograder writes it.
+"""Reads the metadata of Gradescope's export, and writes `results.json` like an autograder.
 
-Gradescope documents the export (`submission_metadata.yml` beside one folder for each submission) only by
-what it writes; as several published readers of it agree, the file maps each folder (`submission_123`) to
-`:submitters:` (a list of `:name:`, `:sid:`, `:email:`), `:created_at:`, `:score:` and `:history:`
-(earlier attempts, which are not in the export). Ruby wrote it, so keys keep their colon, and results may
-carry tags of Ruby's own. Students choose the strings in it: it is parsed in the sandboxed parser, and the
-result is validated again here.
+Gradescope does not document the export (`submission_metadata.yml` beside one folder for each submission).
+Several published readers agree that the file maps each folder (`submission_123`) to `:submitters:` (a list
+of `:name:`, `:sid:`, `:email:`), `:created_at:`, `:score:` and `:history:` (earlier attempts, which are not
+in the export). Ruby wrote it, so keys keep their colon, and results may carry Ruby's own tags. Students
+choose the strings in it: it is parsed in the sandboxed parser, and the result is validated again here.
 
 By the autograder specifications, in `results.json` `score` at the top overrides the tests' sum; a test
 has `score`, `max_score`, `name`, `number`, `output`, `tags`, `status` (`passed`, `failed`) and
@@ -49,30 +48,32 @@ def gradescope(order: Order) -> Export:
     """A `<student>/results.json` for each student whose grade is known."""
     grades, visibility = order.grades, order.choices.others[VISIBILITY.name]
     by_student = {score.student_id: (evidence, score) for evidence, score in order.results}
-    known = {student_id: grade.points for student_id, grade in grades.items() if grade.points is not None}
+    points_by_student = {
+        student_id: grade.points for student_id, grade in grades.items() if grade.points is not None
+    }
     files = {
         f"{student_id}/{FILE}": gradescope_results(*by_student[student_id], grades[student_id], visibility)
-        for student_id in known
+        for student_id in points_by_student
     }
     left_out = [
         f"{grade.student_id}: is left out ({grade.reason})"
         for grade in grades.values()
         if grade.points is None
     ]
-    return Export(files, len(files), tuple(left_out), {} if visibility == HIDDEN else known)
+    return Export(files, len(files), tuple(left_out), {} if visibility == HIDDEN else points_by_student)
 
 
 def gradescope_results(evidence: Evidence, score: Score, grade: Grade, visibility: str) -> bytes:
     """One student's `results.json`: the rubric items with their points, then every check, without points."""
-    tests = [*_items(score, visibility), *_checks(evidence, _whys(score), visibility)]
-    told = [f"{points(grade.points)} of {points(score.maximum)} points."]
+    tests = [*_items(score, visibility), *_checks(evidence, _waiver_reasons(score), visibility)]
+    lines = [f"{points(grade.points)} of {points(score.maximum)} points."]
     if score.late is not None and score.late.penalty:
-        told.append(score.late.reason)
+        lines.append(score.late.reason)
     if score.reason:
-        told.append(score.reason)
+        lines.append(score.reason)
     document = {
         "score": grade.points,
-        "output": printable("\n".join(told)),
+        "output": printable("\n".join(lines)),
         "visibility": visibility,
         "stdout_visibility": "hidden",
         "tests": tests,
@@ -92,15 +93,15 @@ def _items(score: Score, visibility: str) -> Iterator[dict[str, Any]]:
             "number": str(number),
             "score": line.points,
             "max_score": line.maximum,
-            "output": printable("\n".join(_told(line))),
+            "output": printable("\n".join(_line_texts(line))),
             "tags": [line.id],
             "visibility": visibility,
         }
-        # a rule may close a total while nobody marked the item
+        # a ruling may close a total before anybody marked the item
         yield {key: value for key, value in test.items() if value is not None}
 
 
-def _told(line: ScoreLine) -> Iterator[str]:
+def _line_texts(line: ScoreLine) -> Iterator[str]:
     if line.reason:
         yield line.reason
     for share in line.components:
@@ -111,8 +112,8 @@ def _told(line: ScoreLine) -> Iterator[str]:
     yield from line.comments
 
 
-def _whys(score: Score) -> dict[str, str]:
-    """Why checks were given back to the class."""
+def _waiver_reasons(score: Score) -> dict[str, str]:
+    """Check -> why it was waived for the class."""
     return {check: waiver.why for check, waiver in score.waived}
 
 
@@ -130,7 +131,7 @@ def _checks(evidence: Evidence, waived: dict[str, str], visibility: str) -> Iter
             test["status"] = "passed"
         elif finding.status is Status.FAILED:
             test["status"] = "failed"
-        # what was not tried, and what is our fault, is neither
+        # a check that was not tried, or failed through our fault, gets no status
         yield test
 
 
@@ -138,8 +139,8 @@ def sentences(finding: Finding, waived: str = "", cause: str = "") -> Iterator[s
     """What a student reads about a check, line by line.
 
     Args:
-        waived: Why it was given back to the class, if it was.
-        cause: The title of a check that failed for the same reason: the message is shown there instead.
+        waived: Why it was waived for the class, if it was.
+        cause: The title of a check that failed for the same reason and shows the message instead.
     """
     if waived:
         yield f"Given back to the whole class: {waived}"
@@ -186,17 +187,17 @@ _FOLDER = re.compile(r"submission_(\d{1,20})")
 
 
 def gradescope_name(name: str) -> DownloadName | None:
-    """What the name of a folder of an export tells: its number is the submission's, not the student's."""
-    found = _FOLDER.fullmatch(name)
-    return DownloadName("", name, LMS, found[1]) if found else None
+    """What a folder's name in an export says: its number is the submission's, not the student's."""
+    match = _FOLDER.fullmatch(name)
+    return DownloadName("", name, LMS, match[1]) if match else None
 
 
 def metadata_rows(file: BinaryIO, name: str) -> list[Row]:
-    """What the metadata says. This runs where a hostile file does no harm.
+    """The rows of the metadata. This runs where a hostile file can do no harm.
 
     Args:
         file: The YAML file.
-        name: Its name, for the sentences.
+        name: Its name, for the messages.
 
     Returns:
         [folder, ids of the submitters, moment or "", number of earlier attempts, their names] of each.
@@ -215,13 +216,13 @@ def metadata_rows(file: BinaryIO, name: str) -> list[Row]:
     except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
-        raise SubmissionError(f"{name}{where}: {_NOT_WHAT}") from error
+        raise SubmissionError(f"{name}{where}: {_NOT_A_LIST}") from error
     if not isinstance(document, dict) or len(document) > MOST_ROWS:
-        raise SubmissionError(f"{name}: {_NOT_WHAT}")
+        raise SubmissionError(f"{name}: {_NOT_A_LIST}")
     return [_row(str(folder), entry) for folder, entry in document.items() if isinstance(entry, Mapping)]
 
 
-_NOT_WHAT = "is not the list of submissions that Gradescope writes. Export them again, or remove the file."
+_NOT_A_LIST = "is not the list of submissions that Gradescope writes. Export them again, or remove the file."
 
 
 def listed_submission(row: Any) -> ListedSubmission | None:
@@ -229,9 +230,9 @@ def listed_submission(row: Any) -> ListedSubmission | None:
     match row:
         case [str(folder), list(students), str(moment), int(earlier), list(names)]:
             pairs = {
-                displayable(one)[:64].strip(): displayable(name).strip()
-                for one, name in zip(students[:MOST_SUBMITTERS], names, strict=False)
-                if isinstance(one, str) and isinstance(name, str)
+                displayable(student_id)[:64].strip(): displayable(name).strip()
+                for student_id, name in zip(students[:MOST_SUBMITTERS], names, strict=False)
+                if isinstance(student_id, str) and isinstance(name, str)
             }
             pairs.pop("", None)
             return ListedSubmission(
@@ -242,8 +243,10 @@ def listed_submission(row: Any) -> ListedSubmission | None:
 
 
 def submission_list(rows: Sequence[Row]) -> SubmissionList:
-    """What the rows of the metadata tell, those that make no sense left out."""
-    return submissions_sorted_by_time(LMS, (one for one in map(listed_submission, rows) if one is not None))
+    """The submissions in the rows of the metadata, without malformed ones."""
+    return submissions_sorted_by_time(
+        LMS, (submission for submission in map(listed_submission, rows) if submission is not None)
+    )
 
 
 def _require_shallow(content: bytes) -> None:
@@ -268,10 +271,14 @@ def _row(folder: str, entry: Mapping[Any, Any]) -> Row:
 
 def _people(submitters: Any) -> Iterator[tuple[str, str]]:
     """(id, name) of each submitter with an id."""
-    for one in submitters[:MOST_SUBMITTERS] if isinstance(submitters, list) else ():
+    for submitter in submitters[:MOST_SUBMITTERS] if isinstance(submitters, list) else ():
         # an id without quotes is a number to YAML
-        if isinstance(one, Mapping) and isinstance(sid := one.get(":sid"), str | int) and str(sid).strip():
-            name = one.get(":name")
+        if (
+            isinstance(submitter, Mapping)
+            and isinstance(sid := submitter.get(":sid"), str | int)
+            and str(sid).strip()
+        ):
+            name = submitter.get(":name")
             yield str(sid).strip()[:64], name.strip()[:LONGEST_NAME] if isinstance(name, str) else ""
 
 
@@ -293,7 +300,7 @@ def _parsed(text: str) -> datetime | None:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader, for which a tag that it does not know is no more than its plain value."""
+    """The safe loader, which ignores unknown tags and keeps the plain values."""
 
 
 def _untagged(loader: Any, _: str, node: yaml.Node) -> Any:

@@ -1,11 +1,11 @@
-"""The reports, packed so that Moodle gives each student theirs (Upload multiple feedback files in a zip).
+"""Packs the reports so that Moodle gives each student theirs (Upload multiple feedback files in a zip).
 
 mod/assign/feedback/file/importziplib.php splits a name at its first four underscores, `<Full
-name>_<participant>_assignfeedback_file_<file>`, and goes by the participant's number alone; names that
-begin with a dot or a tilde it leaves out. Files side by side, as here, it puts where students find them;
-within folders it would give them the path `//`. The names come from the teacher's grading worksheet, or
-from the download that was graded; none is made up. Where a person said whose a submission is, the name in
-the download may be somebody else's, and is not used.
+name>_<participant>_assignfeedback_file_<file>`, and goes by the participant's number alone. It skips names
+that begin with a dot or a tilde. Files side by side, as here, it puts where students find them; within
+folders it would give them the path `//`. The names come from the teacher's grading worksheet or from the
+download that was graded; none is invented. If a person decided whose a submission is, the name in the
+download may be somebody else's, and is not used.
 """
 
 import re
@@ -28,7 +28,7 @@ from grader.lms.moodle.grade_tables import (
 
 PLUGIN = "assignfeedback_file"
 FILE = "report.html"
-TEAM = "team"  # whose number is no participant's
+TEAM = "team"  # a team's number is not a participant's
 _LABEL = re.compile(r"^(?P<name>.+)_(?P<number>\d{1,20})$")
 _UNUSABLE = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
 
@@ -43,7 +43,7 @@ def feedback_zip(order: Order) -> Export:
     if order.file is not None:
         holders, rows = holders_of_worksheet(*order.file, order.candidates, order.choices)
     else:
-        unnoted = {one.student_id for one in order.candidates if not one.is_noted}
+        unnoted = {candidate.student_id for candidate in order.candidates if not candidate.is_noted}
         holders = holders_of_download(file for file in order.account if file[1] in unnoted)
         holders |= holders_of_results(order.candidates)
     grades, reports = order.grades, order.reports(tuple(order.grades))
@@ -68,9 +68,9 @@ def feedback_zip(order: Order) -> Export:
 def holders_of_worksheet(
     name: str, content: bytes, results: Iterable[Candidate], choices: Choices
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """How Moodle calls the students, by the teacher's grading worksheet, and the rows of nobody.
+    """Moodle's names for the students from the teacher's grading worksheet, and remarks on other rows.
 
-    With blind marking, and on a site in another language, the word before the number stands for the name.
+    With blind marking, or on a site in another language, the word before the number replaces the name.
 
     Raises:
         UsageError: It is not a worksheet, or a row fits several students.
@@ -82,11 +82,11 @@ def holders_of_worksheet(
             "\n".join([*(f"{doubt}." for doubt in match.doubts.values()), "Nothing was written."])
         )
     header = [column.casefold() for column in table.header]
-    called = header.index(FULL_NAME) if FULL_NAME in header else None
+    name_column = header.index(FULL_NAME) if FULL_NAME in header else None
     holders = {}
     for row, student_id in match.students.items():
         word, number = participant(table, row) or ("", "")
-        person = table.cell(row, called) if called is not None else ""
+        person = table.cell(row, name_column) if name_column is not None else ""
         holders[student_id] = f"{_clean(person or word)}_{number}"
     rows = [
         f"{name}, row {row + 1} ({table.cell(row, 0)}): {unsaid(students)}"
@@ -97,35 +97,39 @@ def holders_of_worksheet(
 
 
 def holders_of_results(results: Iterable[Candidate]) -> dict[str, str]:
-    """How Moodle calls the students, by the download that was graded."""
+    """Moodle's names for the students, from the download that was graded."""
     return {
-        one.student_id: f"{_clean(one.origin.person)}_{one.origin.number}"
-        for one in results
-        if one.number_in(LMS) and one.origin.person.casefold() != TEAM and not (one.held or one.decided)
+        candidate.student_id: f"{_clean(candidate.origin.person)}_{candidate.origin.number}"
+        for candidate in results
+        if candidate.number_in(LMS)
+        and candidate.origin.person.casefold() != TEAM
+        and not (candidate.held or candidate.decided)
     }
 
 
 def holders_of_download(files: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """How Moodle calls the students, by the names in a download that an earlier version graded.
+    """Moodle's names for the students, from a download that an earlier version graded.
 
     Args:
-        files: (where a file lay in the download, whose it is) of every file.
+        files: (Path in the download, owner) of every file.
     """
-    found: dict[str, set[str]] = {}
+    labels_by_student: dict[str, set[str]] = {}
     for path, student_id in files:
         for part in PurePosixPath(path).parts:
             handed = moodle_name(part)
             label = _LABEL.match(handed.holder or "") if handed else None
             if student_id and label and label["name"].casefold() != TEAM:
-                found.setdefault(student_id, set()).add(f"{_clean(label['name'])}_{label['number']}")
-    # of two labels nobody knows which is the student's
-    return {student_id: min(labels) for student_id, labels in found.items() if len(labels) == 1}
+                labels_by_student.setdefault(student_id, set()).add(
+                    f"{_clean(label['name'])}_{label['number']}"
+                )
+    # of two labels, nobody knows which is the student's
+    return {student_id: min(labels) for student_id, labels in labels_by_student.items() if len(labels) == 1}
 
 
 def _clean(name: str) -> str:
-    """A name as it may begin a file's: without underscores, as Moodle itself writes it."""
-    told = _UNUSABLE.sub("", printable(name).replace("_", " "))
-    return " ".join(told.split()).lstrip(".~ ") or "Participant"
+    """A name as it may begin a file name: without underscores, as Moodle itself writes it."""
+    usable = _UNUSABLE.sub("", printable(name).replace("_", " "))
+    return " ".join(usable.split()).lstrip(".~ ") or "Participant"
 
 
 FEEDBACK_ZIP = ExportFormat(

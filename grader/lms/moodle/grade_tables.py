@@ -1,24 +1,24 @@
-"""Moodle's tables of grades: the offline grading worksheet and the gradebook import, filled in.
+"""Fills in Moodle's tables of grades: the offline grading worksheet and the gradebook import.
 
-The names in a Moodle download, which the worksheet goes by, too: mod/assign/classes/downloader.php
-(before that mod/assign/locallib.php) makes the prefix `[Group-]Full name_12345`, where underscores in
-names became spaces, so that nobody's name can hold another number, and the number is the participant's,
-as in the grading worksheet. With blind marking the name is the word "Participant" in the site's language;
-a team's prefix is its name and its number, which is no participant's (`Team_77`), or a bare default
-without a number. Side by side a file is `PREFIX_assignsubmission_file_NAME`; with a folder per student it
-is `PREFIX_assignsubmission_file/NAME` (an older Moodle: `PREFIX_assignsubmission_file_/NAME`), and files
-keep their own names and sub-folders. Times are not in it: Moodle streams the zip when it is asked for.
+It also reads the names in a Moodle download. mod/assign/classes/downloader.php (before that
+mod/assign/locallib.php) makes the prefix `[Group-]Full name_12345`. Underscores in names become spaces, so
+that nobody's name can hold another number, and the number is the participant's, as in the grading worksheet.
+With blind marking the name is the word "Participant" in the site's language. A team's prefix is its name
+and its number, which is not a participant's (`Team_77`), or a bare default without a number. Side by side a
+file is `PREFIX_assignsubmission_file_NAME`; with a folder per student it is
+`PREFIX_assignsubmission_file/NAME` (an older Moodle: `PREFIX_assignsubmission_file_/NAME`), and files keep
+their own names and sub-folders. Times are not included: Moodle streams the zip on request.
 
 The worksheet: mod/assign/gradingtable.php makes the download: `Identifier` first ("Participant 12345"),
-the grade directly before its maximum. mod/assign/feedback/offline/importgradeslib.php takes it back only
-with the columns Identifier, Grade and Last modified (grade), compares a row's time with its own, and
-reads feedback comments too: so nothing but the grade is touched. The names are translated with the site;
-in another language `--column` names the grade.
+the grade directly before its maximum. mod/assign/feedback/offline/importgradeslib.php accepts it only with
+the columns Identifier, Grade and Last modified (grade). It compares a row's time with its own, and also
+reads feedback comments, so nothing but the grade is changed. Column names are translated with the site; in
+another language `--column` names the grade.
 
-The import: grade/import/csv/classes/load_data.php lets the teacher choose which column says who a row is
-about (user id, ID number, e-mail, username) and which column is which grade item. A user whom it does not
-know, a locked item or a grade above 100 (unless the site says otherwise) fails the whole import; `-` and
-nothing mean no grade.
+The import: grade/import/csv/classes/load_data.php lets the teacher choose which column identifies the user
+(user id, ID number, e-mail, username) and which column is which grade item. An unknown user, a locked item
+or a grade above 100 (unless the site allows it) fails the whole import; `-` and an empty cell mean no
+grade.
 """
 
 import csv
@@ -52,21 +52,21 @@ _PARTICIPANT = re.compile(r"^(?P<called>.*)_(?P<number>\d{1,20})$")
 
 
 def moodle_name(name: str) -> DownloadName | None:
-    """What a name in a Moodle download tells, or None when Moodle did not make it."""
-    found = _NAME.match(name)
-    if found is None:
+    """What a name in a Moodle download says, or None if Moodle did not make it."""
+    match = _NAME.match(name)
+    if match is None:
         return None
-    number = _PARTICIPANT.search(found["holder"])
-    if number is None:
-        return DownloadName(found["name"] or "", found["holder"], LMS, found["holder"])
-    # a group's name may stand before the person's, and changes with the group that was chosen
+    participant_match = _PARTICIPANT.search(match["holder"])
+    if participant_match is None:
+        return DownloadName(match["name"] or "", match["holder"], LMS, match["holder"])
+    # a group's name may precede the person's, and changes with the chosen group
     return DownloadName(
-        name=found["name"] or "",
-        holder=found["holder"],
+        name=match["name"] or "",
+        holder=match["holder"],
         lms=LMS,
-        person=number["number"],
-        number=number["number"],
-        called=number["called"],
+        person=participant_match["number"],
+        number=participant_match["number"],
+        called=participant_match["called"],
     )
 
 
@@ -80,7 +80,7 @@ _WORKSHEET_PARTICIPANT = re.compile(r"^(?P<word>.*?)\s*(?P<number>\d+)$")
 
 
 def moodle_worksheet(order: Order) -> Export:
-    """The teacher's own worksheet with the grades in it.
+    """The teacher's own worksheet with the grades filled in.
 
     Raises:
         UsageError: The file is not a worksheet, or does not fit the grades.
@@ -88,7 +88,9 @@ def moodle_worksheet(order: Order) -> Export:
     name, content = order.given
     table = worksheet(name, content)
     header = [column.casefold() for column in table.header]
-    grade = the_column(table, order.choices.column or "Grade", range(1, len(header)), lambda one: [one])
+    grade = the_column(
+        table, order.choices.column or "Grade", range(1, len(header)), lambda header_cell: [header_cell]
+    )
     if header[0] == IDENTIFIER and MODIFIED not in header:
         raise UsageError(
             f"{name} has no column 'Last modified (grade)', without which Moodle refuses it. "
@@ -117,12 +119,12 @@ def worksheet(name: str, content: bytes) -> CsvText:
     """A grading worksheet.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is not one.
     """
     table = csv_text(name, content)
     rows = range(1, len(table.rows))
-    known = table.header[0].casefold() == IDENTIFIER
-    if not known and not all(participant(table, row) for row in rows if not table.is_blank(row)):
+    has_identifier = table.header[0].casefold() == IDENTIFIER
+    if not has_identifier and not all(participant(table, row) for row in rows if not table.is_blank(row)):
         raise UsageError(
             f"{name} is not a grading worksheet: its first column is not the Identifier. "
             "In Moodle: the assignment, Submissions, Download grading worksheet."
@@ -136,13 +138,13 @@ def participant_rows(table: CsvText) -> list[int]:
 
 
 def participant(table: CsvText, row: int) -> tuple[str, str] | None:
-    """(the word before it, the number) of a participant; the word depends on the site's language."""
-    found = _WORKSHEET_PARTICIPANT.match(table.cell(row, 0))
-    return (found["word"], found["number"]) if found else None
+    """(The word before the number, the number) of a participant; the word depends on the site's language."""
+    match = _WORKSHEET_PARTICIPANT.match(table.cell(row, 0))
+    return (match["word"], match["number"]) if match else None
 
 
 def _has_submission(table: CsvText, header: Sequence[str], row: int) -> bool:
-    """Whether its status says so: `Submitted for grading - Graded`."""
+    """Whether the student has a submission, by the status: `Submitted for grading - Graded`."""
     status = table.cell(row, header.index(_STATUS)) if _STATUS in header else ""
     return status.casefold().startswith(_SUBMITTED)
 
@@ -175,13 +177,13 @@ WORKSHEET = ExportFormat(
 
 
 MOST = 100  # the default of the site's `gradepointmax`
-# What grade/export/lib.php puts around an item's name: `Assignment: Lab 8 (Real)`.
+# what grade/export/lib.php puts around an item's name: `Assignment: Lab 8 (Real)`
 _ITEM = re.compile(r"^(?:(?P<module>[^:]+): *)?(?P<title>.*?)(?: *\((?P<kind>[^()]*)\))?$")
 _NO_POINTS = ("percentage", "letter", "feedback")
 
 
 def moodle_gradebook(order: Order) -> Export:
-    """The gradebook's own export with the grades in it, or a new table of ID numbers and grades.
+    """The gradebook's own export with the grades filled in, or a new table of ID numbers and grades.
 
     Raises:
         UsageError: Moodle would refuse a grade, or the export does not fit them.
@@ -189,15 +191,15 @@ def moodle_gradebook(order: Order) -> Export:
     grades, maximum = order.grades, order.assignment.maximum
     if order.choices.scale:
         raise UsageError("A gradebook export of Moodle does not tell its maximum: leave --scale out.")
-    high = [one.student_id for one in grades.values() if one.points is not None and one.points > MOST]
+    high = [grade.student_id for grade in grades.values() if grade.points is not None and grade.points > MOST]
     if high and not order.choices.anyway:
         raise UsageError(
             f"{high[0]} has more than {MOST} points, at which Moodle's import fails unless the site allows "
             "more. If it does, add --anyway."
         )
     check = f"Moodle's table tells no maximum: see that the grade item's is {points(maximum)}."
-    made = _new_table(order) if order.file is None else _filled_table(order, *order.file)
-    return replace(made, remarks=(*made.remarks, check))
+    export = _new_table(order) if order.file is None else _filled_table(order, *order.file)
+    return replace(export, remarks=(*export.remarks, check))
 
 
 def _new_table(order: Order) -> Export:
@@ -206,24 +208,28 @@ def _new_table(order: Order) -> Export:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["ID number", guarded(printable(title))])
-    known = {grade.student_id: grade.points for grade in grades.values() if grade.points is not None}
-    for student_id, given in known.items():
-        writer.writerow([guarded(printable(student_id)), points(given)])
+    points_by_student = {
+        grade.student_id: grade.points for grade in grades.values() if grade.points is not None
+    }
+    for student_id, student_points in points_by_student.items():
+        writer.writerow([guarded(printable(student_id)), points(student_points)])
     remarks = [
         f"{grade.student_id}: is not in it ({grade.reason})"
         for grade in grades.values()
         if grade.points is None
     ]
-    if known:
+    if points_by_student:
         remarks.append("Moodle's import fails if it does not know an ID number: prefer --into.")
     name = f"{order.assignment.id}-moodle.csv"
-    return Export({name: buffer.getvalue().encode("utf-8")}, len(known), tuple(remarks), known)
+    return Export(
+        {name: buffer.getvalue().encode("utf-8")}, len(points_by_student), tuple(remarks), points_by_student
+    )
 
 
 def _filled_table(order: Order, name: str, content: bytes) -> Export:
     table = csv_text(name, content)
-    wanted = order.choices.column or order.assignment.title
-    grade = the_column(table, wanted, range(1, len(table.header)), _called)
+    title = order.choices.column or order.assignment.title
+    grade = the_column(table, title, range(1, len(table.header)), _column_names)
     item = _ITEM.match(table.header[grade])
     if item is not None and (item["kind"] or "").casefold() in _NO_POINTS:
         raise UsageError(
@@ -235,12 +241,12 @@ def _filled_table(order: Order, name: str, content: bytes) -> Export:
     return filled(form, order)
 
 
-def _called(header: str) -> Sequence[str]:
+def _column_names(header: str) -> Sequence[str]:
     item = _ITEM.match(header)
     if item is None:
         return [header]
-    whole = header[: item.end("title")]
-    return [header, whole.strip(), item["title"].strip()]
+    with_module = header[: item.end("title")]
+    return [header, with_module.strip(), item["title"].strip()]
 
 
 GRADEBOOK = ExportFormat(

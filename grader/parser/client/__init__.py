@@ -1,1 +1,1 @@
-"""The trusted end: hands a parser a file's bytes, and checks everything that it answers."""
+"""The trusted end: gives a parser a file's bytes, and checks everything that it answers."""

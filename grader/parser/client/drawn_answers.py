@@ -1,7 +1,7 @@
 """The pages of a student's PDF as pictures: drawn in a parser, checked and compressed here.
 
-What the parser sends is pixels. What people look at is made of them here, by Pillow, so that no byte of the
-PDF, and none that its parser chose, is in a picture's file.
+The parser sends pixels. What people look at is made from them here, by Pillow, so that no byte of the PDF,
+and none that its parser chose, is in a picture's file.
 """
 
 import contextlib
@@ -33,13 +33,13 @@ from grader.parser.messages import (
 from grader.protocol.frames import Frame
 
 SECONDS = 90  # of wall-clock time, for all pages
-MOST_PARSERS = 5  # one that ends badly costs the page that it was at, not those after it
+MOST_PARSERS = 5  # one that ends badly costs the page that it was drawing, not those after it
 LARGEST_KEPT = 30 * MEGABYTE
 MOST_BYTES = 24 * MEGABYTE  # of all pictures of a PDF
 
 # letters stay sharp, and a page of text takes some 120 kB
 _QUALITY, _EFFORT = 75, 2
-_LARGE, _LESS = 500_000, 40  # a picture that is larger is made again with less quality: noise, mostly
+_LARGE, _LESS = 500_000, 40  # a larger picture, mostly noise, is made again with less quality
 
 
 @dataclass
@@ -48,7 +48,7 @@ class _Pages:
 
     Attributes:
         next: The number of the page that is drawn next.
-        count: How many there are; None before that was told.
+        count: How many pages there are; None until the parser has said so.
     """
 
     images: dict[str, bytes] = field(default_factory=dict)
@@ -77,12 +77,12 @@ class _Pages:
 
 
 def kept_answers(opened: ParserOpener, path: Path) -> tuple[Answers, Mapping[str, bytes]]:
-    """A PDF that was handed in as people get to see it, and the files that belong to that.
+    """A submitted PDF as people get to see it, and the files that belong to it.
 
-    Whatever is wrong with it is told in `Answers`: it costs nothing and stops nothing.
+    Whatever is wrong with it is recorded in `Answers`: it costs nothing and stops nothing.
 
     Args:
-        opened: Where its pages are drawn.
+        opened: Opens the parsers in which its pages are drawn.
         path: The PDF.
     """
     size, name = path.stat().st_size, file_name_of(path.name)
@@ -105,7 +105,7 @@ def _drawn(opened: ParserOpener, path: Path) -> _Pages:
     pages = _Pages()
     until = time.monotonic() + SECONDS
     for _ in range(MOST_PARSERS):
-        first, seconds = pages.next, math.ceil(until - time.monotonic())
+        begun_at, seconds = pages.next, math.ceil(until - time.monotonic())
         if seconds <= 0:
             break
         try:
@@ -113,8 +113,8 @@ def _drawn(opened: ParserOpener, path: Path) -> _Pages:
         except SubmissionError:
             if pages.count is None:
                 break
-            if pages.next == first:
-                pages.next += 1  # it ends every parser that begins with it
+            if pages.next == begun_at:
+                pages.next += 1  # this page ends every parser that begins with it
         if pages.over:
             return pages
     pages.undrawn = Undrawn.ENDED
@@ -122,10 +122,10 @@ def _drawn(opened: ParserOpener, path: Path) -> _Pages:
 
 
 def _draw(opened: ParserOpener, path: Path, pages: _Pages, seconds: int) -> None:
-    """Draw the pages from the next one on, as far as one parser comes.
+    """Draw the pages from the next one on, as far as one parser gets.
 
     Raises:
-        SubmissionError: It ended badly; the pages before are there.
+        SubmissionError: It ended badly; the earlier pages are kept.
     """
     request = {"open": FileRequest.PAGES, "first": pages.next}
     answers = opened.answers(path, request, seconds, PAGE, limits=PAGE_LIMITS)
@@ -152,10 +152,10 @@ def _is_count(value: object) -> bool:
 
 
 def _pixels(frame: Frame) -> Pixels | None:
-    """The pixels of a page as a parser tells them; None where it could not draw the page.
+    """The pixels of a page as a parser sent them; None if it could not draw the page.
 
     Raises:
-        SubmissionError: They are none.
+        SubmissionError: They are not the pixels of a page.
     """
     pixels = frame.arrays.get("pixels")
     if pixels is None:
@@ -175,8 +175,8 @@ def _compressed(pixels: Pixels) -> bytes:
     """A page as WebP."""
     image = Image.fromarray(pixels)
     for quality in (_QUALITY, _LESS):
-        made = io.BytesIO()
-        image.save(made, "WEBP", quality=quality, method=_EFFORT)
-        if made.tell() <= _LARGE:
+        file = io.BytesIO()
+        image.save(file, "WEBP", quality=quality, method=_EFFORT)
+        if file.tell() <= _LARGE:
             break
-    return made.getvalue()
+    return file.getvalue()

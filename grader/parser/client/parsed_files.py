@@ -1,9 +1,9 @@
 """Submitted files opened and parsed in a parser: archives, reports, checkpoints, sources.
 
-It asks a parser for what an archive holds, what a checkpoint or a report says, what is compared of a
-submission, and for the program in a source with its view. This end hands out bytes and believes no
-answer: an archive may be larger than any message, so the parser asks for the bytes that it wants to see,
-and sends what it unpacks piece by piece. It opens no hostile bytes itself.
+A parser is asked for an archive's contents, for what a checkpoint or a report says, for the compared parts
+of a submission, and for the program in a source with its view. This end hands out bytes and believes no
+answer. An archive may be larger than any message, so the parser asks for the bytes that it wants to see,
+and sends what it unpacks piece by piece. This end opens no hostile bytes itself.
 """
 
 import contextlib
@@ -48,12 +48,12 @@ from grader.similarity.compared_work import (
     SampledWeights,
 )
 
-_FURTHEST = 2**62  # no file is longer, and no parser can ask for what is not a position
-_SPEED = 25 * MEGABYTE  # bytes per second that unpacking reaches at least; usually ten times as many
+_FURTHEST = 2**62  # no file is longer, and no larger position can be asked for
+_SPEED = 25 * MEGABYTE  # bytes per second: unpacking reaches at least this, and usually ten times as much
 
 
 class ParserOpener:
-    """Opens files in a parser of their own, which a bomb can end and nothing else."""
+    """Opens each file in a parser of its own; a bomb can end that parser and nothing else."""
 
     def __init__(self, parsers: Processes) -> None:
         self._parsers = parsers
@@ -62,7 +62,7 @@ class ParserOpener:
         """What an archive holds.
 
         Raises:
-            SubmissionError: It cannot be used, or unpacking it used more than is granted.
+            SubmissionError: It cannot be used, or unpacking it took more resources than are granted.
         """
         answers = self.answers(
             archive,
@@ -96,7 +96,7 @@ class ParserOpener:
         return str(fault)[:1000] if fault else None
 
     def claim(self, path: Path, name: str) -> Claim | None:
-        """The accuracy that a report names; None as well where it cannot be read."""
+        """The accuracy that a report names; None if it names none or cannot be read."""
         answers = self.answers(path, {"open": FileRequest.REPORT}, FILE_LIMITS.cpu_seconds, name=name)
         with contextlib.closing(answers), contextlib.suppress(SubmissionError):
             match next(answers).document.get("claim"):
@@ -108,7 +108,7 @@ class ParserOpener:
         """What the metadata of a download says.
 
         Raises:
-            SubmissionError: It cannot be read, or reading it used more than is granted.
+            SubmissionError: It cannot be read, or reading it took more resources than are granted.
         """
         rows: list[Row] = []
         answers = self.answers(path, {"open": FileRequest.METADATA}, FILE_LIMITS.cpu_seconds)
@@ -138,10 +138,10 @@ class ParserOpener:
         Args:
             path: The file.
             request: What is asked; `open` says what to open it as.
-            seconds: Of processor time, unless `limits` says otherwise, and of wall-clock time.
+            seconds: The limit of processor time, unless `limits` sets it, and of wall-clock time.
             limit: How large an answer may be.
             limits: What the parser may use; by default `FILE_LIMITS`.
-            name: What sentences call the file; by default as it lies there.
+            name: What sentences call the file; by default its own name.
 
         Raises:
             SubmissionError: It cannot be used, or opening it ended badly.
@@ -160,13 +160,13 @@ class ParserOpener:
                 for frame in stack.enter_context(timed_answers(child, Frame(request), seconds, limit)):
                     match frame.document:
                         case {"read": [int(offset), int(count)]}:
-                            # one that is gone says so on the next reading
+                            # if the parser is gone, the next read reports it
                             with contextlib.suppress(ClosedError):
                                 write_frame(child.writer, _part(file, offset, count))
                         case {"refused": str(sentence)}:
                             raise SubmissionError(sentence[:2000])
-                        case {"failed": str(what)}:  # an archive of which nobody thought yet
-                            raise _ended_badly(name, what[:300])
+                        case {"failed": str(message)}:  # an unforeseen kind of archive
+                            raise _ended_badly(name, message[:300])
                         case {"exhausted": True}:
                             raise _ended_badly(name, limits.exceeded("memory"))
                         case _:
@@ -190,7 +190,7 @@ def _part(file: BinaryIO, offset: int, count: int) -> Frame:
 
 
 class ParserReader:
-    """Reads files in a parser of their own, which a bomb can end and nothing else."""
+    """Reads each file in a parser of its own; a bomb can end that parser and nothing else."""
 
     def __init__(self, opened: ParserOpener) -> None:
         self._opened = opened
@@ -231,10 +231,10 @@ class ParserReader:
         raise _senseless(path)
 
     def figures(self, path: Path, into: list[ComparedPicture]) -> None:
-        """Adds the pictures of a notebook or a report to `into`, as they come.
+        """Add the pictures of a notebook or a report to `into`, as they come.
 
         Raises:
-            SubmissionError: Reading them ended badly; those before are there.
+            SubmissionError: Reading them ended badly; the earlier ones are kept.
         """
         answers = self._opened.answers(path, {"open": FileRequest.FIGURES}, FILE_LIMITS.cpu_seconds, FIGURE)
         with contextlib.closing(answers):
@@ -250,21 +250,21 @@ def _text(text: dict[str, Any]) -> dict[str, str]:
 
 
 def _units(listed: list[Any], lines: list[Any], text: dict[str, Any]) -> tuple[CodeUnit, ...]:
-    """The units in a parser's answer, whose lines follow each other in one list."""
-    found: list[CodeUnit] = []
-    at = 0
+    """The units in a parser's answer, which sends the lines of all units in a single list."""
+    units: list[CodeUnit] = []
+    position = 0
     for unit in listed:
         match unit:
             case [str(file), int(block), str(form)] if form and file in text:
                 tokens = form.split(" ")
             case _:
                 raise SubmissionError("reading its code gave no sense.")
-        its = lines[at : at + len(tokens)]
-        at += len(tokens)
-        if len(its) != len(tokens) or not all(type(line) is int for line in its):
+        unit_lines = lines[position : position + len(tokens)]
+        position += len(tokens)
+        if len(unit_lines) != len(tokens) or not all(type(line) is int for line in unit_lines):
             raise SubmissionError("reading its code gave no sense.")
-        found.append(CodeUnit(file[:300], block, tuple(zip(tokens, its, strict=True))))
-    return tuple(found)
+        units.append(CodeUnit(file[:300], block, tuple(zip(tokens, unit_lines, strict=True))))
+    return tuple(units)
 
 
 def _figure(path: Path, frame: Frame) -> ComparedPicture:
@@ -289,7 +289,7 @@ def _senseless(path: Path) -> SubmissionError:
 # --- parsed program --------------------------------------------------------------------------------------
 
 
-SECONDS = 30.0  # of wall-clock time
+SECONDS = 30.0  # wall-clock time
 _MOST_VIEW = 12_000_000  # characters of a view, pictures included
 
 
@@ -305,8 +305,8 @@ def parsed(
 
     Args:
         modules: Python files beside it: name, with the folders before it -> content.
-        show: Given the file as a person reads it, where it can be rendered: also of one that is refused.
-            Whatever rendering it comes to, the program is what it is.
+        show: Called with the file as a person reads it, if it can be rendered, even if the file is refused.
+            Whether rendering succeeds has no effect on the program.
 
     Raises:
         SubmissionError: It cannot be read, with the sentence for the student.
@@ -349,7 +349,7 @@ def _next_view(frames: Iterator[Frame]) -> View | None:
 
 
 def view_in(answer: dict[str, Any]) -> View | None:
-    """The view in a parser's answer; None where it has none that makes sense.
+    """The view in a parser's answer; None if it has none that makes sense.
 
     Its HTML is hostile until it is cleaned.
     """

@@ -1,9 +1,9 @@
-"""What is told of a handed-in file: what is packed in it, what it claims, and how it looks to people.
+"""Answers about a submitted file: what is packed in it, what it claims, and how it looks to people.
 
 The file is held by the other end, which is asked for its bytes as they are read. Archives are read, code
 is parsed, pictures are decoded and a source is rendered here; nothing is executed, and no pickle is read.
-nbconvert is imported in a parser only, and at its start only where views are asked for: that takes as
-long as all else that a parser loads.
+nbconvert is imported only in a parser, and at its start only if views are wanted: that takes as long as
+everything else that a parser loads.
 """
 
 import io
@@ -75,11 +75,11 @@ class _RequestedFile(io.RawIOBase):
 # --- page view -------------------------------------------------------------------------------------------
 
 
-_SECONDS = 5  # of processor time that rendering may take
+_SECONDS = 5  # processor time that rendering may take
 
 
 def view_answer(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -> dict[str, Any]:
-    """The answer with the view of a file, or without one where it cannot be rendered.
+    """The answer with the view of a file, or without one if it cannot be rendered.
 
     Args:
         modules: The modules that it imports, by name.
@@ -88,17 +88,17 @@ def view_answer(name: str, data: bytes, modules: Mapping[str, bytes] | None = No
 
     from grader.analysis.view import viewed
 
-    # Markdown can take a renderer hours; what ends then is this process, which has sent the program already
-    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    most = math.ceil(used) + _SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (most, most))  # the first of a namespace ignores the soft limit
+    # Markdown can take a renderer hours; then only this process ends, which has already sent the program
+    used_seconds = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    limit = math.ceil(used_seconds) + _SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))  # the first of a namespace ignores the soft limit
     try:
         return {"view": validator(View).dump_python(viewed(name, data, modules), mode="json")}
     except SubmissionError as error:
         return {"refused": str(error)}
     except (MemoryError, RecursionError):
         return {"exhausted": True}
-    except Exception as error:  # noqa: BLE001 - what nobody thought of yet costs the view and nothing else
+    except Exception as error:  # noqa: BLE001 - an unforeseen error costs only the view
         return {"failed": f"{type(error).__name__}: {error}"}
 
 

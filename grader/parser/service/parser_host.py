@@ -57,7 +57,7 @@ def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
         document = {"refused": str(error)}
     except MemoryError:
         document = {"exhausted": True}
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is ours and not the student's
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is our fault and not the student's
         document = {"failed": f"{type(error).__name__}: {error}"}
     write_frame(writer, Frame(document))
     if request.get("view"):

@@ -1,7 +1,7 @@
 """The pages of a PDF: as text, and as pixels drawn by PDFium.
 
-Nothing in the PDF acts: no form, no script, no link. A page that cannot be read has no text, and one that
-cannot be drawn is told as such. What becomes of text and pixels, the other end decides.
+Nothing in the PDF is active: no form, no script, no link. A page that cannot be read has no text, and one
+that cannot be drawn is reported as such. The other end decides what becomes of text and pixels.
 """
 
 import logging
@@ -36,19 +36,19 @@ def report_pages(file: BinaryIO) -> tuple[str, ...]:
     """
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     pages: list[str] = []
-    left = MOST_TEXT
+    letters_left = MOST_TEXT
     try:
         reader = PdfReader(file, strict=False)
         if reader.is_encrypted:
             reader.decrypt("")
         for page in reader.pages[:MOST_TEXT_PAGES]:
             try:
-                text = page.extract_text()[:left]
+                text = page.extract_text()[:letters_left]
             except MemoryError:
                 raise
-            except Exception:  # noqa: BLE001 - whatever is wrong with a page, the others may do
+            except Exception:  # noqa: BLE001 - whatever is wrong with one page, the others may be fine
                 text = ""
-            left -= len(text)
+            letters_left -= len(text)
             pages.append(text)
     except MemoryError:
         raise
@@ -75,8 +75,8 @@ class Opened:
 
 
 def page_answers(first: int, file: BinaryIO) -> Iterator[Frame]:
-    """The answers with the pages of a PDF, from one (1-based) on."""
-    _give_up_what_is_not_needed()
+    """The answers with the pages of a PDF, from the first one wanted (1-based) on."""
+    _lower_limits()
     opened = opened_pdf(file)
     if opened.document is None:
         yield Frame({"undrawn": str(opened.undrawn)})
@@ -86,21 +86,21 @@ def page_answers(first: int, file: BinaryIO) -> Iterator[Frame]:
         yield Frame({"page": number}, {} if pixels is None else {"pixels": pixels})
 
 
-def _give_up_what_is_not_needed() -> None:
+def _lower_limits() -> None:
     import resource  # only where submissions are graded, on Linux
 
-    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    for kind, most in (
-        (resource.RLIMIT_CPU, math.ceil(used) + CPU_SECONDS),
+    used_seconds = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    for kind, limit in (
+        (resource.RLIMIT_CPU, math.ceil(used_seconds) + CPU_SECONDS),
         (resource.RLIMIT_AS, address_space() + MEMORY_MB * MEGABYTE),
     ):
         _, hard = resource.getrlimit(kind)
-        if hard == resource.RLIM_INFINITY or most < hard:
-            resource.setrlimit(kind, (most, most))
+        if hard == resource.RLIM_INFINITY or limit < hard:
+            resource.setrlimit(kind, (limit, limit))
 
 
 def opened_pdf(file: BinaryIO) -> Opened:
-    """A PDF, read to its end first; a password is never tried, but the empty one."""
+    """A PDF, which is first read to its end; no password is tried except the empty one."""
     import pypdfium2
 
     try:
@@ -108,16 +108,16 @@ def opened_pdf(file: BinaryIO) -> Opened:
     except pypdfium2.PdfiumError as error:
         protected = error.err_code in (pypdfium2.raw.FPDF_ERR_PASSWORD, pypdfium2.raw.FPDF_ERR_SECURITY)
         return Opened(None, 0, Undrawn.PROTECTED if protected else Undrawn.DAMAGED)
-    # no `init_forms()`: without it no script and no action of a document has anything to act on
+    # no `init_forms()`: without it a document's scripts and actions have nothing to act on
     count = len(document)
     return Opened(document, count) if count > 0 else Opened(None, 0, Undrawn.DAMAGED)
 
 
 def drawn_pages(document: "PdfDocument", first: int, last: int = MOST_PAGES) -> Iterator[Pixels | None]:
-    """The pages from one on, in order; None for one that cannot be drawn.
+    """The pages from the first one wanted on, in order; None for one that cannot be drawn.
 
     Args:
-        first: 1-based.
+        first: The first page that is drawn, 1-based.
         last: The last page that is drawn, 1-based.
     """
     for number in range(first, min(len(document), last) + 1):
@@ -151,7 +151,7 @@ def _drawn(document: "PdfDocument", number: int) -> Pixels | None:
 
 
 def _flat(document: "PdfDocument", index: int) -> Any:
-    """A page on which what was filled into a form's fields is drawn: the fields are never active."""
+    """A page with the contents of form fields drawn on it: the fields are never active."""
     import pypdfium2.raw
 
     page = document[index]
@@ -177,7 +177,7 @@ def _content(file: BinaryIO) -> bytes:
     return b"".join(parts)
 
 
-# a line in a font that is neither in the file nor one of those that every reader has
+# a line in a font that is neither in the file nor one that every reader has
 _SAMPLE = b"""%PDF-1.4
 1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj
 2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj

@@ -25,13 +25,13 @@ RULE = (222, 226, 231)
 def write_preview(splits: Splits, destination: Path, *, per_class: int = 8) -> None:
     """Write a PNG with a row of training images for each class.
 
-    The images are taken evenly from the class's training images in their order, so that the same splits
+    The images are spread evenly over the class's training images in their order, so that the same splits
     give the same picture.
 
     Args:
         splits: The data set.
         destination: The PNG file; its folder is made when it is absent.
-        per_class: Images in a row, at least 1; a class that has fewer leaves the rest of its row free.
+        per_class: Images in a row, at least 1; a class that has fewer leaves the rest of its row empty.
     """
     columns = max(1, per_class)
     classes = len(splits.classes)
@@ -87,7 +87,7 @@ def _tile(image: NDArray[np.uint8]) -> Image.Image:
     picture = Image.fromarray(image).convert("RGB")
     scale = TILE / max(picture.size)
     size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
-    small = min(picture.size) < TILE / 3  # enlarged pixels shall look like pixels
+    small = min(picture.size) < TILE / 3  # enlarged pixels should look like pixels
     fitted = picture.resize(size, Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS)
     tile = Image.new("RGB", (TILE, TILE), PAPER)
     tile.paste(fitted, ((TILE - size[0]) // 2, (TILE - size[1]) // 2))

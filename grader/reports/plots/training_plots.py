@@ -1,8 +1,7 @@
 """Plots of a student's trainings as image files, drawn by matplotlib, and the study as a table.
 
-It holds the learning curves and the confusion matrix of one training, as PNG, and the study of a
-student's choices as a picture and as CSV. It never trains or measures anything: it draws the numbers that
-it is given.
+It draws the learning curves and the confusion matrix of one training, as PNG, and the study of a student's
+choices as a picture and as CSV. It never trains or measures anything: it draws the numbers that it is given.
 """
 
 import csv
@@ -28,8 +27,8 @@ def write_training_plots(training: Training, folder: Path, *, threshold: float |
     """Write the pictures that the training has numbers for.
 
     Args:
-        training: With at least one epoch for the curves, and an accuracy for the confusion matrix.
-        folder: It is made when it is absent; files of the same names are replaced.
+        training: It needs at least one epoch for the curves, and an accuracy for the confusion matrix.
+        folder: It is made when it is missing; files of the same names are replaced.
         threshold: The accuracy that the assignment asks for, 0 to 1.
 
     Returns:
@@ -79,10 +78,14 @@ def _curves(training: Training, threshold: float | None) -> Figure:
 
 
 def _draw_losses(axes: Axes, epochs: Sequence[Epoch], marker: str) -> None:
-    told = [(epoch.number, epoch.train_loss) for epoch in epochs if epoch.train_loss is not None]
-    if told:
+    reported = [(epoch.number, epoch.train_loss) for epoch in epochs if epoch.train_loss is not None]
+    if reported:
         axes.plot(
-            *zip(*told, strict=True), color=_ORANGE, linestyle="--", marker=marker, label="your train_epoch"
+            *zip(*reported, strict=True),
+            color=_ORANGE,
+            linestyle="--",
+            marker=marker,
+            label="your train_epoch",
         )
     axes.plot(
         [epoch.number for epoch in epochs],
@@ -124,7 +127,7 @@ def _confusion(training: Training) -> Figure:
 COLUMNS = ("value", "setting", "own", "accuracy", "low", "high", "epochs", "seconds", "outcome", "reason")
 
 Rows = Sequence[tuple[str, str, bool, Training]]
-"""(field, value, whether it is the student's own, what came of it)."""
+"""(field, value, whether it is the student's own, the training with it)."""
 
 
 def study_table(rows: Rows) -> str:
@@ -132,11 +135,11 @@ def study_table(rows: Rows) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for field, value, own, training in rows:
+    for field, value, is_own, training in rows:
         low, high = training.interval or (None, None)
         shares = ["" if share is None else f"{share:.4f}" for share in (training.accuracy, low, high)]
         done = len(training.epochs), f"{training.seconds:.1f}", training.outcome.value, training.reason
-        writer.writerow([field, value, "yes" if own else "no", *shares, *done])
+        writer.writerow([field, value, "yes" if is_own else "no", *shares, *done])
     return file.getvalue()
 
 
@@ -147,14 +150,14 @@ def write_study_plot(rows: Rows, path: Path) -> Path:
     panels = figure.subplots(1, len(fields), sharey=True, squeeze=False)[0]
     for panel, field in zip(panels, fields, strict=True):
         field_rows = sorted((row for row in rows if row[0] == field), key=lambda row: float(row[1]))
-        for index, (_, _, own, training) in enumerate(field_rows):
+        for index, (_, _, is_own, training) in enumerate(field_rows):
             if training.accuracy is None:
                 place = {"xycoords": ("data", "axes fraction"), "ha": "center", "fontsize": 7}
                 panel.annotate("failed", (index, 0.02), **place)
                 continue
             low, high = training.interval or (training.accuracy, training.accuracy)
             reach = [[100 * (training.accuracy - low)], [100 * (high - training.accuracy)]]
-            color = _BLUE if own else _GRAY
+            color = _BLUE if is_own else _GRAY
             panel.errorbar(index, 100 * training.accuracy, yerr=reach, fmt="o", color=color, capsize=3)
         panel.set_xticks(range(len(field_rows)), [row[1] for row in field_rows])
         panel.set_xlim(-0.6, len(field_rows) - 0.4)

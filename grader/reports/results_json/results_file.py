@@ -24,12 +24,12 @@ _FIRST, _LAST = "  {", "  }"  # the lines around a submission
 
 
 def submission_text(evidence: Evidence, score: Score) -> str:
-    """The lines of one submission as they stand in the file, without the comma that may follow."""
+    """The lines of one submission as they are in the file, without the comma that may follow."""
     record = submission_record(evidence, score).model_dump(mode="json")
     if not evidence.variant:
         del record["variant"]
     # not by splitlines: JSON leaves line ends of other alphabets as they are
-    return "\n".join(f"  {line}" for line in _text(record).split("\n"))
+    return "\n".join(f"  {line}" for line in _json_text(record).split("\n"))
 
 
 def results_text(
@@ -45,10 +45,10 @@ def results_text(
     Args:
         results: Sorted by student.
         download: The account of the files of all downloads together, by `summed`.
-        downloads: Each one's own, by `download_record`.
-        text_of: What `submission_text` gives for a result, however it is come by.
+        downloads: The account of each download, by `download_record`.
+        text_of: Returns what `submission_text` would return for a result.
     """
-    frame = _text(
+    frame = _json_text(
         ResultsDocument(
             assignment=assignment.id,
             max=assignment.maximum,
@@ -74,7 +74,7 @@ def told_submissions(path: Path) -> Generator[tuple[str, str], None, None]:
     """(student's id, lines) of each submission in a file that `results_text` made.
 
     Raises:
-        OSError, ValueError: It cannot be read, or is something else; what came before is right.
+        OSError, ValueError: It cannot be read, or is something else; what was yielded before is right.
     """
     lines: list[str] = []
     for line, within in _lines(path):
@@ -82,12 +82,12 @@ def told_submissions(path: Path) -> Generator[tuple[str, str], None, None]:
             lines.append(line)
         if within and line.startswith(_LAST):
             text = "".join(lines).rstrip("\n").removesuffix(",")
-            yield _student(text), text
+            yield _student_id(text), text
             lines = []
 
 
 def told_frame(path: Path) -> str:
-    """The text of a file that `results_text` made, as it is without any submission.
+    """The text of a file that `results_text` made, without its submissions.
 
     Raises:
         OSError, UnicodeDecodeError: It cannot be read.
@@ -96,7 +96,7 @@ def told_frame(path: Path) -> str:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, bool]]:
-    """Each line with its end, and whether it is one of a submission's."""
+    """Each line with its end, and whether it belongs to a submission."""
     within = False
     with path.open(encoding="utf-8", newline="\n") as file:
         for line in file:
@@ -105,10 +105,10 @@ def _lines(path: Path) -> Iterator[tuple[str, bool]]:
             within = within and not line.startswith(_LAST)
 
 
-def _student(text: str) -> str:
+def _student_id(text: str) -> str:
     # the first field alone: to read it all takes ten times as long
-    _, _, rest = text.partition("\n")
-    field, _, _ = rest.partition("\n")
+    _, _, fields = text.partition("\n")
+    field, _, _ = fields.partition("\n")
     match json.loads(f"{{{field.removesuffix(',')}}}"):
         case {"student_id": str(student_id)}:
             return student_id
@@ -116,7 +116,7 @@ def _student(text: str) -> str:
 
 
 def download_record(download: Download) -> DownloadRecord:
-    """The account of a download as the document holds it."""
+    """The account of a download, as the document holds it."""
     counts = Counter[Fate]()
     for file in download.files:
         counts[file.fate] += file.count
@@ -137,8 +137,10 @@ def download_record(download: Download) -> DownloadRecord:
         ],
         notes=[printable(note) for note in download.notes],
         lacking=[
-            LackingRecord(student_id=printable(one.student_id), lms=one.lms, upload=printable(one.upload))
-            for one in download.lacking
+            LackingRecord(
+                student_id=printable(lacking.student_id), lms=lacking.lms, upload=printable(lacking.upload)
+            )
+            for lacking in download.lacking
         ],
     )
 
@@ -154,19 +156,19 @@ def results_schema_text() -> str:
     return json.dumps(results_schema(), ensure_ascii=False, indent=2) + "\n"
 
 
-def _text(document: dict[str, Any]) -> str:
-    return json.dumps(_whole(document), ensure_ascii=False, indent=1, allow_nan=False)
+def _json_text(document: dict[str, Any]) -> str:
+    return json.dumps(_printable_data(document), ensure_ascii=False, indent=1, allow_nan=False)
 
 
-def _whole(value: Any) -> Any:
-    """The same plain data with 35.0 written as 35, and texts in which nothing hides."""
-    if isinstance(value, dict):
-        return {key: _whole(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_whole(one) for one in value]
-    if isinstance(value, str):
-        return printable(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _printable_data(document: Any) -> Any:
+    """The same data with 35.0 written as 35, and with texts made printable."""
+    if isinstance(document, dict):
+        return {key: _printable_data(item) for key, item in document.items()}
+    if isinstance(document, list):
+        return [_printable_data(item) for item in document]
+    if isinstance(document, str):
+        return printable(document)
+    return int(document) if isinstance(document, float) and document.is_integer() else document
 
 
 if __name__ == "__main__":  # `python -m grader.reports.results_json.results_file > docs/results.schema.json`

@@ -1,9 +1,9 @@
 """What `results.json` and `scores.csv` hold: each submission, the class's list, and a row per student.
 
-It holds how evidence and a score become the record of one submission, who is on the list of the class and
-handed in nothing, who is not on it, and the rows of the table for a spreadsheet. It never decides which
-keys there are (`results_contract` does), and it neither reads nor writes the files (`results_file` does).
-It never scores.
+It makes the record of one submission from evidence and a score, and the rows of the table for a
+spreadsheet. It finds out who is on the list of the class and handed in nothing, and who handed in and is
+not on it. It never decides which keys there are (`results_contract` does), and it neither reads nor writes
+the files (`results_file` does). It never scores.
 """
 
 import csv
@@ -55,18 +55,18 @@ from grader.scoring.decided_by_people import with_acceptance
 
 
 def roster_record(roster: Roster, results: Collection[Candidate]) -> RosterRecord:
-    """Who is on the list, under the ids that results have where there are results.
+    """Who is on the list of the class, under the ids of their results where they have any.
 
     Args:
-        results: Of the class.
+        results: The results of the class.
     """
     match = matching(roster.table, list(roster.rows), roster.who, roster.number, results)
-    listed = {one.student_id for one in results if not one.held} - set(match.absent)
+    listed = {result.student_id for result in results if not result.held} - set(match.absent)
     listed |= {roster.rows[row] for row in (*match.unknown, *match.held)}
-    # a number that is no student's is a team's, and of its members the LMS has no upload
+    # a number that is not a student's is a team's, and the LMS has no upload of its members
     numbers = roster.directory().students
     teams = roster.number is not None and any(
-        one.number_in(roster.number.lms) not in ("", *numbers) for one in results
+        result.number_in(roster.number.lms) not in ("", *numbers) for result in results
     )
     return RosterRecord(
         source=printable(roster.table.name),
@@ -80,32 +80,34 @@ def roster_record(roster: Roster, results: Collection[Candidate]) -> RosterRecor
 
 def attended(
     download: DownloadRecord | None,
-    found: Iterable[Candidate],
-    whole: DownloadRecord | None = None,
+    candidates: Iterable[Candidate],
+    all_downloads: DownloadRecord | None = None,
 ) -> DownloadRecord | None:
-    """The account with who of the list handed in nothing, and who handed in and is not on it.
+    """The account, completed by who on the list handed in nothing, and who handed in and is not on it.
 
-    Whoever has a file in the download handed something in, also without a result; and so may have everybody
-    whose id is on a submission of which nobody knows whose it is.
+    Whoever has a file in the download handed something in, even without a result. So may everybody whose id
+    is on a submission with an unknown owner.
 
     Args:
-        found: The results of the class.
-        whole: The account of all downloads, where this is one of several.
+        candidates: The results of the class.
+        all_downloads: The account of all downloads, where this is one of several.
     """
     if download is None or download.roster is None:
         return download
-    whole = whole or download
-    rosters = [one for one in (download.roster, whole.roster) if one is not None]
-    everybody = list(found)
-    results = [one.student_id for one in everybody if not one.held]
-    there = {one.casefold() for one in results}
-    there |= {one.origin.carries.casefold() for one in everybody if one.held}
-    there |= {file.student_id.casefold() for file in whole.files if file.student_id}
-    listed = {one.casefold() for roster in rosters for one in roster.students}
+    all_downloads = all_downloads or download
+    rosters = [roster for roster in (download.roster, all_downloads.roster) if roster is not None]
+    results = list(candidates)
+    ids = [result.student_id for result in results if not result.held]
+    there = {student_id.casefold() for student_id in ids}
+    there |= {result.origin.carries.casefold() for result in results if result.held}
+    there |= {file.student_id.casefold() for file in all_downloads.files if file.student_id}
+    listed = {student_id.casefold() for roster in rosters for student_id in roster.students}
     roster = download.roster.model_copy(
         update={
-            "missing": [one for one in download.roster.students if one.casefold() not in there],
-            "unlisted": sorted(one for one in results if one.casefold() not in listed),
+            "missing": [
+                student_id for student_id in download.roster.students if student_id.casefold() not in there
+            ],
+            "unlisted": sorted(student_id for student_id in ids if student_id.casefold() not in listed),
         }
     )
     return download.model_copy(update={"roster": roster})
@@ -132,8 +134,10 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         partial=evidence.partial,
         missing=list(evidence.missing),
         files=[
-            AcceptedFileRecord(role=one.role, name=printable(one.name), size=one.size, sha256=one.digest)
-            for one in evidence.files
+            AcceptedFileRecord(
+                role=record.role, name=printable(record.name), size=record.size, sha256=record.digest
+            )
+            for record in evidence.files
         ],
         absent=evidence.absent,
         accepted=printable(score.accepted.file) if score.accepted else "",
@@ -156,8 +160,8 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
             for use in evidence.forbidden
         ],
         tuned=[
-            TunedRecord(name=one.name, value=printable(one.value), where=printable(str(one.place)))
-            for one in evidence.tuned
+            TunedRecord(name=record.name, value=printable(record.value), where=printable(str(record.place)))
+            for record in evidence.tuned
         ],
         plan=_plan(evidence.plan),
         study=_study(evidence.study),
@@ -328,26 +332,26 @@ def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
         test_accuracy_runs=list(training.runs) if training.value is None else [],
         classes=[
             ClassRecord(
-                name=one.name,
-                images=one.images,
-                precision=one.precision,
-                recall=one.recall,
-                f1=one.f1,
-                roc_area=one.area,
+                name=figures.name,
+                images=figures.images,
+                precision=figures.precision,
+                recall=figures.recall,
+                f1=figures.f1,
+                roc_area=figures.area,
             )
-            for one in class_figures(training)
+            for figures in class_figures(training)
         ],
         seen_accuracy=training.seen_accuracy,
         claimed_accuracy=claim.accuracy if claim else None,
         claimed_in=printable(claim.source) if claim else "",
         projected_seconds=_finite(training.projected_seconds),
     )
-    own = {evidence.measure: _finite(training.measured), **measures}
-    return Measurements.model_validate({**own, **named.model_dump()})
+    by_measure = {evidence.measure: _finite(training.measured), **measures}
+    return Measurements.model_validate({**by_measure, **named.model_dump()})
 
 
 def _finite(value: float | None) -> float | None:
-    """The value, or None where JSON has no word for it."""
+    """The value, or None where JSON cannot express it."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -401,9 +405,9 @@ def _plan(plan: Plan) -> PlanRecord | None:
         validates=plan.validates,
         left_alone=[
             LeftAloneRecord(
-                where=printable(str(one.place)), line=printable(one.first_line), reason=one.reason
+                where=printable(str(part.place)), line=printable(part.first_line), reason=part.reason
             )
-            for one in plan.left_alone
+            for part in plan.left_alone
         ],
     )
 
@@ -414,10 +418,10 @@ def _plan(plan: Plan) -> PlanRecord | None:
 def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]) -> str:
     """The table as CSV text, ordered by student id.
 
-    Columns: `student_id, status, total, decided, awaiting`, then one per rubric item; where the assignment
-    takes points off for lateness, then `days_late`, `penalty` and `total_after`. `decided` is the
-    maximum of the decided items, `awaiting` the ids of those that a person still marks, with `;` between. A
-    cell is empty when nobody knows the points yet or the total is withheld: never 0 for that.
+    Columns: `student_id, status, total, decided, awaiting`, then one per rubric item. Where the assignment
+    takes points off for lateness, `days_late`, `penalty` and `total_after` follow. `decided` is the maximum
+    of the decided items, and `awaiting` the ids of those that a person still marks, with `;` between them. A
+    cell is empty, never 0, when the points are not known yet or the total is withheld.
 
     Args:
         assignment: For the items and their order.
@@ -434,7 +438,7 @@ def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]
         map(_cell, ["student_id", "status", "total", "decided", "awaiting", *items, *late]),
     )
     for _, score in sorted(results, key=lambda result: result[1].student_id):
-        known = {line.id: line.points for line in score.lines}
+        points_by_item = {line.id: line.points for line in score.lines}
         writer.writerow(
             [
                 _cell(score.student_id),
@@ -442,7 +446,7 @@ def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]
                 _number(score.total),
                 _number(score.decided),
                 _cell(";".join(score.awaiting)),
-                *(_number(known.get(item)) for item in items),
+                *(_number(points_by_item.get(item)) for item in items),
                 *(_lateness(score) if late else ()),
             ]
         )

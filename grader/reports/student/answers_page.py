@@ -1,4 +1,4 @@
-"""What a student wrote, page by page, beside what people mark by it: one HTML file in which nothing acts."""
+"""What a student wrote, page by page, beside the items that people mark: an HTML file without scripts."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ class ShownPage:
 
 @dataclass(frozen=True)
 class MarkedItem:
-    """A rubric item that people mark, with the marks and comments that stand.
+    """A rubric item that people mark, with its current marks and comments.
 
     Attributes:
         points: None while nobody has marked it.
@@ -61,15 +61,15 @@ def answers_page(
 ) -> str | None:
     """The pages of the PDF that was handed in, and what people mark, as a self-contained HTML page.
 
-    It says nothing of marks that the student's report does not say, and links to what lies beside it alone.
+    It shows no marks that the student's report does not show, and links only to files beside it.
 
     Args:
         assignment: What was asked for.
         evidence: What was found out.
         score: The points.
-        images: The pages' pictures by name; what is missing is said to be missing.
+        images: The pages' pictures by name; the page says which are missing.
         generated_at: When the page is made.
-        code: There is a page beside it that shows the code.
+        code: Whether there is a page beside it that shows the code.
 
     Returns:
         HTML text, the same for the same arguments; None where no PDF was accepted.
@@ -96,11 +96,11 @@ def answers_page(
 
 
 def undrawn_remarks(answers: Answers) -> tuple[str, ...]:
-    """What of a PDF could not be drawn although it should have been, a sentence each."""
-    found = [] if answers.undrawn is None else [_WHY[answers.undrawn]]
+    """The parts of a PDF that should have been drawn and could not be, one sentence each."""
+    remarks = [] if answers.undrawn is None else [_WHY[answers.undrawn]]
     if missing := [str(number) for number in answers.missing]:
-        found.append(f"{'Page' if len(missing) == 1 else 'Pages'} {listed(missing)} could not be drawn.")
-    return tuple(found)
+        remarks.append(f"{'Page' if len(missing) == 1 else 'Pages'} {listed(missing)} could not be drawn.")
+    return tuple(remarks)
 
 
 def marked_items(assignment: Assignment, score: Score) -> tuple[MarkedItem, ...]:
@@ -140,7 +140,7 @@ def _pages(answers: Answers, images: Mapping[str, bytes]) -> Iterator[ShownPage]
 
 
 def _webp(data: bytes) -> str:
-    """A picture as a data URI, empty when it is missing or is something else."""
+    """A WebP picture as a data URI; empty when it is missing or not WebP."""
     if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
         return ""
     return f"data:image/webp;base64,{base64.b64encode(data).decode()}"

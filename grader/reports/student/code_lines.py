@@ -1,7 +1,7 @@
 """Lines of a student's own code: shown around a place, and linked to on the page that shows them all.
 
-It holds the excerpt around a place that a message names, and the addresses of lines and cells on the page
-of the submission. Where a place is where a definition begins, the mistake is somewhere in it: its body is
+It makes the excerpt around a place that a message names, and the addresses of lines and cells on the page
+of the submission. If a definition begins at the place, the mistake is somewhere in it, so its body is
 shown, without the docstring, which says what was asked for. It never decides which places are named.
 """
 
@@ -27,7 +27,7 @@ class CodeLine:
     Attributes:
         number: 1-based, within the file or the cell.
         text: Without the indentation that all lines of the excerpt share.
-        marked: It is the line that the message names.
+        marked: Whether it is the line that the message names.
     """
 
     number: int
@@ -38,9 +38,9 @@ class CodeLine:
 def excerpt(
     source: Mapping[str, str] | None, where: str, before: int = 1, after: int = 3, definition: int = 14
 ) -> tuple[CodeLine, ...]:
-    """The named line with its neighbors, or nothing when the place is not in the source.
+    """The named line with its neighbours, or nothing when the place is not in the source.
 
-    More of them follow: where several lines close by are to be changed, the first is named.
+    More lines follow it than precede it: where several lines are to be changed, the first one is named.
 
     Args:
         source: File or cell -> text.
@@ -50,9 +50,9 @@ def excerpt(
         definition: Lines of a definition that begins there, without its docstring.
 
     Returns:
-        `before + 1 + after` lines, fewer when the file is shorter; of a definition that is named by its first
-        line, that and the beginning of its body; of a cell also its first line before them, by which it is
-        known whatever it is called. Overlong lines are cut.
+        `before + 1 + after` lines, or fewer when the file is shorter. Of a definition that is named by its
+        first line: that line and the beginning of its body. In a cell, the cell's first line precedes them,
+        by which it is recognised. Overlong lines are cut.
     """
     place = place_of(where)
     text = (source or {}).get(place.file) if place else None
@@ -80,12 +80,12 @@ def excerpt(
 
 @functools.lru_cache(maxsize=16)
 def _definitions(text: str) -> dict[int, tuple[range, int]]:
-    """First line of a definition -> the lines of its docstring, its last line; none of what is not Python."""
+    """First line of a definition -> the lines of its docstring, its last line; empty if it is not Python."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    found = {}
+    definitions = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             first, end = node.body[0], node.end_lineno or node.lineno
@@ -93,12 +93,12 @@ def _definitions(text: str) -> dict[int, tuple[range, int]]:
             if ast.get_docstring(node, clean=False) is not None and len(node.body) > 1:
                 docstring = range(first.lineno, (first.end_lineno or first.lineno) + 1)
             if node.lineno not in docstring:
-                found[node.lineno] = docstring, end
-    return found
+                definitions[node.lineno] = docstring, end
+    return definitions
 
 
 def _of_definition(text: str, line: int, count: int) -> list[int]:
-    """The first lines, 0-based, of the definition that begins in a line; none where none does."""
+    """The first lines, 0-based, of the definition that begins at a line; empty where none does."""
     docstring, end = _definitions(text).get(line, (range(0), 0))
     shown = [number for number in range(line, end + 1) if number not in docstring]
     return [number - 1 for number in shown[:count]]
@@ -114,7 +114,7 @@ _LINK = re.compile(rf'<a href="(?:{_BESIDE})(?:#[a-z0-9-]+)?">(.*?)</a>', re.DOT
 
 @dataclass(frozen=True)
 class CodeLinks:
-    """The links from a report into the page beside it; without a page, none.
+    """The links from a report into the page beside it; there are none without such a page.
 
     Attributes:
         lines: File or cell -> how many lines of it the page shows.
@@ -148,5 +148,5 @@ def cell_anchor(file: str) -> str:
 
 
 def alone(report: str) -> str:
-    """A report that is sent without the pages beside it: its links there become plain text."""
+    """A report that is sent without the pages beside it: its links to them become plain text."""
     return _LINK.sub(r"\1", report)

@@ -1,8 +1,8 @@
 """Findings as the student reads them: per component, and beside the lines that they are about.
 
-It holds the report of each component, with equal sentences said once, and the notes at single lines:
-failed checks, forbidden parts, claims and what was seen while the code ran. It never finds anything
-itself, and it never decides how many points a finding costs.
+It makes the report of each component, with equal sentences said once. It also makes the notes at single
+lines: failed checks, forbidden parts, claims and what was observed while the code ran. It never finds
+anything itself, and it never decides how many points a finding costs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +25,8 @@ class CheckRemark:
     Attributes:
         titles: What those checks ask for.
         checks: Their ids.
-        others: How many of them, beside the first, say the same or are folded under it: see `ToldCause`.
-        verdict: Why it cost nothing, for checks that went wrong without the student's fault, or passed.
+        others: How many of them, besides the first, say the same or are folded under it: see `ToldCause`.
+        verdict: Why it cost nothing, for checks that passed, or went wrong through no fault of the student.
         lines: The source around `where`.
     """
 
@@ -47,7 +47,7 @@ class ComponentReport:
     Attributes:
         share: Its points, when they belong to a rubric item.
         passed: Titles of the checks that passed, without those in `noted`.
-        noted: Checks that passed, with something that a person has a look at.
+        noted: Checks that passed, with something that a person should look at.
         count: All of its checks.
     """
 
@@ -67,7 +67,7 @@ class ComponentReport:
 
     @property
     def remarks(self) -> tuple[CheckRemark, ...]:
-        """All that is said about it, the gravest first."""
+        """All that is said about it, the most serious first."""
         return (*self.failed, *self.skipped, *self.errored, *self.noted)
 
     @property
@@ -79,21 +79,21 @@ class ComponentReport:
 def component_reports(
     assignment: Assignment, evidence: Evidence, score: Score
 ) -> tuple[ComponentReport, ...]:
-    """One report per component that has findings, in the assignment's order, the submission itself last."""
+    """One report per component that has findings, in the assignment's order; the submission itself last."""
     shares = {share.component: share for line in score.lines for share in line.components}
     names = dict.fromkeys(component.name for component in assignment.components)
     names |= dict.fromkeys(finding.component for finding in evidence.findings)
     names.pop(SUBMISSION, None)
     reports = []
     for name in [*names, SUBMISSION]:
-        own = [finding for finding in evidence.findings if finding.component == name]
-        if own:
-            reports.append(_report(name, own, shares.get(name), evidence.source))
+        of_component = [finding for finding in evidence.findings if finding.component == name]
+        if of_component:
+            reports.append(_component_report(name, of_component, shares.get(name), evidence.source))
     return tuple(reports)
 
 
 def verdict(finding: Finding) -> str:
-    """Why a check costs nothing about which something is said all the same; empty otherwise."""
+    """Why a check with a remark costs nothing; empty where that needs no explanation."""
     if finding.flagged:
         return "The check passed, and this costs no points."
     if finding.status is not Status.ERRORED:
@@ -107,20 +107,23 @@ def verdict(finding: Finding) -> str:
     return "This could not be decided automatically, so a person looks at it. It cost you nothing."
 
 
-def _report(
+def _component_report(
     name: str, findings: Sequence[Finding], share: ComponentScore | None, source: Mapping[str, str] | None
 ) -> ComponentReport:
     lost = told_causes([finding for finding in findings if finding.status is not Status.PASSED])
 
     def remarks(status: Status) -> tuple[CheckRemark, ...]:
-        return tuple(_remark(told, source) for told in lost if told.finding.status is status)
+        return tuple(_remark(cause, source) for cause in lost if cause.finding.status is status)
 
     passed = [finding for finding in findings if finding.status is Status.PASSED]
     return ComponentReport(
         name=name,
         share=share,
         passed=tuple(finding.title for finding in passed if not finding.flagged),
-        noted=tuple(_remark(told, source) for told in told_causes([one for one in passed if one.flagged])),
+        noted=tuple(
+            _remark(cause, source)
+            for cause in told_causes([finding for finding in passed if finding.flagged])
+        ),
         failed=remarks(Status.FAILED),
         skipped=remarks(Status.SKIPPED),
         errored=remarks(Status.ERRORED),
@@ -128,15 +131,15 @@ def _report(
     )
 
 
-def _remark(told: ToldCause, source: Mapping[str, str] | None) -> CheckRemark:
-    first = told.finding
+def _remark(cause: ToldCause, source: Mapping[str, str] | None) -> CheckRemark:
+    first = cause.finding
     return CheckRemark(
-        titles=tuple(finding.title for finding in told.findings),
-        checks=tuple(finding.check for finding in told.findings),
+        titles=tuple(finding.title for finding in cause.findings),
+        checks=tuple(finding.check for finding in cause.findings),
         message=first.message,
         hint=first.hint,
         where=first.where,
-        others=told.others_in_words,
+        others=cause.others_in_words,
         verdict=verdict(first),
         lines=excerpt(source, first.where),
     )
@@ -147,12 +150,12 @@ def _remark(told: ToldCause, source: Mapping[str, str] | None) -> CheckRemark:
 
 @dataclass(frozen=True)
 class LineNote:
-    """One thing about one line.
+    """One remark about one line.
 
     Attributes:
         where: As the report names the place.
-        place: The line; of a cell as a whole (an output) its line is 0.
-        kind: `failed`, `skipped`, `errored`, `noted`; `aside` for what costs nothing and asks nobody.
+        place: The line; line 0 is a cell as a whole (an output).
+        kind: `failed`, `skipped`, `errored`, `noted`; `aside` for what costs nothing and needs nobody.
         word: What it is, in a word or two.
         title: What the check asks for, or what was seen.
     """
@@ -167,22 +170,22 @@ class LineNote:
 
     @property
     def asks(self) -> bool:
-        """Whether it stands in the list of findings."""
+        """Whether it is in the list of findings."""
         return self.kind != "aside"
 
 
 def line_notes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[LineNote, ...]:
-    """All that names a line: what the report says about it, in the report's order, then asides."""
-    found = [
-        *_findings(assignment, evidence, score),
-        *_forbidden(assignment, evidence),
-        *_pried(evidence),
-        *_training(evidence),
-        *_claim(score),
-        *_asides(evidence),
+    """All remarks that name a line: those of the report, in its order, then asides."""
+    notes = [
+        *_finding_notes(assignment, evidence, score),
+        *_forbidden_notes(assignment, evidence),
+        *_pried_notes(evidence),
+        *_training_notes(evidence),
+        *_claim_notes(score),
+        *_aside_notes(evidence),
     ]
     # several statements of a line may be left out for the same reason
-    return tuple(dict.fromkeys(note for note in found if note.place.file))
+    return tuple(dict.fromkeys(note for note in notes if note.place.file))
 
 
 def notes_by_line(notes: Sequence[LineNote]) -> Mapping[tuple[str, int], Sequence[LineNote]]:
@@ -193,11 +196,11 @@ def notes_by_line(notes: Sequence[LineNote]) -> Mapping[tuple[str, int], Sequenc
     return by_line
 
 
-def _at(where: str) -> Place:
+def _place(where: str) -> Place:
     return place_of(where) or Place("", 0)
 
 
-def _findings(assignment: Assignment, evidence: Evidence, score: Score) -> Iterator[LineNote]:
+def _finding_notes(assignment: Assignment, evidence: Evidence, score: Score) -> Iterator[LineNote]:
     for component in component_reports(assignment, evidence, score):
         groups: tuple[tuple[str, str, tuple[CheckRemark, ...]], ...] = (
             ("failed", "✗ To fix", component.failed),
@@ -210,7 +213,7 @@ def _findings(assignment: Assignment, evidence: Evidence, score: Score) -> Itera
                 message = " ".join(part for part in (remark.message, remark.verdict) if part)
                 yield LineNote(
                     remark.where,
-                    _at(remark.where),
+                    _place(remark.where),
                     kind,
                     word,
                     f"`{component.name}`: {remark.titles[0]}",
@@ -219,27 +222,27 @@ def _findings(assignment: Assignment, evidence: Evidence, score: Score) -> Itera
                 )
 
 
-def _forbidden(assignment: Assignment, evidence: Evidence) -> Iterator[LineNote]:
+def _forbidden_notes(assignment: Assignment, evidence: Evidence) -> Iterator[LineNote]:
     for row in forbidden_rows(assignment, evidence):
         word = "✗ Not allowed" if row.loses_points else "– Note"
         message = f"{row.reason} {row.consequence}".strip()
         kind = "failed" if row.loses_points else "skipped"
-        yield LineNote(row.where, _at(row.where), kind, word, named(row.name), message)
+        yield LineNote(row.where, _place(row.where), kind, word, named(row.name), message)
 
 
-def _pried(evidence: Evidence) -> Iterator[LineNote]:
+def _pried_notes(evidence: Evidence) -> Iterator[LineNote]:
     for pried in evidence.pried:
         if pried.place is not None:
-            told = f"When it ran, this line {PRYING_WORDS[pried.kind]}"
-            yield LineNote(str(pried.place), pried.place, "noted", "– A person has a look", told)
+            title = f"When it ran, this line {PRYING_WORDS[pried.kind]}"
+            yield LineNote(str(pried.place), pried.place, "noted", "– A person has a look", title)
 
 
-def _training(evidence: Evidence) -> Iterator[LineNote]:
+def _training_notes(evidence: Evidence) -> Iterator[LineNote]:
     for training in evidence.trainings:
         if training.where and training.reason:
             yield LineNote(
                 training.where,
-                _at(training.where),
+                _place(training.where),
                 "failed",
                 "✗ Training",
                 "Training ended here",
@@ -247,21 +250,21 @@ def _training(evidence: Evidence) -> Iterator[LineNote]:
             )
 
 
-def _claim(score: Score) -> Iterator[LineNote]:
-    """The accuracy that the student reports stands in a cell's output, which has no lines of code."""
+def _claim_notes(score: Score) -> Iterator[LineNote]:
+    """The accuracy that the student reports in a cell's output, which has no lines of code."""
     claim = score.claim
     if claim is not None and claim.cell:
-        told = f"{percent(claim.accuracy)} is read here as the reported accuracy"
-        title = f"{told}: {quoted(claim.text)}" if claim.text else told
+        reading = f"{percent(claim.accuracy)} is read here as the reported accuracy"
+        title = f"{reading}: {quoted(claim.text)}" if claim.text else reading
         yield LineNote(claim.source, Place(claim.cell, 0), "noted", "Reported", title)
 
 
-def _asides(evidence: Evidence) -> Iterator[LineNote]:
+def _aside_notes(evidence: Evidence) -> Iterator[LineNote]:
     for near in evidence.near_names:
-        told = f"{named(near.found)} was graded as `{near.expected}`"
-        yield LineNote(str(near.place), near.place, "aside", "Name", told)
+        title = f"{named(near.found)} was graded as `{near.expected}`"
+        yield LineNote(str(near.place), near.place, "aside", "Name", title)
     for value in evidence.tuned:
-        told = f"{value.name.replace('_', ' ')}: {as_code(value.value)}"
-        yield LineNote(str(value.place), value.place, "aside", "Value", told)
-    for one in evidence.omissions:
-        yield LineNote(str(one.place), one.place, "aside", "Left out", one.reason)
+        title = f"{value.name.replace('_', ' ')}: {as_code(value.value)}"
+        yield LineNote(str(value.place), value.place, "aside", "Value", title)
+    for omission in evidence.omissions:
+        yield LineNote(str(omission.place), omission.place, "aside", "Left out", omission.reason)

@@ -1,8 +1,8 @@
 """What lost points and what to fix: forbidden parts with their costs, and the fixes worth most points.
 
-It holds what the forbidden parts in a submission cost, which of them cost nothing, and the fixes in the
-order of their worth, computed from the lost points of each component and its findings. It never takes
-points away: the score that it reads has done so.
+It says what the forbidden parts in a submission cost, and which of them cost nothing. It orders the fixes
+by their worth, computed from the lost points of each component and its findings. It never takes points
+away: the score that it reads has done so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ class ForbiddenCost:
     Attributes:
         target: The rubric item's id or the component's name.
         components: The components whose points it takes.
-        lost: All the points that the target has lost, whatever the cause.
+        lost: All points that the target has lost, whatever the cause.
     """
 
     target: str
@@ -52,22 +52,22 @@ class ForbiddenRow:
 
 
 def forbidden_costs(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[ForbiddenCost, ...]:
-    """One entry per rubric item or component that a reachable forbidden part takes the points of."""
+    """One entry per rubric item or component that loses its points to a reachable forbidden part."""
     rules = {rule.pattern: rule for rule in assignment.forbidden}
     uses: dict[str, list[tuple[ForbiddenRule, ForbiddenUse]]] = {}
     for use in evidence.forbidden:
         rule = rules.get(use.rule)
         if rule is not None and _takes_points(rule, use):
             uses.setdefault(rule.costs, []).append((rule, use))
-    found: list[ForbiddenCost] = []
+    costs: list[ForbiddenCost] = []
     taken: set[str] = set()
     for target in sorted(uses, key=lambda name: name not in {item.id for item in assignment.rubric}):
         rule, use = uses[target][0]
-        components, lost = _lost(assignment, score, target)
+        components, lost = _components_and_loss(assignment, score, target)
         free = () if taken & set(components) else components
         taken |= set(components)
-        names = listed(list(dict.fromkeys(named(other.name) for _, other in uses[target])))
-        found.append(
+        names = listed(list(dict.fromkeys(named(other_use.name) for _, other_use in uses[target])))
+        costs.append(
             ForbiddenCost(
                 target=target,
                 components=free,
@@ -78,7 +78,7 @@ def forbidden_costs(assignment: Assignment, evidence: Evidence, score: Score) ->
                 where=str(use.place),
             )
         )
-    return tuple(found)
+    return tuple(costs)
 
 
 def forbidden_rows(assignment: Assignment, evidence: Evidence) -> tuple[ForbiddenRow, ...]:
@@ -89,7 +89,7 @@ def forbidden_rows(assignment: Assignment, evidence: Evidence) -> tuple[Forbidde
     for use in evidence.forbidden:
         rule = rules.get(use.rule)
         forbids = rule is not None and _takes_points(rule, use)
-        users = listed([_user(name) for name in use.reached_from])
+        users = listed([_user_as_subject(name) for name in use.reached_from])
         if rule is not None and forbids:
             target = titles.get(rule.costs, rule.costs)
             consequence = f"{users} reaches it: no points for {target}."
@@ -105,8 +105,8 @@ def forbidden_rows(assignment: Assignment, evidence: Evidence) -> tuple[Forbidde
     return tuple(rows)
 
 
-def _user(name: str) -> str:
-    """A graded name as it is; `The training`, `The model` as a sentence begins."""
+def _user_as_subject(name: str) -> str:
+    """A graded name as it is; `The training` and `The model` with a capital, to begin a sentence."""
     return name.capitalize() if " " in name else name
 
 
@@ -115,7 +115,7 @@ def _takes_points(rule: ForbiddenRule, use: ForbiddenUse) -> bool:
     return rule.policy == "forbid" and bool(use.reached_from) and not (use.inside or use.in_training)
 
 
-def _lost(assignment: Assignment, score: Score, target: str) -> tuple[tuple[str, ...], float]:
+def _components_and_loss(assignment: Assignment, score: Score, target: str) -> tuple[tuple[str, ...], float]:
     """The components that a target stands for, and the points that it has lost so far."""
     for line in score.lines:
         if line.id == target:
@@ -166,8 +166,9 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
 
     A component's lost points are shared among its failed checks by weight:
     `lost * weight / sum(weights of the component's failed and blocked checks)`. While nothing of it is
-    decided, or a forbidden part zeroed it, a failed check counts `maximum * weight / sum(weights)`. Checks
-    that could not be tried count for the fix that blocks them, and folded ones for that of their cause.
+    decided, or a forbidden part has zeroed it, a failed check counts `maximum * weight / sum(weights)`.
+    Checks that could not be tried count towards the fix that unblocks them, and folded ones towards the fix
+    of their cause.
 
     Args:
         assignment: For weights and maxima.
@@ -179,31 +180,35 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
     """
     forbidden = forbidden_costs(assignment, evidence, score)
     zeroed = {component for cost in forbidden for component in cost.components}
-    found: list[Fix] = []
+    made: list[Fix] = []
     orphans: list[tuple[Finding, float]] = []
     for component in _components(assignment, evidence.findings):
-        own = [finding for finding in evidence.findings if finding.component == component]
-        worth = _worth(assignment, score, component, own, component in zeroed)
-        failed = [finding for finding in own if _is_students(finding, Status.FAILED)]
-        folded = _folded(own, failed)
+        of_component = [finding for finding in evidence.findings if finding.component == component]
+        worth = _points_by_check(assignment, score, component, of_component, component in zeroed)
+        failed = [finding for finding in of_component if _is_students(finding, Status.FAILED)]
+        folded = _folded_findings(of_component, failed)
         groups = _groups([finding for finding in failed if finding not in folded])
-        blocked = [one for one in own if _is_students(one, Status.SKIPPED) and one not in folded]
-        fixed = [_fix(group, worth, folded) for group in groups]
+        blocked = [
+            finding
+            for finding in of_component
+            if _is_students(finding, Status.SKIPPED) and finding not in folded
+        ]
+        fixed = [_fix_of_group(group, worth, folded) for group in groups]
         if fixed:
-            fixed[0] = _plus(fixed[0], sum(worth[finding.check] for finding in blocked))
+            fixed[0] = _with_more_points(fixed[0], sum(worth[finding.check] for finding in blocked))
         else:
             orphans += [(finding, worth[finding.check]) for finding in blocked]
-        found += fixed
-    found = _with_orphans(found, orphans)
+        made += fixed
+    made = _with_orphans(made, orphans)
     explained: dict[str, float] = {}
-    for fix in found:
+    for fix in made:
         explained[fix.component] = explained.get(fix.component, 0.0) + fix.points
     for cost in forbidden:
-        rest = cost.lost - sum(explained.get(component, 0.0) for component in cost.components)
-        found.append(
+        unexplained = cost.lost - sum(explained.get(component, 0.0) for component in cost.components)
+        made.append(
             Fix(
                 cost.target if cost.target in cost.components else SUBMISSION,
-                max(0.0, rest),
+                max(0.0, unexplained),
                 cost.title,
                 cost.message,
                 cost.hint,
@@ -211,33 +216,33 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
                 "forbidden_part",
             )
         )
-    found += _training_fixes(assignment, evidence, score)
-    return tuple(sorted(found, key=lambda fix: -round(fix.points, 6)))
+    made += _training_fixes(assignment, evidence, score)
+    return tuple(sorted(made, key=lambda fix: -round(fix.points, 6)))
 
 
 def unimplemented(finding: Finding) -> bool:
-    """Whether the finding says that the stub was not written yet, rather than written wrongly."""
+    """Whether the finding says that the stub has not been written yet, rather than written wrongly."""
     return finding.status is Status.FAILED and finding.kind is FindingKind.NOT_IMPLEMENTED
 
 
 def _components(assignment: Assignment, findings: Iterable[Finding]) -> tuple[str, ...]:
-    """Component names in the assignment's order, then what else findings name."""
-    known = [component.name for component in assignment.components]
-    return tuple(dict.fromkeys([*known, *(finding.component for finding in findings)]))
+    """Component names in the assignment's order, then others that findings name."""
+    declared = [component.name for component in assignment.components]
+    return tuple(dict.fromkeys([*declared, *(finding.component for finding in findings)]))
 
 
 def _is_students(finding: Finding, status: Status) -> bool:
-    """Whether the finding has this status by the student's doing (a failure is, unless it says otherwise)."""
+    """Whether the finding has this status by the student's fault; failures are, unless they say otherwise."""
     blames = (Blame.STUDENT, None) if status is Status.FAILED else (Blame.STUDENT,)
     return finding.status is status and finding.blame in blames
 
 
-def _worth(
+def _points_by_check(
     assignment: Assignment, score: Score, component: str, findings: Sequence[Finding], zeroed: bool
 ) -> dict[str, float]:
     """Check id -> the points that its failure costs, for the findings of one component."""
     weights = {check.id: check.weight for check in assignment.checks}
-    share, maximum = _share(assignment, score, component)
+    share, maximum = _share_and_maximum(assignment, score, component)
     wrong = [
         finding
         for finding in findings
@@ -247,12 +252,14 @@ def _worth(
         lost, over = share.maximum - share.points, sum(weights.get(finding.check, 1.0) for finding in wrong)
     else:
         declared = [check.weight for check in assignment.checks if check.component == component]
-        lost, over = maximum, sum(declared) or sum(weights.get(one.check, 1.0) for one in findings)
+        lost, over = maximum, sum(declared) or sum(weights.get(finding.check, 1.0) for finding in findings)
     unit = max(0.0, lost) / over if over > 0 else 0.0
     return {finding.check: unit * weights.get(finding.check, 1.0) for finding in findings}
 
 
-def _share(assignment: Assignment, score: Score, component: str) -> tuple[ComponentScore | None, float]:
+def _share_and_maximum(
+    assignment: Assignment, score: Score, component: str
+) -> tuple[ComponentScore | None, float]:
     """The component's score, if there is one, and its maximum (0 where a person gave full points)."""
     for line in score.lines:
         for share in line.components:
@@ -264,12 +271,12 @@ def _share(assignment: Assignment, score: Score, component: str) -> tuple[Compon
 
 
 def _groups(failed: Sequence[Finding]) -> list[list[Finding]]:
-    """Failed findings of one component that one change fixes: the same diagnosis, or the same place.
+    """Failed findings of one component, grouped by what one change fixes: one diagnosis, or one place.
 
-    Two different recognized mistakes at the same place stay two.
+    Two different recognised mistakes at the same place stay apart.
     """
     groups: list[list[Finding]] = []
-    for finding in sorted(failed, key=lambda one: one.label is None):
+    for finding in sorted(failed, key=lambda finding: finding.label is None):
         for group in groups:
             if finding.label is not None and group[0].label is not None:
                 same = finding.label == group[0].label
@@ -283,15 +290,19 @@ def _groups(failed: Sequence[Finding]) -> list[list[Finding]]:
     return groups
 
 
-def _folded(findings: Sequence[Finding], failed: Sequence[Finding]) -> list[Finding]:
-    """The findings that fail for the same cause as one of the failed checks: one change fixes both."""
-    known = {finding.check for finding in failed}
-    causes = {finding.check for finding in failed if finding.because not in known}
-    lost = [one for one in findings if _is_students(one, Status.FAILED) or _is_students(one, Status.SKIPPED)]
+def _folded_findings(findings: Sequence[Finding], failed: Sequence[Finding]) -> list[Finding]:
+    """The findings with the same cause as one of the failed checks: one change fixes both."""
+    failed_ids = {finding.check for finding in failed}
+    causes = {finding.check for finding in failed if finding.because not in failed_ids}
+    lost = [
+        finding
+        for finding in findings
+        if _is_students(finding, Status.FAILED) or _is_students(finding, Status.SKIPPED)
+    ]
     return [finding for finding in lost if finding.because in causes]
 
 
-def _fix(group: Sequence[Finding], worth: dict[str, float], folded: Sequence[Finding] = ()) -> Fix:
+def _fix_of_group(group: Sequence[Finding], worth: dict[str, float], folded: Sequence[Finding] = ()) -> Fix:
     first = group[0]
     checks = [finding.check for finding in group]
     checks += [finding.check for finding in folded if finding.because in checks]
@@ -309,38 +320,40 @@ def _fix(group: Sequence[Finding], worth: dict[str, float], folded: Sequence[Fin
     )
 
 
-def _plus(fix: Fix, points: float) -> Fix:
+def _with_more_points(fix: Fix, points: float) -> Fix:
     return replace(fix, points=fix.points + points)
 
 
-def _with_orphans(found: list[Fix], orphans: Sequence[tuple[Finding, float]]) -> list[Fix]:
-    """Adds blocked checks whose component has no failure of its own.
+def _with_orphans(made: list[Fix], orphans: Sequence[tuple[Finding, float]]) -> list[Fix]:
+    """The fixes with blocked checks whose component has no failure of its own.
 
-    They count for the first failure of the submission as a whole (a syntax error, say); without one, each
-    message that says why they were blocked becomes a fix.
+    They count towards the first failure of the submission as a whole (a syntax error, say). Without one,
+    each message that says why they were blocked becomes a fix.
     """
-    for index, fix in enumerate(found):
+    for index, fix in enumerate(made):
         if fix.component == SUBMISSION:
             return [
-                *found[:index],
-                _plus(fix, sum(points for _, points in orphans)),
-                *found[index + 1 :],
+                *made[:index],
+                _with_more_points(fix, sum(points for _, points in orphans)),
+                *made[index + 1 :],
             ]
     reasons: dict[str, list[tuple[Finding, float]]] = {}
     for finding, points in orphans:
         reasons.setdefault(finding.message, []).append((finding, points))
     blocked = [
-        _fix([finding for finding, _ in group], {finding.check: points for finding, points in group})
+        _fix_of_group([finding for finding, _ in group], {finding.check: points for finding, points in group})
         for group in reasons.values()
     ]
-    return [*found, *blocked]
+    return [*made, *blocked]
 
 
 def _training_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> list[Fix]:
     """The points that measured training has lost, when the line is decided."""
     measured = {item.id: item for item in assignment.rubric}
     classes = {component.name for component in assignment.components if component.kind == "class"}
-    broken = any(one.status is Status.FAILED and one.component in classes for one in evidence.findings)
+    broken = any(
+        finding.status is Status.FAILED and finding.component in classes for finding in evidence.findings
+    )
     made: list[Fix] = []
     allowed = {measure.id: measure.most_epochs for measure in assignment.measures}
     for line in score.lines:

@@ -1,8 +1,8 @@
 """Figures of trained models as tables: per class, side by side, and per layer.
 
-It holds precision, recall, F1 and ROC area of each class, the models beside each other as numbers, and a
-model's modules as an indented table with the parameters of each and of all below it. It never measures
-anything and draws no charts: it computes from what the evidence holds.
+It computes precision, recall, F1 and ROC area of each class, and the figures of several models side by
+side. It lists a model's modules as an indented table, with the parameters of each and of all below it. It
+never measures anything and draws no charts: it computes from what the evidence holds.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,10 +21,10 @@ class ClassFigures:
 
     Attributes:
         images: Test images of this class.
-        precision: Of those that were taken for it, the share that is.
-        recall: Of those that are, the share that was found.
+        precision: The share of images predicted as this class that belong to it.
+        recall: The share of this class's images that were predicted as it.
         f1: The harmonic mean of both.
-        area: Under its receiver operating characteristic.
+        area: The area under its receiver operating characteristic.
     """
 
     name: str
@@ -38,13 +38,13 @@ class ClassFigures:
 def class_figures(training: Training) -> tuple[ClassFigures, ...]:
     """The figures of each class, in the order of the classes."""
     counts = training.confusion
-    found = []
+    figures = []
     for index, row in enumerate(counts):
         hits, images = row[index], sum(row)
-        taken = sum(other[index] for other in counts)
+        taken = sum(other_row[index] for other_row in counts)
         name = training.classes[index] if index < len(training.classes) else f"class {index}"
         # F1 = 2 hits / (taken + images), which is defined where precision alone is not
-        found.append(
+        figures.append(
             ClassFigures(
                 name,
                 images,
@@ -54,18 +54,18 @@ def class_figures(training: Training) -> tuple[ClassFigures, ...]:
                 training.roc[index].area if index < len(training.roc) else None,
             )
         )
-    return tuple(found)
+    return tuple(figures)
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _share(part: int, total: int) -> float | None:
+    return part / total if total else None
 
 
 # --- model comparison ------------------------------------------------------------------------------------
 
 
 UNKNOWN = "–"
-Told = TypeVar("Told", Training, Rehearsal)
+Described = TypeVar("Described", Training, Rehearsal)
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class ComparedRow:
 
     Attributes:
         label: What is compared.
-        cells: Of each model.
-        told: What the label means, where it does not say it itself.
+        cells: One per model.
+        told: What the label means, where it needs explaining.
     """
 
     label: str
@@ -86,7 +86,7 @@ class ComparedRow:
 def side_by_side(
     models: Sequence[tuple[Training, Rehearsal | None, MeasuredWords]],
 ) -> tuple[ComparedRow, ...]:
-    """What is known of the models; a row that is known of none of them is left out."""
+    """What is known about the models; a row that is known for none of them is left out."""
     trainings = [training for training, _, _ in models]
     rehearsals = [rehearsal or Rehearsal() for _, rehearsal, _ in models]
     gap = "how much better it is on images that it was trained on, in percentage points."
@@ -95,22 +95,22 @@ def side_by_side(
             "Test accuracy" if all(words.is_accuracy for _, _, words in models) else "Measured",
             tuple(_measured(training, words) for training, _, words in models),
         ),
-        ComparedRow("Accuracy on training images", _told(trainings, _by_heart)),
-        ComparedRow("Gap", _told(trainings, _gap), gap),
-        ComparedRow("Parameters", _told(rehearsals, lambda each: _count(each.parameters))),
+        ComparedRow("Accuracy on training images", _cells(trainings, _seen_accuracy)),
+        ComparedRow("Gap", _cells(trainings, _gap), gap),
+        ComparedRow("Parameters", _cells(rehearsals, lambda model: _count(model.parameters))),
         ComparedRow(
             "Multiply-adds for an image",
-            _told(rehearsals, lambda each: _millions(each.multiply_adds)),
+            _cells(rehearsals, lambda model: _millions(model.multiply_adds)),
             "half of the operations that PyTorch’s counter finds.",
         ),
-        ComparedRow("Epochs", _told(trainings, lambda each: str(len(each.epochs) or UNKNOWN))),
-        ComparedRow("Seconds for an epoch", _told(trainings, _seconds)),
+        ComparedRow("Epochs", _cells(trainings, lambda model: str(len(model.epochs) or UNKNOWN))),
+        ComparedRow("Seconds for an epoch", _cells(trainings, _seconds)),
     ]
     return tuple(row for row in rows if any(cell != UNKNOWN for cell in row.cells))
 
 
-def _told(models: Sequence[Told], told: Callable[[Told], str]) -> tuple[str, ...]:
-    return tuple(told(each) or UNKNOWN for each in models)
+def _cells(models: Sequence[Described], cell_of: Callable[[Described], str]) -> tuple[str, ...]:
+    return tuple(cell_of(model) or UNKNOWN for model in models)
 
 
 def _measured(training: Training, words: MeasuredWords) -> str:
@@ -120,7 +120,7 @@ def _measured(training: Training, words: MeasuredWords) -> str:
     return f"{value} ({words.interval(training)})" if training.interval else value
 
 
-def _by_heart(training: Training) -> str:
+def _seen_accuracy(training: Training) -> str:
     return "" if training.seen_accuracy is None else percent(training.seen_accuracy)
 
 
@@ -142,7 +142,7 @@ def _millions(number: int | None) -> str:
 
 
 def _seconds(training: Training) -> str:
-    """Of the whole training, by its epochs; two digits: how long it takes is what code can choose."""
+    """Seconds per epoch, of the whole training; two digits, because code can choose how long it takes."""
     epochs = len(training.epochs)
     return f"{float(f'{training.seconds / epochs:.2g}'):g}" if epochs else ""
 
@@ -158,8 +158,8 @@ class LayerRow:
         name: The last part of its path; the type for the model itself.
         type: The class's name.
         depth: 0 for the model itself.
-        own: Trainable numbers that it holds itself.
-        whole: The same with all modules below it.
+        own: Trainable parameters that it holds itself.
+        whole: Those and the parameters of all modules below it.
     """
 
     name: str
@@ -177,8 +177,8 @@ def layer_rows(layers: Sequence[LayerSummary]) -> tuple[LayerRow, ...]:
     for layer in reversed(layers):
         deeper = sum(count for depth, count in below.items() if depth > layer.depth)
         below = {depth: count for depth, count in below.items() if depth <= layer.depth}
-        whole = layer.parameters + deeper
-        below[layer.depth] = below.get(layer.depth, 0) + whole
+        with_modules_below = layer.parameters + deeper
+        below[layer.depth] = below.get(layer.depth, 0) + with_modules_below
         name = layer.path.rpartition(".")[2] or layer.type
-        rows.append(LayerRow(name, layer.type, layer.depth, layer.parameters, whole))
+        rows.append(LayerRow(name, layer.type, layer.depth, layer.parameters, with_modules_below))
     return tuple(reversed(rows))

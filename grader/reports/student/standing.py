@@ -1,8 +1,8 @@
 """Where a submission stands: its points in a sentence, what to know before them, and what changed.
 
-It holds the headline, the banners, the segments of the bar of points, and what changed since a grade was
-released, as its student is told: then and now, and nothing in between. It never scores and never decides
-whether a grade is final: it says what the score holds.
+It words the headline, the banners, the segments of the bar of points, and what changed since a grade was
+released: then and now, and nothing in between. It never scores and never decides whether a grade is final:
+it says what the score holds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,25 +18,25 @@ from grader.reports.student.training_charts import Segment
 
 
 def changed_lines(score: Score) -> Mapping[str, str]:
-    """Rubric item, or part of one -> a sentence, for those whose points are others since they were released.
+    """Rubric item, or part of one -> a sentence, for those whose points have changed since their release.
 
-    Of each, the first release in which it had points; what nobody knew before is not a change.
+    Each is compared with the first release in which it had points; newly known points are not a change.
     """
     if score.released is None:
         return {}
     now = {line.id: line.points for line in score.lines}
     now |= {f"{line.id}.{part.id}": part.points for line in score.lines for part in line.parts}
     return {
-        target: _since(when, before, now[target])
+        target: _change_sentence(when, before, now[target])
         for target, before, when in score.released.lines
         if target in now and now[target] != before
     }
 
 
 def changed_grade(score: Score) -> str:
-    """The same for the grade, after what lateness costs; empty where it is what it was.
+    """The same for the grade, after what lateness costs; empty where it has not changed.
 
-    While something was open the grade was to grow: that it did is not a change.
+    A grade that was released while something was open was expected to grow, so growth is not a change.
     """
     if score.released is None or score.released.whole is None:
         return ""
@@ -44,10 +44,10 @@ def changed_grade(score: Score) -> str:
     if before == score.final:
         return ""
     late = score.late is not None and bool(score.late.penalty)
-    return _since(when, before, score.final, ", after what lateness costs" if late else "")
+    return _change_sentence(when, before, score.final, ", after what lateness costs" if late else "")
 
 
-def _since(when: datetime, before: float, now: float | None, how: str = "") -> str:
+def _change_sentence(when: datetime, before: float, now: float | None, how: str = "") -> str:
     return f"Changed since {when:%Y-%m-%d}: {points(before)} → {points(now)}{how}."
 
 
@@ -72,12 +72,12 @@ class Standing:
     """The points of the first screen.
 
     Attributes:
-        earned: What is known: the total, or what it would be if it were not withheld.
+        earned: The points known so far: the total, or what it would be if it were not withheld.
         decided: The maximum of the decided lines.
         awaiting: The maximum of the lines that a person still marks.
         not_run: The maximum of the lines that were not run.
-        withheld: There is no total for now.
-        segments: The bar.
+        withheld: Whether there is no total for now.
+        segments: The parts of the bar.
     """
 
     earned: float
@@ -91,8 +91,8 @@ class Standing:
 
 def standing(score: Score) -> Standing:
     """The points of a score, by what is known about them."""
-    known = [line for line in score.lines if line.points is not None]
-    sum_known = sum(line.points or 0.0 for line in known)
+    lines_with_points = [line for line in score.lines if line.points is not None]
+    sum_known = sum(line.points or 0.0 for line in lines_with_points)
     earned = score.total if score.total is not None else sum_known
     awaiting = score.open_points
     not_run = sum(line.maximum for line in score.lines if line.id in score.not_run)
@@ -118,7 +118,7 @@ def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
     """What the checks say as a whole, in a sentence or two: what is right first."""
     if score.status in (GradeStatus.REFUSED, GradeStatus.ENGINE_ERROR):
         return ""
-    parts = _parts(assignment, evidence)
+    parts = _findings_by_component(assignment, evidence)
     if not parts:
         return ""
     if nothing_implemented(evidence):
@@ -127,12 +127,16 @@ def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
             f"Nothing is implemented yet: start with {order[0]}. "
             "Every part is tested by itself, so points come in part by part, in any order you like."
         )
-    right = [name for name, own in parts.items() if all(one.status is Status.PASSED for one in own)]
-    missing = [name for name, own in parts.items() if all(map(unimplemented, own))]
+    right = [
+        name
+        for name, findings in parts.items()
+        if all(finding.status is Status.PASSED for finding in findings)
+    ]
+    missing = [name for name, findings in parts.items() if all(map(unimplemented, findings))]
     wrong = [
         name
-        for name, own in parts.items()
-        if name not in missing and any(one.status is Status.FAILED for one in own)
+        for name, findings in parts.items()
+        if name not in missing and any(finding.status is Status.FAILED for finding in findings)
     ]
     if len(right) == len(parts):
         if any(row.loses_points for row in forbidden_rows(assignment, evidence)):
@@ -145,35 +149,35 @@ def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
             else f"{right[0]} does what it should"
         )
         passed = f"Every automatic check passed: {do}."
-        return " ".join([passed, *_looked_at(parts)])
+        return " ".join([passed, *_flagged_sentence(parts)])
     sentences = [f"{listed(right, 9)} {'is' if len(right) == 1 else 'are'} entirely right."] if right else []
     if wrong:
         sentences.append(f"{listed(wrong, 9)} {'needs' if len(wrong) == 1 else 'need'} another look.")
     if missing:
         sentences.append(f"Not implemented yet: {listed(missing, 9)}.")
-    return " ".join([*sentences, *_looked_at(parts)])
+    return " ".join([*sentences, *_flagged_sentence(parts)])
 
 
-def _looked_at(parts: Mapping[str, Sequence[Finding]]) -> list[str]:
-    """Where a person has a look although the check passed; at most one sentence."""
-    names = [name for name, own in parts.items() if any(one.flagged for one in own)]
+def _flagged_sentence(parts: Mapping[str, Sequence[Finding]]) -> list[str]:
+    """What a person looks at although its checks passed; at most one sentence."""
+    names = [name for name, findings in parts.items() if any(finding.flagged for finding in findings)]
     return [f"A person has a look at {listed(names, 9)}, which costs no points."] if names else []
 
 
 def nothing_implemented(evidence: Evidence) -> bool:
-    """Whether no check of any part passed and every failed one says that its stub is not written yet."""
-    own = [finding for finding in evidence.findings if finding.component != SUBMISSION]
-    failed = [finding for finding in own if finding.status is Status.FAILED]
+    """Whether no check of any part passed, and every failed one says that its stub is not written yet."""
+    of_parts = [finding for finding in evidence.findings if finding.component != SUBMISSION]
+    failed = [finding for finding in of_parts if finding.status is Status.FAILED]
     return (
         bool(failed)
         and all(map(unimplemented, failed))
-        and not any(finding.status is Status.PASSED for finding in own)
+        and not any(finding.status is Status.PASSED for finding in of_parts)
     )
 
 
 def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Banner, ...]:
-    """What changes how the points are to be read, the gravest first."""
-    found: list[Banner] = []
+    """What changes how the points are to be read, the most serious first."""
+    made: list[Banner] = []
     reason = score.reason or evidence.reason
     if score.status is GradeStatus.REFUSED:
         text = reason or "No file in it can be read as this assignment's code."
@@ -182,16 +186,16 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
             title += ": 0 points"
         elif score.total is not None:
             title = "The code could not be graded; the rest counts"
-        found.append(Banner("note" if score.total else "warning", title, text))
+        made.append(Banner("note" if score.total else "warning", title, text))
     if score.status is GradeStatus.ENGINE_ERROR:
         what = "people gave the points" if score.total is not None else "it will be graded again"
-        told = f"It costs you nothing, and you need not do anything: {what}. {reason}"
-        found.append(Banner("warning", "The grader failed, not you", told.strip()))
+        message = f"It costs you nothing, and you need not do anything: {what}. {reason}"
+        made.append(Banner("warning", "The grader failed, not you", message.strip()))
     if score.status is GradeStatus.INCOMPLETE:
         roles = listed([str(role) for role in evidence.missing])
-        told = reason or f"Not handed in: {roles}."
+        message = reason or f"Not handed in: {roles}."
         if evidence.findings:
-            told += " Everything else was graded and is shown below."
+            message += " Everything else was graded and is shown below."
         if evidence.absent:
             title = "Nothing was handed in" + (": 0 points" if score.closed else "")
         elif score.closed:
@@ -200,15 +204,15 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
             title = "A required file is missing, so the total is withheld"
         else:
             title = "A required file is missing; the total counts all the same"
-        found.append(Banner("note" if score.total else "warning", title, told))
-    found += _circumstances(evidence, score)
-    return tuple(found)
+        made.append(Banner("note" if score.total else "warning", title, message))
+    made += _circumstances(evidence, score)
+    return tuple(made)
 
 
 def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
-    found: list[Banner] = []
+    made: list[Banner] = []
     if any(training.outcome is TrainingOutcome.BUDGET for training in evidence.trainings):
-        found.append(
+        made.append(
             Banner(
                 "note",
                 "The grader's time limit stopped the training",
@@ -216,7 +220,7 @@ def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
             )
         )
     if evidence.attestation.weak:
-        found.append(
+        made.append(
             Banner(
                 "note",
                 "This grade is unofficial",
@@ -225,7 +229,7 @@ def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
             )
         )
     if evidence.partial:
-        found.append(
+        made.append(
             Banner(
                 "note",
                 "A single file was graded",
@@ -233,34 +237,34 @@ def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
             )
         )
     if score.accepted is not None:
-        told = f"{named(score.accepted.file)}: {score.accepted.why}"
-        found.append(Banner("note", "A file that was set aside counts as your report", told))
+        text = f"{named(score.accepted.file)}: {score.accepted.why}"
+        made.append(Banner("note", "A file that was set aside counts as your report", text))
     record = score.late
     if record is None or (score.closed and evidence.absent):
-        return found
+        return made
     if record.how_late:
         due = f"{'Your own deadline' if record.extended else 'Deadline'} {stamp(record.due)}"
-        told = " ".join((f"{due}, received {stamp(record.received_at)}.", record.reason))
-        found.append(Banner("note", f"Handed in {record.how_late}", told))
+        text = " ".join((f"{due}, received {stamp(record.received_at)}.", record.reason))
+        made.append(Banner("note", f"Handed in {record.how_late}", text))
     elif record.state == "unknown" and record.asked:
-        found.append(Banner("note", "Marked as late", record.reason))
-    return found
+        made.append(Banner("note", "Marked as late", record.reason))
+    return made
 
 
-def _parts(assignment: Assignment, evidence: Evidence) -> dict[str, list[Finding]]:
+def _findings_by_component(assignment: Assignment, evidence: Evidence) -> dict[str, list[Finding]]:
     """Component -> its findings, in the assignment's order, without the submission itself."""
     parts: dict[str, list[Finding]] = {component.name: [] for component in assignment.components}
     for finding in evidence.findings:
         if finding.component != SUBMISSION:
             parts.setdefault(finding.component, []).append(finding)
-    return {name: own for name, own in parts.items() if own}
+    return {name: findings for name, findings in parts.items() if findings}
 
 
 def points_sentence(stands: Standing) -> str:
     """The points in a sentence: `41.5 of 65 decided points, 35 awaiting a person`."""
-    told = f"{points(stands.earned)} of {points(stands.decided)} decided points"
+    sentence = f"{points(stands.earned)} of {points(stands.decided)} decided points"
     if stands.awaiting:
-        told += f", {points(stands.awaiting)} awaiting a person"
+        sentence += f", {points(stands.awaiting)} awaiting a person"
     if stands.not_run:
-        told += f", {points(stands.not_run)} not run"
-    return told
+        sentence += f", {points(stands.not_run)} not run"
+    return sentence

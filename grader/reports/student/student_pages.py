@@ -1,9 +1,9 @@
-"""The pages about one student: the report, what lies beside it, and the attention page for staff.
+"""The pages about one student: the report, the files beside it, and the attention page for staff.
 
-It holds the report, which is one HTML file that needs nothing else, and which pages are made together.
-The attention page is handed out to nobody. What stands for attention is whatever the student's code
-computes where it sees the hidden images: with its hundreds of numbers it could tell which images these
-are. It never scores, and it never decides what a finding costs.
+It makes the report, which is one self-contained HTML file, and decides which pages are made together. The
+attention page is not given to students. What counts as attention is whatever the student's code computes
+where it sees the hidden images: its hundreds of numbers could reveal which images these are. It never
+scores, and it never decides what a finding costs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ class AttentionRow:
 
 
 def shows_attention(evidence: Evidence) -> bool:
-    """Whether there is something for such a page."""
+    """Whether there is anything to show on the attention page."""
     return bool(evidence.training.attention)
 
 
@@ -63,7 +63,7 @@ def attention_page(
     Args:
         assignment: What was asked for.
         evidence: What was found out.
-        images: PNG bytes by the names that the evidence uses; what is missing is said to be missing.
+        images: PNG bytes by the names that the evidence uses; the page says which are missing.
         generated_at: When the page is made.
     """
     if not shows_attention(evidence):
@@ -74,24 +74,24 @@ def attention_page(
         .render(
             assignment=assignment,
             evidence=evidence,
-            attention=_rows(evidence.training, images),
+            attention=_attention_rows(evidence.training, images),
             generated_at=generated_at,
         )
     )
 
 
-def _rows(training: Training, images: Mapping[str, bytes]) -> tuple[AttentionRow, ...]:
-    predictions = {one.image: one for one in training.predictions}
+def _attention_rows(training: Training, images: Mapping[str, bytes]) -> tuple[AttentionRow, ...]:
+    predictions = {prediction.image: prediction for prediction in training.predictions}
     return tuple(
         AttentionRow(
-            training.class_name(predictions[each.prediction].true_class),
-            training.class_name(predictions[each.prediction].predicted_class),
-            data_uri(images, each.prediction),
-            data_uri(images, each.last_layer),
-            data_uri(images, each.rollout),
+            training.class_name(predictions[attention.prediction].true_class),
+            training.class_name(predictions[attention.prediction].predicted_class),
+            data_uri(images, attention.prediction),
+            data_uri(images, attention.last_layer),
+            data_uri(images, attention.rollout),
         )
-        for each in training.attention
-        if each.prediction in predictions
+        for attention in training.attention
+        if attention.prediction in predictions
     )
 
 
@@ -124,10 +124,10 @@ def student_page(
         assignment: What was asked for.
         evidence: What was found out.
         score: The points.
-        images: PNG bytes by the names that the evidence's figures and predictions use; what is missing, or
-            is not a PNG, is said to be missing.
+        images: PNG bytes by the names that the evidence's figures and predictions use; the page says which
+            are missing or not a PNG.
         generated_at: When the page is made.
-        code: The lines of the page beside it that shows the code; None where there is no such page.
+        code: Links to the page beside it that shows the code; None where there is no such page.
 
     Returns:
         HTML text. The same arguments give the same text.
@@ -177,14 +177,14 @@ def student_page(
 
 
 def _shown_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[ShownFix, ...]:
-    """The fixes of the first screen: most points first; for a bare template the parts in their order."""
-    found: Sequence[Fix] = fixes(assignment, evidence, score)
+    """The fixes of the first screen, most points first; for a bare template, the parts in their order."""
+    candidates: Sequence[Fix] = fixes(assignment, evidence, score)
     if nothing_implemented(evidence):
         order = [component.name for component in assignment.components]
-        found = sorted(
-            (fix for fix in found if fix.component in order), key=lambda fix: order.index(fix.component)
+        candidates = sorted(
+            (fix for fix in candidates if fix.component in order), key=lambda fix: order.index(fix.component)
         )
-    worth = [fix for fix in found if fix.points >= 0.005] or found
+    worth = [fix for fix in candidates if fix.points >= 0.005] or candidates
     return tuple(ShownFix(fix, excerpt(evidence.source, fix.where)) for fix in worth[:_FIXES_SHOWN])
 
 
@@ -194,13 +194,13 @@ def _shown_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tu
 def student_pages(
     assignment: Assignment, evidence: Evidence, score: Score, files: Mapping[str, bytes], now: datetime
 ) -> dict[str, bytes]:
-    """File name -> content: the report, and what lies beside it.
+    """File name -> content: the report, and the files beside it.
 
-    The page of the code is there where code was handed in, that of the answers where a PDF was accepted, and
-    the PDF itself where it was kept.
+    There is a page of the code where code was handed in, and one of the answers where a PDF was accepted.
+    The PDF itself is there where it was kept.
 
     Args:
-        files: What belongs to the evidence: the pictures, the view of the submission, and the PDF.
+        files: The files of the evidence: the pictures, the view of the submission, and the PDF.
         now: When the pages are made.
     """
     view = view_in(files)

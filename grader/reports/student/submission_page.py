@@ -1,8 +1,8 @@
-"""What a student handed in, with what was found out at its lines: one HTML file in which nothing acts.
+"""What a student handed in, with the findings at its lines: an HTML file without scripts.
 
-It holds the page of the code and the notebook, and how hostile HTML is made harmless: only what sets text
-is kept, and pictures that are in the page already. The page's Content-Security-Policy is a second wall:
-what came through could neither run nor load anything. It never decides which notes stand at a line
+It makes the page of the code and the notebook, and makes hostile HTML harmless: only markup for text is
+kept, and pictures that are embedded in the page. The page's Content-Security-Policy is a second wall: what
+slipped through could neither run nor load anything. It never decides which notes belong to a line
 (`findings` does).
 """
 
@@ -43,10 +43,10 @@ _WITH_CONTENT = {
     *("script", "style", "template", "noscript", "iframe", "object", "svg", "math", "title", "textarea"),
     *("select", "audio", "video", "canvas"),
 }
-# nbconvert's names for the colors of a terminal, and for what was an error
+# nbconvert's names for the colours of a terminal, and for what was printed as an error
 _CLASSES = re.compile(r"ansi-[a-z]+(?:-intense)?-(?:fg|bg)|ansi-(?:bold|underline|inverse)|output_stderr")
 _OWN_PICTURE = re.compile(r"data:image/jpeg;base64,[A-Za-z0-9+/]+={0,2}")
-MOST_SPANNED = 50  # columns or rows, by one cell: a browser lays out each of them, also the empty ones
+MOST_SPANNED = 50  # columns or rows, by one cell: a browser lays out each of them, even the empty ones
 _SMALL_NUMBER = re.compile(r"[1-9][0-9]{0,2}")
 _HEADING = re.compile(r"<h([1-6])>|</h[1-6]>")
 _NO_SOURCE = re.compile(r"<img(?![^>]* src=)[^>]*>")
@@ -56,32 +56,32 @@ PICTURE_LEFT_OUT = '<span class="left-out">(a picture from elsewhere is not load
 def cleaned(html: str) -> Markup:
     """The HTML of a cell without scripts, styles, links, forms, frames, identifiers and loads.
 
-    Its headings become `<div class="title-1">` and so on: they are not of the page's outline.
+    Its headings become `<div class="title-1">` and so on: they do not belong to the page's outline.
 
     Args:
-        html: As it came; nothing in it is trusted.
+        html: As it was received; nothing in it is trusted.
     """
-    kept = nh3.clean(
+    safe = nh3.clean(
         html,
         tags=_TAGS,
         clean_content_tags=_WITH_CONTENT,
         attributes=_ATTRIBUTES,
-        attribute_filter=_attribute,
-        # what scrolls must be reached by keys
+        attribute_filter=_safe_attribute,
+        # what scrolls must be reachable by keyboard
         set_tag_attribute_values={"img": {"alt": "A picture among the outputs"}, "pre": {"tabindex": "0"}},
         url_schemes={"data"},
         link_rel=None,
         strip_comments=True,
         generic_attribute_prefixes=set(),
     )
-    kept = _HEADING.sub(lambda found: f'<div class="title-{found[1]}">' if found[1] else "</div>", kept)
-    kept = _NO_SOURCE.sub(PICTURE_LEFT_OUT, kept)
-    return Markup(printable(kept))  # nh3 escaped its text
+    safe = _HEADING.sub(lambda heading: f'<div class="title-{heading[1]}">' if heading[1] else "</div>", safe)
+    safe = _NO_SOURCE.sub(PICTURE_LEFT_OUT, safe)
+    return Markup(printable(safe))  # nh3 escaped its text
 
 
-def _attribute(tag: str, name: str, value: str) -> str | None:
+def _safe_attribute(tag: str, name: str, value: str) -> str | None:
     if name == "class":
-        return " ".join(one for one in value.split() if _CLASSES.fullmatch(one)) or None
+        return " ".join(css_class for css_class in value.split() if _CLASSES.fullmatch(css_class)) or None
     if name == "src":
         return value if _OWN_PICTURE.fullmatch(value) else None
     if name in ("colspan", "rowspan"):
@@ -102,7 +102,7 @@ _KIND = re.compile(r"[a-z]{0,12}")
 
 @dataclass(frozen=True)
 class ShownLine:
-    """A line of code with what was found out about it."""
+    """A line of code with the notes about it."""
 
     number: int
     id: str
@@ -112,19 +112,19 @@ class ShownLine:
 
     @property
     def mark(self) -> str:
-        """How the line is marked: `bad` where something is to be fixed, else `good` or not at all."""
+        """How the line is marked: `bad` where something needs fixing, else `good` or not at all."""
         kinds = {note.kind for note in self.notes if note.asks}
         return "bad" if "failed" in kinds else "good" if kinds else ""
 
 
 @dataclass(frozen=True)
 class ShownCell:
-    """A cell, or a whole script, as the page has it.
+    """A cell, or a whole script, as the page shows it.
 
     Attributes:
         name: `In [4], cell 9`, or the script's name.
-        html: Cleaned: the text, or what the code printed and drew.
-        notes: About its outputs.
+        html: The text, or what the code printed and drew, cleaned.
+        notes: The notes about its outputs.
     """
 
     id: str
@@ -136,8 +136,8 @@ class ShownCell:
 
 
 def code_links(evidence: Evidence, view: View | None) -> CodeLinks:
-    """The links to the lines of the page that `submission_page` makes of the same, if it makes one."""
-    return _links(_cells(evidence, view)[0])
+    """The links to the lines of the page that `submission_page` makes, if it makes one."""
+    return _links(_cells_and_cuts(evidence, view)[0])
 
 
 def submission_page(
@@ -145,7 +145,7 @@ def submission_page(
 ) -> str | None:
     """The handed-in code, read-only, with the findings at their lines, as a self-contained HTML page.
 
-    It says nothing of the findings that the student's report does not say, and links to that alone.
+    It shows no findings that the student's report does not show, and links only to that report.
 
     Args:
         assignment: What was asked for.
@@ -155,15 +155,15 @@ def submission_page(
         generated_at: When the page is made.
 
     Returns:
-        HTML text, the same for the same arguments; None where no code was handed in that could be read.
+        HTML text, the same for the same arguments; None where no readable code was handed in.
     """
-    cells, cuts = _cells(evidence, view)
+    cells, cuts = _cells_and_cuts(evidence, view)
     if not cells:
         return None
     evidence = with_waived(assignment, evidence, dict(score.waived))
     notes = line_notes(assignment, evidence, score)
     by_line = notes_by_line(notes)
-    shown = [_shown(cell, by_line) for cell in cells]
+    shown = [_shown_cell(cell, by_line) for cell in cells]
     links = _links(cells)
     return (
         environment(language_of(assignment))
@@ -175,7 +175,7 @@ def submission_page(
             cells=shown,
             cuts=cuts,
             notebook=any(cell_anchor(cell.file) != SCRIPT for cell in cells),
-            findings=[(note, _target(note, links, shown)) for note in notes if note.asks],
+            findings=[(note, _anchor_of(note, links, shown)) for note in notes if note.asks],
             elsewhere=_without_a_line(assignment, evidence, score),
             generated_at=generated_at,
         )
@@ -183,7 +183,7 @@ def submission_page(
 
 
 def _without_a_line(assignment: Assignment, evidence: Evidence, score: Score) -> int:
-    """How many of the report's messages about checks name no line."""
+    """How many of the report's messages about checks do not name a line."""
     reports = component_reports(assignment, evidence, score)
     return sum(bool(remark.message) and not remark.where for report in reports for remark in report.remarks)
 
@@ -192,10 +192,10 @@ def _links(cells: Sequence[ViewCell]) -> CodeLinks:
     return CodeLinks({cell.file: len(cell.lines) for cell in cells if cell.lines})
 
 
-def _cells(evidence: Evidence, view: View | None) -> tuple[tuple[ViewCell, ...], tuple[str, ...]]:
-    """The cells to show, and what of the file is not shown.
+def _cells_and_cuts(evidence: Evidence, view: View | None) -> tuple[tuple[ViewCell, ...], tuple[str, ...]]:
+    """The cells to show, and sentences on what is not shown.
 
-    The lines that findings name are those of the evidence: where a view has others, they are not taken.
+    Findings name lines of the evidence's source; where a view has other lines, the evidence's are shown.
     """
     source = evidence.source or {}
     if view is None:
@@ -213,16 +213,16 @@ def _cells(evidence: Evidence, view: View | None) -> tuple[tuple[ViewCell, ...],
 def _within_limit(
     cells: Sequence[ViewCell], cuts: Sequence[str]
 ) -> tuple[tuple[ViewCell, ...], tuple[str, ...]]:
-    left, kept = MOST_LINES, []
+    lines_left, shown = MOST_LINES, []
     for cell in cells:
-        kept.append(ViewCell(cell.file, cell.kind, cell.lines[:left], cell.html))
-        left -= len(kept[-1].lines)
+        shown.append(ViewCell(cell.file, cell.kind, cell.lines[:lines_left], cell.html))
+        lines_left -= len(shown[-1].lines)
     if sum(len(cell.lines) for cell in cells) > MOST_LINES:
         cuts = (*cuts, f"Only the first {MOST_LINES} lines of code are shown.")
-    return tuple(kept), tuple(cuts)
+    return tuple(shown), tuple(cuts)
 
 
-def _shown(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]]) -> ShownCell:
+def _shown_cell(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]]) -> ShownCell:
     return ShownCell(
         id=cell_anchor(cell.file),
         name=cell.file if cell_number(cell.file) is None else cell.file[:1].upper() + cell.file[1:],
@@ -231,7 +231,7 @@ def _shown(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]]
             ShownLine(
                 number,
                 anchor(Place(cell.file, number)),
-                _clipped(line),
+                _clipped_line(line),
                 tuple(by_line.get((cell.file, number), ())),
                 sum(len(text) for _, text in line) > LONGEST,
             )
@@ -242,18 +242,18 @@ def _shown(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]]
     )
 
 
-def _clipped(line: CodeLine) -> CodeLine:
-    left, kept = LONGEST, []
+def _clipped_line(line: CodeLine) -> CodeLine:
+    characters_left, pieces = LONGEST, []
     for kind, text in line:
-        if left > 0:
-            kept.append((kind if _KIND.fullmatch(kind) else "", revealed(text[:left])))
-        left -= len(text)
-    return tuple(kept)
+        if characters_left > 0:
+            pieces.append((kind if _KIND.fullmatch(kind) else "", revealed(text[:characters_left])))
+        characters_left -= len(text)
+    return tuple(pieces)
 
 
-def _target(note: LineNote, links: CodeLinks, cells: Sequence[ShownCell]) -> str:
-    """The anchor of a finding on the page, empty where its line is not shown."""
+def _anchor_of(note: LineNote, links: CodeLinks, cells: Sequence[ShownCell]) -> str:
+    """The anchor of a finding on the page; empty where its line is not shown."""
     if links.shows(note.place):
         return anchor(note.place)
-    whole = cell_anchor(note.place.file)
-    return whole if note.place.line == 0 and any(cell.id == whole for cell in cells) else ""
+    cell_id = cell_anchor(note.place.file)
+    return cell_id if note.place.line == 0 and any(cell.id == cell_id for cell in cells) else ""

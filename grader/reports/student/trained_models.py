@@ -1,8 +1,8 @@
 """What the student's page shows of each model that was trained, and of its results.
 
-It holds the plan, the charts, the confusion matrix and the predictions of each model, and the results
-that the report is to explain: where the model is surest and wrong, and the rows of the study. It never
-says how a training went in words (`training_texts` does), and it measures nothing itself.
+It collects the plan, the charts, the confusion matrix and the predictions of each model. It also collects
+the results that the student's report has to explain: the model's surest mistakes, and the rows of the
+study. It never words how a training went (`training_texts` does), and it measures nothing itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ MISCLASSIFIED = 2
 
 @dataclass(frozen=True)
 class ShownMistake:
-    """A test image that the model takes for another class.
+    """A test image that the model assigns to a wrong class.
 
     Attributes:
         picture, overlay: Data URIs: the image, and where the model looked; empty where there is none.
@@ -45,11 +45,11 @@ class ShownMistake:
 
 @dataclass(frozen=True)
 class ShownStudyRow:
-    """A row of the study in the table of those that were trained again.
+    """A row of the study that was trained again, as the table shows it.
 
     Attributes:
         name: How it differs from the base: `depth 4`.
-        claimed, measured: Differences from the base, 0 to 1; of the base itself, what it reached.
+        claimed, measured: Differences from the base, 0 to 1; for the base itself, what it reached.
     """
 
     name: str
@@ -60,44 +60,48 @@ class ShownStudyRow:
 
 
 def mistakes(training: Training, images: Mapping[str, bytes]) -> tuple[ShownMistake, ...]:
-    """The shown test images of which the model is surest and wrong, those with an overlay first.
+    """Of the shown test images, the mistakes of which the model is surest, those with an overlay first.
 
     Args:
         images: PNG bytes by the names that predictions and maps use.
     """
-    overlays = {each.prediction: each.last_layer for each in training.attention}
-    wrong = [one for one in training.predictions if one.predicted_class != one.true_class]
-    wrong.sort(key=lambda one: (one.image not in overlays, -one.confidence))
+    overlays = {attention.prediction: attention.last_layer for attention in training.attention}
+    wrong = [
+        prediction
+        for prediction in training.predictions
+        if prediction.predicted_class != prediction.true_class
+    ]
+    wrong.sort(key=lambda prediction: (prediction.image not in overlays, -prediction.confidence))
     return tuple(
         ShownMistake(
-            data_uri(images, one.image),
-            data_uri(images, overlays[one.image]) if one.image in overlays else "",
-            training.class_name(one.true_class),
-            tuple((training.class_name(index), share) for index, share in one.likeliest),
+            data_uri(images, prediction.image),
+            data_uri(images, overlays[prediction.image]) if prediction.image in overlays else "",
+            training.class_name(prediction.true_class),
+            tuple((training.class_name(index), share) for index, share in prediction.likeliest),
         )
-        for one in wrong[:MISCLASSIFIED]
+        for prediction in wrong[:MISCLASSIFIED]
     )
 
 
 def study_rows(study: StudyAgain) -> tuple[ShownStudyRow, ...]:
     """The rows that were trained again, the base first."""
     base = study.rows[0] if study.rows else None
-    found = []
+    rows = []
     for row in study.rows:
         if row is base or base is None:
-            found.append(ShownStudyRow("base", True, row.claimed, row.measured, row.why_not))
+            rows.append(ShownStudyRow("base", True, row.claimed, row.measured, row.why_not))
             continue
-        known = row.measured is not None and base.measured is not None
-        found.append(
+        both_measured = row.measured is not None and base.measured is not None
+        rows.append(
             ShownStudyRow(
                 difference(row.values, study.base),
                 False,
                 row.claimed - base.claimed,
-                row.measured - base.measured if known else None,  # type: ignore[operator]  # both are known
+                row.measured - base.measured if both_measured else None,  # type: ignore[operator]  # both are known
                 row.why_not,
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def difference(values: Mapping[str, str], base: Mapping[str, str]) -> str:
@@ -138,20 +142,20 @@ class ConfusionRow:
 
 @dataclass(frozen=True)
 class ShownModel:
-    """A model that was trained, as the page has it.
+    """A model that was trained, as the page shows it.
 
     Attributes:
         title: What people call it; empty where it is the only one.
         prefix: What the anchors of its section begin with; empty for the first.
-        words: How what was measured of it is called and written.
-        threshold: What is asked for.
-        asks_weights: Weights are to be handed in.
+        words: How its measure is called and written.
+        threshold: The value that the assignment asks for.
+        asks_weights: Whether weights are to be handed in.
         outcome: How its training ended, in a sentence.
         called: What was called to train it; empty: its own program trained it.
         plan: What of the program was trained, as names and texts.
-        note: What the assignment says of the curves.
-        rehearsal: The trial in which the stages in it were seen; None: there was none.
-        lines: Of the student's file, where the training ended.
+        note: What the assignment says about the curves.
+        rehearsal: The trial that showed the stages of the training; None: there was none.
+        lines: The lines of the student's file where the training ended.
     """
 
     title: str
@@ -183,12 +187,12 @@ def trained_models(
 
     Args:
         images: PNG bytes by the names that the predictions use.
-        spoken: The language of what is written in charts.
+        spoken: The language of the words in the charts.
     """
     if assignment.data is None:
         return ()
     return tuple(
-        _shown(assignment, measure, evidence.of_measure(measure.id), images, prefix, spoken)
+        _shown_model(assignment, measure, evidence.of_measure(measure.id), images, prefix, spoken)
         for measure, prefix in zip(
             assignment.measures,
             ["", *(f"{measure.id}-" for measure in assignment.measures[1:])],
@@ -197,7 +201,7 @@ def trained_models(
     )
 
 
-def _shown(
+def _shown_model(
     assignment: Assignment,
     measure: Measure,
     evidence: Evidence,
@@ -206,7 +210,7 @@ def _shown(
     spoken: Language,
 ) -> ShownModel:
     training, item = evidence.training, assignment.item_measured(measure.id)
-    told = measure.call is not None or evidence.plan.why
+    has_plan = measure.call is not None or evidence.plan.why
     threshold, words = item.threshold if item else None, measured_words(assignment, measure)
     return ShownModel(
         title=measure.title if len(assignment.measures) > 1 else "",
@@ -218,7 +222,7 @@ def _shown(
         threshold=threshold,
         outcome=outcome_sentence(training, measure.call),
         called=call_in_words(measure.call) if measure.call is not None else "",
-        plan=plan_rows(evidence.plan, evidence.code_file, measure) if told else [],
+        plan=plan_rows(evidence.plan, evidence.code_file, measure) if has_plan else [],
         note=measure.note,
         rehearsal=evidence.plan.rehearsal,
         lines=excerpt(evidence.source, training.where),
@@ -240,7 +244,7 @@ def _shown(
 
 
 def stage_beginnings(rehearsal: Rehearsal | None, epochs: int) -> tuple[int, ...]:
-    """The first epoch of each stage but the first, as a trial showed them; none where it saw but one."""
+    """The first epoch of each stage but the first, as a trial showed them; empty where there was only one."""
     counts = [stage.epochs for stage in rehearsal.stages[:-1]] if rehearsal is not None else []
     return tuple(1 + before for before in accumulate(counts) if before < epochs)
 
@@ -249,8 +253,8 @@ def confusion_rows(training: Training) -> tuple[ConfusionRow, ...]:
     """The confusion matrix by rows, each count with its share of the row."""
     rows = []
     for index, counts in enumerate(training.confusion):
-        whole = sum(counts)
-        shares = tuple((count, count / whole if whole else 0.0) for count in counts)
+        images = sum(counts)
+        shares = tuple((count, count / images if images else 0.0) for count in counts)
         recall = shares[index][1] if index < len(shares) else 0.0
         rows.append(ConfusionRow(training.class_name(index), shares, recall))
     return tuple(rows)
@@ -258,10 +262,15 @@ def confusion_rows(training: Training) -> tuple[ConfusionRow, ...]:
 
 def _prediction_groups(training: Training, images: Mapping[str, bytes]) -> tuple[PredictionGroup, ...]:
     groups: dict[int, list[Any]] = {}
-    for one in training.predictions:
-        likeliest = tuple((training.class_name(index), share) for index, share in one.likeliest)
-        shown = (one, training.class_name(one.predicted_class), data_uri(images, one.image), likeliest)
-        groups.setdefault(one.true_class, []).append(shown)
+    for prediction in training.predictions:
+        likeliest = tuple((training.class_name(index), share) for index, share in prediction.likeliest)
+        shown = (
+            prediction,
+            training.class_name(prediction.predicted_class),
+            data_uri(images, prediction.image),
+            likeliest,
+        )
+        groups.setdefault(prediction.true_class, []).append(shown)
     return tuple(
         PredictionGroup(training.class_name(index), tuple(groups[index])) for index in sorted(groups)
     )

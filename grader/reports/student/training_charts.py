@@ -1,4 +1,4 @@
-"""The charts of one student, as inline SVG: pure functions of numbers, told apart without color."""
+"""The charts of one student, as inline SVG: pure functions of numbers, readable without colour."""
 
 import math
 from collections.abc import Sequence
@@ -61,7 +61,9 @@ def accuracy_curve(
     last = f"{percent(values[-1][1])} after epoch {values[-1][0]}"
     best = max(values, key=lambda pair: pair[1])
     label = f"Test accuracy per epoch: {last}; highest {percent(best[1])} after epoch {best[0]}."
-    label += "".join(f" Stage {number} begins with epoch {at}." for number, at in enumerate(beginnings, 2))
+    label += "".join(
+        f" Stage {number} begins with epoch {beginning}." for number, beginning in enumerate(beginnings, 2)
+    )
     parts.append(_key(frame, [("test", spoken.translated("test accuracy, %"))]))
     return svg(200, spoken.translated(label), parts)
 
@@ -86,16 +88,16 @@ def loss_curve(epochs: Sequence[Epoch], spoken: Language = ENGLISH) -> Markup:
 
 
 def roc_chart(roc: Sequence[RocCurve], classes: Sequence[str], spoken: Language = ENGLISH) -> Markup:
-    """The receiver operating characteristics of all classes, the one with the least area named."""
-    known = [(curve, name) for curve, name in zip(roc, classes, strict=False) if curve.area is not None]
-    if not known:
+    """The receiver operating characteristics of all classes; the one with the smallest area is named."""
+    curves = [(curve, name) for curve, name in zip(roc, classes, strict=False) if curve.area is not None]
+    if not curves:
         return Markup("")
     frame = PlotArea(0.0, 1.0, 0.0, 1.0, right=300.0, bottom=292.0)
     ticks = [(tick / 5, f"{20 * tick} %") for tick in range(6)]
     parts = [axes(frame, ticks, ticks, spoken.translated("false positive rate"))]
     parts.append(line(frame.x(0), frame.y(0), frame.x(1), frame.y(1), "threshold"))
-    hardest = min(known, key=lambda each: each[0].area or 0.0)
-    for curve, name in known:
+    hardest = min(curves, key=lambda curve: curve[0].area or 0.0)
+    for curve, name in curves:
         kind = "test" if name == hardest[1] else "other"
         path = " ".join(f"{coordinate(frame.x(x))},{coordinate(frame.y(y))}" for x, y in curve.points)
         parts.append(Markup('<polyline class="series {}" points="{}"/>').format(kind, path))
@@ -109,7 +111,7 @@ def roc_chart(roc: Sequence[RocCurve], classes: Sequence[str], spoken: Language 
             ],
         )
     )
-    label = f"ROC curves of {len(known)} classes; least area {area:.3f}, of {hardest[1]}."
+    label = f"ROC curves of {len(curves)} classes; least area {area:.3f}, of {hardest[1]}."
     return svg(324, spoken.translated(label), parts)
 
 
@@ -123,16 +125,16 @@ def measured_band(
     """What was measured, with its 95 % interval, on the scale that turns it into points.
 
     Args:
-        measured: None while it is unknown: then the scale alone is drawn.
+        measured: None while it is unknown; then only the scale is drawn.
         interval: Low and high end.
         breakpoints: (value, points), ascending.
-        words: How it is called and written.
+        words: How the measure is called and written.
         spoken: The language of its words.
 
     Returns:
         An SVG image.
     """
-    start, end = _band(measured, interval, breakpoints, words)
+    start, end = _band_ends(measured, interval, breakpoints, words)
     frame = PlotArea(start, end, 0.0, 1.0, left=14.0, right=346.0)
     parts: list[Markup] = []
     edges = [start, *(value for value, _ in breakpoints), end]
@@ -154,7 +156,7 @@ def measured_band(
         return svg(54, spoken.translated(f"No {what} was measured. The scale: {scale}."), parts, top=36)
     label = f"Measured {what} {words.value(measured)}"
     if interval is not None:
-        low, high = (frame.x(min(max(each, start), end)) for each in interval)
+        low, high = (frame.x(min(max(bound, start), end)) for bound in interval)
         parts += [line(low, 28, high, 28, "interval")]
         parts += [line(x, 23, x, 33, "interval") for x in (low, high)]
         label += f", 95 % interval {words.value(interval[0])} to {words.value(interval[1])}"
@@ -165,27 +167,29 @@ def measured_band(
     return svg(90, spoken.translated(f"{label}. The scale: {scale}."), parts)
 
 
-def _band(
+def _band_ends(
     measured: float | None,
     interval: tuple[float, float] | None,
     breakpoints: Sequence[tuple[float, float]],
     words: MeasuredWords,
 ) -> tuple[float, float]:
-    """The ends of a scale: of shares 0 and 1, else around its breakpoints and what was measured near them."""
+    """The ends of a scale: 0 and 1 for shares, else around the breakpoints and values measured near them."""
     if words.scale.is_share:
         return 0.0, 1.0
-    known = [value for value, _ in breakpoints]
-    known += [each for each in (measured, *(interval or ())) if each is not None and math.isfinite(each)]
-    low, high = min(known, default=0.0), max(known, default=1.0)
+    shown_values = [value for value, _ in breakpoints]
+    shown_values += [
+        number for number in (measured, *(interval or ())) if number is not None and math.isfinite(number)
+    ]
+    low, high = min(shown_values, default=0.0), max(shown_values, default=1.0)
     ends = [value for value, _ in breakpoints] or [low, high]
     width = (max(ends) - min(ends)) or abs(ends[0]) or 1.0
-    # what lies far beyond the last breakpoint is drawn at the end: the scale must be readable
+    # a value far beyond the last breakpoint is drawn at the end, to keep the scale readable
     return max(low, min(ends) - width) - 0.1 * width, min(high, max(ends) + width) + 0.1 * width
 
 
 def points_bar(segments: Sequence[Segment], spoken: Language = ENGLISH) -> Markup:
     """Points as one bar: earned solid, lost pale, awaiting hatched, not run outlined."""
-    whole = sum(segment.amount for segment in segments)
+    total = sum(segment.amount for segment in segments)
     parts: list[Markup] = [
         Markup(
             '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
@@ -194,7 +198,7 @@ def points_bar(segments: Sequence[Segment], spoken: Language = ENGLISH) -> Marku
     ]
     x = 0.0
     for segment in segments:
-        width = 720 * segment.amount / whole if whole > 0 else 0.0
+        width = 720 * segment.amount / total if total > 0 else 0.0
         if width > 0:
             parts.append(rect(x, 1, width, 18, f"segment {segment.kind}"))
         x += width
@@ -207,12 +211,12 @@ def points_bar(segments: Sequence[Segment], spoken: Language = ENGLISH) -> Marku
 
 
 def _epoch_range(epochs: Sequence[Epoch]) -> tuple[float, float]:
-    """First and last epoch; a single one stands in the middle."""
+    """First and last epoch; a single one is drawn in the middle."""
     return float(epochs[0].number), float(epochs[-1].number)
 
 
 def _epoch_axes(frame: PlotArea, spoken: Language, ticks: Sequence[tuple[float, str]]) -> Markup:
-    """Axes whose horizontal one counts epochs, the first and the last among them."""
+    """Axes, of which the horizontal one counts epochs and always labels the first and the last."""
     inner = [tick for tick in round_values(frame.x1, 5) if frame.x0 < tick < frame.x1 and tick.is_integer()]
     chosen = [tick for tick in inner if frame.x(frame.x1) - frame.x(tick) > 18]
     x_ticks = dict.fromkeys([frame.x0, *chosen, frame.x1])
@@ -236,7 +240,7 @@ def _end_label(frame: PlotArea, last: tuple[int, float], label: str) -> Markup:
 
 
 def _key(frame: PlotArea, entries: Sequence[tuple[str, str]]) -> Markup:
-    """The chart's key: a piece of each line with its name, above the plotting area."""
+    """The chart's key above the plotting area: a piece of each line with its name."""
     parts: list[Markup] = []
     x = frame.left
     for kind, label in entries:

@@ -1,8 +1,8 @@
 """A training in words: what is planned, how it ended, and one thing to try.
 
-It holds the plan as names and texts, the same on a terminal and on a page, the sentence on how a training
-ended, and the one piece of advice that fits its numbers and its code. It never decides what a training is
-worth, nor which fixes are shown first.
+It words the plan as names and texts, the same on a terminal and on a page, and the sentence on how a
+training ended. It also chooses the one piece of advice that fits the training's numbers and code. It never
+decides what a training is worth, or which fixes are shown first.
 """
 
 import math
@@ -19,7 +19,7 @@ from grader.domain.program_run import Plan, Rehearsal, Stage
 from grader.domain.submission_result import beyond_what_is_allowed
 from grader.reports.measured_words import MeasuredWords
 
-MOST_ROWS = 12  # stages that are told one by one
+MOST_ROWS = 12  # stages that are listed one by one
 KEPT = "a tenth of the training images is kept for what your code measures, because it decides by that"
 WIDENED = f"{KEPT}; once all is decided, they are trained on, too"
 NEEDED = "what comes of them decides how the one that counts is made or trained"
@@ -27,35 +27,35 @@ SEEDED = "your own seeds are set too, after the grader's"
 
 
 def plan_rows(plan: Plan, file: str, measure: Measure | None = None) -> list[tuple[str, str]]:
-    """The rows, in their order.
+    """The plan of a training, as rows of a name and a text.
 
     Args:
-        file: The submitted file: its name is left out where a line of it is told.
-        measure: Of the model, which may say how much is allowed; None: nothing is said of that.
+        file: The submitted file, whose name is left out where one of its lines is named.
+        measure: The model's measure, which may limit the training; None: limits are not mentioned.
     """
     if measure is not None and measure.call is not None:
         return list(_stage_rows(plan.rehearsal, file)) if plan.rehearsal is not None else []
     if plan.missing:
         return [("trained", f"nothing: {plan.missing}")]
     beyond = beyond_what_is_allowed(measure, plan.rehearsal) if measure is not None else ()
-    return [*_rows(plan, file), *(("too much", told) for told in beyond)]
+    return [*_program_rows(plan, file), *(("too much", excess) for excess in beyond)]
 
 
-def _rows(plan: Plan, file: str) -> Iterator[tuple[str, str]]:
+def _program_rows(plan: Plan, file: str) -> Iterator[tuple[str, str]]:
     yield "trained", f"{plan.model or 'the model that counts'}, as {plan.why}"
     if plan.rehearsal is None:
         if plan.loops:
-            yield "loops", _lines(plan.loops, file)
+            yield "loops", _place_list(plan.loops, file)
     else:
         yield from _stage_rows(plan.rehearsal, file)
     if plan.validates:
         yield "validation", WIDENED if plan.widens else KEPT
     if plan.seeds:
-        yield "seeds", f"{SEEDED} ({_lines(plan.seeds, file)})"
+        yield "seeds", f"{SEEDED} ({_place_list(plan.seeds, file)})"
     if plan.left_alone:
-        places = [one.place for one in plan.left_alone]
-        reasons = dict.fromkeys(one.reason for one in plan.left_alone)
-        yield "left alone", f"{_lines(places, file)}: {'; '.join(reasons)}"
+        places = [part.place for part in plan.left_alone]
+        reasons = dict.fromkeys(part.reason for part in plan.left_alone)
+        yield "left alone", f"{_place_list(places, file)}: {'; '.join(reasons)}"
 
 
 def _stage_rows(rehearsal: Rehearsal, file: str) -> Iterator[tuple[str, str]]:
@@ -97,7 +97,7 @@ def stage_text(stage: Stage, file: str) -> str:
     return f"{text}: {', '.join(details)}"
 
 
-def _lines(places: Sequence[Place], file: str) -> str:
+def _place_list(places: Sequence[Place], file: str) -> str:
     return listed([within(place, file) for place in dict.fromkeys(places)])
 
 
@@ -128,7 +128,7 @@ def training_fix_text(
     """What could bring back training points, or None when the run says nothing about the student's code.
 
     Args:
-        most_epochs: That are allowed; None: as many as the time allows.
+        most_epochs: How many are allowed; None: as many as the time allows.
     """
     training = evidence.training
     if training.outcome in (TrainingOutcome.FAILED, TrainingOutcome.DIVERGED):
@@ -140,7 +140,7 @@ def training_fix_text(
         return TrainingText(training.reason, hint, training.where)
     if training.outcome is not TrainingOutcome.COMPLETED or training.measured is None:
         return None
-    words = _words(item, training)
+    words = _words_of(item, training)
     asked = [f"The assignment asks for {words.round(item.threshold)}."] if item.threshold else []
     best = 0 if item.scale.lower_is_better else -1
     full = (
@@ -151,24 +151,24 @@ def training_fix_text(
     low, high = training.interval or (training.measured, training.measured)
     reach = f" (95 % interval {words.value(low)} to {words.value(high)})" if low < high else ""
     value = words.value(training.measured)
-    told = f"{value} {words.what}" if words.is_accuracy else f"{words.what} {value}{words.direction}"
-    message = " ".join([f"The grader measured {told}{reach}.", *asked, full])
+    measured = f"{value} {words.what}" if words.is_accuracy else f"{words.what} {value}{words.direction}"
+    message = " ".join([f"The grader measured {measured}{reach}.", *asked, full])
     if not training.epochs:
         return TrainingText(message, BY_CALL, training.where)
-    hint, name = _advice(training.epochs, most_epochs, _in_place(evidence))
+    hint, name = _advice(training.epochs, most_epochs, _already_used(evidence))
     places = {value.name: str(value.place) for value in evidence.tuned}
     return TrainingText(message, hint, places.get(name, ""))
 
 
-def _words(item: RubricItem, training: Training) -> MeasuredWords:
+def _words_of(item: RubricItem, training: Training) -> MeasuredWords:
     if training.value is None:
         return MeasuredWords()
     return MeasuredWords((item.measured or "").replace("_", " "), is_accuracy=False, scale=item.scale)
 
 
 @dataclass(frozen=True)
-class _InPlace:
-    """What a homework does already, so that nobody is told to try it."""
+class _AlreadyUsed:
+    """What a homework already does, and need not be advised to try."""
 
     schedule: bool
     warmup: bool
@@ -177,7 +177,7 @@ class _InPlace:
     decay: bool
 
 
-def _in_place(evidence: Evidence) -> _InPlace:
+def _already_used(evidence: Evidence) -> _AlreadyUsed:
     values: dict[str, str] = {}
     for value in evidence.tuned:
         values[value.name] = f"{values.get(value.name, '')} {value.value}"
@@ -185,7 +185,7 @@ def _in_place(evidence: Evidence) -> _InPlace:
     stages = rehearsal.stages if rehearsal is not None else ()
     schedules = " ".join([values.get("scheduler", ""), *(stage.schedule for stage in stages)])
     rising = any(stage.last_rate > stage.first_rate for stage in stages)
-    return _InPlace(
+    return _AlreadyUsed(
         schedule=bool(schedules.strip()) or any(stage.first_rate != stage.last_rate for stage in stages),
         warmup=rising or bool(_WARMUP.search(schedules)),
         augmentation=bool(_AUGMENTATION.search(values.get("transform", ""))) or _varies_batches(evidence),
@@ -195,7 +195,7 @@ def _in_place(evidence: Evidence) -> _InPlace:
 
 
 def _varies_batches(evidence: Evidence) -> bool:
-    """Whether the source changes images outside of a transform: a batch that is flipped, or mixed."""
+    """Whether the source changes images outside a transform, such as by flipping or mixing a batch."""
     return any(_OF_BATCHES.search(text) for text in (evidence.source or {}).values())
 
 
@@ -204,8 +204,8 @@ def _is_positive(values: str) -> bool:
     return any(set(value) - set("0.-e+") for value in values.split())
 
 
-def _advice(epochs: tuple[Epoch, ...], most_epochs: int | None, has: _InPlace) -> tuple[str, str]:
-    """One thing to try, seen from the curves, that is not there yet, and the tuned value that it concerns."""
+def _advice(epochs: tuple[Epoch, ...], most_epochs: int | None, has: _AlreadyUsed) -> tuple[str, str]:
+    """One thing to try that the curves suggest and the code lacks, and the tuned value that it concerns."""
     losses = [epoch.test_loss for epoch in epochs if math.isfinite(epoch.test_loss)]
     if len(losses) >= 4 and losses[-1] > _OVERFIT * min(losses):
         best = 1 + losses.index(min(losses))
@@ -244,13 +244,13 @@ def outcome_sentence(training: Training, call: TrainingCall | None = None) -> st
     """How training ended, in a sentence for the student.
 
     Args:
-        call: How it was trained, where it was by a call.
+        call: How it was trained, where that was by a call.
     """
     if call is not None:
         return _outcome_of_call(training, call)
     done = len(training.epochs)
     planned = training.planned_epochs
-    count = f"{done} of {planned} {'epoch' if planned == 1 else 'epochs'}" if planned else _epochs(done)
+    count = f"{done} of {planned} {'epoch' if planned == 1 else 'epochs'}" if planned else _epoch_count(done)
     match training.outcome:
         case TrainingOutcome.COMPLETED:
             took = f"{count} in {duration(training.seconds)}" if training.seconds else count
@@ -271,23 +271,23 @@ def outcome_sentence(training: Training, call: TrainingCall | None = None) -> st
             return f"A person looks at the training: {training.reason}"
 
 
-def _epochs(number: int) -> str:
+def _epoch_count(number: int) -> str:
     return f"{number} {'epoch' if number == 1 else 'epochs'}"
 
 
 def _outcome_of_call(training: Training, call: TrainingCall) -> str:
-    told = call_in_words(call)
+    call_words = call_in_words(call)
     match training.outcome:
         case TrainingOutcome.COMPLETED:
-            return f"The grader trained your model by {told} in {duration(training.seconds)}."
+            return f"The grader trained your model by {call_words} in {duration(training.seconds)}."
         case TrainingOutcome.FAILED | TrainingOutcome.DIVERGED:
-            return f"Training by {told} came to no result: {training.reason}"
+            return f"Training by {call_words} came to no result: {training.reason}"
         case TrainingOutcome.BUDGET:
             return (
-                f"The grader's limit stopped {told}. That is not zero: a person decides these points. "
+                f"The grader's limit stopped {call_words}. That is not zero: a person decides these points. "
                 f"{training.reason}"
             )
         case TrainingOutcome.NOT_RUN:
             return training.reason or "Training was not part of this run."
         case TrainingOutcome.UNKNOWN:
-            return f"A person looks at the training by {told}: {training.reason}"
+            return f"A person looks at the training by {call_words}: {training.reason}"

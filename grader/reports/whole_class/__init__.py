@@ -1,1 +1,1 @@
-"""What staff read of a class: the class page, its queue, its figures, pairs that are alike."""
+"""What staff read about a class: the class page, its queue, its figures, and similar pairs."""

@@ -1,9 +1,9 @@
 """The charts of a whole class, as inline SVG, and the figures of its trainings that they show.
 
-The charts are pure functions of numbers and can be told apart without color. The figures say how the
-trainings of a class went: accuracy against size, time and claim, and the best without names. Here is also
-decided whether a claim is apart from what was measured. It never decides which charts a page shows, and
-it never scores.
+The charts are pure functions of numbers and can be read without colour. The figures say how the trainings
+of a class went: accuracy against size, time and claim, and the best without names. This module also
+decides whether a claim differs from what was measured. It never decides which charts a page shows, and it
+never scores.
 """
 
 import math
@@ -34,8 +34,8 @@ from grader.scoring.measurements import CLAIMED_MORE
 
 WORDS = MeasuredWords()
 _BINS = 10
-_LABEL_WIDTH = 40.0  # in SVG units: tick labels that stand closer would touch
-# ticks of a logarithmic axis, the finest first: the first ones whose labels do not touch are drawn
+_LABEL_WIDTH = 40.0  # in SVG units; tick labels closer than this would touch
+# ticks of a logarithmic axis, the finest first; the first set whose labels do not touch is drawn
 _DECADES = tuple(10.0**power for power in range(16))
 _SIZES = tuple(
     tuple(base * size for size in _DECADES for base in bases) for bases in ((1, 2, 5), (1, 3), (1,))
@@ -52,10 +52,10 @@ class Dot:
     """One submission in a scatter plot.
 
     Attributes:
-        label: Whose it is and what it says, for whoever points at it.
+        label: Whose it is and its values, shown when it is pointed at.
         x: A quantity above 0, or a share of 0 to 1.
         y: What was measured.
-        apart: It is drawn as a diamond, for the reason that the chart's key gives.
+        apart: Whether it is drawn as a diamond, for the reason that the chart's key gives.
     """
 
     label: str
@@ -70,11 +70,11 @@ def totals_histogram(totals: Sequence[float], maximum: float, boundaries: Sequen
     Args:
         totals: Points.
         maximum: The most points that there are.
-        boundaries: Points at which a grade begins: marked at the foot of the columns.
+        boundaries: Points at which a grade begins; they are marked at the foot of the columns.
     """
     if not totals or maximum <= 0:
         return Markup("")
-    counts = _counts(totals, maximum)
+    counts = _counts_by_tenth(totals, maximum)
     ticks = [tick for tick in round_values(max(counts)) if float(tick).is_integer()]
     frame = PlotArea(0.0, maximum, 0.0, ticks[-1])
     marks = [maximum * step / 5 for step in range(6)]
@@ -83,8 +83,8 @@ def totals_histogram(totals: Sequence[float], maximum: float, boundaries: Sequen
     middle = median(totals)
     x, at_right = frame.x(middle), frame.x(middle) > 250
     parts.append(line(x, frame.top - 24, x, frame.bottom, "threshold"))
-    told = f"median {points(middle)}"
-    parts.append(text(x + (-4 if at_right else 4), 13, told, "note", "end" if at_right else "start"))
+    median_text = f"median {points(middle)}"
+    parts.append(text(x + (-4 if at_right else 4), 13, median_text, "note", "end" if at_right else "start"))
     for index, count in enumerate(counts):
         if count:
             left, right = frame.x(maximum * index / _BINS), frame.x(maximum * (index + 1) / _BINS)
@@ -95,7 +95,7 @@ def totals_histogram(totals: Sequence[float], maximum: float, boundaries: Sequen
         x = frame.x(boundary)
         shape = f"M{coordinate(x)} {coordinate(frame.bottom)}l-4 -7h8z"
         parts.append(Markup('<path class="boundary" d="{}"/>').format(shape))
-    label = f"Distribution of {counted(len(totals), 'total')}: {_in_words(counts, maximum)}; {told}."
+    label = f"Distribution of {counted(len(totals), 'total')}: {_in_words(counts, maximum)}; {median_text}."
     return svg(200, label, parts)
 
 
@@ -103,7 +103,7 @@ def item_histogram(values: Sequence[float], maximum: float) -> Markup:
     """A small histogram of one item's points in tenths of its maximum; empty without any."""
     if not values or maximum <= 0:
         return Markup("")
-    counts = _counts(values, maximum)
+    counts = _counts_by_tenth(values, maximum)
     frame = PlotArea(0.0, maximum, 0.0, max(counts), left=1.0, right=159.0, top=3.0, bottom=35.0)
     parts = [line(frame.left, frame.bottom, frame.right, frame.bottom, "axis")]
     for index, count in enumerate(counts):
@@ -118,13 +118,13 @@ def item_histogram(values: Sequence[float], maximum: float) -> Markup:
 
 def parameters_scatter(dots: Sequence[Dot], threshold: float | None, words: MeasuredWords = WORDS) -> Markup:
     """What was measured against trainable parameters, on a logarithmic axis; empty without a dot."""
-    axis = LogAxis(_SIZES, _short, "parameters", "trainable parameters")
+    axis = LogAxis(_SIZES, _short_number, "parameters", "trainable parameters")
     return _scatter(_drawable(dots), threshold, axis, words)
 
 
 def time_scatter(dots: Sequence[Dot], threshold: float | None, words: MeasuredWords = WORDS) -> Markup:
     """What was measured against seconds of training, on a logarithmic axis; empty without a dot."""
-    axis = LogAxis(_TIMES, _briefly, "training time", "time of training")
+    axis = LogAxis(_TIMES, _short_duration, "training time", "time of training")
     return _scatter(_drawable(dots), threshold, axis, words)
 
 
@@ -132,8 +132,8 @@ def claims_scatter(dots: Sequence[Dot], tolerance: float) -> Markup:
     """Claimed (x) against measured (y) accuracy with the diagonal; empty without a dot.
 
     Args:
-        dots: Those that stand apart are beyond the tolerance.
-        tolerance: How far a claim may lie off, 0 to 1: the dashed lines.
+        dots: Those that are `apart` are beyond the tolerance.
+        tolerance: How far a claim may be off, 0 to 1; shown by the dashed lines.
     """
     drawn = [dot for dot in dots if math.isfinite(dot.x) and math.isfinite(dot.y)]
     if not drawn:
@@ -147,24 +147,25 @@ def claims_scatter(dots: Sequence[Dot], tolerance: float) -> Markup:
         parts.append(line(*ends, "threshold"))
     parts += [_mark(frame.x(dot.x), frame.y(dot.y), dot) for dot in drawn]
     apart = sum(dot.apart for dot in drawn)
-    more = sum(dot.apart and dot.x > dot.y for dot in drawn)
+    claiming_more = sum(dot.apart and dot.x > dot.y for dot in drawn)
     off = f"over {points(100 * tolerance)} points off"
     parts.append(_key(frame, ("measured, as claimed", off) if apart else ("measured, as claimed",)))
     label = (
         f"Claimed against measured accuracy of {counted(len(drawn), 'submission')}: "
-        f"{apart} {off}, {more} of them claim more than was measured."
+        f"{apart} {off}, {claiming_more} of them claim more than was measured."
     )
     return svg(270, label, parts)
 
 
 @dataclass(frozen=True)
 class LogAxis:
-    """What a scatter plot is drawn against.
+    """The logarithmic axis of a scatter plot.
 
     Attributes:
-        ticks: The finest first.
-        told: A value as people write it.
-        name: What it is, within a sentence; label: below the axis.
+        ticks: Sets of ticks, the finest first.
+        told: Writes a value as people do.
+        name: What it shows, within a sentence.
+        label: What it shows, below the axis.
     """
 
     ticks: Sequence[Sequence[float]]
@@ -177,15 +178,15 @@ def _scatter(dots: Sequence[Dot], threshold: float | None, axis: LogAxis, words:
     if not dots:
         return Markup("")
     low, high = min(dot.x for dot in dots), max(dot.x for dot in dots)
-    steps = _steps([dot.y for dot in dots], threshold, words)
+    steps = _measured_ticks([dot.y for dot in dots], threshold, words)
     # a little room on both sides, and some width where all dots have the same value
     frame = PlotArea(math.log10(low / 1.25), math.log10(high * 1.25), steps[0][0], steps[-1][0])
-    chosen = [(math.log10(tick), axis.told(tick)) for tick in _fitting(frame, axis.ticks)]
+    chosen = [(math.log10(tick), axis.told(tick)) for tick in _fitting_ticks(frame, axis.ticks)]
     parts = [axes(frame, steps, chosen, axis.label)]
     if threshold is not None:
         y = frame.y(threshold)
         parts.append(line(frame.left, y, frame.right, y, "threshold"))
-        # in the key: beside its line it would stand among the marks
+        # in the key, because beside its line it would be among the marks
         parts.append(line(frame.right - 108, 11, frame.right - 88, 11, "threshold"))
         parts.append(text(frame.right, 15, f"asked for: {words.round(threshold)}", "label", "end"))
     parts += [_mark(frame.x(math.log10(dot.x)), frame.y(dot.y), dot) for dot in dots]
@@ -202,23 +203,27 @@ def _scatter(dots: Sequence[Dot], threshold: float | None, axis: LogAxis, words:
     return svg(200, label, parts)
 
 
-def _steps(values: Sequence[float], threshold: float | None, words: MeasuredWords) -> list[tuple[float, str]]:
-    """The ticks of what was measured, from below the lowest value to above the highest."""
+def _measured_ticks(
+    values: Sequence[float], threshold: float | None, words: MeasuredWords
+) -> list[tuple[float, str]]:
+    """The ticks for measured values, from below the lowest to above the highest."""
     if words.scale.is_share:
         return [(tick / 5, f"{20 * tick} %") for tick in range(6)]
-    known = [*values, *([threshold] if threshold is not None else [])]
-    low, high = min(known), max(known)
+    shown_values = [*values, *([threshold] if threshold is not None else [])]
+    low, high = min(shown_values), max(shown_values)
     if low >= 0:
         return [(tick, f"{tick:.4g}") for tick in round_values(high or 1.0)]
     room = 0.1 * ((high - low) or abs(high) or 1.0)
     ends = low - room, high + room
-    return [(at, f"{at:.3g}") for at in (ends[0] + step * (ends[1] - ends[0]) / 4 for step in range(5))]
+    return [
+        (value, f"{value:.3g}") for value in (ends[0] + step * (ends[1] - ends[0]) / 4 for step in range(5))
+    ]
 
 
-def _fitting(frame: PlotArea, ticks: Sequence[Sequence[float]]) -> list[float]:
+def _fitting_ticks(frame: PlotArea, ticks: Sequence[Sequence[float]]) -> list[float]:
     """The finest ticks within the frame whose labels do not touch; the middle of the axis without any."""
-    for some in ticks:
-        within = [tick for tick in some if frame.x0 <= math.log10(tick) <= frame.x1]
+    for candidates in ticks:
+        within = [tick for tick in candidates if frame.x0 <= math.log10(tick) <= frame.x1]
         places = [frame.x(math.log10(tick)) for tick in within]
         if within and all(right - left >= _LABEL_WIDTH for left, right in pairwise(places)):
             return within
@@ -231,7 +236,7 @@ def _drawable(dots: Sequence[Dot]) -> list[Dot]:
 
 
 def _mark(x: float, y: float, dot: Dot) -> Markup:
-    """A circle, or a diamond for what stands apart; its words are told to whoever points at it."""
+    """A circle, or a diamond for a dot that is apart; its label is shown when it is pointed at."""
     if dot.apart:
         shape = Markup('<path class="mark apart" d="M{} {}l5 5l-5 5l-5 -5z">').format(
             coordinate(x), coordinate(y - 5)
@@ -257,7 +262,7 @@ def _key(frame: PlotArea, words: Sequence[str]) -> Markup:
     return Markup("").join(parts)
 
 
-def _counts(values: Sequence[float], maximum: float) -> list[int]:
+def _counts_by_tenth(values: Sequence[float], maximum: float) -> list[int]:
     """How many values fall into each tenth; the full points belong to the last one."""
     counts = [0] * _BINS
     for value in values:
@@ -273,15 +278,15 @@ def _in_words(counts: Sequence[int], maximum: float) -> str:
     )
 
 
-def _briefly(seconds: float) -> str:
-    """A duration without what is zero in it: `10 s`, `3 min`, `1 h`."""
-    told = duration(seconds)
+def _short_duration(seconds: float) -> str:
+    """A duration without the units that are zero: `10 s`, `3 min`, `1 h`."""
+    words = duration(seconds)
     for nothing in (".0", f" 00{SPACE}s", f" 00{SPACE}min"):
-        told = told.replace(nothing, "")
-    return told
+        words = words.replace(nothing, "")
+    return words
 
 
-def _short(value: float) -> str:
+def _short_number(value: float) -> str:
     """A large number in few letters: `500 k`, `1.2 M`."""
     for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if value >= unit:
@@ -310,8 +315,9 @@ class Best:
     """A place in the leaderboard.
 
     Attributes:
-        rank: 1-based; equal values share it.
-        value: What was measured, as people write it; interval: its 95 % interval, likewise or empty.
+        rank: Counted from 1; equal values share it.
+        value: What was measured, as people write it.
+        interval: Its 95 % interval, as people write it; empty where there is none.
     """
 
     rank: int
@@ -326,10 +332,10 @@ class ChartedTraining:
     """One submission's numbers in the charts, for those who read them as a table.
 
     Attributes:
-        value: As measured and as people write it.
+        value: What was measured, as people write it.
         claimed: What the student reports, 0 to 1; None where that is not a share.
-        seconds: Of training; None where the time is not known.
-        apart: In words, why it is drawn as a diamond; empty for a circle.
+        seconds: How long training took; None where that is not known.
+        apart: Why it is drawn as a diamond, in words; empty for a circle.
     """
 
     student_id: str
@@ -347,12 +353,12 @@ def claim_of(score: Score) -> Claim | None:
 
 
 def claim_apart(claimed: float, measured: float) -> bool:
-    """Whether a claim lies so far from what was measured that a person should look."""
+    """Whether a claim is so far from what was measured that a person should look at it."""
     return _is_share(claimed) and _is_share(measured) and abs(claimed - measured) > CLAIMED_MORE
 
 
 def of_measure(results: Results, measure: str) -> Results:
-    """The results as they are of one of the models that are measured."""
+    """The results with the evidence about one of the measured models."""
     return [(evidence.of_measure(measure), score) for evidence, score in results]
 
 
@@ -363,7 +369,7 @@ def outcome_counts(results: Results) -> tuple[tuple[str, int], ...]:
 
 
 def parameter_dots(results: Results, words: MeasuredWords) -> list[Dot]:
-    """What was measured against trainable parameters, of the submissions that have both."""
+    """What was measured against trainable parameters, for the submissions that have both."""
     return [
         Dot(
             f"{score.student_id}: {words.value(value)}, {quantity(evidence.parameters)} parameters",
@@ -371,13 +377,13 @@ def parameter_dots(results: Results, words: MeasuredWords) -> list[Dot]:
             value,
             _diverged(evidence),
         )
-        for evidence, score, value in _measured(results, words)
+        for evidence, score, value in _measured_results(results, words)
         if evidence.parameters
     ]
 
 
 def time_dots(results: Results, words: MeasuredWords) -> list[Dot]:
-    """What was measured against seconds of training, of the submissions that have both."""
+    """What was measured against seconds of training, for the submissions that have both."""
     return [
         Dot(
             f"{score.student_id}: {words.value(value)} in {duration(evidence.training.seconds)}",
@@ -385,20 +391,20 @@ def time_dots(results: Results, words: MeasuredWords) -> list[Dot]:
             value,
             _diverged(evidence),
         )
-        for evidence, score, value in _measured(results, words)
+        for evidence, score, value in _measured_results(results, words)
         if math.isfinite(evidence.training.seconds) and evidence.training.seconds > 0
     ]
 
 
 def claim_dots(results: Results) -> list[Dot]:
-    """Claimed against measured accuracy, of the submissions that have both."""
-    found = []
-    for evidence, score, accuracy in _measured(results, ACCURACY_WORDS):
+    """Claimed against measured accuracy, for the submissions that have both."""
+    dots = []
+    for evidence, score, accuracy in _measured_results(results, ACCURACY_WORDS):
         claim = claim_of(score) if evidence.training.value is None else None
         if claim is not None:
-            told = f"{score.student_id}: {percent(claim.accuracy)} claimed, {percent(accuracy)} measured"
-            found.append(Dot(told, claim.accuracy, accuracy, claim_apart(claim.accuracy, accuracy)))
-    return found
+            label = f"{score.student_id}: {percent(claim.accuracy)} claimed, {percent(accuracy)} measured"
+            dots.append(Dot(label, claim.accuracy, accuracy, claim_apart(claim.accuracy, accuracy)))
+    return dots
 
 
 def measured_rows(
@@ -407,10 +413,10 @@ def measured_rows(
     """The numbers of the charts, in the order of the results.
 
     Args:
-        claims: What students claim is about this measure.
+        claims: Whether students' claims are about this measure.
     """
     rows = []
-    for evidence, score, value in _measured(results, words):
+    for evidence, score, value in _measured_results(results, words):
         claim, seconds = claim_of(score) if claims else None, evidence.training.seconds
         reasons = ["diverged"] if _diverged(evidence) else []
         if claim is not None and claim_apart(claim.accuracy, value):
@@ -429,23 +435,24 @@ def measured_rows(
 
 
 def leaderboard(results: Results, words: MeasuredWords = ACCURACY_WORDS) -> tuple[Best, ...]:
-    """What was measured, the best first, with nothing that names a student."""
-    values = [value for _, _, value in _measured(results, words)]
-    found = [
+    """What was measured, the best first, without anything that identifies a student."""
+    values = [value for _, _, value in _measured_results(results, words)]
+    places = [
         Best(
-            1 + sum(other != value and words.scale.reaches(other, value) for other in values),
+            1
+            + sum(other_value != value and words.scale.reaches(other_value, value) for other_value in values),
             words.value(value),
             words.interval(evidence.training, 0),
             evidence.parameters,
             len(evidence.training.epochs),
         )
-        for evidence, _, value in _measured(results, words)
+        for evidence, _, value in _measured_results(results, words)
     ]
     # ties are ordered by what is shown, so that the order says nothing about who it is
-    return tuple(sorted(found, key=lambda best: (best.rank, best.parameters or 0, best.epochs)))
+    return tuple(sorted(places, key=lambda best: (best.rank, best.parameters or 0, best.epochs)))
 
 
-def _measured(results: Results, words: MeasuredWords) -> list[tuple[Evidence, Score, float]]:
+def _measured_results(results: Results, words: MeasuredWords) -> list[tuple[Evidence, Score, float]]:
     return [
         (evidence, score, evidence.training.measured)
         for evidence, score in results

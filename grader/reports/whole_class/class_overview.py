@@ -1,8 +1,8 @@
-"""A class at a glance: what the first screen of the class page and the terminal say alike.
+"""A class at a glance: what both the first screen of the class page and the terminal say.
 
-It holds the overview of results, cases and checks, the points as they are shown in lists, and how many
-files were set aside, which the terminal, the class page and its queue call by the same words. It writes
-no HTML: the class page and the terminal do so with what it says.
+It makes the overview of results, cases and checks, words points as lists show them, and counts the files
+that were set aside. The terminal, the class page and its queue use the same words for these. It writes no
+HTML: the class page and the terminal show what it says.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,9 +31,9 @@ class SetAside:
     """Files that count for nothing.
 
     Attributes:
-        total: All of them.
-        unused: Of them, those that the account of the download calls matched, and that their submissions do
-            not use; it calls the others refused.
+        total: How many there are.
+        unused: How many of them the account of the download calls matched, although their submissions do not
+            use them; it calls the others refused.
     """
 
     total: int
@@ -41,7 +41,7 @@ class SetAside:
 
 
 def set_aside(download: DownloadRecord | None, results: Sequence[tuple[Evidence, Score]]) -> SetAside:
-    """What was set aside of the files of a class; what a team handed in counts once.
+    """The files of a class that were set aside; what a team handed in counts once.
 
     Args:
         download: The account of the files.
@@ -63,14 +63,14 @@ Results = Sequence[tuple[Evidence, Score]]
 
 @dataclass(frozen=True)
 class Overview:
-    """What a class came to, and what of it needs a person.
+    """The results of a class, and what in them needs a person.
 
     Attributes:
-        results: By student's id.
-        counts: (status in words, number of submissions), without those that nobody has.
+        results: Ordered by student id.
+        counts: (status in words, number of submissions), without statuses that nobody has.
         own_cases: Student id -> what a person should look at in that result.
         rates: How each check went.
-        queue: What needs a person, what holds the grades first.
+        queue: What needs a person; what holds the grades up comes first.
         download: The account of the files, where it is known.
         similarity: What was found when the submissions were compared, if they were.
     """
@@ -91,7 +91,7 @@ class Overview:
 
     @property
     def looks(self) -> tuple[Section, ...]:
-        """What is worth a look before."""
+        """What is worth a look before grades are handed out."""
         return tuple(section for section in self.queue if not section.cause.holds)
 
     @property
@@ -105,7 +105,7 @@ class Overview:
 
     @property
     def submissions(self) -> int:
-        """How many submissions there are: what a team handed in together is one."""
+        """How many submissions there are; what a team handed in together is one."""
         return submission_count(self.results)
 
     @property
@@ -115,7 +115,7 @@ class Overview:
 
     @property
     def lacking(self) -> tuple[LackingRecord, ...]:
-        """What the LMS lists and its downloads lack."""
+        """What the LMS lists although its downloads lack it."""
         return still_lacking(self.download, candidates(self.results))
 
     @property
@@ -126,10 +126,10 @@ class Overview:
 
     @property
     def absent(self) -> tuple[int, int | None] | None:
-        """(How many handed in nothing, of how many on the list of the class), the second None where that is
-        unknown, or some of them are not on it.
+        """(How many handed in nothing, of how many on the list of the class).
 
-        None where there is neither a list nor somebody of whom a person said so.
+        The second number is None where it is unknown, or some of them are not on the list. None where there
+        is no list, and no person has said that anybody handed in nothing.
         """
         roster = self.download.roster if self.download is not None else None
         nothing = {score.student_id for evidence, score in self.results if evidence.absent}
@@ -145,7 +145,7 @@ def class_overview(
     download: DownloadRecord | None = None,
     similarity: SimilarityRecord | None = None,
 ) -> Overview:
-    """What a class came to.
+    """The overview of a class.
 
     Args:
         assignment: What was asked for.
@@ -156,7 +156,7 @@ def class_overview(
     ordered = sorted(results, key=lambda result: result[1].student_id)
     own_cases = {score.student_id: cases(assignment, evidence, score) for evidence, score in ordered}
     rates = check_rates(assignment, ordered)
-    every = [case for own in own_cases.values() for case in own]
+    every = [case for cases_of_one in own_cases.values() for case in cases_of_one]
     queue = review_queue(assignment, ordered, every, rates, download, similarity)
     return Overview(
         assignment, ordered, status_counts(ordered), own_cases, rates, queue, download, similarity
@@ -164,13 +164,13 @@ def class_overview(
 
 
 def shown_total(score: Score) -> str:
-    """A total as a table shows it: points, `withheld`, or a dash where there is none."""
+    """A total as a table shows it: points, `withheld`, or a dash where there is no total."""
     withheld = score.status is GradeStatus.INCOMPLETE and score.total is None
     return "withheld" if withheld else points(score.total)
 
 
 def after_penalty(assignment: Assignment, score: Score) -> str:
-    """What lateness leaves of a total, in words; empty where it costs nothing, or nobody knows."""
+    """What lateness leaves of a total, in words; empty where it costs nothing, or its cost is unknown."""
     late = score.late
     if assignment.late.points_per_day is None or late is None or not late.penalty or late.total_after is None:
         return ""
@@ -178,10 +178,10 @@ def after_penalty(assignment: Assignment, score: Score) -> str:
 
 
 def shown_points(state: str, value: float | None) -> str:
-    """An item's points as a table shows them: a number, `not run`, or a dash for what nobody knows yet.
+    """An item's points as a table shows them: a number, `not run`, or a dash while they are unknown.
 
     Args:
-        state: The line's.
+        state: The state of its line.
         value: Its points.
     """
     return "not run" if state == LineState.NOT_RUN else points(value)

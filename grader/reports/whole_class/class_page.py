@@ -53,9 +53,9 @@ class StudentRow:
     """One student in the class's table.
 
     Attributes:
-        lines: One score line per rubric item, None where the score has none.
+        lines: One score line per rubric item; None where the score has none.
         flags: What a person should look at, in a few words each.
-        measured: (what was measured, its 95 % interval) of each measure, as people write it.
+        measured: (value, its 95 % interval) of each measure, as people write them.
     """
 
     evidence: Evidence
@@ -86,7 +86,7 @@ def class_page(
         attention: Student id -> relative address of the page about the model's attention, where there is one.
         download: The account of the files.
         similarity: What was found when the submissions were compared; `similarity.html` is beside the page.
-        top: The way up to the folder that all links stay in, such as `../`; empty: that of the page.
+        top: The way up to the folder that all links stay in, such as `../`; empty: the page's folder.
 
     Returns:
         HTML text. The same arguments give the same text, whatever the order of the results.
@@ -104,7 +104,7 @@ def overview_page(
     top: str = "",
 ) -> str:
     """The class page of an overview that was made before; the arguments are those of `class_page`."""
-    links = {student_id: _within(link, top) for student_id, link in links.items()}
+    links = {student_id: _safe_link(link, top) for student_id, link in links.items()}
     assignment, ordered, download = overview.assignment, overview.results, overview.download
     items = _items_in_sight(assignment, [score for _, score in ordered])
     totals = [score.total for _, score in ordered if score.total is not None]
@@ -121,7 +121,7 @@ def overview_page(
             },
             code_pages={student_id: beside(link) for student_id, link in links.items()},
             answer_pages={student_id: beside(link, ANSWERS_PAGE) for student_id, link in links.items()},
-            attention_pages={student_id: _within(link, top) for student_id, link in attention.items()},
+            attention_pages={student_id: _safe_link(link, top) for student_id, link in attention.items()},
             status_words=STATUS_WORDS,
             overview=overview,
             queue=overview.queue,
@@ -131,7 +131,7 @@ def overview_page(
             items=items,
             unmarked=[item for item in assignment.rubric if item not in items],
             rows=[
-                _row(assignment, items, evidence, score, overview.own_cases[score.student_id])
+                _student_row(assignment, items, evidence, score, overview.own_cases[score.student_id])
                 for evidence, score in ordered
             ],
             totals=totals,
@@ -140,22 +140,22 @@ def overview_page(
             not_final=sum(final_total(score) is None for _, score in ordered if score.total is not None),
             histogram=class_charts.totals_histogram(totals, assignment.maximum, boundaries(assignment)),
             figures=[
-                (one, class_charts.item_histogram(one.points, one.item.points))
-                for one in item_figures(assignment, ordered)
-                if one.points or one.open
+                (figures, class_charts.item_histogram(figures.points, figures.item.points))
+                for figures in item_figures(assignment, ordered)
+                if figures.points or figures.open
             ],
             mistakes=common_mistakes(ordered),
             rates=overview.rates,
             low=LOW_DISCRIMINATION,
-            **_training(assignment, ordered),
+            **_training_context(assignment, ordered),
             stages=stage_times(evidence for evidence, _ in ordered),
             times=submission_times(ordered),
             generated_at=generated_at,
             download=download,
             similarity=overview.similarity,
             aside=set_aside(download, ordered),
-            told_files=[one for one in download.files if one.reason] if download else [],
-            sources=_sources(download),
+            told_files=[file for file in download.files if file.reason] if download else [],
+            sources=_fates_by_source(download),
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),
             digests=sorted({evidence.assignment_digest[:12] for evidence, _ in ordered} - {""}),
             data=sorted({evidence.training.data for evidence, _ in ordered} - {""}),
@@ -164,13 +164,13 @@ def overview_page(
     )
 
 
-def _sources(download: DownloadRecord | None) -> dict[str, dict[str, int]]:
-    """Download -> how many of its files became what; nothing where there is one download."""
+def _fates_by_source(download: DownloadRecord | None) -> dict[str, dict[str, int]]:
+    """Download -> fate -> how many of its files met it; empty where there is only one download."""
     counts: dict[str, dict[str, int]] = {}
     for file in download.files if download else ():
         if file.source:
-            own = counts.setdefault(file.source, {"matched": 0, "superseded": 0, "refused": 0})
-            own[file.fate] += file.count
+            of_source = counts.setdefault(file.source, {"matched": 0, "superseded": 0, "refused": 0})
+            of_source[file.fate] += file.count
     return counts
 
 
@@ -183,7 +183,7 @@ def leaderboard_page(assignment: Assignment, results: Results, *, generated_at: 
         generated_at: When the page is made.
     """
     boards = []
-    for measure, words in _measures(assignment):
+    for measure, words in _measures_and_words(assignment):
         item = assignment.item_measured(measure.id)
         threshold = item.threshold if item else None
         best = leaderboard(of_measure(results, measure.id), words)
@@ -195,17 +195,17 @@ def leaderboard_page(assignment: Assignment, results: Results, *, generated_at: 
     )
 
 
-def _training(assignment: Assignment, ordered: Results) -> dict[str, object]:
-    """What the sections on training show, one for each measure."""
+def _training_context(assignment: Assignment, ordered: Results) -> dict[str, object]:
+    """What the sections on training show, one section for each measure."""
     several = len(assignment.measures) > 1
     return {
         "measured_columns": [
             words.heading if several or not words.is_accuracy else "Accuracy"
-            for _, words in _measures(assignment)
+            for _, words in _measures_and_words(assignment)
         ],
         "trainings": [
             _measured_section(assignment, measure, words, of_measure(ordered, measure.id))
-            for measure, words in _measures(assignment)
+            for measure, words in _measures_and_words(assignment)
         ],
     }
 
@@ -241,57 +241,57 @@ def _measured_section(
         "title": f"{words.heading}: training" if several else "Training",
         "what": "accuracy" if words.is_accuracy else words.what,
         "outcomes": outcome_counts(results),
-        "scatters": [one for one in charts if one[0]],
+        "scatters": [chart for chart in charts if chart[0]],
         "measured": measured_rows(results, words, claims=claims),
         "claims": claims,
     }
 
 
 def _items_in_sight(assignment: Assignment, scores: Sequence[Score]) -> list[RubricItem]:
-    """The items with a column: those that a person marks only once somebody has a mark."""
+    """The items with a column; those that a person marks get one once anybody has a mark."""
     marked = {line.id for score in scores for line in score.lines if line.points is not None}
     return [item for item in assignment.rubric if not item.by_person or item.id in marked]
 
 
-def _row(
+def _student_row(
     assignment: Assignment,
     items: Sequence[RubricItem],
     evidence: Evidence,
     score: Score,
-    own: Sequence[Case],
+    cases: Sequence[Case],
 ) -> StudentRow:
     lines = {line.id: line for line in score.lines}
     return StudentRow(
         evidence=evidence,
         score=score,
         lines=tuple(lines.get(item.id) for item in items),
-        flags=tuple(dict.fromkeys(case.short for case in own if case.short)),
+        flags=tuple(dict.fromkeys(case.short for case in cases if case.short)),
         measured=tuple(
             (words.value(training.measured), words.interval(training, 0))
-            for measure, words in _measures(assignment)
+            for measure, words in _measures_and_words(assignment)
             for training in (evidence.of_measure(measure.id).training,)
         ),
     )
 
 
-def _measures(assignment: Assignment) -> list[tuple[Measure, MeasuredWords]]:
-    """What is measured, with its words; nothing where there is no data."""
+def _measures_and_words(assignment: Assignment) -> list[tuple[Measure, MeasuredWords]]:
+    """The measures with their words; empty where there is no data."""
     if assignment.data is None:
         return []
     return [(measure, measured_words(assignment, measure)) for measure in assignment.measures]
 
 
 def _isolation(evidence: Evidence) -> str:
-    """The level of isolation that was observed; empty where nothing ran, so that nothing was."""
-    found = evidence.attestation
-    return "" if found.level == "unofficial" and not found.weak else found.level
+    """The level of isolation that was observed; empty where nothing ran."""
+    attestation = evidence.attestation
+    return "" if attestation.level == "unofficial" and not attestation.weak else attestation.level
 
 
-def _within(link: str, top: str) -> str:
-    """The link if it stays within a folder; else nothing, as it could run or call something.
+def _safe_link(link: str, top: str) -> str:
+    """The link if it stays within a folder; else empty, as it could run or call something.
 
     Args:
-        top: The way up to the folder, such as `../`; empty: it is that of the page.
+        top: The way up to the folder, such as `../`; empty: the page's folder.
     """
     below = unquote(link.removeprefix(top)).replace("\\", "/")  # as a browser takes it
     return "" if ":" in below or below.startswith("/") or ".." in below.split("/") else link

@@ -1,8 +1,8 @@
 """What a class did as a whole, as numbers: states, points of items, mistakes, checks and time.
 
-It holds how many submissions are where, the points of each item, the frequent mistakes, how each check
-went (its pass rate, and whether it tells strong work from weak), and where the time of the grading went.
-It never decides what a person should look at: the review queue does.
+It counts submissions by state, and collects the points of each item and the frequent mistakes. It computes
+how each check went (its pass rate, and whether it tells strong work from weak), and where the time of
+grading went. It never decides what a person should look at: the review queue does.
 """
 
 import math
@@ -30,14 +30,14 @@ STATUS_WORDS = {
 
 @dataclass(frozen=True)
 class CommonMistake:
-    """A recognized mistake and who makes it.
+    """A recognised mistake and who makes it.
 
     Attributes:
         students: Their ids, sorted.
         message: As the first of them reads it.
-        hint: What that student is told to try.
-        share: Of those whose code was checked, 0 to 1.
-        unwritten: It is none: the stub was not written yet.
+        hint: What that student is advised to try.
+        share: Their share of those whose code was checked, 0 to 1.
+        unwritten: It is not a mistake: the stub has not been written yet.
     """
 
     diagnosis: str
@@ -84,7 +84,7 @@ class ItemFigures:
 
 
 def submission_count(results: Results) -> int:
-    """How many submissions there are: what a team handed in together is one, and nothing is none."""
+    """How many submissions there are; what a team handed in together is one."""
     there = [(evidence, score) for evidence, score in results if not evidence.absent]
     return len(there) - len(team_mates(evidence for evidence, _ in there))
 
@@ -92,23 +92,26 @@ def submission_count(results: Results) -> int:
 def item_figures(assignment: Assignment, results: Results) -> tuple[ItemFigures, ...]:
     """One entry per rubric item, in the rubric's order, over the submissions that could be graded."""
     scores = [score for _, score in results if score.gradable]
-    found = []
+    figures = []
     for item in assignment.rubric:
-        lines = [line for score in scores for line in _lines(score, item)]
-        known = tuple(line.points for line in lines if line.points is not None)
+        lines = [line for score in scores for line in _lines_of_item(score, item)]
+        decided_points = tuple(line.points for line in lines if line.points is not None)
         open_ones = sum(
-            line.points is None for score in scores if not score.closed for line in _lines(score, item)
+            line.points is None
+            for score in scores
+            if not score.closed
+            for line in _lines_of_item(score, item)
         )
-        found.append(ItemFigures(item, known, open_ones))
-    return tuple(found)
+        figures.append(ItemFigures(item, decided_points, open_ones))
+    return tuple(figures)
 
 
-def _lines(score: Score, item: RubricItem) -> list[ScoreLine]:
+def _lines_of_item(score: Score, item: RubricItem) -> list[ScoreLine]:
     return [line for line in score.lines if line.id == item.id]
 
 
 def common_mistakes(results: Results) -> tuple[CommonMistake, ...]:
-    """Recognized mistakes, the most frequent first; stubs that are not written yet come last."""
+    """Recognised mistakes, the most frequent first; stubs that are not written yet come last."""
     makers: dict[tuple[str, str, bool], dict[str, tuple[str, str]]] = {}
     for evidence, score in results:
         for finding in evidence.findings:
@@ -117,22 +120,22 @@ def common_mistakes(results: Results) -> tuple[CommonMistake, ...]:
             diagnosis = finding.label
             if diagnosis is not None:
                 key = (finding.component, diagnosis, unimplemented(finding))
-                said = (finding.message, finding.hint)
-                makers.setdefault(key, {}).setdefault(score.student_id, said)
+                message_and_hint = (finding.message, finding.hint)
+                makers.setdefault(key, {}).setdefault(score.student_id, message_and_hint)
     checked = sum(bool(evidence.findings) for evidence, _ in results)
-    found = [
+    mistakes = [
         CommonMistake(
             diagnosis,
             component,
-            said[min(said)][0],
-            tuple(sorted(said)),
-            hint=said[min(said)][1],
-            share=len(said) / checked,
+            told_by_student[min(told_by_student)][0],
+            tuple(sorted(told_by_student)),
+            hint=told_by_student[min(told_by_student)][1],
+            share=len(told_by_student) / checked,
             unwritten=unwritten,
         )
-        for (component, diagnosis, unwritten), said in makers.items()
+        for (component, diagnosis, unwritten), told_by_student in makers.items()
     ]
-    return tuple(sorted(found, key=_rank))
+    return tuple(sorted(mistakes, key=_rank))
 
 
 def _rank(mistake: CommonMistake) -> tuple[bool, int, str, str]:
@@ -140,7 +143,7 @@ def _rank(mistake: CommonMistake) -> tuple[bool, int, str, str]:
 
 
 def status_counts(results: Results) -> tuple[tuple[str, int], ...]:
-    """(status in words, number of submissions), without those that nobody has."""
+    """(status in words, number of submissions), without statuses that nobody has."""
     tally = Counter(score.status for evidence, score in results if not evidence.absent)
     return tuple((word, tally[status]) for status, word in STATUS_WORDS.items() if tally[status])
 
@@ -156,7 +159,7 @@ class SubmissionTime:
     """The wall-clock seconds of one submission.
 
     Attributes:
-        stages: One per stage of the class, None where it did not get that far.
+        stages: One per stage of the class; None where it did not get that far.
     """
 
     student_id: str
@@ -171,8 +174,8 @@ def submission_times(results: TimedResults) -> tuple[SubmissionTime, ...]:
     for evidence, score in results:
         spent = stage_seconds(evidence)
         if spent:
-            told = tuple(spent.get(stage) for stage in stages)
-            rows.append(SubmissionTime(score.student_id, told, sum(spent.values())))
+            seconds_by_stage = tuple(spent.get(stage) for stage in stages)
+            rows.append(SubmissionTime(score.student_id, seconds_by_stage, sum(spent.values())))
     return tuple(sorted(rows, key=lambda row: (-row.total, row.student_id)))
 
 
@@ -182,9 +185,9 @@ def submission_times(results: TimedResults) -> tuple[SubmissionTime, ...]:
 CheckedResults = Sequence[tuple[Evidence, Score]]
 
 LOW_DISCRIMINATION = 0.2  # Ebel and Frisbie, Essentials of Educational Measurement, 1991: below it, revise
-_FEWEST = 10  # students that tried a check: with fewer, one of them decides the coefficient
+_FEWEST = 10  # students who tried a check; with fewer, a single one decides the coefficient
 _FEWEST_EACH = 3  # of those, how many must have passed, and how many failed
-_MANY = 0.4  # of those who wrote the part: then the check itself is suspect
+_MANY = 0.4  # of those who wrote the part; if more fail, the check itself is suspect
 _FEWEST_SUSPECT = 5  # with fewer students, a single mistake is 40 %
 
 
@@ -194,9 +197,9 @@ class CheckRate:
 
     Attributes:
         unwritten: Of the failed ones, those whose stub is not written yet.
-        unnamed: Of the failed ones that are written, those whose mistake was not recognized.
-        discrimination: See `point_biserial`; None where too few students make it meaningless.
-        waived: Who gave it back to the whole class, and why; empty otherwise.
+        unnamed: Of the failed ones that are written, those whose mistake was not recognised.
+        discrimination: See `point_biserial`; None where too few students would make it meaningless.
+        waived: Who waived it for the whole class, and why; empty otherwise.
     """
 
     check: str
@@ -225,7 +228,7 @@ class CheckRate:
 
     @property
     def suspect(self) -> bool:
-        """Whether so many fail it that the check, or the handout, may be what is wrong."""
+        """Whether so many fail it that the check or the handout may be wrong."""
         written = self.passed + self.failed - self.unwritten
         share = self.failed_share
         return not self.waived and written >= _FEWEST_SUSPECT and share is not None and share > _MANY
@@ -239,21 +242,21 @@ class CheckRate:
 def check_rates(assignment: Assignment, results: CheckedResults) -> tuple[CheckRate, ...]:
     """One rate per check that somebody tried, the lowest pass rate first; untried ones come last.
 
-    What was found counts, also of checks that were given back to the class: they are told as waived.
+    Findings count as they were made, even for checks that were waived; those are marked as waived.
     """
-    found: dict[str, dict[int, Finding]] = {}
+    findings_by_check: dict[str, dict[int, Finding]] = {}
     about = {check.id: (check.component, check.title) for check in assignment.checks}
     waived: dict[str, str] = {}
     for index, (evidence, score) in enumerate(results):
         waived |= {check: str(waiver) for check, waiver in score.waived}
         for finding in evidence.findings:
-            found.setdefault(finding.check, {})[index] = finding
+            findings_by_check.setdefault(finding.check, {})[index] = finding
             about.setdefault(finding.check, (finding.component, finding.title))
-    tallies = _tallies(found)
+    tallies = _tallies(findings_by_check)
     rates = [
-        _rate(check, about[check], found[check], tallies, waived.get(check, ""))
+        _check_rate(check, about[check], findings_by_check[check], tallies, waived.get(check, ""))
         for check in about
-        if check in found
+        if check in findings_by_check
     ]
     # equal ones stay in the order of the assignment
     return tuple(sorted(rates, key=lambda rate: (rate.share is None, rate.share or 0.0)))
@@ -262,13 +265,13 @@ def check_rates(assignment: Assignment, results: CheckedResults) -> tuple[CheckR
 def point_biserial(passed: Sequence[bool], rest: Sequence[float]) -> float | None:
     """The correlation between passing a check and the share of the other checks that were passed.
 
-    r = (M1 - M0) / s * sqrt(p * (1 - p)): M1 and M0 are the means of `rest` over those who passed and who
-    failed, s its standard deviation over all, p the share that passed (Lord and Novick, Statistical Theories
-    of Mental Test Scores, 1968). The check itself is not in `rest`, so that it does not
-    correlate with itself.
+    r = (M1 - M0) / s * sqrt(p * (1 - p)): M1 and M0 are the means of `rest` over those who passed and those
+    who failed, s is its standard deviation over all, and p the share that passed (Lord and Novick,
+    Statistical Theories of Mental Test Scores, 1968). The check itself is not part of `rest`, so that it
+    does not correlate with itself.
 
     Returns:
-        -1 to 1; None for fewer than 10 students, fewer than 3 on either side, or where all `rest` are equal.
+        -1 to 1; None for fewer than 10 students, fewer than 3 on either side, or where `rest` is constant.
     """
     ones = [value for value, right in zip(rest, passed, strict=True) if right]
     zeros = [value for value, right in zip(rest, passed, strict=True) if not right]
@@ -281,18 +284,18 @@ def point_biserial(passed: Sequence[bool], rest: Sequence[float]) -> float | Non
     return (fmean(ones) - fmean(zeros)) / spread * math.sqrt(share * (1 - share))
 
 
-def _rate(
+def _check_rate(
     check: str,
     about: tuple[str, str],
-    own: Mapping[int, Finding],
+    findings: Mapping[int, Finding],
     tallies: Mapping[int, tuple[int, int]],
     waived: str,
 ) -> CheckRate:
-    tally = Counter(finding.status for finding in own.values())
-    failed = [finding for finding in own.values() if finding.status is Status.FAILED]
+    tally = Counter(finding.status for finding in findings.values())
+    failed = [finding for finding in findings.values() if finding.status is Status.FAILED]
     written = [finding for finding in failed if not unimplemented(finding)]
     compared: list[tuple[bool, float]] = []
-    for index, finding in own.items():
+    for index, finding in findings.items():
         passed, decided = tallies[index]
         if finding.status in (Status.PASSED, Status.FAILED) and decided > 1:
             right = finding.status is Status.PASSED
@@ -306,16 +309,18 @@ def _rate(
         errored=tally[Status.ERRORED],
         unwritten=len(failed) - len(written),
         unnamed=sum(finding.label is None for finding in written),
-        discrimination=point_biserial([right for right, _ in compared], [rest for _, rest in compared]),
+        discrimination=point_biserial(
+            [right for right, _ in compared], [others_share for _, others_share in compared]
+        ),
         waived=waived,
     )
 
 
-def _tallies(found: Mapping[str, Mapping[int, Finding]]) -> dict[int, tuple[int, int]]:
-    """Student -> (checks that passed, checks that could be decided): a skipped one is decided, not passed."""
+def _tallies(findings_by_check: Mapping[str, Mapping[int, Finding]]) -> dict[int, tuple[int, int]]:
+    """Student -> (checks that passed, checks that could be decided); a skipped one counts as decided."""
     tallies: dict[int, tuple[int, int]] = {}
-    for own in found.values():
-        for index, finding in own.items():
+    for by_student in findings_by_check.values():
+        for index, finding in by_student.items():
             passed, decided = tallies.get(index, (0, 0))
             right, undecided = finding.status is Status.PASSED, finding.status is Status.ERRORED
             tallies[index] = passed + right, decided + (not undecided)

@@ -1,4 +1,4 @@
-"""What a person should look at in one result, and why it is asked."""
+"""What a person should look at in one result, and why."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from grader.scoring.measurements import shows_more_epochs
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a person is asked.
+    """A reason for a person to look at something.
 
     Attributes:
-        id: Where its section of the queue is on the page.
+        id: The anchor of its section of the queue on the page.
         title: What it is, in a few words.
         advice: What to do about it, in a sentence.
         holds: Grades cannot be handed out before it is settled.
@@ -201,7 +201,7 @@ CAUSES = (
     OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE,
     LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
-"""In the order of the queue: what holds the grades comes first."""
+"""In the order of the queue: what holds the grades up comes first."""
 
 
 @dataclass(frozen=True)
@@ -209,12 +209,12 @@ class Case:
     """One thing for a person to look at.
 
     Attributes:
-        text: As the queue says it; equal ones are taken together.
-        student_id: Whose it is; empty when it is about no single student.
-        short: As the table of students says it; empty when it says it already.
-        count: How many it stands for, of what its cause counts.
-        apart: Cases with the same text are taken together only where this is the same.
-        link: Where more of it is, as an address relative to the class page; empty where nothing more is.
+        text: As the queue says it; cases with equal texts are shown together.
+        student_id: Whose it is; empty when it is not about a single student.
+        short: As the table of students says it; empty when the table says it already.
+        count: How many of its cause's nouns it stands for.
+        apart: Cases with the same text are shown together only where this is the same.
+        link: Where to read more, as an address relative to the class page; empty where there is nothing more.
     """
 
     cause: Cause
@@ -229,39 +229,39 @@ class Case:
 def cases(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Case, ...]:
     """What a person should look at in one result, in the order of the causes.
 
-    Of one of which nobody knows whose it is that is asked first, and alone: it holds nobody's grade.
+    If nobody knows whose result it is, that is the only case: it holds up nobody's grade.
     """
     if score.ownership is not None and score.held:
-        told = f"{evidence.origin.upload or score.student_id}: {score.ownership.reason}"
-        return (Case(OWNER, told, score.student_id, "Nobody knows whose it is"),)
+        sentence = f"{evidence.origin.upload or score.student_id}: {score.ownership.reason}"
+        return (Case(OWNER, sentence, score.student_id, "Nobody knows whose it is"),)
     evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
-    found = [
+    unsorted = [
         Case(cause, text, score.student_id, short)
         for cause, text, short in (
-            *_outcome(evidence, score),
-            *_open(assignment, evidence, score),
-            *_late(evidence, score),
-            *_code(assignment, evidence),
-            *_measured(evidence, score),
-            *_circumstances(evidence),
+            *_outcome_cases(evidence, score),
+            *_open_cases(assignment, evidence, score),
+            *_late_cases(evidence, score),
+            *_code_cases(assignment, evidence),
+            *_measured_cases(evidence, score),
+            *_circumstance_cases(evidence),
         )
     ]
-    return tuple(sorted(found, key=lambda case: CAUSES.index(case.cause)))
+    return tuple(sorted(unsorted, key=lambda case: CAUSES.index(case.cause)))
 
 
-Told = Iterator[tuple[Cause, str, str]]
+CaseParts = Iterator[tuple[Cause, str, str]]
 """(cause, text, short)."""
 
 
-def _outcome(evidence: Evidence, score: Score) -> Told:
+def _outcome_cases(evidence: Evidence, score: Score) -> CaseParts:
     reason = score.reason or evidence.reason or "No reason was given."
     if score.status is GradeStatus.ENGINE_ERROR and score.total is None:
         yield ENGINE, reason, reason
     if score.status is GradeStatus.REFUSED and score.total is None:
         yield REFUSED, reason, reason
     if score.status is GradeStatus.INCOMPLETE and score.total is None:
-        told = f"Missing: {listed(list(map(str, evidence.missing)))}"
-        yield MISSING, told, told
+        text = f"Missing: {listed(list(map(str, evidence.missing)))}"
+        yield MISSING, text, text
     if score.lower is not None:
         yield (
             LOWER if score.lower.kept else FALLEN,
@@ -270,7 +270,7 @@ def _outcome(evidence: Evidence, score: Score) -> Told:
         )
 
 
-def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
+def _open_cases(assignment: Assignment, evidence: Evidence, score: Score) -> CaseParts:
     """What has no points yet."""
     if not score.gradable:
         return
@@ -280,10 +280,10 @@ def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
         if line.id in score.awaiting and line.id in by_person:
             yield MARKS, f"{line.title} ({points(line.maximum)} points)", ""
         elif line.id in score.awaiting:
-            own = evidence.of_measure(measures[line.id]) if line.id in measures else None
-            assumed = _assumed(own) if own else ""
-            told = f"{line.id.replace('_', ' ').capitalize()}: {line.reason}{assumed}"
-            yield UNDECIDED, told, _why_open(line, own)
+            measured = evidence.of_measure(measures[line.id]) if line.id in measures else None
+            rebuilding = _rebuilding_notes(measured) if measured else ""
+            text = f"{line.id.replace('_', ' ').capitalize()}: {line.reason}{rebuilding}"
+            yield UNDECIDED, text, _why_open(line, measured)
         elif line.id in score.not_run:
             yield NOT_RUN, f"{line.title} ({points(line.maximum)} points)", ""
     by_hand = _marked_components(assignment, score)
@@ -298,15 +298,15 @@ def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
 
 
 def _marked_components(assignment: Assignment, score: Score) -> set[str]:
-    """The components whose points a person gave by hand: what became of their checks decides nothing."""
+    """The components whose points a person gave by hand, so that their checks decide nothing."""
     marked = {line.id for line in score.lines if line.edits and line.edits[-1].new is not None}
     return {name for item in assignment.rubric if item.id in marked for name in (item.components or {})} - {
         name for item in assignment.rubric if item.id not in marked for name in (item.components or {})
     }
 
 
-def _assumed(evidence: Evidence) -> str:
-    """Why training was rebuilt, which the student's page does not repeat."""
+def _rebuilding_notes(evidence: Evidence) -> str:
+    """Why training was rebuilt, which the student's page does not say."""
     training = evidence.training
     return f" {' '.join(map(str, training.notes))}" if training.rebuilt and training.notes else ""
 
@@ -315,7 +315,7 @@ def _why_open(line: ScoreLine, measured: Evidence | None) -> str:
     """Why a line has no points yet.
 
     Args:
-        measured: What was found out of the model that decides it, where one does.
+        measured: The evidence about the model that decides it, where one does.
     """
     if measured is not None:
         training = measured.training
@@ -328,24 +328,24 @@ def _why_open(line: ScoreLine, measured: Evidence | None) -> str:
     return f"Undecided: {line.id.replace('_', ' ')}"
 
 
-def _late(evidence: Evidence, score: Score) -> Told:
+def _late_cases(evidence: Evidence, score: Score) -> CaseParts:
     record = score.late
     if record is None or score.closed:
         return  # whenever it came, there is nothing to take off
     late = record.how_late
     if record.asked:
-        told = late or "Marked as late: look up by how much"
-        yield LATE_ASKED, told, told
+        text = late or "Marked as late: look up by how much"
+        yield LATE_ASKED, text, text
     elif late:
-        told = f"{late}: {points(record.penalty)} points less" if record.penalty else late
-        yield LATE, told, told
+        text = f"{late}: {points(record.penalty)} points less" if record.penalty else late
+        yield LATE, text, text
     elif record.state == "unknown" and not evidence.partial:
         hint = evidence.delivery.hint
         yield LATE_UNKNOWN, f"Nothing tells when it came{f' ({hint} is only a hint)' if hint else ''}.", ""
 
 
-def _code(assignment: Assignment, evidence: Evidence) -> Told:
-    """What the source uses, and what checks that passed remark."""
+def _code_cases(assignment: Assignment, evidence: Evidence) -> CaseParts:
+    """What the source uses, and the remarks of checks that passed."""
     rows = forbidden_rows(assignment, evidence)
     reached = {str(use.place) for use in evidence.forbidden if use.reached_from}
     for cause, word, shown in (
@@ -372,31 +372,31 @@ def _code(assignment: Assignment, evidence: Evidence) -> Told:
         yield NOTES, note, "" if index else "Unusual code"
 
 
-def _measured(evidence: Evidence, score: Score) -> Told:
+def _measured_cases(evidence: Evidence, score: Score) -> CaseParts:
     claim, training = claim_of(score), evidence.training
     ended = training.outcome in (TrainingOutcome.FAILED, TrainingOutcome.DIVERGED)
     if claim is not None and training.accuracy is None and ended:
-        told = f"{percent(claim.accuracy)} claimed, and the training {training.outcome}"
-        yield CLAIM, f"{told} ({claim.source})", told
+        text = f"{percent(claim.accuracy)} claimed, and the training {training.outcome}"
+        yield CLAIM, f"{text} ({claim.source})", text
     if claim is not None and training.accuracy is not None and claim_apart(claim.accuracy, training.accuracy):
-        told = f"{percent(claim.accuracy)} claimed, {percent(training.accuracy)} measured"
-        yield CLAIM, f"{told} ({claim.source})", told
+        text = f"{percent(claim.accuracy)} claimed, {percent(training.accuracy)} measured"
+        yield CLAIM, f"{text} ({claim.source})", text
     if shows_more_epochs(evidence):
-        told = f"Outputs of {evidence.shown_epochs} epochs, code of {training.planned_epochs}"
-        yield CLAIM, told, told
+        text = f"Outputs of {evidence.shown_epochs} epochs, code of {training.planned_epochs}"
+        yield CLAIM, text, text
     for checkpoint in (evidence.checkpoint, *(model.checkpoint for model in evidence.further.values())):
         if checkpoint.status in ("mismatch", "refused"):
             mismatch = checkpoint.status == "mismatch"
             yield WEIGHTS, checkpoint.reason, "Weights do not fit" if mismatch else "Weights refused"
 
 
-def _circumstances(evidence: Evidence) -> Told:
+def _circumstance_cases(evidence: Evidence) -> CaseParts:
     for file in evidence.refused_files:
         yield FILES, about_file(file.name, file.reason), ""
-    for index, told in enumerate(undrawn_remarks(evidence.answers) if evidence.answers else ()):
-        yield UNDRAWN, told, "" if index else "Answers not all drawn"
+    for index, text in enumerate(undrawn_remarks(evidence.answers) if evidence.answers else ()):
+        yield UNDRAWN, text, "" if index else "Answers not all drawn"
     if evidence.attestation.weak:
-        told = " ".join(evidence.attestation.missing) or "Isolation was incomplete."
-        yield UNOFFICIAL, told, "Unofficial: isolation was incomplete"
+        text = " ".join(evidence.attestation.missing) or "Isolation was incomplete."
+        yield UNOFFICIAL, text, "Unofficial: isolation was incomplete"
     if evidence.partial:
         yield PARTIAL, "A single file was graded.", "Partial: a single file was graded"

@@ -1,8 +1,8 @@
 """Everything in a class that needs a person's eye, by reason, and whether grades can be handed out.
 
-It holds the sections of the queue, the marks that people still give, item by item, totals near a
-boundary, and the accounts of several downloads, taken together, with what is still lacking in them. It
-never decides what is odd about a single result (`review_cases` does), and it never changes a grade.
+It makes the sections of the queue, with the marks that people still give, item by item, and the totals
+near a boundary. It joins the accounts of several downloads, and lists what they still lack. It never
+decides what is odd about a single result (`review_cases` does), and it never changes a grade.
 """
 
 from collections import Counter
@@ -38,86 +38,92 @@ from grader.reports.whole_class.similarity_record import PAGE, SimilarityRecord,
 
 
 def summed(downloads: Sequence[DownloadRecord]) -> DownloadRecord | None:
-    """All accounts in one, in which every file and sentence says which download it is of.
+    """All accounts in one, in which every file and note names its download.
 
-    Where there is one, it is that one.
+    A single account is returned as it is.
     """
     if len(downloads) < 2:
         return next(iter(downloads), None)
     return DownloadRecord(
-        source=listed([one.source for one in downloads], 9),
-        matched=sum(one.matched for one in downloads),
-        superseded=sum(one.superseded for one in downloads),
-        refused=sum(one.refused for one in downloads),
-        files=[file.model_copy(update={"source": one.source}) for one in downloads for file in one.files],
-        notes=[f"{one.source}: {note}" for one in downloads for note in one.notes],
-        lacking=[
-            lacking.model_copy(update={"source": one.source}) for one in downloads for lacking in one.lacking
+        source=listed([download.source for download in downloads], 9),
+        matched=sum(download.matched for download in downloads),
+        superseded=sum(download.superseded for download in downloads),
+        refused=sum(download.refused for download in downloads),
+        files=[
+            file.model_copy(update={"source": download.source})
+            for download in downloads
+            for file in download.files
         ],
-        roster=_whole_list([one.roster for one in downloads if one.roster is not None]),
+        notes=[f"{download.source}: {note}" for download in downloads for note in download.notes],
+        lacking=[
+            lacking.model_copy(update={"source": download.source})
+            for download in downloads
+            for lacking in download.lacking
+        ],
+        roster=_joined_roster([download.roster for download in downloads if download.roster is not None]),
     )
 
 
 def still_lacking(download: DownloadRecord | None, results: Iterable[Candidate]) -> tuple[LackingRecord, ...]:
-    """What the LMS lists and its downloads lack, one for each student of whom there is no result.
+    """What the LMS lists although its downloads lack it, one record for each student without a result.
 
     Args:
         download: The account of all downloads.
-        results: Of the class.
+        results: The results of the class.
     """
     if download is None:
         return ()
     everybody = list(results)
-    there = {one.student_id.casefold() for one in everybody if not one.held}
+    there = {result.student_id.casefold() for result in everybody if not result.held}
     listed = list(download.lacking)
     if (roster := download.roster) is not None:
-        # whose upload or file is there is asked about as such
-        seen = {one.origin.carries.casefold() for one in everybody if one.held}
-        seen |= {file.student_id.casefold() for file in download.files if file.student_id}
+        # students with an upload or a file have other sections in the queue
+        ids_with_files = {result.origin.carries.casefold() for result in everybody if result.held}
+        ids_with_files |= {file.student_id.casefold() for file in download.files if file.student_id}
         listed += [
             LackingRecord(student_id=student_id, lms="", upload="", source=roster.source)
             for student_id in roster.submitted
-            if student_id.casefold() not in seen
+            if student_id.casefold() not in ids_with_files
         ]
-    found: dict[str, LackingRecord] = {}
-    for one in listed:
-        if one.student_id.casefold() not in there:
-            found.setdefault(one.student_id.casefold(), one)
-    return tuple(found.values())
+    by_id: dict[str, LackingRecord] = {}
+    for record in listed:
+        if record.student_id.casefold() not in there:
+            by_id.setdefault(record.student_id.casefold(), record)
+    return tuple(by_id.values())
 
 
-def _whole_list(rosters: Sequence[RosterRecord]) -> RosterRecord | None:
-    """The list of a class that several lists make. Of lists with one name the last counts."""
-    lists = {one.source: one for one in rosters}
+def _joined_roster(rosters: Sequence[RosterRecord]) -> RosterRecord | None:
+    """Several lists of a class, joined into one. Of lists with the same name, the last counts."""
+    lists = {roster.source: roster for roster in rosters}
     if len(lists) < 2:
         return next(iter(lists.values()), None)
     students: dict[str, str] = {}
-    for one in lists.values():
-        for student_id in one.students:
+    for roster in lists.values():
+        for student_id in roster.students:
             students.setdefault(student_id.casefold(), student_id)
     return RosterRecord(
         source=listed(list(lists), 9),
         students=sorted(students.values()),
-        submitted=sorted({student_id for one in lists.values() for student_id in one.submitted}),
+        submitted=sorted({student_id for roster in lists.values() for student_id in roster.submitted}),
         missing=[],
         unlisted=[],
-        notes=[note for one in lists.values() for note in one.notes],
+        notes=[note for roster in lists.values() for note in roster.notes],
     )
 
 
 # --- open marks ------------------------------------------------------------------------------------------
 
 
-FEW = 8  # students who are named: more are counted
+FEW = 8  # students who are named; more are counted
 
 
 @dataclass(frozen=True)
 class OpenItem:
-    """An item that a person marks and that is not marked for everybody.
+    """An item that a person marks, and that is not marked for everybody yet.
 
     Attributes:
         students: For whom it is open, sorted.
-        whole: How many submissions have it.
+        whole: How many submissions have the item.
         markers: (who, how many they have marked), the busiest first.
     """
 
@@ -130,15 +136,15 @@ class OpenItem:
     @property
     def text(self) -> str:
         """The item in a line."""
-        told = (
+        open_text = (
             f"{self.title} ({points(self.maximum)}{SPACE}points): {len(self.students)} of {self.whole} open"
         )
         by = listed([f"{who} ({count})" for who, count in self.markers])
-        return f"{told}; marked by {by}" if by else told
+        return f"{open_text}; marked by {by}" if by else open_text
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The students, where they are few enough to be named, and not the whole class."""
+        """The students, where they are few enough to be named and not the whole class; else empty."""
         return self.students if len(self.students) <= min(FEW, self.whole - 1) else ()
 
 
@@ -146,10 +152,10 @@ def open_marks(assignment: Assignment, scores: Sequence[Score]) -> tuple[OpenIte
     """The items that await people's marks, in the rubric's order.
 
     Args:
-        scores: Of the class, sorted by student.
+        scores: The scores of the class, sorted by student.
     """
     asked = [score for score in scores if score.gradable and not score.closed and not score.held]
-    found = []
+    items = []
     for item in assignment.rubric:
         if not item.by_person:
             continue
@@ -158,12 +164,12 @@ def open_marks(assignment: Assignment, scores: Sequence[Score]) -> tuple[OpenIte
         if open_ones:
             tally = Counter(who for _, line in lines for who in _markers(line))
             busiest = sorted(tally.items(), key=lambda pair: (-pair[1], pair[0]))
-            found.append(OpenItem(item.title, item.points, open_ones, len(lines), tuple(busiest)))
-    return tuple(found)
+            items.append(OpenItem(item.title, item.points, open_ones, len(lines), tuple(busiest)))
+    return tuple(items)
 
 
 def _markers(line: ScoreLine) -> set[str]:
-    """Whose marks stand in a line, or in its parts."""
+    """The people whose marks count in a line or in its parts."""
     last = {edit.part: edit for edit in line.edits}
     return {edit.who for edit in last.values() if edit.new is not None}
 
@@ -180,7 +186,7 @@ class Row:
     """One sentence of the queue, and whom it is about (sorted).
 
     Attributes:
-        link: Where more of it is, as a relative address; empty where nothing more is.
+        link: Where to read more, as a relative address; empty where there is nothing more.
     """
 
     text: str
@@ -193,7 +199,7 @@ class Section:
     """What a person is asked for one reason.
 
     Attributes:
-        rows: Those that concern the most students first, then as they came.
+        rows: Those that concern the most students first.
         count: How many submissions, checks or files it is about.
     """
 
@@ -215,10 +221,10 @@ def review_queue(
     download: DownloadRecord | None,
     similarity: SimilarityRecord | None = None,
 ) -> tuple[Section, ...]:
-    """The queue: one section per reason that somebody has, what holds the grades first.
+    """The queue: one section per cause that occurs; those that hold the grades up come first.
 
     Args:
-        assignment: Its thresholds and boundaries.
+        assignment: For its thresholds and boundaries.
         results: Sorted by student.
         own_cases: What was found in each result.
         rates: How the checks went.
@@ -237,12 +243,12 @@ def review_queue(
             replace(case, count=0) if case.cause is FILES and case.student_id in mates else case
             for case in own_cases
         ),
-        *_lacking(lacking),
-        *_suspects(results, rates),
-        *_near_boundaries(assignment, results),
-        *_files(download, graded),
-        *_listed(download.roster if download else None, lacking, nothing),
-        *_similar(similarity),
+        *_lacking_cases(lacking),
+        *_suspect_cases(results, rates),
+        *_boundary_cases(assignment, results),
+        *_file_cases(download, graded),
+        *_roster_cases(download.roster if download else None, lacking, nothing),
+        *_similar_cases(similarity),
     ]
     queue = tuple(
         _section(cause, [case for case in every if case.cause is cause])
@@ -250,41 +256,41 @@ def review_queue(
         if any(case.cause is cause for case in every)
     )
     by_item = tuple(
-        Row(one.text, one.named) for one in open_marks(assignment, [score for _, score in results])
+        Row(item.text, item.named) for item in open_marks(assignment, [score for _, score in results])
     )
-    return tuple(replace(one, rows=by_item) if one.cause is MARKS else one for one in queue)
+    return tuple(replace(section, rows=by_item) if section.cause is MARKS else section for section in queue)
 
 
 def boundaries(assignment: Assignment) -> tuple[float, ...]:
-    """The points that are watched: where grades begin; half of the maximum where the course says nothing."""
+    """The points where grades begin; half of the maximum where the course does not say."""
     return assignment.boundaries or (assignment.maximum / 2,)
 
 
 def final_total(score: Score) -> float | None:
-    """The total with what lateness costs; None while anything of it may still change."""
+    """The total after what lateness costs; None while any of it may still change."""
     if score.total is None or score.awaiting or score.not_run:
         return None
     return score.final
 
 
-def _section(cause: Cause, found: Sequence[Case]) -> Section:
+def _section(cause: Cause, cases: Sequence[Case]) -> Section:
     students: dict[tuple[str, str, str], list[str]] = {}
-    for case in found:
+    for case in cases:
         students.setdefault((case.text, case.apart, case.link), []).append(case.student_id)
     rows = [
-        Row(text, tuple(sorted(dict.fromkeys(one for one in own if one))), link)
-        for (text, _, link), own in students.items()
+        Row(text, tuple(sorted(dict.fromkeys(student_id for student_id in student_ids if student_id))), link)
+        for (text, _, link), student_ids in students.items()
     ]
     if cause.noun == "submission":
-        count = len({case.student_id for case in found})
+        count = len({case.student_id for case in cases})
     else:
-        count = sum(case.count for case in found)
-    # a boundary's rows are in the order of the totals, pairs in that of their strength
+        count = sum(case.count for case in cases)
+    # rows at a boundary are ordered by total, and pairs by their strength
     ordered = rows if cause in (BOUNDARY, SIMILAR) else sorted(rows, key=lambda row: -len(row.students))
     return Section(cause, tuple(ordered), count)
 
 
-def _suspects(results: Results, rates: Sequence[CheckRate]) -> Iterator[Case]:
+def _suspect_cases(results: Results, rates: Sequence[CheckRate]) -> Iterator[Case]:
     for rate in rates:
         if not rate.suspect:
             continue
@@ -298,17 +304,17 @@ def _suspects(results: Results, rates: Sequence[CheckRate]) -> Iterator[Case]:
             and finding.label
         )
         failed = rate.failed - rate.unwritten
-        told = f"`{rate.check}`: {failed} of {rate.passed + failed} who wrote {rate.component} fail it"
+        text = f"`{rate.check}`: {failed} of {rate.passed + failed} who wrote {rate.component} fail it"
         if rate.unnamed:
-            told += f"; the grader names {failed - rate.unnamed or 'none'} of these mistakes"
+            text += f"; the grader names {failed - rate.unnamed or 'none'} of these mistakes"
         if named:
-            # the most frequent one, and of equals the first in the alphabet
+            # the most frequent one; of equally frequent ones, the first in the alphabet
             diagnosis, number = min(named.items(), key=lambda pair: (-pair[1], pair[0]))
-            told += f", most often `{diagnosis}` ({number})"
-        yield Case(SUSPECT, f"{told}.")
+            text += f", most often `{diagnosis}` ({number})"
+        yield Case(SUSPECT, f"{text}.")
 
 
-def _near_boundaries(assignment: Assignment, results: Results) -> Iterator[Case]:
+def _boundary_cases(assignment: Assignment, results: Results) -> Iterator[Case]:
     near: list[tuple[float, str, Case]] = []
     for evidence, score in results:
         if score.held:
@@ -316,74 +322,74 @@ def _near_boundaries(assignment: Assignment, results: Results) -> Iterator[Case]
         total = final_total(score)
         for boundary in boundaries(assignment):
             if total is not None and abs(total - boundary) <= NEAR + 1e-9:
-                told = f"{points(total)} points; the boundary is {points(boundary)}"
-                near.append((total, score.student_id, Case(BOUNDARY, told, score.student_id)))
+                text = f"{points(total)} points; the boundary is {points(boundary)}"
+                near.append((total, score.student_id, Case(BOUNDARY, text, score.student_id)))
         for measure in assignment.measures if assignment.data is not None else ():
             words, item = measured_words(assignment, measure), assignment.item_measured(measure.id)
             value = evidence.of_measure(measure.id).training.measured
             threshold = item.threshold if item else None
-            # what is not a number is near nothing
-            if threshold and value is not None and abs(value - threshold) <= _near(words, threshold):
+            # nothing is near a value that is not a number
+            if threshold and value is not None and abs(value - threshold) <= _near_distance(words, threshold):
                 whose = f"{words.heading}: " if len(assignment.measures) > 1 else ""
-                told = f"{whose}{words.value(value)} measured; {words.round(threshold)} is asked for"
-                near.append((value, score.student_id, Case(BOUNDARY, told, score.student_id)))
-    yield from (case for _, _, case in sorted(near, key=lambda one: one[:2]))
+                text = f"{whose}{words.value(value)} measured; {words.round(threshold)} is asked for"
+                near.append((value, score.student_id, Case(BOUNDARY, text, score.student_id)))
+    yield from (case for _, _, case in sorted(near, key=lambda entry: entry[:2]))
 
 
-def _near(words: MeasuredWords, threshold: float) -> float:
-    """How far from a threshold a person may want to look: 2 points of a share, 2 % of another value."""
+def _near_distance(words: MeasuredWords, threshold: float) -> float:
+    """How far from a threshold counts as near: 2 points for a share, 2 % for another value."""
     return NEAR / 100 * (1.0 if words.scale.is_share else abs(threshold)) + 1e-9
 
 
-def _files(download: DownloadRecord | None, graded: set[str]) -> Iterator[Case]:
-    """What the account of the download adds to what the submissions say themselves."""
+def _file_cases(download: DownloadRecord | None, graded: set[str]) -> Iterator[Case]:
+    """What the account of the download adds to what the submissions themselves say."""
     if download is None:
         return
     absent: dict[str, str] = {}
     for file in download.files:
         owner = file.student_id or ""
-        told = f"{file.source}: {file.reason}" if file.source else file.reason
+        text = f"{file.source}: {file.reason}" if file.source else file.reason
         if owner and owner not in graded:
-            absent.setdefault(owner, told)
+            absent.setdefault(owner, text)
         elif file.fate == "superseded":
-            yield Case(ATTEMPTS, told, owner, count=file.count)
+            yield Case(ATTEMPTS, text, owner, count=file.count)
         elif file.fate == "refused" and not owner:
-            yield Case(FILES, told, count=file.count)
-    for student_id, told in absent.items():
-        yield Case(ABSENT, told, student_id)
+            yield Case(FILES, text, count=file.count)
+    for student_id, text in absent.items():
+        yield Case(ABSENT, text, student_id)
 
 
-def _lacking(lacking: Sequence[LackingRecord]) -> Iterator[Case]:
-    """What the LMS lists and its download lacks."""
-    for one in lacking:
-        yield Case(LACKING, one.told, one.student_id)
+def _lacking_cases(lacking: Sequence[LackingRecord]) -> Iterator[Case]:
+    """What the LMS lists although its download lacks it."""
+    for record in lacking:
+        yield Case(LACKING, record.told, record.student_id)
 
 
-def _listed(
+def _roster_cases(
     roster: RosterRecord | None, lacking: Sequence[LackingRecord], nothing: Collection[str]
 ) -> Iterator[Case]:
     """What the list of the class adds.
 
     Args:
-        nothing: Who handed in nothing, as a person said: they are on no list by handing in.
+        nothing: Who handed in nothing, as a person said.
     """
     if roster is None:
         return
-    told = {one.student_id.casefold() for one in lacking}
+    lacking_ids = {record.student_id.casefold() for record in lacking}
     for student_id in roster.missing:
-        if student_id.casefold() in told:
+        if student_id.casefold() in lacking_ids:
             continue
         yield Case(NOTHING, f"Listed in {roster.source}.", student_id)
     for student_id in sorted(set(roster.unlisted) - set(nothing)):
         yield Case(UNLISTED, f"Not listed in {roster.source}.", student_id)
 
 
-def _similar(similarity: SimilarityRecord | None) -> Iterator[Case]:
+def _similar_cases(similarity: SimilarityRecord | None) -> Iterator[Case]:
     """The pairs that have much in common, the strongest first."""
     for number, pair in enumerate(similarity.pairs if similarity else ()):
-        told = f"{pair.says}, with {pair.other} of an earlier class." if pair.before else f"{pair.says}."
+        text = f"{pair.says}, with {pair.other} of an earlier class." if pair.before else f"{pair.says}."
         anchor = pair_anchor(number)
         link = f"{PAGE}#{anchor}" if anchor else PAGE
-        yield Case(SIMILAR, told, pair.one, apart=str(number), link=link)
+        yield Case(SIMILAR, text, pair.one, apart=str(number), link=link)
         if not pair.before:
-            yield Case(SIMILAR, told, pair.other, count=0, apart=str(number), link=link)
+            yield Case(SIMILAR, text, pair.other, count=0, apart=str(number), link=link)

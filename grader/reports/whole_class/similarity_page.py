@@ -1,6 +1,6 @@
-"""Pairs of similar submissions, for a person to judge: the page side by side, and the table as CSV.
+"""Pairs of similar submissions, for a person to judge: a page with both sides, and a table as CSV.
 
-It holds what the pairs have in common, as passages, pictures and figures, and one row for each pair. It
+It shows what the pairs have in common, as passages, pictures and figures, and one row for each pair. It
 never compares submissions (`grader.similarity` does), and it never says that somebody copied.
 """
 
@@ -27,12 +27,12 @@ LINES = 120  # of a passage
 FIGURES = 8  # of a pair
 AROUND = 1  # lines before and after
 LONGEST = 140  # characters of a line
-TELLING = 100  # pairs, of which one can say what is usual
+TELLING = 100  # pairs; with fewer, nobody can say what is usual
 
 
 @dataclass(frozen=True)
 class Column:
-    """One student's side of a passage: excerpts in order, each with where it stands."""
+    """One student's side of a passage: excerpts in order, each with its place."""
 
     excerpts: tuple[tuple[str, tuple[CodeLine, ...]], ...]
 
@@ -47,7 +47,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that both have, as a data URI, and where each has it."""
+    """A picture that both submissions have, as a data URI, and its place in each."""
 
     uri: str
     size: str
@@ -60,9 +60,9 @@ class ShownPair:
     """A pair as it is shown.
 
     Attributes:
-        anchor: The id of what opens, or of the row where there is nothing to open.
+        anchor: The id of the part that opens, or of the row where there is nothing to open.
         says: What they have in common, as a clause.
-        checkpoint: What the weights have in common, or empty.
+        checkpoint: What the weights have in common; empty where nothing.
     """
 
     anchor: str
@@ -96,12 +96,12 @@ def similarity_page(
             assignment=assignment,
             count=sum(1 for work in comparison.works if not work.before),
             before=sum(1 for work in comparison.works if work.before),
-            pairs=[_shown(pair, at) for at, pair in enumerate(comparison.pairs[:LISTED])],
+            pairs=[_shown_pair(pair, index) for index, pair in enumerate(comparison.pairs[:LISTED])],
             total=len(comparison.pairs),
             shown=SHOWN,
             groups=comparison.groups(),
             threshold=comparison.threshold,
-            usual=_usual(comparison.scores),
+            usual=_usual_scores(comparison.scores),
             compared=len(comparison.scores),
             left_out=[(shown_id(work), sentence) for work, sentence in comparison.left_out],
             notes=notes,
@@ -110,32 +110,32 @@ def similarity_page(
     )
 
 
-def _usual(scores: Sequence[float]) -> tuple[float, float] | None:
-    """What half of the pairs, and nineteen of twenty, do not exceed; None where too few were compared.
+def _usual_scores(scores: Sequence[float]) -> tuple[float, float] | None:
+    """The scores that half of the pairs, and nineteen of twenty, do not exceed; None for too few pairs.
 
     Args:
-        scores: Of every pair, sorted.
+        scores: The scores of all pairs, sorted.
     """
     if len(scores) < TELLING:
         return None
     return scores[len(scores) // 2], scores[int(0.95 * (len(scores) - 1))]
 
 
-def _shown(pair: Pair, at: int) -> ShownPair:
-    detailed = at < SHOWN
+def _shown_pair(pair: Pair, index: int) -> ShownPair:
+    detailed = index < SHOWN
     return ShownPair(
-        pair_anchor(at),
+        pair_anchor(index),
         shown_id(pair.one),
         shown_id(pair.other),
         pair,
         in_common(pair),
-        _checkpoint(pair),
+        _checkpoint_words(pair),
         tuple(_sides(pair, passage) for passage in pair.passages) if detailed else (),
         tuple(_pictures(pair)) if detailed else (),
     )
 
 
-def _checkpoint(pair: Pair) -> str:
+def _checkpoint_words(pair: Pair) -> str:
     if pair.weights is None or not pair.weights.near:
         return ""
     if pair.weights.identical:
@@ -148,7 +148,7 @@ def _sides(pair: Pair, passage: Passage) -> Sides:
 
 
 def _column(work: Work, lines: Sequence[Line]) -> Column:
-    """The lines with their neighbors, cut where there is a gap or another cell begins."""
+    """The lines with their neighbours, divided where there is a gap or another cell begins."""
     text = work.code.text if work.code else {}
     excerpts = []
     for file, run in _runs(lines[:LINES]):
@@ -189,12 +189,14 @@ def _cut(line: str) -> str:
 
 def _pictures(pair: Pair) -> Iterator[Picture]:
     for shared in pair.figures[:FIGURES]:
-        one = shared.one
-        yield Picture(_uri(one.preview), f"{one.width} × {one.height} pixels", one.where, shared.other.where)
+        first = shared.one
+        yield Picture(
+            _uri(first.preview), f"{first.width} × {first.height} pixels", first.where, shared.other.where
+        )
 
 
 def _uri(pixels: NDArray[np.uint8]) -> str:
-    """A PNG that is made here, of pixels: no byte of a student's file gets into the page."""
+    """A PNG made here from pixels, so that no byte of a student's file gets into the page."""
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG")
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"

@@ -64,7 +64,7 @@ def pair_anchor(number: int) -> str:
     """The id of a pair on the page; empty for one that the page does not list.
 
     Args:
-        number: Where it stands among all pairs, the strongest is 0.
+        number: Its index among all pairs; the strongest is 0.
     """
     return f"pair-{number + 1}" if number < LISTED else ""
 
@@ -75,10 +75,10 @@ def record_text(record: SimilarityRecord) -> str:
 
 
 def previous_similarity(out: Path, assignment_id: str) -> SimilarityRecord | None:
-    """The record in a folder of results; None where the assignment's submissions were not compared."""
+    """The record in a folder of results; None where the assignment's submissions have not been compared."""
     try:
         record = SimilarityRecord.model_validate_json((out / FILE).read_bytes())
-    except (OSError, ValidationError):  # it is made anew by the next comparison
+    except (OSError, ValidationError):  # the next comparison makes it again
         return None
     return record if record.assignment == assignment_id else None
 
@@ -86,9 +86,9 @@ def previous_similarity(out: Path, assignment_id: str) -> SimilarityRecord | Non
 def in_common(pair: "Pair") -> str:
     """What two submissions have in common, as a clause: `98 % and 97 % of their own code`."""
     shares = f"{percent(pair.code.one, 0)} and {percent(pair.code.other, 0)} of their own code"
-    told = [shares.replace(SPACE, " ")] if pair.code.most else []
+    clauses = [shares.replace(SPACE, " ")] if pair.code.most else []
     if pair.weights is not None and pair.weights.near:
-        told.append("the same weights" if pair.weights.identical else "nearly the same weights")
+        clauses.append("the same weights" if pair.weights.identical else "nearly the same weights")
     if pair.figures:
-        told.append(f"{counted(len(pair.figures), 'identical picture').replace(SPACE, ' ')}")
-    return listed(told)
+        clauses.append(f"{counted(len(pair.figures), 'identical picture').replace(SPACE, ' ')}")
+    return listed(clauses)

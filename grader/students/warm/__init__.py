@@ -1,1 +1,1 @@
-"""A process that stays after a check on a student's own machine, so that the next one finds all loaded."""
+"""A process that stays after a check on one's own machine, so that the next one need not load anything."""

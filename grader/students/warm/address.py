@@ -1,8 +1,9 @@
 """Where a warm process is found and asked: the user's private folder, a fingerprint, and a socket.
 
-It holds the folder that nobody else can look into, its locks, what must be the same for a warm process to
-count (grader, Python, libraries, assignment, environment), and lines of JSON over the socket. It imports
-the standard library alone. It decides neither what is asked nor when a process is started.
+It makes the folder that nobody else can look into, and its locks. A fingerprint covers what must not have
+changed for a warm process to be used (grader, Python, libraries, assignment, environment). Messages are
+lines of JSON over the socket. It imports only the standard library. It decides neither what is asked nor
+when a process is started.
 """
 
 import contextlib
@@ -33,7 +34,7 @@ def private_folder() -> Path:
     """The folder, made where there is none.
 
     Raises:
-        OSError: There can be none, or what lies there cannot be trusted.
+        OSError: It cannot be made, or what is there cannot be trusted.
     """
     above = _folder_above()
     above.mkdir(parents=True, exist_ok=True)
@@ -45,28 +46,28 @@ def checked_folder(folder: Path) -> Path:
 
     Raises:
         OSError: It cannot be made.
-        PermissionError: It is a link, no folder, somebody else's, or open to others.
+        PermissionError: It is a link or a file, belongs to somebody else, or is open to others.
     """
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=OWN)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise PermissionError(f"{folder} is not a folder")
-    # Windows has no such modes: there the user's profile is closed to others
-    if sys.platform != "win32" and (found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) != OWN):
+    # Windows has no such modes; there the user's profile is closed to others
+    if sys.platform != "win32" and (status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != OWN):
         raise PermissionError(f"{folder} is not the user's alone")
     return folder
 
 
 def _folder_above() -> Path:
-    """Where the folder is: what the system has for sockets, else the cache.
+    """The parent of the folder: the system's folder for sockets, else the cache.
 
     Raises:
         OSError: The user has neither.
     """
     try:
-        found = runtime_folder()
-        return found if found.parent.is_dir() else cache_folder()
+        runtime = runtime_folder()
+        return runtime if runtime.parent.is_dir() else cache_folder()
     except RuntimeError as error:  # no home
         raise FileNotFoundError(str(error)) from error
 
@@ -78,10 +79,10 @@ def names_in(folder: Path) -> Iterator[str]:
 
 
 class Lock:
-    """A lock that one process holds as long as it lives, however it ends."""
+    """A lock that one process holds until it ends, however it ends."""
 
     def __init__(self, path: Path) -> None:
-        """Nobody holds it yet.
+        """Make a lock that is not held yet.
 
         Args:
             path: Its file, which stays.
@@ -93,7 +94,7 @@ class Lock:
         """Take it; False when another process has it.
 
         Raises:
-            OSError: There is no room, or locks are not to be had where the file lies.
+            OSError: There is no room, or the file system has no locks.
         """
         file = self._path.open("ab")
         try:
@@ -119,7 +120,7 @@ class Lock:
             return not self.taken()
 
     def release(self) -> None:
-        """Give this process's end of it up: forks that have the file open hold it on."""
+        """Release it for this process; forks that have the file open still hold it."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -155,7 +156,7 @@ else:
 
 # the files of an assignment that are read or executed for a check, beside the homework
 ASSIGNMENT_FILES = ("assignment.toml", "test_public.py", "conftest.py", "variant.json")
-# the beginnings of what Python and the libraries read of the environment while they are loaded
+# prefixes of the variables that Python and the libraries read while they are loaded
 READ_ON_LOADING = (
     *("PYTHON", "PYTEST", "VIRTUAL_ENV", "CONDA", "LD_", "DYLD_", "LANG", "LC_", "TZ", "GLIBC_", "MALLOC_"),
     *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLAS_", "VECLIB_", "NUMEXPR_", "NUMBA_", "NPY_"),
@@ -163,7 +164,7 @@ READ_ON_LOADING = (
     *("MPL", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "TQDM_", "KERAS_", "TF_", "JAX_", "XLA_"),
     *("HOME", "USERPROFILE", "XDG_", "TMP", "TEMP", "GRADER_"),
 )
-OURS_ALONE = ("GRADER_WARM",)  # it says whether there is a warm process, not what one finds
+OURS_ALONE = ("GRADER_WARM",)  # it decides whether there is a warm process, not what one finds
 
 
 def fingerprint(folder: Path, environment: Mapping[str, str]) -> str:
@@ -171,7 +172,7 @@ def fingerprint(folder: Path, environment: Mapping[str, str]) -> str:
 
     Args:
         folder: The assignment's, as students have it.
-        environment: Of who wants to know; the rest of it is handed over with each check.
+        environment: Of the asking process; the rest of it is handed over with each check.
     """
     facts = {
         "grader": [__version__, *_modules(Path(grader.__file__).parent)],
@@ -200,9 +201,9 @@ def _digest(path: Path) -> str:
 
 
 def _modules(folder: Path) -> Iterator[str]:
-    """The modules below a folder, each with when it was written: a wheel may be installed anew."""
-    with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
+    """The modules in a folder, each with its time of modification, since a wheel may be reinstalled."""
+    with os.scandir(folder) as listing:
+        entries = sorted(listing, key=lambda entry: entry.name)
     for entry in entries:
         if entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
             yield from _modules(Path(entry.path))
@@ -212,15 +213,15 @@ def _modules(folder: Path) -> Iterator[str]:
 
 
 def _libraries() -> list[str]:
-    """The folders of installed packages, each with when one was last put in or taken out."""
-    found = []
+    """The folders of installed packages, each with the time at which a package was last added or removed."""
+    folders = []
     for entry in sys.path:
         if Path(entry).name in ("site-packages", "dist-packages"):
             try:
-                found.append(f"{entry} {Path(entry).stat().st_mtime_ns}")
+                folders.append(f"{entry} {Path(entry).stat().st_mtime_ns}")
             except OSError:
                 continue
-    return sorted(set(found))
+    return sorted(set(folders))
 
 
 # --- address ---------------------------------------------------------------------------------------------
@@ -234,18 +235,18 @@ HAS_LOCAL_SOCKETS = hasattr(socket, "AF_UNIX")
 
 
 class Unanswered(Interruption):
-    """A warm process does not answer, or not to the end."""
+    """A warm process does not answer, or not completely."""
 
 
 @dataclass(frozen=True)
 class WarmAddress:
-    """A place at which one warm process at most can be asked.
+    """A place where at most one warm process listens.
 
     Attributes:
         folder: The user's private folder.
-        name: What of its files are called.
-        by_port: It listens at a port of this machine, since the system has no local sockets for Python: a
-            secret in a file of the folder is asked for.
+        name: What its files are called, without their suffixes.
+        by_port: It listens at a port of this machine, since Python has no local sockets on this system. It
+            then asks for a secret that is in a file of the folder.
     """
 
     folder: Path
@@ -254,12 +255,12 @@ class WarmAddress:
 
     @property
     def lock(self) -> Lock:
-        """What the process that may listen here holds."""
+        """The lock that the process which may listen here holds."""
         return Lock(self.folder / f"{self.name}{LOCK}")
 
     @property
     def workers(self) -> Path:
-        """The folder of those who fork workers for it."""
+        """The folder of the process that forks its workers."""
         return self.folder / f"{self.name}.workers"
 
     @property
@@ -278,7 +279,7 @@ class WarmAddress:
         return self.folder / f"{self.name}.pid"
 
     def require(self) -> None:
-        """Check that a socket can have such a name.
+        """Check that a socket can have this name.
 
         Raises:
             OSError: It is too long.
@@ -287,10 +288,10 @@ class WarmAddress:
             _ = self._socket
 
     def listener(self) -> tuple[socket.socket, str]:
-        """A socket that listens here, in the place of what a process that is gone left, and its secret.
+        """A socket that listens here, and its secret; it replaces what an ended process left.
 
         Raises:
-            OSError: The folder takes no socket.
+            OSError: No socket can be made in the folder.
         """
         self.close()
         _write(self._pid, str(os.getpid()))
@@ -311,8 +312,8 @@ class WarmAddress:
             seconds: How long each answer may take.
 
         Raises:
-            OSError: Nobody listens.
-            Unanswered: What the folder says of it is unreadable.
+            OSError: Nothing listens.
+            Unanswered: The file with the port cannot be read.
         """
         if not self.by_port:
             made = socket.socket(socket.AF_UNIX)
@@ -326,21 +327,21 @@ class WarmAddress:
         if not self.lock.is_held():
             raise ConnectionRefusedError("the port is another program's by now")
         try:
-            told = json.loads(self._port.read_text(encoding="utf-8"))
-            port, secret = int(told["port"]), str(told["secret"])
+            written = json.loads(self._port.read_text(encoding="utf-8"))
+            port, secret = int(written["port"]), str(written["secret"])
         except (ValueError, KeyError, TypeError) as error:
             raise Unanswered(str(error)) from error
         return socket.create_connection((LOCAL_HOST, port), timeout=seconds), secret
 
     def pid(self) -> int | None:
-        """The process that holds the lock; None when nobody does."""
+        """The process that holds the lock; None when none does."""
         try:
             return int(self._pid.read_text(encoding="utf-8")) if self.lock.is_held() else None
         except (OSError, ValueError):
             return None
 
     def close(self) -> None:
-        """Let nobody find a process here any more."""
+        """Remove the files by which a process is found here."""
         for path in (self.folder / f"{self.name}.socket", self._port, self._pid):
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -350,7 +351,7 @@ def _write(path: Path, text: str) -> None:
     """Make a file that only its owner can read.
 
     Raises:
-        OSError: It cannot be made, or is there.
+        OSError: It cannot be made, or exists already.
     """
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
@@ -373,10 +374,10 @@ class Messages:
         self._file = connection.makefile("rb")
 
     def next(self) -> dict[str, Any]:
-        """The next one.
+        """The next message.
 
         Raises:
-            Unanswered: It does not come, or is none.
+            Unanswered: None comes, or what comes is not a message.
         """
         try:
             line = self._file.readline(MOST_BYTES)

@@ -1,4 +1,4 @@
-"""A check that is made by the warm process, or else here, with one started for the next."""
+"""A check made by the warm process; or else made here, and a warm process started for the next check."""
 
 import contextlib
 import os
@@ -18,14 +18,14 @@ from grader.students.warm.address import Unanswered, WarmAddress, names_in, priv
 from grader.students.warm.question import Question, is_wanted, warm_address
 from grader.students.warm.starting import start
 
-Told = TypeVar("Told")
+Kind = TypeVar("Kind")
 
 STOP_SECONDS = 10.0
 
 
 @dataclass
 class _Reported:
-    """Tells each finding once, also when a check is made anew from its beginning."""
+    """Reports each finding once, also when a check is made again from its beginning."""
 
     read: Callable[[Program], None]
     report: Callable[[Finding], None]
@@ -37,12 +37,12 @@ class _Reported:
         self.made = 0
         self.read(program)
 
-    def finding(self, found: Finding) -> None:
+    def finding(self, new: Finding) -> None:
         """A finding was made; the same file gives the same ones, in the same order."""
         self.made += 1
         if self.made > self.told:
             self.told = self.made
-            self.report(found)
+            self.report(new)
 
 
 def quick_check(
@@ -55,11 +55,11 @@ def quick_check(
     warm: bool = True,
     question: Question | None = None,
 ) -> LocalCheck:
-    """What `local_check` finds, by a warm process where one answers; else one is started for the next check.
+    """What `local_check` finds, from a warm process if one answers; else one is started for the next check.
 
     Args:
-        warm: Ask, and start one, where the surroundings let it stay.
-        question: What was asked already, of this file.
+        warm: Ask a warm process, or start one, where the environment allows one to stay.
+        question: What was already asked about this file.
 
     Raises:
         UsageError, SubmissionError, CourseError: As for `local_check`.
@@ -68,25 +68,25 @@ def quick_check(
     folder = local.assignment.folder
     environment = dict(os.environ)  # a check sets variables of its own in this process
     warm = warm and is_wanted(environment)
-    # without a folder of the user's own, or room in it, everything is as if there were no such processes
+    # without a private folder, or room in it, everything is as if there were no such processes
     if warm and question is None:
         with contextlib.suppress(Unanswered, OSError):
             question = Question.asked(folder, path, tried=tried, part=local.part)
     if warm and question is not None:
         with contextlib.suppress(Unanswered):
             return _answered(question, reported)
-    found = local_check(path, local, read=reported.begin, report=reported.finding, tried=tried)
+    check = local_check(path, local, read=reported.begin, report=reported.finding, tried=tried)
     if warm:
         with contextlib.suppress(OSError):
             start(warm_address(folder), folder, local.datasets, environment)
-    return found
+    return check
 
 
 def _answered(question: Question, reported: _Reported) -> LocalCheck:
     """What a warm process finds.
 
     Raises:
-        Unanswered: It does not fit, does not answer, or could not make the check.
+        Unanswered: It does not fit this check, does not answer, or could not make the check.
     """
     for message in question.answers():
         if "program" in message:
@@ -98,19 +98,19 @@ def _answered(question: Question, reported: _Reported) -> LocalCheck:
     raise Unanswered("the check is to be made anew")
 
 
-def _valid(kind: type[Told], document: Any) -> Told:
+def _valid(kind: type[Kind], document: Any) -> Kind:
     try:
-        told: Told = validator(kind).validate_python(document)
-        return told
+        value: Kind = validator(kind).validate_python(document)
+        return value
     except ValueError as error:
         raise Unanswered(str(error)) from error
 
 
 def stop() -> int:
-    """End all warm processes of the user, once the checks that they are at are made.
+    """End all warm processes of the user, once their checks in progress are done.
 
     Returns:
-        How many there were.
+        How many were ended.
     """
     try:
         folder = private_folder()

@@ -1,6 +1,6 @@
-"""A check that a warm process is asked for, before this process has loaded what shows its findings.
+"""Asks a warm process for a check, before this process has loaded what shows the findings.
 
-What is imported here is what every check waits for: the standard library, and little of it.
+Every check waits for what is imported here: only little of the standard library.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from grader.students.handed_out import handed_out_folder, homework_in
 from grader.students.warm.address import Messages, Unanswered, WarmAddress, fingerprint, private_folder, tell
 
 SWITCH = "GRADER_WARM"
-BEGUN_SECONDS = 60.0  # in which one that is being started begins to answer; a new check takes no longer
+BEGUN_SECONDS = 60.0  # within which a starting process begins to answer; a check without it takes no longer
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:
-    """Whether the surroundings let a process stay: it is of no use where each machine checks once."""
+    """Whether the environment allows a process to stay; it is useless where each machine checks once."""
     return environment.get(SWITCH, "") != "0" and environment.get("CI", "").lower() in ("", "0", "false")
 
 
@@ -30,7 +30,7 @@ def warm_address(folder: Path) -> WarmAddress:
         folder: The assignment's, as students have it.
 
     Raises:
-        OSError: The user has no private folder, or none for sockets.
+        OSError: The user has no private folder, or its path is too long for sockets.
     """
     name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
     address = WarmAddress(private_folder(), name)
@@ -59,11 +59,11 @@ class Question:
 
         Args:
             folder: The assignment's, as students have it.
-            part: One that there is; empty: all.
+            part: A part that the assignment has; empty: all.
 
         Raises:
             OSError: No warm process listens, or there can be none.
-            Unanswered: What is known of it is unreadable.
+            Unanswered: The file with its port cannot be read.
         """
         connection, secret = warm_address(folder).connected(BEGUN_SECONDS)
         try:
@@ -85,14 +85,14 @@ class Question:
         return cls(connection, file, tried, part)
 
     def answers(self) -> Iterator[dict[str, Any]]:
-        """What it answers; the connection is closed behind the last that is read.
+        """What it answers; the connection is closed after the last answer that is read.
 
         Raises:
-            Unanswered: It does not fit, or does not answer to the end.
+            Unanswered: It does not fit this check, or does not answer completely.
         """
         with self.connection:
             for message in Messages(self.connection):
-                # it has begun, and ends in any case as a check without it would
+                # it has begun, and will end just as a check without it would
                 self.connection.settimeout(None)
                 if "begun" not in message:
                     yield message
@@ -101,12 +101,12 @@ class Question:
 def early_question(
     working: Path, file: Path | None, folder: Path | None, *, tried: bool = True
 ) -> Question | None:
-    """Ask for the check of a homework in a folder that the course handed out; None where nobody answers.
+    """Ask for the check of a homework in a folder that the course handed out; None where nothing listens.
 
     Args:
         working: The folder that the student works in.
-        file: The homework; None: looked for there.
-        folder: What the course handed out, where the student names it.
+        file: The homework; None: it is looked for there.
+        folder: The folder that the course handed out, where the student names it.
     """
     if not is_wanted(os.environ):
         return None

@@ -1,4 +1,4 @@
-"""A warm process, started by who does not wait for it."""
+"""Starts a warm process without waiting for it."""
 
 import subprocess
 import sys
@@ -8,10 +8,10 @@ from typing import Any
 
 from grader.students.warm.address import WarmAddress
 
-# how it makes checks: each in a fork, or one in itself
+# how it makes checks: each in a fork, or a single one in its own process
 FORKS, ONCE = "--forks", "--once"
 IDLE_SECONDS = 600.0
-# those of this process, which they outlive: nobody waits for one but who starts another
+# the processes started by this one, which they outlive; an ended one is reaped when another is started
 _started: "list[subprocess.Popen[bytes]]" = []
 
 
@@ -24,12 +24,12 @@ def start(
     idle: float = IDLE_SECONDS,
     way: str = "",
 ) -> None:
-    """Start a process that will answer at an address, unless one is at it.
+    """Start a process that will answer at an address, unless there is one already.
 
     Args:
         assignment: The folder of the assignment, as students have it.
         datasets: The folder of its data set files.
-        environment: In which checks will be asked for.
+        environment: The environment in which checks will be asked for.
         idle: Seconds without a check after which it ends.
         way: `FORKS` or `ONCE`; empty: as the system allows.
 
@@ -38,14 +38,14 @@ def start(
     """
     if address.lock.is_held():
         return
-    # macOS gives no promise for what PyTorch has loaded when a process forks, and Windows has no forks
+    # macOS does not guarantee that what PyTorch has loaded survives a fork, and Windows has no forks
     way = way or (FORKS if sys.platform == "linux" else ONCE)
     arguments = (way, address.name, idle, address.folder, assignment.resolve(), datasets.resolve())
-    # not in the terminal's group: Ctrl-C there is not meant for it
+    # not in the terminal's process group: Ctrl-C there is not meant for it
     options: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
         options = {"creationflags": subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP}
-    _started[:] = [each for each in _started if each.poll() is None]
+    _started[:] = [process for process in _started if process.poll() is None]
     started = subprocess.Popen(
         [sys.executable, "-P", "-m", "grader.students.warm", *map(str, arguments)],
         stdin=subprocess.DEVNULL,

@@ -1,10 +1,10 @@
 """The warm process: loads PyTorch, pytest and the public checks, and makes checks until it is idle.
 
-Where a process that has loaded PyTorch may fork (Linux), each check is made by a fork, and its workers
-are forks of another one, which has loaded what students import and nothing of the checks. Elsewhere a
-warm process makes one check, with a worker that waits beside it, and starts the next one. A student's
-code runs in workers alone. Who asks gets the findings as they are made; who closes the connection ends
-the check.
+Where a process that has loaded PyTorch may fork (Linux), each check is made in a fork. Its workers are
+forks of another process, which has loaded what students import and nothing of the checks. Elsewhere a
+warm process makes one check, with a worker that waits beside it, and starts its successor. A student's
+code runs only in workers. The asking process receives the findings as they are made, and ends the check
+by closing the connection.
 """
 
 import _thread
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from grader.judge.examination import Checks
     from grader.students.homework import LocalAssignment
 
-REQUEST_SECONDS = 5.0  # in which who has connected says what is wanted
-LOOK_SECONDS = 0.2  # how often forks at work are looked after
-LEAVE_SECONDS = 5.0  # in which a check that nobody waits for has ended
+REQUEST_SECONDS = 5.0  # within which a connection must send its request
+LOOK_SECONDS = 0.2  # how often it looks whether forks have ended
+LEAVE_SECONDS = 5.0  # within which a check that nobody waits for must end
 
 
 class _Stopped(Interruption):
-    """It is to end."""
+    """The warm process has to end."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class _Door:
     """Where requests come in.
 
     Attributes:
-        mark: The fingerprint of those whom the loaded modules and checks fit.
+        mark: The fingerprint that a request must have, since the loaded modules and checks fit no other.
     """
 
     address: WarmAddress
@@ -58,10 +58,10 @@ class _Door:
     mark: str
 
     def request(self, seconds: float) -> tuple[socket.socket, dict[str, Any]] | None:
-        """The next request that fits, with its connection; None where none comes in time, or it does not fit.
+        """The next request and its connection; None where none comes in time, or it is not a proper request.
 
         Raises:
-            _Stopped: It is one of an assignment or of an installation that is another by now.
+            _Stopped: The assignment or the installation has changed.
         """
         self.listener.settimeout(max(seconds, 0.001))
         try:
@@ -69,7 +69,7 @@ class _Door:
         except TimeoutError:
             return None
         try:
-            return connection, self._heard(connection)
+            return connection, self._accepted(connection)
         except (Unanswered, OSError):
             connection.close()
             return None
@@ -77,7 +77,7 @@ class _Door:
             connection.close()
             raise
 
-    def _heard(self, connection: socket.socket) -> dict[str, Any]:
+    def _accepted(self, connection: socket.socket) -> dict[str, Any]:
         connection.settimeout(REQUEST_SECONDS)
         asked = Messages(connection).next()
         if not hmac.compare_digest(str(asked.get("secret", "")), self.secret):
@@ -89,21 +89,21 @@ class _Door:
         return asked
 
     def close(self) -> None:
-        """Take no more requests; who has connected and was not heard finds the connection closed."""
+        """Take no more requests; connections that were not accepted yet are closed."""
         self.address.close()
         self.listener.close()
 
 
 def main() -> None:
-    """Run one: `--forks|--once NAME IDLE_SECONDS PRIVATE_FOLDER ASSIGNMENT_FOLDER DATASETS`."""
+    """Run a warm process: `--forks|--once NAME IDLE_SECONDS PRIVATE_FOLDER ASSIGNMENT_FOLDER DATASETS`."""
     way, name, idle, private, assignment, datasets = sys.argv[1:]
     del sys.argv[1:]
     address, folders = WarmAddress(Path(private), name), (Path(assignment), Path(datasets))
-    environment = dict(os.environ)  # before a check sets variables of its own
+    environment = dict(os.environ)  # before a check sets its own variables
     mark = fingerprint(folders[0], environment)  # before anything of the assignment is read
     used = False
-    # no folder, no room, checks that cannot be collected: it is told, where it concerns a person, by a check
-    # that is made without this process
+    # no folder, no room, checks that cannot be collected: where it concerns a person, a check that is made
+    # without this process reports it
     with contextlib.suppress(_Stopped, GraderError, OSError), address.lock as lock:
         if lock.taken():
             signal.signal(signal.SIGTERM, _stop)
@@ -119,7 +119,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _run_forks(door: _Door, idle: float, assignment: Path, datasets: Path) -> bool:
-    """Make each check in a fork; whether another process is to take this one's place."""
+    """Make each check in a fork; returns whether another process is to replace this one."""
     with forked_workers(door.address.workers) as workers:  # before pytest and the checks are loaded
         from grader.students.homework import local_at
 
@@ -129,7 +129,7 @@ def _run_forks(door: _Door, idle: float, assignment: Path, datasets: Path) -> bo
 
 
 def _run_once(door: _Door, idle: float, assignment: Path, datasets: Path) -> bool:
-    """Make one check; whether another process is to take this one's place."""
+    """Make one check; returns whether another process is to replace this one."""
     from grader.students.homework import local_at
 
     local = local_at(assignment, datasets)
@@ -165,7 +165,7 @@ def _load_what_checks_need() -> None:
     from grader.sandbox import host_client  # noqa: F401
     from grader.students.own_check import LocalCheck
 
-    torch.set_num_threads(1)  # also because what ran several cannot be forked
+    torch.set_num_threads(1)  # also because a process that has used several cannot be forked
     typed_messages.prepare()
     for kind in (Program, Finding, LocalCheck):
         validator(kind)
@@ -200,7 +200,7 @@ def _ended(pids: set[int]) -> list[tuple[int, int]]:
 
 
 def _forked(door: _Door, maker: "_Maker", connection: socket.socket, asked: dict[str, Any]) -> int:
-    """Make a check in a fork of this process; its pid."""
+    """Make a check in a fork of this process; returns its pid."""
     pid = os.fork()
     if pid:
         connection.close()
@@ -216,7 +216,7 @@ def _forked(door: _Door, maker: "_Maker", connection: socket.socket, asked: dict
 
 
 def _make_one(door: _Door, idle: float, maker: "_Maker") -> bool:
-    """Make one check in this process, if one is wanted in time; whether it was, and went well."""
+    """Make one check in this process, if asked in time; returns whether one was made and went well."""
     until = time.monotonic() + idle
     request = None
     while request is None and time.monotonic() < until:
@@ -224,21 +224,21 @@ def _make_one(door: _Door, idle: float, maker: "_Maker") -> bool:
     door.close()
     if request is None:
         return False
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this check is made to its end
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this check is finished
     with request[0]:
         return maker.made(*request)
 
 
 @dataclass(frozen=True)
 class _Maker:
-    """Makes one check for who asks, in their folder and environment."""
+    """Makes one check, in the folder and environment of the asking process."""
 
     checks: "Checks"
     assignment: "Assignment"
     workers: WorkerSource
 
     def made(self, connection: socket.socket, asked: dict[str, Any]) -> bool:
-        """Make the check; False where it went wrong by a fault of ours."""
+        """Make the check; returns False where it failed through a fault of ours."""
         signal.signal(signal.SIGINT, signal.default_int_handler)
         done = threading.Event()
         watch = threading.Thread(target=self._end_when_left, args=(connection, done), daemon=True)
@@ -250,7 +250,7 @@ class _Maker:
         except (Unanswered, EngineError):
             return False
         except GraderError:
-            return True  # it is made anew by who asked, and told there
+            return True  # the asking process makes the check itself, and reports the error
         finally:
             done.set()
         return True
@@ -262,34 +262,34 @@ class _Maker:
         from grader.students.own_check import LocalCheck, checked_again
         from grader.students.own_machine import OwnWorkers
 
-        def told(key: str, kind: Any, value: Any) -> None:
+        def send(key: str, kind: Any, value: Any) -> None:
             tell(connection, {key: validator(kind).dump_python(value, mode="json")})
 
         def report(finding: Finding) -> None:
             if finding.blame is Blame.ENGINE:
                 raise Unanswered("what went wrong here may go well in a process of its own")
-            told("finding", Finding, finding)
+            send("finding", Finding, finding)
 
         os.environ.clear()
         os.environ.update(asked["environment"])
         os.chdir(asked["folder"])
         path = Path(asked["file"])
         with OwnWorkers(self.assignment, path.parent, self.workers) as workers:
-            found = checked_again(
+            check = checked_again(
                 self.checks,
                 path,
                 self.assignment,
                 workers,
-                lambda program: told("program", Program, program),
+                lambda program: send("program", Program, program),
                 report,
                 tried=asked["tried"],
                 part=asked["part"],
             )
-        done.set()  # who asked leaves now
-        told("found", LocalCheck, found)
+        done.set()  # the asking process closes the connection now
+        send("found", LocalCheck, check)
 
     def _end_when_left(self, connection: socket.socket, done: threading.Event) -> None:
-        """Interrupt the check when who asked closes the connection, as Ctrl-C does."""
+        """Interrupt the check as Ctrl-C does, when the asking process closes the connection."""
         with contextlib.suppress(OSError):
             connection.recv(1)
         if done.is_set():

@@ -1,4 +1,4 @@
-"""Where a warm process has its workers from: forks of a process that has all loaded, or one that waits."""
+"""The workers of a warm process: forks of a process that has loaded everything, or one that waits."""
 
 import contextlib
 import gc
@@ -16,7 +16,7 @@ from grader.sandbox.limits import ProcessLimits
 from grader.students.own_machine import WORKER
 from grader.worker.worker_host import LATER_FLAG, WARM_FLAG, own_variables, prepare, serve_later, surroundings
 
-# on one's own machine only the bound on output holds; these are what nobody reaches
+# on one's own machine only the limit on output is enforced; nobody reaches this one
 _NO_LIMIT = 1_000_000_000
 
 
@@ -34,18 +34,18 @@ def unlimited(limits: ProcessLimits) -> ProcessLimits:
 
 
 class WorkerSource(Protocol):
-    """Where the workers of the checks come from."""
+    """Makes the workers of the checks."""
 
     def __call__(
         self, module: str, arguments: Sequence[str], *, env: Mapping[str, str], folder: Path | None
     ) -> Processes:
-        """Workers in the surroundings of this process, with further variables: see `OwnWorkers`."""
+        """Workers in this process's environment, with further variables: see `OwnWorkers`."""
 
     def is_there(self) -> bool:
-        """Whether it can still give any."""
+        """Whether it can still make any."""
 
     def kill(self) -> None:
-        """End the workers that this process has been given."""
+        """End the workers that this process was given."""
 
 
 @contextlib.contextmanager
@@ -53,7 +53,7 @@ def forked_workers(folder: Path) -> Iterator[WorkerSource]:
     """Workers that are forks of a process that has loaded what students import, itself a fork of this one.
 
     Args:
-        folder: Where that process is found; it is made anew.
+        folder: Where that process listens; an old folder is replaced.
 
     Raises:
         OSError: The folder cannot be made.
@@ -61,7 +61,7 @@ def forked_workers(folder: Path) -> Iterator[WorkerSource]:
     from grader.sandbox import child_processes, forkserver
     from grader.sandbox.lockdown import Lockdown
 
-    shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
+    shutil.rmtree(folder, ignore_errors=True)  # left by a process that was killed
     folder.mkdir(mode=0o700)
     own_variables()
     libc.keep_freed_memory()
@@ -83,16 +83,16 @@ def forked_workers(folder: Path) -> Iterator[WorkerSource]:
         yield _ForkedWorkers(address, pid)
     finally:
         os.close(lifeline)
-        with contextlib.suppress(ChildProcessError):  # it ended before, and was seen to
+        with contextlib.suppress(ChildProcessError):  # it ended before, and was waited for
             os.waitpid(pid, 0)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _close_all_but(*kept: int) -> None:
-    """Close what belongs to the process that this is a fork of: its requests, and the lock that it holds."""
+def _close_all_but(*descriptors: int) -> None:
+    """Close what belongs to the process that was forked: its requests, and the lock that it holds."""
     for entry in list(Path("/proc/self/fd").iterdir()):
-        if int(entry.name) not in kept:
-            with contextlib.suppress(OSError):  # what listed the folder
+        if int(entry.name) not in descriptors:
+            with contextlib.suppress(OSError):  # the descriptor that listed the folder
                 os.close(int(entry.name))
 
 
@@ -104,7 +104,7 @@ class _ForkedWorkers:
     def __call__(
         self, module: str, arguments: Sequence[str], *, env: Mapping[str, str], folder: Path | None
     ) -> Processes:
-        return _Forked(self._address, surroundings({**os.environ, **env}, str(folder or Path.cwd())))
+        return _ForkedProcesses(self._address, surroundings({**os.environ, **env}, str(folder or Path.cwd())))
 
     def is_there(self) -> bool:
         try:
@@ -113,26 +113,26 @@ class _ForkedWorkers:
             return False
 
     def kill(self) -> None:
-        """Nothing: each ends with the connection of who was given it."""
+        """Do nothing: each worker ends with the connection of the process that it was given to."""
 
 
-class _Forked:
-    def __init__(self, address: str, told: bytes) -> None:
+class _ForkedProcesses:
+    def __init__(self, address: str, worker_setup: bytes) -> None:
         self._address = address
-        self._told = told
+        self._worker_setup = worker_setup
 
     def spawn(self, limits: ProcessLimits, gpu: bool = False) -> Child:
         from grader.sandbox.host_client import Host
 
         child = Host.connect(self._address).spawn(unlimited(limits))
-        child.writer.write(self._told)
+        child.writer.write(self._worker_setup)
         child.writer.flush()
         return child
 
 
 @contextlib.contextmanager
 def waiting_worker(limits: ProcessLimits) -> Iterator[WorkerSource]:
-    """A worker that waits with all loaded, to be used once; further ones are new processes."""
+    """A worker that waits with everything loaded, to be used once; further ones are new processes."""
     first = LocalProcesses(WORKER, (WARM_FLAG, LATER_FLAG)).spawn(limits)
     with first:
         yield _WaitingWorker(first)
@@ -140,22 +140,22 @@ def waiting_worker(limits: ProcessLimits) -> Iterator[WorkerSource]:
 
 class _WaitingWorker:
     def __init__(self, first: Child) -> None:
-        self._given = [first]
+        self._handed_over = [first]
         self._first: Child | None = first
 
     def __call__(
         self, module: str, arguments: Sequence[str], *, env: Mapping[str, str], folder: Path | None
     ) -> Processes:
-        self._told = surroundings({**os.environ, **env}, str(folder or Path.cwd()))
-        self._others = LocalProcesses(module, arguments, env=env, folder=folder)
+        self._worker_setup = surroundings({**os.environ, **env}, str(folder or Path.cwd()))
+        self._further = LocalProcesses(module, arguments, env=env, folder=folder)
         return self
 
     def spawn(self, limits: ProcessLimits, gpu: bool = False) -> Child:
         child, self._first = self._first, None
         if child is None:
-            self._given.append(self._others.spawn(limits))
-            return self._given[-1]
-        child.writer.write(self._told)
+            self._handed_over.append(self._further.spawn(limits))
+            return self._handed_over[-1]
+        child.writer.write(self._worker_setup)
         child.writer.flush()
         return child
 
@@ -163,5 +163,5 @@ class _WaitingWorker:
         return True
 
     def kill(self) -> None:
-        for child in self._given:
+        for child in self._handed_over:
             child.kill()

@@ -1,4 +1,4 @@
-"""The first book: runs with their images, edits, totals. Nothing in it is ever changed or deleted."""
+"""The first tables: runs with their images, edits, totals. Rows are never changed or deleted."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,7 +12,7 @@ TABLES = ("runs", "images", "run_images", "edits", "totals")
 
 
 def upgrade() -> None:
-    """Make the tables, and what refuses changes."""
+    """Create the tables and the triggers that refuse changes."""
     op.create_table(
         "runs",
         sa.Column("id", sa.Integer, primary_key=True),

@@ -1,4 +1,4 @@
-"""The class's salt: a random text of each book's own, from which the hidden splits of its class are drawn."""
+"""The class's salt: a random text of each gradebook, from which its class's hidden splits are drawn."""
 
 import secrets
 
@@ -14,7 +14,7 @@ TABLE = "class_salt"
 
 
 def upgrade() -> None:
-    """Make the table with its one row, and refuse changes of it."""
+    """Create the table with its only row, and refuse changes to it."""
     table = op.create_table(
         TABLE,
         sa.Column("id", sa.Integer, primary_key=True),

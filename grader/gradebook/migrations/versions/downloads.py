@@ -12,7 +12,7 @@ TABLE = "downloads"
 
 
 def upgrade() -> None:
-    """Add the columns and the table; rows that are there keep what was not recorded empty."""
+    """Add the columns and the table; the new columns of existing rows stay empty."""
     op.add_column("totals", sa.Column("final", sa.Float))
     op.add_column("totals", sa.Column("lateness", sa.Text))
     op.add_column("edits", sa.Column("sheet", sa.Text, nullable=False, server_default=""))

@@ -1,7 +1,7 @@
-"""Decisions, each with the fields of its kind; every row of `edits` is converted, and stays where it was.
+"""Decisions, each with the fields of its kind: every row of `edits` is converted, and the old table stays.
 
-Before, one number stood for points, an accuracy, seconds since 1970 or the number of a run, and one text
-for an item, a check, a digest, an id or the name of a file.
+Before, a single number was points, an accuracy, seconds since 1970 or the number of a run, and a single text
+was an item, a check, a digest, an id or the name of a file.
 """
 
 import json
@@ -24,10 +24,10 @@ Content = dict[str, Any]
 
 
 def upgrade() -> None:
-    """Make the new table, convert the rows, and refuse changes of them."""
+    """Create the new table, convert the rows, and refuse changes to them."""
     connection = op.get_bind()
     rows = connection.execute(sa.text(f"SELECT * FROM {OLD} ORDER BY id")).mappings().all()
-    made = op.create_table(
+    decisions = op.create_table(
         TABLE,
         sa.Column("id", sa.Integer, primary_key=True),
         sa.Column("assignment_id", sa.Text, nullable=False),
@@ -39,20 +39,20 @@ def upgrade() -> None:
         sa.Column("at", sa.Text, nullable=False),
         sa.Column("why", sa.Text, nullable=False),
     )
-    new = [converted(dict(row)) for row in rows]
-    for first in range(0, len(new), AT_ONCE):
-        op.bulk_insert(made, new[first : first + AT_ONCE])
+    new_rows = [converted(dict(row)) for row in rows]
+    for first in range(0, len(new_rows), AT_ONCE):
+        op.bulk_insert(decisions, new_rows[first : first + AT_ONCE])
     op.create_index("decisions_by_student", TABLE, ["assignment_id", "student_id"])
-    if connection.dialect.name == "postgresql" and new:
-        op.execute(f"SELECT setval(pg_get_serial_sequence('{TABLE}', 'id'), {new[-1]['id']})")
+    if connection.dialect.name == "postgresql" and new_rows:
+        op.execute(f"SELECT setval(pg_get_serial_sequence('{TABLE}', 'id'), {new_rows[-1]['id']})")
     forbid_changes(TABLE)
 
 
 def converted(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the old table as one of the new.
+    """A row of the old table as a row of the new one.
 
     Raises:
-        UsageError: It is of a kind that there never was.
+        UsageError: It is of a kind that never existed.
     """
     if row["kind"] not in _CONTENTS:
         raise UsageError(
@@ -60,8 +60,8 @@ def converted(row: Mapping[str, Any]) -> dict[str, Any]:
             "Put back a copy of it."
         )
     kind, content = _CONTENTS[row["kind"]]
-    same = ("id", "assignment_id", "student_id", "run", "who", "at", "why")
-    return {"kind": kind, "content": json.dumps(content(row)), **{name: row[name] for name in same}}
+    kept_columns = ("id", "assignment_id", "student_id", "run", "who", "at", "why")
+    return {"kind": kind, "content": json.dumps(content(row)), **{name: row[name] for name in kept_columns}}
 
 
 def _mark(row: Mapping[str, Any]) -> Content:
@@ -80,7 +80,7 @@ def _release(row: Mapping[str, Any]) -> Content:
 
 
 def _run(row: Mapping[str, Any]) -> Content:
-    """What was told and given stands in words in the reason."""
+    """The content of a run choice; only the reason, in words, holds the totals before and after."""
     number = None if row["value"] is None else int(row["value"])
     return {"number": number, "because": row["target"] or None}
 
@@ -119,4 +119,4 @@ _CONTENTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], Content]]] = {
     "released": ("release", _release),
     "accepted": ("acceptance", lambda row: {"file": row["target"] or None}),
 }
-"""Old kind -> the new one, and what becomes of the row's other columns."""
+"""Old kind -> the new one, and the function that converts the row's other columns."""
