@@ -6,7 +6,7 @@ from grader.cli.homework_view import show_calls, show_omissions, training_rows
 from grader.cli.terminal_page import Page
 from grader.cli.verdict_view import verdict
 from grader.domain.analyzed_program import Program
-from grader.domain.formatting import counted
+from grader.domain.formatting import listed
 from grader.domain.program_run import plan_of
 from grader.domain.submission import Role
 from grader.students.packing import Package, PackedFile
@@ -105,6 +105,7 @@ def _verdict_text(packed: Package) -> str:
         if any(file.target is None and file.needed for file in (*packed.files, *packed.modules)):
             text += " With one file missing there is no grade."
     else:
-        text = f"{counted(sum(bool(file.problem) for file in packed.files), 'file')} could not be verified."
+        unverified = [f"the {_title(file)} ({file.name})" for file in packed.files if file.problem]
+        text = f"Not verified: {listed(unverified)}, for the reason above."
     done = [file for file in (*packed.files, *packed.modules) if file.target is not None]
     return f"{text} What is fine is in {packed.folder}." if done else text
