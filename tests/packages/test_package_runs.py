@@ -19,6 +19,7 @@ from packages.schemas import require_valid
 from submissions import build
 
 from grader.cli import cli
+from grader.sandbox.namespaces import FIRST_UID, MOST_UIDS
 
 HERE = Path(__file__).parent
 GOLDEN = ("good_script", "missing_scale", "no_residual", "good_notebook", "bare_template", "syntax_error")
@@ -106,9 +107,12 @@ def test_an_empty_submission_leaves_a_valid_file(gradescope_tree: Tree) -> None:
 _CHEATS = """
 def _try(cheat):
     try:
-        return repr(cheat())
-    except BaseException as error:
-        return type(error).__name__
+        cheat()
+    except PermissionError:
+        return "n"
+    except BaseException:
+        return "e"
+    return "y"
 
 
 def _overwrite():
@@ -161,7 +165,7 @@ class PreNorm(PreNorm):
     def forward(self, x, **kwargs):
         cheats = [_overwrite, _replace, _read_tests, _read_metadata, _environment, _leave_behind, _patch]
         outcomes = [_try(cheat) for cheat in cheats]
-        raise ValueError("tried: " + " ".join(outcomes))
+        raise ValueError("tried: " + "".join(outcomes))
 """
 _EXIT = """
 class PreNorm(PreNorm):
@@ -195,10 +199,9 @@ def test_the_published_cheats_gain_nothing(gradescope_tree: Tree, tmp_path: Path
     require_valid("gradescope", document)
     assert "PreNorm: 0 of 3" in shares(document) and document["score"] <= 47
     output = next(test["output"] for test in document["tests"] if "tried: " in test["output"])
-    # overwriting, replacing, reading tests and metadata, and the environment of others
-    refused = output.partition("tried: ")[2].split()
-    assert refused[:2] == ["PermissionError"] * 2 and refused[2] in ("IndexError", "PermissionError"), output
-    assert refused[3:5] == ["PermissionError"] * 2, output
+    # refused but for tests, of which nothing is seen, and patches, which change the process's own functions;
+    # without a filter something is left behind
+    assert f"tried: nnenn{'y' if how == WEAKEST else 'n'}y" in output
     # what was left behind did not change the file since
     before = gradescope_tree.results.read_bytes()
     assert json.loads(before)["score"] == document["score"]
@@ -206,7 +209,7 @@ def test_the_published_cheats_gain_nothing(gradescope_tree: Tree, tmp_path: Path
 
 
 def left_running() -> list[str]:
-    """Processes of the users that students' processes become."""
+    """Forks of students' processes: such a process has the user that its own number makes, a fork has not."""
     running = []
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
@@ -214,7 +217,8 @@ def left_running() -> list[str]:
         except OSError:
             continue
         uid = int(lines["Uid"].split()[0])
-        if 200_000 <= uid < 60_000_000 and lines["State"].split()[0] != "Z":
+        is_fork = FIRST_UID <= uid < FIRST_UID + MOST_UIDS and uid - FIRST_UID != int(status.parent.name)
+        if is_fork and lines["State"].split()[0] != "Z":
             running.append(f"{status} {uid}")
     return running
 
