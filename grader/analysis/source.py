@@ -189,7 +189,7 @@ TOO_LARGE = (
     "belong in it."
 )
 TOO_DEEP = (
-    "is nested too deeply to be read (brackets or blocks within each other). Write it in smaller steps."
+    "is nested too deeply to be read (brackets or blocks inside one another). Write it in smaller steps."
 )
 SHOWN = 80
 

@@ -137,7 +137,9 @@ def gap_in_words(gap: Gap, recipe: Recipe) -> str:
             expression = _quoted_expression(recipe.batch_size)
             return f"{expression} is not a usable batch size: expected a whole number above zero"
         case "made_once":
-            return "the model was made with something else than numbers and texts, so it cannot be made again"
+            return (
+                "the model was made with something other than numbers and texts, so it cannot be made again"
+            )
         case "nothing_trains":
             return "nothing in the source trains a model of the graded class"
         case "no_step":

@@ -102,7 +102,7 @@ def _seconds_late(assignment: Assignment, came: Arrival) -> float | None:
 
 def _record(assignment: Assignment, came: Arrival, late: float | None, total: float | None) -> LateRecord:
     if came.in_time or (late is not None and late <= 0):
-        return LateRecord("in_time", 0, 0.0, total, asked=False, reason="It came in time.")
+        return LateRecord("in_time", 0, 0.0, total, asked=False, reason="It came on time.")
     if late is not None:
         return _late(assignment, late, total)
     if came.marked:
@@ -112,17 +112,16 @@ def _record(assignment: Assignment, came: Arrival, late: float | None, total: fl
             penalty=None,
             total_after=total if assignment.late.points_per_day is None or total == 0 else None,
             asked=True,
-            reason="It is marked as late without saying by how much: a person looks it up. "
-            "Nothing was taken off.",
+            reason="It is marked as late, but not by how much: a person looks it up. Nothing was taken off.",
         )
-    reason = "Nothing tells when it was handed in, so nothing was taken off."
+    reason = "Nothing shows when it was handed in, so nothing was taken off."
     return LateRecord("unknown", None, None, total, asked=False, reason=reason)
 
 
 def _late(assignment: Assignment, seconds: float, total: float | None) -> LateRecord:
     rule, days = assignment.late, math.ceil(seconds / DAY)
     if rule.points_per_day is None:
-        reason = "A person decides what follows from it; the points here do not."
+        reason = "A person decides what follows from it; the points here do not reflect it."
         return LateRecord("late", days, None, total, asked=True, reason=reason)
     penalty = days * rule.points_per_day
     counted = f"{days} {'day' if days == 1 else 'days'}"

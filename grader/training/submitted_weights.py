@@ -95,7 +95,7 @@ AGAIN = "save it again with `torch.save(model.state_dict(), path)`"
 FAULTS = {
     "unreadable": f"it cannot be read: {AGAIN}",
     "no_state_dict": f"it holds no state_dict: {AGAIN}",
-    "odd_entry": f"it holds something else than plain tensors: {AGAIN}",
+    "odd_entry": f"it holds something other than plain tensors: {AGAIN}",
     "too_large": "its tensors claim more memory than the file can hold",
 }
 
@@ -120,7 +120,7 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
         )
     except WorkerFault as fault:
         status = "not_tried" if fault.kind == "time" else "refused"
-        return Checkpoint(status, f"{file_named(name)}: loading it ended badly: {fault}.")
+        return Checkpoint(status, f"{file_named(name)}: loading it failed: {fault}.")
     except EngineError as error:
         return Checkpoint("not_tried", f"{file_named(name)}: {error}")
     finally:

@@ -254,7 +254,7 @@ RETRIED = (
         lost_and_silent(
             "memory limit of [0-9]+ MB was reached",
             why="MemoryError",
-            noted="speaks of memory, but it held at most",
+            noted="mentions memory, but it held at most",
         ),
     ),
     Retried(

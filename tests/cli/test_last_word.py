@@ -292,7 +292,7 @@ def test_a_rule_of_an_older_version_names_no_files_and_holds(out: Path, assignme
 
 def test_an_id_of_nobody_is_guessed_and_changes_nothing(out: Path, assignment: Assignment) -> None:
     output = said("rule", out, TYPO, LISTED, RIGHT, *WHY, code=2)
-    assert f"'{TYPO}' is neither in the gradebook nor on a list of the class. Did you mean 4001013" in output
+    assert f"'{TYPO}' is neither in the gradebook nor on a class list. Did you mean 4001013" in output
     assert f"'{RIGHT}' is complete" in output
     with Gradebook(out, assignment_id=assignment.id) as book:
         assert LISTED not in book.students()

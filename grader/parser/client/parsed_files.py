@@ -144,7 +144,7 @@ class ParserOpener:
             name: What sentences call the file; by default its own name.
 
         Raises:
-            SubmissionError: It cannot be used, or opening it ended badly.
+            SubmissionError: It cannot be used, or opening it failed.
         """
         limits, name = limits or replace(FILE_LIMITS, cpu_seconds=seconds), name or path.name
         with contextlib.ExitStack() as stack:
@@ -177,7 +177,7 @@ class ParserOpener:
 
 def _ended_badly(name: str, why: str) -> SubmissionError:
     return SubmissionError(
-        f"{name}: opening it ended badly ({why}). Pack only what was asked for and upload that."
+        f"{name}: opening it failed ({why}). Pack only what was asked for and upload that."
     )
 
 
@@ -331,7 +331,7 @@ def parsed(
             raise Silence(SOURCE_LIMITS.exceeded("memory"))
     except Silence as silence:
         raise SubmissionError(
-            f"{name}: reading it ended badly ({silence}). Is it deeply nested, or not written by hand?"
+            f"{name}: reading it failed ({silence}). Is it deeply nested, or not written by hand?"
         ) from silence
     if "refused" in answer:
         raise SubmissionError(str(answer["refused"])[:2000])

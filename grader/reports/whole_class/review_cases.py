@@ -105,7 +105,7 @@ OWNER = Cause(
     "owner",
     "Nobody knows whose it is",
     "Its points reach nobody: exports, feedback and publications leave it out until `grader owner` says "
-    "whose it is. A list of the class with the LMS's numbers (`grade --roster`) may tell as well.",
+    "whose it is. A class list with the LMS's numbers (`grade --roster`) may say so as well.",
 )
 LOWER = Cause(
     "lower-run",
@@ -120,14 +120,14 @@ ABSENT = Cause(
 )
 NOTHING = Cause(
     "handed-in-nothing",
-    "On the list of the class, and handed in nothing",
+    "On the class list, but handed in nothing",
     "Neither a result nor a file of a download is theirs. They have no grade, which is not zero: "
     "`grader rule RESULTS STUDENT --why ...` makes it one.",
     noun="student",
 )
 UNLISTED = Cause(
     "unlisted",
-    "Handed in, and not on the list of the class",
+    "Handed in, but not on the class list",
     "Is the id a slip of the pen, or did somebody leave the course?",
     noun="student",
 )
@@ -341,7 +341,7 @@ def _late_cases(evidence: Evidence, score: Score) -> CaseParts:
         yield LATE, text, text
     elif record.state == "unknown" and not evidence.partial:
         hint = evidence.delivery.hint
-        yield LATE_UNKNOWN, f"Nothing tells when it came{f' ({hint} is only a hint)' if hint else ''}.", ""
+        yield LATE_UNKNOWN, f"Nothing shows when it came{f' ({hint} is only a hint)' if hint else ''}.", ""
 
 
 def _code_cases(assignment: Assignment, evidence: Evidence) -> CaseParts:
