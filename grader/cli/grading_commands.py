@@ -145,7 +145,7 @@ class _GradingDisplay:
         """The course's secret is still the one that it was handed out with."""
         click.echo(
             "warning: the course's secret is still the one that it was handed out with, so students could "
-            "work out the seeds of their trainings. Set `secret` in course.toml or GRADER_SECRET.",
+            "work out the seeds of their training runs. Set `secret` in course.toml or GRADER_SECRET.",
             err=True,
         )
 
@@ -181,7 +181,7 @@ class _GradingDisplay:
             with live_display(workload, trains=trains) as watch:
                 yield watch
         except KeyboardInterrupt:
-            click.echo("What is done is kept: the same command goes on from there.", err=True)
+            click.echo("What is done is kept: the same command continues from there.", err=True)
             raise
 
 
@@ -244,7 +244,7 @@ def study_command(
 ) -> None:
     """Train SUBMISSION, a student's code file, with different values.
 
-    One value is changed at a time; everything else stays the same. The trainings are short: compare the
+    One value is changed at a time; everything else stays the same. The training runs are short: compare the
     accuracies with each other, not with a grade. The code runs isolated, as in `grader grade`. Writes
     OUT/study.csv and OUT/study.png.
 
@@ -366,7 +366,9 @@ class _ComparisonDisplay:
 
     def rubric_changed(self) -> None:
         """The class page is not written again."""
-        click.echo("note: the rubric changed since. `grader regrade` writes the class page anew.", err=True)
+        click.echo(
+            "note: the rubric has changed since then. `grader regrade` writes the class page again.", err=True
+        )
 
 
 def _say_now_and_then(done: int, total: int, what: str, every: int) -> None:

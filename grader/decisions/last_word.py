@@ -177,7 +177,7 @@ def _require_ruling_possible(
         elif scores[student].status is GradeStatus.ENGINE_ERROR:
             faults.append(
                 f"'{student}': the grader failed on it, which costs nobody points. Grade it again, or give "
-                "the points of every item by `grader marks set`."
+                "the points of every item with `grader marks set`."
             )
         elif scores[student].status is GradeStatus.GRADED:
             faults.append(f"'{student}' is complete: no file is missing.")

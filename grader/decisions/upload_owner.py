@@ -75,7 +75,7 @@ def say_owner(
             raise UsageError(
                 f"{new.student_id} has a submission already: {origin.upload or origin.listed_as} "
                 f"({origin.listed_as}). Nothing was changed. Say whose that is first, or let this one count "
-                "in its place by --instead."
+                "in its place with --instead."
             )
         return new.edits
 

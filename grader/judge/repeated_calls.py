@@ -72,7 +72,7 @@ class RandomPart:
 # --- trained model ---------------------------------------------------------------------------------------
 
 
-OTHERWISE = "It answers otherwise than where it was measured, with the same weights and images"
+OTHERWISE = "Its outputs differ from those where it was measured, with the same weights and images"
 
 
 class TrainedModel:

@@ -301,7 +301,7 @@ def blackboard(order: Order) -> Export:
         is_ungraded=lambda old: is_no_grade(old) or _UNGRADED.fullmatch(old) is not None,
     )
     export = filled(form, order)
-    remarks = () if most else (f"{name} does not tell the points possible, so no maximum was compared.",)
+    remarks = () if most else (f"{name} does not state the points possible, so no maximum was compared.",)
     return replace(export, remarks=(*export.remarks, *remarks))
 
 

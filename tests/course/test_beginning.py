@@ -51,7 +51,7 @@ def test_nothing_is_overwritten(run: Callable[..., Result]) -> None:
     assert run("new-course", "course").exit_code == 0
     assert run("new-assignment", "mine", "--course", "course").exit_code == 0
     again = run("new-assignment", "mine", "--course", "course")
-    assert again.exit_code == 2 and "there is such an assignment already" in again.output
+    assert again.exit_code == 2 and "this assignment exists already" in again.output
     unknown = run("new-assignment", "other", "--like", "music", "--course", "course")
     assert unknown.exit_code == 2 and "'minimal', 'numpy', 'text', 'vision'" in unknown.output
 

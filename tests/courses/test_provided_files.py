@@ -72,7 +72,7 @@ def test_a_digest_that_is_missing_or_wrong_is_told_with_the_line_to_write(letter
     )
     changed(letters, "[provided.sha256]\n", f'[provided.sha256]\n"corpus.txt" = "{"0" * 64}"\n')
     with pytest.raises(
-        CourseError, match=r"is another file than .* Put the right one there, or write"
+        CourseError, match=r"is not the file that .* Put the right one there, or write"
     ) as wrong:
         read_assignment(folder)
     assert line in str(wrong.value)

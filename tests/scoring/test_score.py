@@ -614,7 +614,11 @@ RAISED = UnfinishedRun(2, TrainingOutcome.FAILED, "Training ended in epoch 1", "
     ("training", "floor", "told"),
     [
         # recognized as the first of three, whose seed a student had worked out
-        (repeated(0.563, 0.0, 0.0), 0.0, "gave 0 % to 56.3 %: with values so far apart, their mean says little"),
+        (
+            repeated(0.563, 0.0, 0.0),
+            0.0,
+            "gave 0 % to 56.3 %: with values so far apart, their mean says little",
+        ),
         # and by accident
         (repeated(0.57, 0.30, 0.30), 2.25, "gave 30 % to 57 %"),
         (repeated(0.62, 0.61, 0.50), 6.75, "gave 50 % to 62 %"),

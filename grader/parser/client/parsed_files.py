@@ -258,11 +258,11 @@ def _units(listed: list[Any], lines: list[Any], text: dict[str, Any]) -> tuple[C
             case [str(file), int(block), str(form)] if form and file in text:
                 tokens = form.split(" ")
             case _:
-                raise SubmissionError("reading its code gave no sense.")
+                raise SubmissionError("reading its code gave no usable answer.")
         unit_lines = lines[position : position + len(tokens)]
         position += len(tokens)
         if len(unit_lines) != len(tokens) or not all(type(line) is int for line in unit_lines):
-            raise SubmissionError("reading its code gave no sense.")
+            raise SubmissionError("reading its code gave no usable answer.")
         units.append(CodeUnit(file[:300], block, tuple(zip(tokens, unit_lines, strict=True))))
     return tuple(units)
 
@@ -283,7 +283,7 @@ def _figure(path: Path, frame: Frame) -> ComparedPicture:
 
 
 def _senseless(path: Path) -> SubmissionError:
-    return SubmissionError(f"{path.name}: reading it gave no sense. Look at the file.")
+    return SubmissionError(f"{path.name}: reading it gave no usable answer. Look at the file.")
 
 
 # --- parsed program --------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ ENGINE = Cause(
     "engine-error",
     "The grader failed",
     "It costs nobody points. Grade these again (the run before is kept), or give the points of every item by "
-    "hand: `grader marks set`.",
+    "hand, with `grader marks set`.",
     holds=True,
 )
 REFUSED = Cause(
@@ -57,7 +57,7 @@ MISSING = Cause(
 )
 LACKING = Cause(
     "lacking",
-    "Listed by the LMS, and not in its download",
+    "Listed by the LMS, but not in its download",
     "There is a submission of theirs that nobody has graded: download it again and grade that. If there is "
     "none after all, `grader rule RESULTS STUDENT --why ...` says so.",
     holds=True,
@@ -97,7 +97,7 @@ LATE_ASKED = Cause(
 )
 FALLEN = Cause(
     "fallen",
-    "A total that was told fell",
+    "A total that a student saw has fallen",
     "The last attempt counts. `grader count` says that it does (`latest`), or which run counts instead.",
     holds=True,
 )
@@ -114,24 +114,24 @@ LOWER = Cause(
 )
 ABSENT = Cause(
     "no-result",
-    "In the download, and without a result",
-    "These ids stand on files of the download and nothing of theirs was graded.",
+    "In the download, but without a result",
+    "These ids are on files in the download, but nothing of theirs was graded.",
     noun="student",
 )
 NOTHING = Cause(
     "handed-in-nothing",
     "On the class list, but handed in nothing",
-    "Neither a result nor a file of a download is theirs. They have no grade, which is not zero: "
+    "They have neither a result nor a file in a download. They have no grade, which is not zero: "
     "`grader rule RESULTS STUDENT --why ...` makes it one.",
     noun="student",
 )
 UNLISTED = Cause(
     "unlisted",
     "Handed in, but not on the class list",
-    "Is the id a slip of the pen, or did somebody leave the course?",
+    "Is the id mistyped, or has somebody left the course?",
     noun="student",
 )
-LATE = Cause("late", "Late, with the rule applied", "Look whether somebody has an extension.")
+LATE = Cause("late", "Late, with the rule applied", "See whether somebody has an extension.")
 LATE_UNKNOWN = Cause(
     "late-unknown",
     "When it came is not known",

@@ -153,7 +153,7 @@ def test_the_account_is_on_the_class_page_in_short_form(ruled, handed_in, exampl
     html = class_page(ruled, pairs, links={}, generated_at=examples.WHEN, download=download)
     page = words(html)
     assert "34 files: 2 matched (they belong to a submission), 1 of earlier attempts, 31 refused." in page
-    assert "Earlier attempts (1)" in page and "Refused (31)" in page and "Taken, with a remark (1)" in page
+    assert "Earlier attempts (1)" in page and "Refused (31)" in page and "Accepted, with a remark (1)" in page
     assert "1002: has an extension" in page
     assert "1001_a.py" not in page.replace("as 1001_a.pth", ""), "what is as it should be is only counted"
     assert "<script>alert" not in html
