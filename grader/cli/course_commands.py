@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command("new-course")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
-@click.option("--title", metavar="TEXT", help="What people read. Default: made of the folder's name.")
+@click.option("--title", metavar="TEXT", help="What people read. Default: made from the folder's name.")
 def new_course_command(folder: Path, title: str | None) -> None:
     """Make the FOLDER of a course, with its own secret.
 
@@ -53,7 +53,7 @@ def new_course_command(folder: Path, title: str | None) -> None:
     show_default=True,
     help="What it is about: plain Python, numpy, tokens, or a model trained on images.",
 )
-@click.option("--title", metavar="TEXT", default="", help="What people read. Default: made of the id.")
+@click.option("--title", metavar="TEXT", default="", help="What people read. Default: made from the id.")
 @click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
 def new_assignment_command(assignment_id: str, kind: str, title: str, course: Path | None) -> None:
     """Write a small assignment ID into the course: a solution, checks, mistakes and a form.

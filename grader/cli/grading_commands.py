@@ -225,10 +225,14 @@ def _tell_graded(graded: "ClassResult", out: Path) -> None:
     help="What to vary, one at a time; with values if you like: lr=0.001/0.003,depth.",
 )
 @click.option(
-    "--epochs", type=click.IntRange(1), help="Of each training. Default: the student's, at most 10."
+    "--epochs",
+    type=click.IntRange(1),
+    help="Epochs of each training run. Default: the student's, at most 10.",
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder for table and plot.")
-@click.option("--jobs", type=click.IntRange(1), help="Trainings at once. Default: one per processor core.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Training runs at once. Default: one per processor core."
+)
 @device_option
 @click.option("--course", type=click.Path(path_type=Path), help="The course folder (default: found upward).")
 def study_command(

@@ -177,8 +177,8 @@ class TrainView:
         threshold = trained.item.threshold if trained.item is not None else None
         if trained.near and threshold is not None:
             text = (
-                f"So near {self._words(trained).round(threshold)} the grader trains with three seeds, and "
-                "their mean counts: --seeds 3 does the same."
+                f"This close to {self._words(trained).round(threshold)}, the grader trains with three "
+                "seeds, and their mean counts: --seeds 3 does the same."
             )
             self._page.pairs([("close", text)], width=WIDTH)
         if trained.item is not None and trained.points is not None and trained.points < trained.item.points:

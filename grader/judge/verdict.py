@@ -64,7 +64,8 @@ _HINTS = (
     ),
     (
         r"backward through the graph a second time",
-        "backward() was called twice for the same loss, or a loss of an earlier batch was kept: use .item().",
+        "backward() was called twice for the same loss, or a loss from an earlier batch was kept: use "
+        ".item().",
     ),
     (
         r"unexpected keyword argument|missing \d+ required|takes \d+ positional|takes from \d+ to",

@@ -114,7 +114,7 @@ def _open_reasons(score: Score) -> list[str]:
     if score.status is GradeStatus.REFUSED and score.total is None:
         return []  # it does not hold up anybody else's grade
     if score.status is GradeStatus.ENGINE_ERROR and score.total is None:
-        return ["the grader failed, grade it again"]
+        return ["the grader failed: grade it again"]
     reasons = []
     if score.total is None:
         reasons.append("a file is missing, and `grader rule` has not said what follows")

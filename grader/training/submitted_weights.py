@@ -158,7 +158,7 @@ def _measured(link: Link, blinding: Blinding, job: Job, data: bytes, name: str) 
         loaded = _loaded_checkpoint(link, job, data, blinding.test_images, 6 * job.limits.call_seconds)
         logits = blinding.answers(loaded.arrays.get("logits"))
     except (StudentRaised, EngineError):
-        reason = f"{file_named(name)} fits the model, which then could not answer for the hidden images."
+        reason = f"{file_named(name)} fits the model, which then could not be evaluated on the hidden images."
         return Checkpoint("not_tried", reason)
     except NoAnswers:
         logits = np.array([np.nan])

@@ -164,4 +164,4 @@ def test_what_fails_for_the_cause_of_another_check_says_so(handout, tmp_path, ru
     assert code == 1 and "2 failed, 1 skipped" in said, said
     assert "It is wrong." in said and "It fails for the same reason as test_first." in said
     assert "It is wrong as well." not in said and "It is tried." not in said
-    assert "It says nothing while test_first does not pass." in said
+    assert "It says nothing until test_first passes." in said

@@ -101,10 +101,10 @@ def verdict(finding: Finding) -> str:
     if finding.kind is FindingKind.UNDECIDED:
         return "A person decides this; until then it costs you nothing."
     if finding.blame is Blame.INSTRUCTOR:
-        return "This check itself has a mistake, which the instructor fixes. It cost you nothing."
+        return "This check itself has a mistake, which the instructor will fix. It cost you nothing."
     if finding.blame is Blame.ENGINE:
         return "The grader failed here, not you. It cost you nothing."
-    return "This could not be decided automatically, so a person looks at it. It cost you nothing."
+    return "This could not be decided automatically, so a person will look at it. It cost you nothing."
 
 
 def _component_report(

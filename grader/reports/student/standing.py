@@ -125,7 +125,7 @@ def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
         order = [name for name in parts if any(map(unimplemented, parts[name]))]
         return (
             f"Nothing is implemented yet: start with {order[0]}. "
-            "Every part is tested by itself, so points come in part by part, in any order you like."
+            "Every part is tested by itself, so you can earn points part by part, in any order you like."
         )
     right = [
         name

@@ -37,8 +37,8 @@ class Cause:
 ENGINE = Cause(
     "engine-error",
     "The grader failed",
-    "It costs nobody points. Grade these again (the run before is kept), or give the points of every item by "
-    "hand, with `grader marks set`.",
+    "It costs nobody points. Grade these again (the previous run is kept), or give the points of every "
+    "item by hand, with `grader marks set`.",
     holds=True,
 )
 REFUSED = Cause(
@@ -150,8 +150,8 @@ FLAGGED = Cause(
 CLAIM = Cause(
     "claims",
     "Claimed and measured accuracy differ",
-    "By more than 5 points, or in epochs: other weights, another split, another number than in the code? It "
-    "changes no points by itself.",
+    "By more than 5 points, or in epochs: different weights, a different split, a different number from "
+    "the one in the code? It changes no points by itself.",
 )
 NOTES = Cause(
     "suspicious",

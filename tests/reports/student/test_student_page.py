@@ -140,7 +140,7 @@ def test_rubric_has_every_item_with_points_or_a_dash(pages, class_results):
 
 def test_findings_say_whose_fault_they_are_and_why_they_were_not_tried(pages):
     told = text(pages, "missing_scale")
-    assert "This check itself has a mistake, which the instructor fixes. It cost you nothing." in told
+    assert "This check itself has a mistake, which the instructor will fix. It cost you nothing." in told
     assert "Could not be tried: ViT did not return within 10 s." in told
     assert "missing_scale" not in told, "ids of mistakes mean nothing to students"
     assert "VIT at homework.py:52 was graded as ViT" in told
