@@ -196,7 +196,7 @@ class Fake:
                 numbers = token_numbers(examples, len(rows), vocabulary=vocabulary)
             if not ((numbers >= 0) & (numbers < len(rows))).all():
                 raise Mismatch(
-                    f"`{call.fake}` was called with {kind} that are none of those it was meant to see.",
+                    f"`{call.fake}` was called with {kind} other than those it was meant to see.",
                     hint="Hand them on as they come.",
                 )
             return tuple(table[numbers] for table in (rows, *further)) if further else rows[numbers]

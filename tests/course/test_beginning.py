@@ -34,7 +34,7 @@ def test_a_course_has_a_secret_of_its_own(tmp_path: Path) -> None:
     one, other = (located_course(tmp_path / name) for name in ("one", "other"))
     assert one.title == 'A "course" \\ of ours' and not one.secret_is_public
     assert one.secret != other.secret and len(one.secret) > 30
-    with pytest.raises(UsageError, match="there is something already"):
+    with pytest.raises(UsageError, match="something is already there"):
         begin_course(tmp_path / "one", "Again")
 
 

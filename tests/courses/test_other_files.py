@@ -238,7 +238,7 @@ def test_a_class_is_graded_by_its_files(
     assert "400101206_curve.csv or .json is missing" in lacking["reason"]
     assert hostile["missing"] == ["metrics", "curve"]
     refused = " ".join(one["reason"] for one in hostile["refused_files"])
-    assert "10,000.0 MB large" in refused
+    assert "10,000.0 MB in size" in refused
     page = (tmp_path / "out" / "students" / ID / "report.html").read_text(encoding="utf-8")
     assert "Files that count" in page and f"<code>{ID}_metrics.csv</code>, {len(TABLE)} bytes" in page
 

@@ -113,7 +113,7 @@ def test_a_link_is_no_provided_file(letters: Path) -> None:
     path = letters / "reference" / "letter_corpus" / "provided" / "corpus.txt"
     shutil.move(path, letters / "corpus.txt")
     path.symlink_to(letters / "corpus.txt")
-    with pytest.raises(CourseError, match="or no plain file"):
+    with pytest.raises(CourseError, match="or not a plain file"):
         read_assignment(path.parents[1])
 
 

@@ -410,7 +410,7 @@ def gradescope() -> Generated:
     made.kinds["submission_80000004"] = "unknown to the LMS"
     made.notes += [
         "400101901: handed in together with 400101902",
-        "submission_80000003 of 400101903 is listed by Gradescope and not in the export",
+        "submission_80000003 of 400101903 is listed by Gradescope but is not in the export",
         "submission_80000004: Gradescope knows no student id",
     ]
     text = "".join(
