@@ -138,7 +138,7 @@ def _reason(line: str) -> str:
         return "a shell command is not executed"
     if stripped.startswith("%") or re.search(r"=\s*%", stripped):
         return "a notebook magic is not executed"
-    return "a question for help is not executed"
+    return "a request for help is not executed"
 
 
 class _State:

@@ -189,7 +189,7 @@ TOO_LARGE = (
     "belong in it."
 )
 TOO_DEEP = (
-    "is nested too deeply to be read (brackets or blocks within each other). Write it in smaller steps."
+    "is nested too deeply to be read (brackets or blocks inside one another). Write it in smaller steps."
 )
 SHOWN = 80
 
@@ -333,7 +333,9 @@ def _assembled(
         sentences.append(f"Notebook magics and shell commands were not executed ({first}).")
     if program.used:
         named = [as_code(file) for file in program.used]
-        sentences.append(f"{listed(named)} belong{'s' if len(program.used) == 1 else ''} to it, as imported.")
+        sentences.append(
+            f"{listed(named)} belong{'s' if len(program.used) == 1 else ''} to it through an import."
+        )
     broken = [omission for omission in beside.omissions if omission.broken]
     shown = {*program.used, *(omission.place.file for omission in broken)}
     return Source(

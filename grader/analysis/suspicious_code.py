@@ -220,7 +220,7 @@ def written_data(program: Program) -> tuple[Note, ...]:
     return tuple(
         Note(
             f"{amount.place}: the program's constants and names hold about {_amount(total)} of data, of "
-            f"which {_amount(amount.bits)} are written out here; a person should look why.",
+            f"which {_amount(amount.bits)} are written out here; a person should find out why.",
             ask_person=True,
         )
         for amount in (most, *(amount for amount in following if amount.bits > total / 10))

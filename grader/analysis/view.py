@@ -282,7 +282,7 @@ def _notebook(name: str, text: str) -> View:
         source = cell_text(cell)
         if cell.get("cell_type") in ("markdown", "heading", "html"):
             if len(source) > prose:
-                budget.cut(f"The text of {file} is not shown: the notebook has too much.")
+                budget.cut(f"The text of {file} is not shown: the notebook has too much text.")
                 continue
             prose -= len(source)
             between[len(shown)] = {"cell_type": "markdown", "metadata": {}, "source": _heading(cell) + source}

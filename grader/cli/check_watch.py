@@ -104,9 +104,9 @@ class WatchView:
         reached = [use for use in check.program.forbidden if use.reached_from]
         count = len(reached) + len(check.forbidden)
         if count:
-            text += f" {counted(count, 'use')} of what is not allowed: `grader check` tells where."
+            text += f" {counted(count, 'use')} of what is not allowed: `grader check` shows where."
         elif passed == len(check.findings):
-            text += " `grader check` tells what would be trained, and tries it."
+            text += " `grader check` shows what would be trained, and tries it."
         self._page.verdict(passed == len(check.findings) and not count, text)
 
 

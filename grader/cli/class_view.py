@@ -150,7 +150,10 @@ def workload_sentence(workload: Workload) -> str:
     if not workload.submissions:
         return f"{sentence}."
     if workload.seconds is None:
-        return f"{sentence}. How long it takes is told soon: nothing like it was graded on this machine yet."
+        return (
+            f"{sentence}. How long it takes will be shown soon: nothing like it has been graded on "
+            "this machine yet."
+        )
     stages = ", ".join(f"{stage} {duration(rate.seconds)}" for stage, rate in workload.rates.items())
     most = max(rate.submissions for rate in workload.rates.values())
     return (
@@ -295,10 +298,10 @@ def _print_overview(overview: Overview, screen: Console) -> None:
         of_all = "" if listed is None else f" of {listed} on the list"
         counts.append(f"{missing}{SPACE}handed in nothing{of_all}")
     if overview.lacking:
-        counts.append(f"{len(overview.lacking)}{SPACE}listed by the LMS, and not in its download")
+        counts.append(f"{len(overview.lacking)}{SPACE}listed by the LMS, but not in its download")
     screen.print(f"class        {', '.join(counts)}", soft_wrap=True)
     screen.print(overview.release)
-    for title, sections in (("What is missing", overview.holding), ("Worth a look before", overview.looks)):
+    for title, sections in (("What is missing", overview.holding), ("Worth a look first", overview.looks)):
         if not sections:
             continue
         screen.print(f"{title}:")

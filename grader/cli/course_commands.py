@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command("new-course")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
-@click.option("--title", metavar="TEXT", help="What people read. Default: made of the folder's name.")
+@click.option("--title", metavar="TEXT", help="What people read. Default: made from the folder's name.")
 def new_course_command(folder: Path, title: str | None) -> None:
     """Make the FOLDER of a course, with its own secret.
 
@@ -53,7 +53,7 @@ def new_course_command(folder: Path, title: str | None) -> None:
     show_default=True,
     help="What it is about: plain Python, numpy, tokens, or a model trained on images.",
 )
-@click.option("--title", metavar="TEXT", default="", help="What people read. Default: made of the id.")
+@click.option("--title", metavar="TEXT", default="", help="What people read. Default: made from the id.")
 @click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
 def new_assignment_command(assignment_id: str, kind: str, title: str, course: Path | None) -> None:
     """Write a small assignment ID into the course: a solution, checks, mistakes and a form.
@@ -117,7 +117,7 @@ def new_term_command(term: str, course: Path | None) -> None:
             click.echo("  its values are the last term's, or it draws none")
         if assignment.overdue is not None:
             click.echo(
-                f"  its deadline, {assignment.overdue.isoformat(' ', 'minutes')}, lies in the past: "
+                f"  its deadline, {assignment.overdue.isoformat(' ', 'minutes')}, is in the past: "
                 f"change it in reference/{assignment.id}/assignment.toml"
             )
 
@@ -204,7 +204,7 @@ def _own_copies(
         raise UsageError("--student is for one student and --students for a class. Give one of them.")
     if not handed_out_copy(course, assignment_id).own:
         raise UsageError(
-            f"{assignment_id} draws no value for each student, so that all get the same folder. Leave out "
+            f"{assignment_id} draws no value for each student, so all get the same folder. Leave out "
             f"{'--student' if student is not None else '--students'}."
         )
     course.require_secret()
@@ -225,9 +225,7 @@ def _require_unwritten(folder: Path, files: Mapping[str, str]) -> None:
     for name in ("homework.py", "homework.ipynb"):
         path = folder / name
         if path.is_file() and path.read_bytes() != files[name].encode():
-            raise UsageError(
-                f"{path} is there already, and something else is written in it. Replace: --force"
-            )
+            raise UsageError(f"{path} is there already, with different content. To replace it: --force")
 
 
 # --- validate --------------------------------------------------------------------------------------------

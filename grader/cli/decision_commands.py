@@ -84,7 +84,7 @@ def claim_command(
     share = _claimed_share(accuracy)
     with session(request) as opened:
         revision = record_claim(opened, student_id, share, why=why, allow_lower=allow_lower)
-    done = "is not claimed any more" if share is None else "is claimed"
+    done = "is no longer claimed" if share is None else "is claimed"
     print_revision(revision, f"{accuracy} {done} by {student_id}.")
 
 
@@ -201,7 +201,7 @@ def _tell_owner(owner: "NewOwner", revision: "Revision") -> None:
     displaced = owner.displaced
     if displaced is not None:
         listed = next((edit.listed_as for edit in owner.edits if edit.student_id == displaced.row), "")
-        what = f"is listed as {listed}, and nobody knows whose it is" if listed else "does not count any more"
+        what = f"is listed as {listed}, and nobody knows whose it is" if listed else "no longer counts"
         click.echo(printable(f"{displaced.origin.upload}, which was {owner.student_id}'s, {what}."))
     if not owner.edits:
         done = "So it is already."

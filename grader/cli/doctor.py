@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 LAYER_TITLES = {
     "namespaces": "no network, no other processes, no other files in sight",
-    "landlock": "files outside of its own folder are closed to it",
+    "landlock": "files outside its own folder are closed to it",
     "seccomp": "only the system calls that it needs",
     "cgroup": "its memory is bounded exactly",
 }

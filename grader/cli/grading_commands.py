@@ -145,7 +145,7 @@ class _GradingDisplay:
         """The course's secret is still the one that it was handed out with."""
         click.echo(
             "warning: the course's secret is still the one that it was handed out with, so students could "
-            "work out the seeds of their trainings. Set `secret` in course.toml or GRADER_SECRET.",
+            "work out the seeds of their training runs. Set `secret` in course.toml or GRADER_SECRET.",
             err=True,
         )
 
@@ -181,7 +181,7 @@ class _GradingDisplay:
             with live_display(workload, trains=trains) as watch:
                 yield watch
         except KeyboardInterrupt:
-            click.echo("What is done is kept: the same command goes on from there.", err=True)
+            click.echo("What is done is kept: the same command continues from there.", err=True)
             raise
 
 
@@ -225,10 +225,14 @@ def _tell_graded(graded: "ClassResult", out: Path) -> None:
     help="What to vary, one at a time; with values if you like: lr=0.001/0.003,depth.",
 )
 @click.option(
-    "--epochs", type=click.IntRange(1), help="Of each training. Default: the student's, at most 10."
+    "--epochs",
+    type=click.IntRange(1),
+    help="Epochs of each training run. Default: the student's, at most 10.",
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder for table and plot.")
-@click.option("--jobs", type=click.IntRange(1), help="Trainings at once. Default: one per processor core.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Training runs at once. Default: one per processor core."
+)
 @device_option
 @click.option("--course", type=click.Path(path_type=Path), help="The course folder (default: found upward).")
 def study_command(
@@ -244,7 +248,7 @@ def study_command(
 ) -> None:
     """Train SUBMISSION, a student's code file, with different values.
 
-    One value is changed at a time; everything else stays the same. The trainings are short: compare the
+    One value is changed at a time; everything else stays the same. The training runs are short: compare the
     accuracies with each other, not with a grade. The code runs isolated, as in `grader grade`. Writes
     OUT/study.csv and OUT/study.png.
 
@@ -366,7 +370,9 @@ class _ComparisonDisplay:
 
     def rubric_changed(self) -> None:
         """The class page is not written again."""
-        click.echo("note: the rubric changed since. `grader regrade` writes the class page anew.", err=True)
+        click.echo(
+            "note: the rubric has changed since then. `grader regrade` writes the class page again.", err=True
+        )
 
 
 def _say_now_and_then(done: int, total: int, what: str, every: int) -> None:

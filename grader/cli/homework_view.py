@@ -146,7 +146,7 @@ class CheckView:
     def _explain(self, cause: ToldCause) -> None:
         finding = cause.finding
         if finding.status is Status.PASSED:
-            self._page.detail(f"A person has a look: {finding.message} It costs no points.", indent=6)
+            self._page.detail(f"A person will take a look: {finding.message} It costs no points.", indent=6)
         else:
             style = "red" if finding.status is Status.FAILED else "yellow"
             self._page.detail(finding.message, style=style, indent=6)

@@ -9,7 +9,7 @@ WIDTH = 100
 
 def manual() -> str:
     """The text of docs/commands.md."""
-    parts = ["# Commands", "", "What `--help` says of each, generated from the program.", ""]
+    parts = ["# Commands", "", "What `--help` says about each, generated from the program.", ""]
     root = click.Context(
         cli,
         info_name="grader",

@@ -139,7 +139,7 @@ def set_(
     for entry in marks.entries:
         click.echo(f"{entry} ({request.who})")
     _tell_notes(marks)
-    print_revision(marks.revision, "" if marks.entries else "That is the mark already.")
+    print_revision(marks.revision, "" if marks.entries else "That is already the mark.")
 
 
 def _fault_sentence(fault: "MarkFault") -> str:

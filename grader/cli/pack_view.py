@@ -88,7 +88,7 @@ def _complete_sentence(packed: Package) -> str:
     """A sentence saying that everything is there, and what the checks found."""
     check = packed.checked
     if check is None:
-        return f"Everything is in {packed.folder}. The public checks were not made."
+        return f"Everything is in {packed.folder}. The public checks were not run."
     sentence = verdict(check, prospect(packed.assignment, check))
     if is_right(packed):
         return f"Everything is in {packed.folder}. {sentence}"
@@ -103,7 +103,7 @@ def _verdict_text(packed: Package) -> str:
     if absent:
         text = f"Not complete: {', '.join(absent)}."
         if any(file.target is None and file.needed for file in (*packed.files, *packed.modules)):
-            text += " With one file missing there is no grade."
+            text += " If one file is missing, there is no grade."
     else:
         unverified = [f"the {_title(file)} ({file.name})" for file in packed.files if file.problem]
         text = f"Not verified: {listed(unverified)}, for the reason above."

@@ -144,7 +144,7 @@ class TrainView:
         """Show the verdict; returns whether training was completed."""
         page, training, words = self._page, trained.training, self._words(trained)
         if training.outcome is not TrainingOutcome.COMPLETED or training.measured is None:
-            page.verdict(False, (training.reason or "Training did not come to its end.") + self._absent)
+            page.verdict(False, (training.reason or "Training did not finish.") + self._absent)
             if training.where:
                 page.code(training.where, line_at(self._program, training.where), indent=2)
             return False
@@ -177,8 +177,8 @@ class TrainView:
         threshold = trained.item.threshold if trained.item is not None else None
         if trained.near and threshold is not None:
             text = (
-                f"So near {self._words(trained).round(threshold)} the grader trains with three seeds, and "
-                "their mean counts: --seeds 3 does the same."
+                f"This close to {self._words(trained).round(threshold)}, the grader trains with three "
+                "seeds, and their mean counts: --seeds 3 does the same."
             )
             self._page.pairs([("close", text)], width=WIDTH)
         if trained.item is not None and trained.points is not None and trained.points < trained.item.points:
@@ -209,7 +209,7 @@ def _verdict_text(trained: LocalTraining, words: MeasuredWords) -> str:
     measured, value = words.value(trained.training.measured), trained.training.measured or 0.0
     if trained.item is None or trained.item.threshold is None:
         if words.is_accuracy:
-            return f"{measured} of the test images are right."
+            return f"{measured} of the test images are classified correctly."
         return f"{words.what[:1].upper()}{words.what[1:]}: {measured}{words.direction}."
     threshold = trained.item.threshold
     asked = words.round(threshold)
@@ -223,10 +223,12 @@ def _short_verdict(trained: LocalTraining, words: MeasuredWords) -> str:
     """The verdict on a training that says nothing about points."""
     why = [
         *(["the images are made up"] if trained.synthetic else []),
-        *(["it was trained for other epochs than its own"] if trained.shortened else []),
+        *(["it was not trained for its own number of epochs"] if trained.shortened else []),
     ]
     value = words.value(trained.training.measured)
-    return f"The training runs, and {value} was measured. That tells nothing of points: {' and '.join(why)}."
+    return (
+        f"The training runs, and {value} was measured. That says nothing about points: {' and '.join(why)}."
+    )
 
 
 def _evidence(trained: LocalTraining) -> Evidence:

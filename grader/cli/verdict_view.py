@@ -160,7 +160,7 @@ def training_in_a_line(training: PlannedTraining, file: str) -> str:
     if tried is None:
         return f"{what}{where} was not tried"
     if not tried.fault and not tried.complete and not tried.stages:
-        return f"no epoch of {what}{where} came to its end in the time of the trial"
+        return f"no epoch of {what}{where} finished within the time of the trial"
     if tried.fault:
         where_text = f" ({tried.where})" if tried.where else ""
         return f"training {what} on made-up images does not run{where_text}"

@@ -147,7 +147,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         _require_nothing_measured(table)
     found_checks = checks(folder, names, public_only=public_only, left_out=edition.left_out)
     if table.variant and OWN_VALUES in [check.id for check in found_checks]:
-        raise fault(f"a check is called '{OWN_VALUES}', as the grader's own about [variant]. Rename it.")
+        raise fault(f"a check is called '{OWN_VALUES}', like the grader's own about [variant]. Rename it.")
     measured = measures(table.measure, table.program, components)
     require_functions(folder, measured, public_only=public_only)
     if not public_only:
@@ -246,7 +246,7 @@ def _require_nothing_measured(table: AssignmentTable) -> None:
     needing += ["'leaderboard' lists accuracies"] if table.leaderboard else []
     if needing:
         raise fault(
-            f"{needing[0]}, and there is no [data] to measure on. Add [data] with 'real', 'synthetic' and "
+            f"{needing[0]}, but there is no [data] to measure on. Add [data] with 'real', 'synthetic' and "
             "'classes', or measure nothing."
         )
 

@@ -55,7 +55,7 @@ def begin_course(folder: Path, title: str) -> list[Path]:
         UsageError: The folder is not empty, or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder}: there is something already. Name a folder that is new or empty.")
+        raise UsageError(f"{folder}: something is already there. Name a folder that is new or empty.")
     settings = {"title": json.dumps(title), "secret": json.dumps(secrets.token_urlsafe(_SECRET_BYTES))}
     texts = {
         COURSE_FILE: _COURSE.format(**settings),
@@ -87,7 +87,7 @@ def begin_assignment(course: Course, assignment_id: str, kind: str, title: str =
         )
     folder = course.root / "reference" / assignment_id
     if folder.exists():
-        raise UsageError(f"{folder}: there is such an assignment already. Choose another id.")
+        raise UsageError(f"{folder}: this assignment exists already. Choose another id.")
     title = title or assignment_id.replace("_", " ").capitalize()
     written = []
     for path in sorted((BEGINNINGS / kind).rglob(f"*{SUFFIX}")):

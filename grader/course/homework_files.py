@@ -114,7 +114,8 @@ def _require_digest(name: str, stated: str | None, folder: Path | None) -> None:
     path = folder / name if folder is not None else None
     if path is not None and (path.is_symlink() or not path.is_file()):
         raise fault(
-            f"[provided]: {PROVIDED}/{name} is missing, or no plain file. Put it there, or remove its name."
+            f"[provided]: {PROVIDED}/{name} is missing, or not a plain file. Put it there, or remove "
+            "its name."
         )
     if path is not None and path.stat().st_size > MOST_MB * MEGABYTE:
         raise fault(
@@ -128,8 +129,8 @@ def _require_digest(name: str, stated: str | None, folder: Path | None) -> None:
         raise fault(f"[provided.sha256]: that of '{name}' is not 64 hexadecimal digits. Write {line}.")
     if path is not None and file_digest(path) != stated.lower():
         raise fault(
-            f"[provided]: {PROVIDED}/{name} is another file than [provided.sha256] says. Put the right one "
-            f"there, or write {line}."
+            f"[provided]: {PROVIDED}/{name} is not the file that [provided.sha256] describes. Put the "
+            f"right one there, or write {line}."
         )
 
 
@@ -208,7 +209,9 @@ def _require_role(role: str, where: str) -> None:
     if role in engine_roles:
         return
     if close := get_close_matches(role, engine_roles, n=1, cutoff=0.75):
-        raise fault(f"{where} has '{role}', which is nearly '{close[0]}'. Write that, or call it otherwise.")
+        raise fault(
+            f"{where} has '{role}', which is nearly '{close[0]}'. Write that, or give it another name."
+        )
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", role):
         raise fault(
             f"{where}: the role '{role}' is not a word of small letters such as 'metrics'. Rename it."

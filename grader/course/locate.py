@@ -220,7 +220,7 @@ def _root(given: Path | None, variable: str, working: Path) -> Path:
             return folder
     raise UsageError(
         f"No course was found: there is no {FILE} in {start} or above it. "
-        f"Go to the course's folder, give it by --course, or set {COURSE_VARIABLE}."
+        f"Go to the course's folder, give it with --course, or set {COURSE_VARIABLE}."
     )
 
 

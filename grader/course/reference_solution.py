@@ -97,7 +97,7 @@ def homework_source(text: str, name: str, values: Mapping[str, Value] | None = N
         ast.parse(source)
     except SyntaxError as error:
         raise CourseError(
-            f"{name}: without the marked lines, it is not Python any more ({error.msg}: "
+            f"{name}: without the marked lines, it is no longer Python ({error.msg}: "
             f"{(error.text or '').strip()!r}). Move the marks so that whole statements are between them."
         ) from None
     return filled_code(source, values or {}, name)  # what stood in an INSTEAD mark is code only now
@@ -152,7 +152,7 @@ def _region(lines: list[str], start: int, name: str) -> Region:
     indent = _indent(lines[start])
     if _indent(lines[end]) != indent:
         raise CourseError(
-            f"{name}:{end + 1}: '# <<<' is indented otherwise than its mark in line {start + 1}. "
+            f"{name}:{end + 1}: '# <<<' is indented differently from its mark in line {start + 1}. "
             f"Indent both alike."
         )
     body = tuple(lines[cursor:end])

@@ -390,7 +390,7 @@ def public_settings(text: str, name: str) -> str:
         tomllib.loads(public)
     except tomllib.TOMLDecodeError as error:
         raise CourseError(
-            f"{name}: without the instructors' part it is not TOML any more ({error}). "
+            f"{name}: without the instructors' part it is no longer TOML ({error}). "
             f"Put whole tables between the marks."
         ) from None
     return public

@@ -170,8 +170,8 @@ def _require_one_kind(where: str, choices: Sequence[object]) -> None:
     finite = all(math.isfinite(entry) for entry in entries if isinstance(entry, float))
     if "something else" in kinds or not finite:
         raise fault(
-            f"{where}: 'choices' has what is neither a finite number, a text, a truth value nor a list of "
-            "such. Replace it."
+            f"{where}: 'choices' has an entry that is not a finite number, a text, a truth value or a list "
+            "of these. Replace it."
         )
     if len(kinds) > 1 or len(lists) not in (0, len(choices)):
         kinds_named = ["a list"] * bool(lists) if len(lists) < len(choices) else []
@@ -269,8 +269,8 @@ def marked_values(text: str, shown: str, known: Collection[str]) -> tuple[Marked
         value = node.value if node is not None else None
         if node is None or value is None or value.lineno != line or not is_written_out(value):
             raise CourseError(
-                f"{shown}:{line}: '# variant: {name}' stands behind no assignment of a value that is written "
-                f"out in this line. Write it as in 'HEADS = 4  # variant: {name}'."
+                f"{shown}:{line}: '# variant: {name}' does not follow an assignment of a value that is "
+                f"written out on the same line. Write it as in 'HEADS = 4  # variant: {name}'."
             )
         variable = _variable(node) if node in tree.body else ""
         end = value.end_col_offset or value.col_offset

@@ -173,11 +173,11 @@ def _require_ruling_possible(
             advice = (
                 f"Did you mean {similar[0]}?" if similar else "Grade with --roster, so that they are known."
             )
-            faults.append(f"'{student}' is neither in the gradebook nor on a list of the class. {advice}")
+            faults.append(f"'{student}' is neither in the gradebook nor on a class list. {advice}")
         elif scores[student].status is GradeStatus.ENGINE_ERROR:
             faults.append(
                 f"'{student}': the grader failed on it, which costs nobody points. Grade it again, or give "
-                "the points of every item by `grader marks set`."
+                "the points of every item with `grader marks set`."
             )
         elif scores[student].status is GradeStatus.GRADED:
             faults.append(f"'{student}' is complete: no file is missing.")

@@ -155,7 +155,7 @@ class Reader:
             entry = Entry(row.place, student_id, target, mark, before, row.sheet, texts)
             other = entries.setdefault((student_id, target), entry)
             if other.mark != mark:
-                sentence = f"{other.place} marks '{target}' of {student_id} otherwise. Keep one"
+                sentence = f"{other.place} marks '{target}' of {student_id} differently. Keep one"
                 self._fault(row, MarkFault(MarkField.ITEM, sentence))
         if self.faults:
             raise UsageError(

@@ -24,9 +24,9 @@ _BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _NOT_STORED = (
     "it holds a formula whose value is not stored. Write the value, or save the file in Excel or LibreOffice"
 )
-_NO_VALUE = "it holds a formula that comes to an error. Correct it, or write the value"
+_NO_VALUE = "it holds a formula that gives an error. Correct it, or write the value"
 _DATE = (
-    "it holds a date: the spreadsheet took what was typed for one. Write a number, in a cell that is "
+    "it holds a date: the spreadsheet mistook what was typed for one. Write a number, in a cell that is "
     "formatted as one"
 )
 

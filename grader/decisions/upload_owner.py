@@ -75,7 +75,7 @@ def say_owner(
             raise UsageError(
                 f"{new.student_id} has a submission already: {origin.upload or origin.listed_as} "
                 f"({origin.listed_as}). Nothing was changed. Say whose that is first, or let this one count "
-                "in its place by --instead."
+                "in its place with --instead."
             )
         return new.edits
 
@@ -119,7 +119,7 @@ def new_owner(
     if displaced is not None and not displaced.decided and not displaced.origin.known_id:
         # only the names of files assigned it to that student
         sent = upload.origin.listed_as
-        reason = f"Its files carry the id {target}, and by a person that is whoever sent {sent}."
+        reason = f"Its files carry the id {target}, and according to a person that is whoever sent {sent}."
         edits.append(
             Listed(
                 who=who,

@@ -159,7 +159,7 @@ class RunChosen(Edit):
         )
         return {
             Because.LATEST: "The latest run counts.",
-            Because.CAME_AGAIN: f"An earlier attempt came again: run {self.number} counts.",
+            Because.CAME_AGAIN: f"An earlier attempt was handed in again: run {self.number} counts.",
             Because.KEPT: f"The same files gave less when they were examined again: {change}. "
             f"Run {self.number} counts.",
             Because.TOO_LATE: f"A later attempt came after resubmissions had ended. "

@@ -150,7 +150,7 @@ def beyond_what_is_allowed(measure: Measure, rehearsal: Rehearsal | None, epochs
     most = measure.most_multiply_adds
     if most is not None and size is not None and size > most:
         sentences.append(
-            f"The model takes {size / 1e6:.1f} million multiply-adds for an image; at most "
+            f"The model takes {size / 1e6:.1f} million multiply-adds per image; at most "
             f"{most / 1e6:g} million are allowed."
         )
     planned = max(epochs, (rehearsal.epochs or 0) if rehearsal is not None else 0)

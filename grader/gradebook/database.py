@@ -87,7 +87,7 @@ def opened(file: Path, timeout: float) -> sqlite3.Connection | Copy:
         if connection_or_copy is not None:
             return connection_or_copy
         time.sleep(_SETTLED)
-    raise UsageError(f"{file} may only be read here, and somebody writes to it all the time. Run this again.")
+    raise UsageError(f"{file} may only be read here, and somebody keeps writing to it. Run this again.")
 
 
 def _copied(file: Path) -> Copy | None:
@@ -135,7 +135,7 @@ def _beside(file: Path, ending: str) -> Path:
 def _no_copy(file: Path, error: OSError) -> str:
     return (
         f"{file} may only be read here, and reading it takes a copy of it in {tempfile.gettempdir()}, which "
-        f"could not be made ({error.strerror}). Make room there, or name another folder by $TMPDIR."
+        f"could not be made ({error.strerror}). Make room there, or name another folder with $TMPDIR."
     )
 
 
@@ -247,7 +247,7 @@ class Database:
                     self._engine = self._for_reading(self._path)
                     return self._engine
                 if self._file is not None:
-                    atomic.make_folder(self._folder, remedy="Give another folder by --out.")
+                    atomic.make_folder(self._folder, remedy="Give another folder with --out.")
                 engine = _engine(self._url)
                 try:
                     self._update(engine)

@@ -513,7 +513,7 @@ class Gradebook:
             if len(assignment_ids) > 1:
                 raise UsageError(
                     f"{self._database.name} holds several assignments: {', '.join(assignment_ids)}. "
-                    "Say which by --assignment."
+                    "Say which with --assignment."
                 )
             if not assignment_ids:
                 raise UsageError(

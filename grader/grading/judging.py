@@ -28,7 +28,7 @@ from grader.training import FinalModel
 JUDGE_LIMITS = ProcessLimits(memory_mb=4000, cpu_seconds=300)
 FROM_JUDGE = FrameLimit(document=16_000_000, arrays=128_000_000)
 GRACE_SECONDS = 60.0
-NO_WORD = "The judge ended without a word."
+NO_WORD = "The judge ended without saying why."
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def judged(
     except Silence as silence:
         if not findings:
             raise EngineError(f"The judge failed: {silence}.") from silence
-        complete = _complete(findings, asked_checks, f"the judge did not come to its end: {silence}")
+        complete = _complete(findings, asked_checks, f"the judge did not finish: {silence}")
         return Judged(complete, None, (), (), {}, (), NOTHING_SEEN, Attestation("unofficial"))
     raise EngineError(NO_WORD)
 
@@ -193,7 +193,7 @@ def _require_new(finding: Finding, findings: Sequence[Finding], asked_checks: Se
     expected = {(spec.id, spec.component) for spec in asked_checks}
     if (finding.check, finding.component) not in expected or any(f.check == finding.check for f in findings):
         raise EngineError(
-            f"The judge failed: its finding about `{finding.check}` was not asked for, or twice."
+            f"The judge failed: its finding about `{finding.check}` was not asked for, or came twice."
         )
 
 
@@ -238,7 +238,7 @@ def _notes(document: dict[str, Any], limits: Limits) -> tuple[Note, ...]:
     return (
         Note(
             f"The code printed more than its limit of {limits.output_kb} kB while it was checked: "
-            "what came before the end was cut."
+            "only the end was kept."
         ),
     )
 

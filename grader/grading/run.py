@@ -143,8 +143,9 @@ def _require_torch() -> None:
     installed = version("torch")
     if not is_new_enough(installed):
         raise UsageError(
-            f"PyTorch {installed} has known holes in loading other people's checkpoints. Install torch >= "
-            f"{'.'.join(map(str, MINIMUM_TORCH))} to grade; `grader check` of your own code works with it."
+            f"PyTorch {installed} has known security holes in loading other people's checkpoints. "
+            f"Install torch >= {'.'.join(map(str, MINIMUM_TORCH))} to grade; "
+            "`grader check` of your own code works with it."
         )
 
 

@@ -66,7 +66,7 @@ def study_again(
     base_rows = [row for row in rows if row.values == base]
     others = {row.values: row for row in rows if len(_differing(row.values, base)) == 1}
     if not others:
-        return StudyAgain(reason="No row of the study differs from another in one value.")
+        return StudyAgain(reason="No row of the study differs from another in a single value.")
     chosen = _chosen(table, base, list(others.values()), secret)
     claimed = statistics.mean(row.claimed for row in base_rows)
     shown = [_report_row(table, replace(base_rows[0], claimed=claimed), is_base=True)]

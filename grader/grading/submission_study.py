@@ -114,7 +114,7 @@ def study(program: Program, values_by_field: Mapping[str, tuple[str, ...]], epoc
     if not choices:
         raise UsageError(" ".join(left_out) or "There is nothing to vary. Name values: --vary depth=2/8")
     if len(choices) >= MOST_RUNS:
-        raise UsageError(f"That is {len(choices)} trainings; at most {MOST_RUNS} are done. Vary less.")
+        raise UsageError(f"That is {len(choices)} trainings; at most {MOST_RUNS} are allowed. Vary less.")
     own_epochs = literals.get("epochs")
     if own_epochs is None:
         left_out.append("The number of epochs is not written as a number: all of them are trained.")

@@ -52,7 +52,7 @@ from grader.training import (
 TRIAL_SECONDS = 20.0  # for the first epoch of a submission with a part that hung in the checks
 
 
-WEIGHTS_OF_CALL = "The model is made and trained by calls, so that weights are kept and not tried."
+WEIGHTS_OF_CALL = "The model is made and trained by calls, so the weights are kept but not tried."
 
 
 def train(
@@ -97,7 +97,7 @@ def _study(
     if table.file not in files.others:
         return
     if builder.evidence.training.outcome is not TrainingOutcome.COMPLETED:
-        reason = "No row of the study was trained again: the training itself did not end."
+        reason = "No row of the study was trained again: the training itself did not finish."
         builder.add(study=StudyAgain(reason=reason))
         return
     submission = files.submission
@@ -405,7 +405,7 @@ def _with_objections(
         own_findings = [finding for finding in findings if finding.because is None]
         objections = tuple(f"The trained model: {finding.message}" for finding in own_findings)
     except EngineError as error:
-        objections = (f"Whether the trained model is the one that was checked is unknown: {error}",)
+        objections = (f"It is unknown whether the trained model is the one that was checked: {error}",)
     return replace(training, objections=(*training.objections, *objections))
 
 

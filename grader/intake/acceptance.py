@@ -91,7 +91,7 @@ def bounded_content(path: Path, most: int) -> bytes:
     except OSError as error:
         raise SubmissionError(f"{path.name}: cannot be read ({error.strerror}). Hand it in again.") from error
     if len(content) > most:
-        raise SubmissionError(f"{path.name}: is over {most / MEGABYTE:g} MB large. Hand in less.")
+        raise SubmissionError(f"{path.name}: is over {most / MEGABYTE:g} MB in size. Hand in less.")
     return content
 
 
@@ -218,7 +218,7 @@ def _fault(path: Path, name: str, role: str | None, assignment: Assignment, open
     if size > most * unit:
         shown = f"{most} MB" if unit == MEGABYTE else f"{most} kB"
         return (
-            f"{name}: is {size / unit:,.1f} {shown[-2:]} large, and at most {shown} are accepted. "
+            f"{name}: is {size / unit:,.1f} {shown[-2:]} in size, but at most {shown} are accepted. "
             f"{_SMALLER.get(role, 'Keep in it what is asked for, and nothing else.')}"
         )
     if role == Role.REPORT:
@@ -309,5 +309,5 @@ def _name_notes(chosen: Iterable[_Candidate], submission: Submission) -> tuple[s
         match = name_match(candidate.name, candidate.stem)
         if match.closeness is not Closeness.EXACT:
             asked = candidate.stem.replace("{student_id}", asked_id) + Path(candidate.name).suffix.lower()
-            notes.append(f"{file_named(candidate.name)} was taken as {asked}: name it so the next time.")
+            notes.append(f"{file_named(candidate.name)} was taken as {asked}: use that name next time.")
     return tuple(notes)

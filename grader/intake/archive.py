@@ -47,7 +47,7 @@ def contents(file: BinaryIO, name: str, caps: Caps) -> Iterator[Piece]:
         if declared > most:
             raise SubmissionError(
                 f"{name}: would unpack to {declared // MEGABYTE} MB; at most {most // MEGABYTE} MB "
-                "are possible. Take out what was not asked for (data sets, environments) and pack it again."
+                "are allowed. Take out what was not asked for (data sets, environments) and pack it again."
             )
         yield from _pieces(archive, entries, caps)
 
@@ -134,7 +134,7 @@ def _entry_fault(entry: zipfile.ZipInfo, caps: Caps) -> str | None:
         return "is protected by a password. Pack it again without one."
     if entry.file_size > caps.file_bytes:
         most = caps.file_bytes // MEGABYTE
-        return f"is {entry.file_size // MEGABYTE} MB large, and at most {most} MB are accepted."
+        return f"is {entry.file_size // MEGABYTE} MB in size, but at most {most} MB are accepted."
     if entry.file_size > MEGABYTE and entry.file_size > caps.ratio * max(1, entry.compress_size):
         return "unpacks to hundreds of times its size, as no homework does. Pack it again."
     return None
@@ -225,7 +225,7 @@ def _npz_fault(file: BinaryIO, name: str) -> str | None:
         return f"{name}: is not a zip of arrays, or was not uploaded completely. {remedy}"
     names = [entry.filename for entry in entries]
     if not names or not all(entry_name.endswith(".npy") for entry_name in names):
-        return f"{name}: holds something else than NumPy's arrays. {remedy}"
+        return f"{name}: holds something other than NumPy arrays. {remedy}"
     if len(set(names)) != len(names):
         return f"{name}: lists a name twice. {remedy}"
     if any(entry.flag_bits & 1 for entry in entries):

@@ -236,8 +236,8 @@ def last_attempt(
     last = max(attempts, key=lambda name: name.attempt)
     before = [item for item in items if item.handed.attempt and item.handed.attempt != last.attempt]
     return last, {
-        item: f"{item.name}: is of an earlier attempt. What counts is the one of {last.attempt}, which "
-        f"{last.lms} received later."
+        item: f"{item.name}: belongs to an earlier attempt. What counts is the one from {last.attempt}, "
+        f"which {last.lms} received later."
         for item in before
     }
 
@@ -251,7 +251,7 @@ def latest(group: Sequence[DownloadedItem]) -> tuple[DownloadedItem, str] | None
     times = sorted(item.modified() for item in group)
     if times[-1] - times[-2] > TELLING:
         latest_item = max(group, key=lambda item: item.modified())
-        return latest_item, "whose time of modification is later (only a hint: nothing else tells)"
+        return latest_item, "whose modification time is later (only a hint: nothing else shows it)"
     return None
 
 
@@ -305,7 +305,7 @@ def _by_mark(group: Sequence[DownloadedItem]) -> tuple[DownloadedItem, str]:
     last = max(group, key=lambda item: (marks[item.shown], item.shown))
     if len(set(marks.values())) > 1:
         return last, "by the mark in its name"
-    return last, "though nothing tells which is later: a person has a look"
+    return last, "though nothing shows which is later: a person will take a look"
 
 
 def _mark(item: DownloadedItem) -> tuple[str, int]:

@@ -27,7 +27,7 @@ def name_fault(name: str) -> str | None:
     """Why no file may have an entry's name, as the end of a sentence, or None."""
     parts = parts_of(name)
     if not parts or parts[0].startswith("/") or ".." in parts or parts[0].endswith(":"):
-        return "points outside of the archive and was not unpacked. Pack the files from within their folder."
+        return "points outside the archive and was not unpacked. Pack the files from within their folder."
     if any(len(part.encode("utf-8", "replace")) > LONGEST for part in parts) or len(parts) > DEEPEST:
         return "has a name that is too long or lies too deep. Rename it, or pack it nearer to the top."
     if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in name):
@@ -183,7 +183,7 @@ def is_clutter(path: PurePath) -> bool:
 
 def clutter_reason(name: str) -> str:
     """Why such a file is set aside, in a sentence."""
-    return f"{name}: was made by a computer for itself. Nothing is lost."
+    return f"{name}: was made by the computer for its own use. Nothing is lost."
 
 
 def refused_name(name: str) -> str | None:

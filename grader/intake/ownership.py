@@ -269,16 +269,12 @@ def _held_by_the_lms(claim: _Claim, others: Sequence[_Claim], here: frozenset[st
         was_there = (
             claim.before is not None and claim.before.student_id.casefold() == claim.student_id.casefold()
         )
-        return (
-            ""
-            if was_there
-            else f"By a person's word it is {_ids_of(said)} that counts for {claim.student_id}."
-        )
+        return "" if was_there else f"A person said that {_ids_of(said)} counts for {claim.student_id}."
     rivals = [other for other in others if other.weight is _Weight.LMS and other.origin.key in here]
     if claim.origin.key not in here or not rivals:
         return ""  # a later attempt, handed in another way
     both = _ids_of([claim, *rivals])
-    return f"By the LMS {both} are {claim.student_id}'s, and nothing tells which of them counts."
+    return f"According to the LMS, {both} are {claim.student_id}'s, and nothing shows which of them counts."
 
 
 def _held_by_names(claim: _Claim, known: Sequence[_Claim], rivals: Sequence[_Claim]) -> str:
@@ -289,10 +285,13 @@ def _held_by_names(claim: _Claim, known: Sequence[_Claim], rivals: Sequence[_Cla
     """
     carried = f"Its files carry the id {claim.student_id}"
     if claim.refuted:
-        return f"{carried}, and by the list of the class that is somebody else."
+        return f"{carried}, and according to the class list that is somebody else."
     if known:
         said = any(owner.weight is _Weight.PERSON for owner in known)
-        return f"{carried}, and by {'a person' if said else 'the LMS'} that is whoever sent {_ids_of(known)}."
+        return (
+            f"{carried}, and according to {'a person' if said else 'the LMS'} "
+            f"that is whoever sent {_ids_of(known)}."
+        )
     if rivals:
         return f"{carried}, and so do those of {_ids_of(rivals)}. The LMS does not say whose they are."
     before = claim.before

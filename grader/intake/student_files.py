@@ -162,13 +162,13 @@ class Sorting:
     ) -> None:
         for item in counted:
             if item.path.is_dir() and depth >= DEEPEST:
-                reason = f"{item.name}: lies too deep within folders. Hand in the files near the top."
+                reason = f"{item.name}: lies too deep within folders. Hand in the files nearer to the top."
                 self._refuse(heap, item, reason)
             elif item.path.is_dir():
                 self._take_folder(heap, item.path, item, budget, depth + 1, nested)
             elif self._count >= MOST_FILES:
                 self._refuse(
-                    heap, item, f"{item.name}: is beyond the first {MOST_FILES} files. Hand in less."
+                    heap, item, f"{item.name}: is beyond the first {MOST_FILES} files. Hand in fewer."
                 )
             elif item.is_archive:
                 self._take_archive(heap, item, budget, depth, nested)

@@ -95,7 +95,7 @@ def unpacked(archive: Path, into: Path, caps: Caps, opener: Opener = HERE) -> Un
             writing.take(piece)
     except _NonsenseError as error:
         raise SubmissionError(
-            f"{archive.name}: unpacking it ended badly. Pack the files again as a .zip and upload that."
+            f"{archive.name}: unpacking it failed. Pack the files again as a .zip and upload that."
         ) from error
     finally:
         writing.stop()

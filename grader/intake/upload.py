@@ -35,8 +35,8 @@ from grader.lms.roster import Directory
 CLASS_SIZE = 40  # a class's archive may be this many times as large as one student's
 UNPACKED = "unpacked"  # the folder in scratch where a class's archive is unpacked
 Lists = Callable[[Path], Directory | None]  # reads a table; None if it is not a class list
-IN_ZIP = "the time of modification in the zip"
-ON_DISK = "the time of modification on the disk"
+IN_ZIP = "the modification time in the zip"
+ON_DISK = "the modification time on the disk"
 FARTHEST_EAST = timezone(timedelta(hours=14))  # the zone that reaches a clock's time first
 
 
@@ -130,7 +130,7 @@ def with_extensions(uploads: Uploads, extensions: Mapping[str, datetime]) -> Upl
         for one in uploads.submissions
     )
     absent = sorted(extensions.keys() - {one.student_id for one in uploads.submissions})
-    notes = [f"{one}: has an extension, and nothing under this id is in the download." for one in absent]
+    notes = [f"{one}: has an extension, but nothing in the download has this id." for one in absent]
     return replace(uploads, submissions=extended, notes=(*uploads.notes, *notes))
 
 
@@ -266,7 +266,7 @@ class _Class:
             directory = self._known.lists(table.path)
             if directory is None:
                 continue
-            self.ledger.accept(table.shown, f"{table.path.name}: was read: it is the list of the class.")
+            self.ledger.accept(table.shown, f"{table.path.name}: was read: it is the class list.")
             if not self._known.directory.students and PurePosixPath(table.shown).parent in places:
                 return directory
             break
@@ -351,7 +351,7 @@ class _Class:
         if exact and item.own == item.name:
             return ""
         asked = kind.name(asked_id, Path(item.name).suffix.lower())
-        return f"{item.own or item.path.name} was taken as {asked}: name it so the next time."
+        return f"{item.own or item.path.name} was taken as {asked}: use that name next time."
 
     def _named(self, upload: str, item: DownloadedItem) -> Path:
         """The file under the student's own name for it, linked or copied into scratch if that differs."""
@@ -384,7 +384,7 @@ def _held_if_unclear(verdict: Verdict, upload: _Upload, carried_id: Carried) -> 
         return verdict
     if upload.heap.rivals and not (before and before.decided and before.digest == upload.digest):
         which = " and ".join(map(file_named, sorted(upload.heap.rivals)[:3]))
-        held = f"{which} may be one student's attempts or several people's: nothing but their names tells."
+        held = f"{which} may be one student's attempts or several people's: only their names give a clue."
         return replace(verdict, student_id=origin.listed_as, held=held)
     nobody = verdict.student_id == origin.listed_as and not origin.number
     if not nobody or len(carried_id.several) < 2 or (before and before.decided):
@@ -428,7 +428,7 @@ def _notes(named_verdicts: Iterable[tuple[Verdict, Sequence[str]]]) -> list[str]
         if verdict.held:
             continue  # the submission says so itself
         if not verdict.counts:
-            notes.append(f"{origin.listed_as}: is {student_id}'s, of whom a person chose another upload.")
+            notes.append(f"{origin.listed_as}: is {student_id}'s, for whom a person chose another upload.")
         elif origin.known_id and sentences:
             notes.append(f"{student_id}: {sentences[0]}")
         elif origin.lms and student_id == origin.listed_as:
@@ -437,7 +437,7 @@ def _notes(named_verdicts: Iterable[tuple[Verdict, Sequence[str]]]) -> list[str]
         shown = ", ".join(listed[:5]) + (", ..." if len(listed) > 5 else "")
         notes.append(
             f"{len(listed)} submissions carry no student id in their files and are listed by what {lms} "
-            f"tells of them: {shown}."
+            f"says about them: {shown}."
         )
     return notes
 

@@ -183,7 +183,7 @@ class Gathering:
         except SubmissionError as error:
             self._ledger.note(metadata.shown, Fate.REFUSED, reason=str(error))
             return None
-        reason = f"{name.casefold()}: was read: it tells who handed in what, and when."
+        reason = f"{name.casefold()}: was read: it says who handed in what, and when."
         self._ledger.note(metadata.shown, Fate.MATCHED, reason=reason)
         return submissions
 

@@ -312,7 +312,7 @@ class Checks:
             return f"It could not be tried: {clause}.", so_far.folding.cause_of(check)
         cause = so_far.folding.declared(spec)
         if cause is not None and not spec.tried_anyway:
-            return f"It was not tried: it says nothing while `{cause}` does not pass.", cause
+            return f"It was not tried: it says nothing until `{cause}` passes.", cause
         if student.waited > self.assignment.limits.checks_seconds:
             limit = f"{self.assignment.limits.checks_seconds:.0f} s, the limit for all checks together"
             return f"It could not be tried: the code took over {limit}.", None

@@ -62,8 +62,8 @@ class RandomPart:
         if not random:
             return None
         return Mismatch(
-            f"`{judged[-1].label}` gives another output each time for the same input, in evaluation mode and "
-            "with the same weights. Nothing that depends on its output can be told.",
+            f"`{judged[-1].label}` gives a different output each time for the same input, in evaluation mode "
+            "and with the same weights. Nothing that depends on its output can be judged.",
             hint="Look in forward for what is drawn at random, or kept from one call to the next.",
             cause=Cause.RANDOM,
         )
@@ -72,7 +72,7 @@ class RandomPart:
 # --- trained model ---------------------------------------------------------------------------------------
 
 
-OTHERWISE = "It answers otherwise than where it was measured, with the same weights and images"
+OTHERWISE = "Its outputs differ from those where it was measured, with the same weights and images"
 
 
 class TrainedModel:

@@ -200,7 +200,7 @@ class Student:
             _ = self.link
         except WorkerFault as fault:
             raise Mismatch(
-                f"Loading the file ended badly: {explained(fault)}.",
+                f"Loading the file failed: {explained(fault)}.",
                 hint="Something at the top level of the file hangs or ends the program.",
                 cause=Cause.NOT_LOADED,
                 concerns="the file",

@@ -69,7 +69,7 @@ def patience(seconds: float) -> Iterator[None]:
 
     def ring(number: int, frame: FrameType | None) -> None:
         raise OutOfPatienceError(
-            f"The judge computed for more than {seconds:.0f} s on what the submission's code answered."
+            f"The judge computed for more than {seconds:.0f} s on the answers of the submission's code."
         )
 
     before = signal.signal(signal.SIGPROF, ring)

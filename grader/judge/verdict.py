@@ -39,12 +39,12 @@ _HINTS = (
     ),
     (
         r"mat1 and mat2 shapes cannot be multiplied|size mismatch",
-        "A linear layer receives another number of features than it was made for: compare the last axis of "
+        "A linear layer was made for a different number of features: compare the last axis of "
         "its input with in_features.",
     ),
     (
         r"[Tt]he size of tensor a \(\d+\) must|Sizes of tensors must match|shape .* is invalid for input",
-        "Two shapes do not fit: print x.shape before that line, for other sizes than the default too.",
+        "Two shapes do not fit: print x.shape before that line, also for sizes other than the default.",
     ),
     (
         r"Error while processing rearrange|EinopsError",
@@ -64,7 +64,8 @@ _HINTS = (
     ),
     (
         r"backward through the graph a second time",
-        "backward() was called twice for the same loss, or a loss of an earlier batch was kept: use .item().",
+        "backward() was called twice for the same loss, or a loss from an earlier batch was kept: use "
+        ".item().",
     ),
     (
         r"unexpected keyword argument|missing \d+ required|takes \d+ positional|takes from \d+ to",
@@ -77,7 +78,8 @@ _HINTS = (
     (r"cannot assign module before|cannot assign parameters before", "Call super().__init__() first."),
     (
         r"only one element tensors can be converted|can only convert",
-        "One number is wanted here, and a tensor of several came: reduce it first, as with mean() or sum().",
+        "A single number is needed here, but a tensor of several came: reduce it first, "
+        "as with mean() or sum().",
     ),
 )
 
@@ -96,7 +98,7 @@ def hint_of(kind: str, message: str) -> str:
 # --- fault -----------------------------------------------------------------------------------------------
 
 
-HAND_IT_IN = "Hand that file in beside this one, or write the part into this file."
+HAND_IT_IN = "Hand in that file along with this one, or write the part into this file."
 
 
 def explained(fault: WorkerFault) -> str:
@@ -181,7 +183,11 @@ def _cannot_be_had(
     similar = difflib.get_close_matches(name, [n for s in program.statements for n in s.binds], 1, 0.6) or [
         n for s in program.statements if s.kind != "import" for n in s.binds if _abbreviates(name, n)
     ]
-    hint = f"There is a {named(similar[0])}: is it meant?" if similar else "Keep the template's names."
+    hint = (
+        f"There is a {named(similar[0])}: is that the one you mean?"
+        if similar
+        else "Keep the template's names."
+    )
     return Mismatch(f"The file defines no {kind} `{name}`.", hint=hint, diagnosis=FindingKind.MISSING_NAME)
 
 
@@ -253,7 +259,7 @@ def explained_mismatch(
         part = unwritten(problem, program.defined or {}) or component
         return Mismatch(
             f"`{part}` is not implemented yet.",
-            hint="Replace the `raise NotImplementedError` line by your code.",
+            hint="Replace the `raise NotImplementedError` line with your code.",
             diagnosis=FindingKind.NOT_IMPLEMENTED,
             where=where,
             cause=Cause.NOT_IMPLEMENTED,
@@ -362,10 +368,10 @@ def finding(
     if isinstance(error, AssertionError):
         return found(Status.FAILED, Blame.STUDENT, _authors_message(error) or spec.title)
     if isinstance(error, Undecided):
-        sentence = f"A person must look: {error}"
+        sentence = f"A person must look at this: {error}"
         return found(Status.ERRORED, Blame.INSTRUCTOR, sentence, kind=FindingKind.UNDECIDED)
     if is_refused_memory(error):
-        message = "The judge's own memory was not enough for what the submission's code answered."
+        message = "The judge's own memory was not enough for the answers of the submission's code."
         return found(Status.ERRORED, Blame.ENGINE, f"{message} It costs no points.")
     if isinstance(error, EngineError):
         return found(Status.ERRORED, Blame.ENGINE, f"{error} It costs no points.")

@@ -223,9 +223,7 @@ def _scalar(f: Function, x: Array, cotangent: Array) -> Callable[[Array], float]
                 raise ValueError(f"The function gives {len(single)} numbers: hand over a cotangent for them.")
             result = float(single[0])
         if not math.isfinite(result):
-            raise ValueError(
-                "The function is not finite near x, so that nothing can be said of its gradient."
-            )
+            raise ValueError("The function is not finite near x, so nothing can be said about its gradient.")
         return result
 
     return number

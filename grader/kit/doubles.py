@@ -196,7 +196,7 @@ class Fake:
                 numbers = token_numbers(examples, len(rows), vocabulary=vocabulary)
             if not ((numbers >= 0) & (numbers < len(rows))).all():
                 raise Mismatch(
-                    f"`{call.fake}` was called with {kind} that are none of those it was to see.",
+                    f"`{call.fake}` was called with {kind} other than those it was meant to see.",
                     hint="Hand them on as they come.",
                 )
             return tuple(table[numbers] for table in (rows, *further)) if further else rows[numbers]
@@ -284,7 +284,7 @@ def _indices(call: FakeCall, chosen: Any, count: int) -> Any:
     if numbers.dtype.kind not in "iub":
         raise Mismatch(f"`{call.fake}` was called with {_in_words(chosen)} instead of whole numbers.")
     if numbers.size and not (int(numbers.min()) >= 0 and int(numbers.max()) < count):
-        raise Mismatch(f"`{call.fake}` was called with numbers outside of 0 to {count - 1}.")
+        raise Mismatch(f"`{call.fake}` was called with numbers outside the range 0 to {count - 1}.")
     return numbers.astype(np.int64)
 
 

@@ -40,7 +40,7 @@ class Mixup:
             return 1.0
         if np.ptp(mixed) > FAR:
             raise Mismatch(
-                f"The images are not mixed by one share: it is {mixed.min():.3f} for one and "
+                f"The images are not all mixed by the same share: it is {mixed.min():.3f} for one and "
                 f"{mixed.max():.3f} for another."
             )
         return float(np.median(mixed))
@@ -127,7 +127,7 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
     top, bottom, left, right = boxes[0]
     for number, box in zip(touched, boxes, strict=True):
         if not changed[number, box[0] : box[1], box[2] : box[3]].all():
-            raise Mismatch(f"What is changed of image {number} is not a box of pixels.")
+            raise Mismatch(f"What is changed in image {number} is not a box of pixels.")
         if box != boxes[0]:
             raise Mismatch(
                 f"The box is not the same for all images: rows {top} to {bottom - 1}, columns {left} to "
@@ -142,7 +142,9 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
         apart = np.abs(original_boxes - cut[number]).max(axis=1)
         partners[number] = int(apart.argmin())
         if apart.min() > FAR * scale:
-            raise Mismatch(f"The box in image {number} is not that of any one image at the same place.")
+            raise Mismatch(
+                f"The box in image {number} does not match that of any single image at the same place."
+            )
     height, width = originals.shape[2:]
     return Cutmix(
         (top, bottom, left, right), 1 - (bottom - top) * (right - left) / (height * width), partners

@@ -68,7 +68,7 @@ WORDS = {
     "domain/formatting.py": ("not a number", "not finite"),
     "domain/submission.py": ("code", "report", "checkpoint", "text", "raw"),
     "grading/submission_run.py": ("reading", "pages", "checks", "training"),
-    "intake/upload.py": ("the time of modification on the disk",),
+    "intake/upload.py": ("the modification time on the disk",),
     "judge/verdict.py": (
         "it did not return within {seconds} s",
         "it wrote something of its own where only answers to the grader belong",

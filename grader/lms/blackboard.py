@@ -52,7 +52,7 @@ _ZONE = re.compile(r"\b(?:UTC|GMT)(?:(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<mi
 _FILES = re.compile(r"^Files:[ \t]*$", re.MULTILINE)
 _FILE = re.compile(r"^[ \t]*Original filename:[ \t]*(.+)\n[ \t]*Filename:[ \t]*(.+)$", re.MULTILINE)
 _LONGEST = 200  # bytes of a file's name
-_WAS_READ = "was read: it tells who handed in an attempt, and when."
+_WAS_READ = "was read: it says who handed in an attempt, and when."
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ def blackboard(order: Order) -> Export:
         is_ungraded=lambda old: is_no_grade(old) or _UNGRADED.fullmatch(old) is not None,
     )
     export = filled(form, order)
-    remarks = () if most else (f"{name} does not tell the points possible, so no maximum was compared.",)
+    remarks = () if most else (f"{name} does not state the points possible, so no maximum was compared.",)
     return replace(export, remarks=(*export.remarks, *remarks))
 
 

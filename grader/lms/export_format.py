@@ -243,7 +243,7 @@ def the_column(
         return matches[0]
     choices = ", ".join(f"'{table.header[column]}'" for column in among) or "none that may hold grades"
     problem = f"has no column '{wanted}'" if not matches else f"has {len(matches)} columns '{wanted}'"
-    raise UsageError(f"{table.name} {problem}. Name one by --column; there are: {choices}.")
+    raise UsageError(f"{table.name} {problem}. Name one with --column; there are: {choices}.")
 
 
 def filled(form: Form, order: Order) -> Export:
@@ -260,7 +260,7 @@ def filled(form: Form, order: Order) -> Export:
             "\n".join(
                 [
                     *(f"{doubt}." for doubt in match.doubts.values()),
-                    "Nothing was written. Fix the ids, or leave these rows as they are by --anyway.",
+                    "Nothing was written. Fix the ids, or leave these rows as they are with --anyway.",
                 ]
             )
         )
@@ -366,7 +366,7 @@ def _require_maximum(form: Form, match: Matching, grades: Mapping[str, Grade], c
         stated = form.maximum(row)
         if not stated:
             if choices.scale:
-                raise UsageError(f"{form.table.name} does not tell its maximum: leave --scale out.")
+                raise UsageError(f"{form.table.name} does not state its maximum: leave --scale out.")
             continue
         most, own_maximum = number(stated), grades[student_id].maximum
         if most is None:
@@ -377,5 +377,5 @@ def _require_maximum(form: Form, match: Matching, grades: Mapping[str, Grade], c
         if rounded(most) != own_maximum and not choices.scale:
             raise UsageError(
                 f"{form.place(row)}: the maximum is {stated} there and {points(own_maximum)} here. "
-                "Change it in the LMS and download the file again, or scale the grades by --scale."
+                "Change it in the LMS and download the file again, or scale the grades with --scale."
             )

@@ -144,11 +144,9 @@ def read_roster(path: Path) -> Roster:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}). Give the list of the class.") from None
+        raise UsageError(f"{path}: cannot be read ({error.strerror}). Give the class list.") from None
     if len(content) > MOST_BYTES:
-        raise UsageError(
-            f"{path.name}: is larger than {MOST_BYTES // 1_000_000} MB. Give the list of the class."
-        )
+        raise UsageError(f"{path.name}: is larger than {MOST_BYTES // 1_000_000} MB. Give the class list.")
     table = csv_text(path.name, content, one_column=True)
     header = [name.casefold() for name in table.header]
     id_columns = [index for name in ID_COLUMNS for index, column in enumerate(header) if column == name]
@@ -201,7 +199,7 @@ def _rows(table: CsvText, header: Sequence[str], columns: Sequence[int], lms: Lm
         row_by_id[student_id.casefold()] = row
         id_by_row[row] = student_id
     if not id_by_row:
-        raise UsageError(f"{table.name}: lists no student. Give the list of the class.")
+        raise UsageError(f"{table.name}: lists no student. Give the class list.")
     return id_by_row
 
 

@@ -120,7 +120,7 @@ class SubmissionList:
             if folder not in folders:
                 owners = ", ".join(submission.students) or "nobody known"
                 notes.append(
-                    f"{folder} of {owners} is listed by {self.lms} and not in the export. Export it again."
+                    f"{folder} of {owners} is listed by {self.lms} but is not in the export. Export it again."
                 )
             elif others and self.counting(folder) == folder:
                 notes.append(

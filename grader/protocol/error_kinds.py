@@ -137,7 +137,9 @@ def gap_in_words(gap: Gap, recipe: Recipe) -> str:
             expression = _quoted_expression(recipe.batch_size)
             return f"{expression} is not a usable batch size: expected a whole number above zero"
         case "made_once":
-            return "the model was made with something else than numbers and texts, so it cannot be made again"
+            return (
+                "the model was made with something other than numbers and texts, so it cannot be made again"
+            )
         case "nothing_trains":
             return "nothing in the source trains a model of the graded class"
         case "no_step":
@@ -150,9 +152,9 @@ def gap_in_words(gap: Gap, recipe: Recipe) -> str:
             most = f"{MOST_STATE // 1_000_000} MB in {MOST_TENSORS:,} tensors"
             return f"the model has more weights than can be measured: at most {most}"
         case "settings_raised":
-            return "what its images are prepared by could not be executed by itself"
+            return "the code that prepares its images could not be executed on its own"
         case _:
-            return "the loop could not be carried on"
+            return "the loop could not be continued"
 
 
 def _quoted_expression(expression: str | None) -> str:

@@ -17,7 +17,7 @@ from grader.results.class_files import report_path
 from grader.results.current_state import standing_downloads, told_results
 
 FOLDER = "exports"
-ELSEWHERE = "Give another place by --to."
+ELSEWHERE = "Give another place with --to."
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,9 @@ def _template_file(path: Path) -> tuple[str, bytes]:
     try:
         return path.name, path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}). Give another file by --into.") from None
+        raise UsageError(
+            f"{path} cannot be read ({error.strerror}). Give another file with --into."
+        ) from None
 
 
 def _reports(out: Path, student_ids: Sequence[str]) -> Mapping[str, bytes]:

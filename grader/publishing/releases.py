@@ -77,7 +77,7 @@ def exported_grades(results: Results, *, partial: bool) -> dict[str, Grade]:
             lines.append(f"  and {len(waiting) - _SHOWN} more")
         first = (
             f"{len(waiting)} of {len(grades)} grades still {verb} a person, so nothing was exported. "
-            "Decide about them, or leave them out by --partial."
+            "Decide about them, or leave them out with --partial."
         )
         raise UsageError("\n".join([first, *lines]))
     return grades
@@ -114,12 +114,12 @@ def _open_reasons(score: Score) -> list[str]:
     if score.status is GradeStatus.REFUSED and score.total is None:
         return []  # it does not hold up anybody else's grade
     if score.status is GradeStatus.ENGINE_ERROR and score.total is None:
-        return ["the grader failed, grade it again"]
+        return ["the grader failed: grade it again"]
     reasons = []
     if score.total is None:
         reasons.append("a file is missing, and `grader rule` has not said what follows")
     if score.lower is not None and not score.lower.kept:
-        reasons.append("less than was told before, and `grader count` has not said which run counts")
+        reasons.append("less than the student saw before, and `grader count` has not said which run counts")
     if score.awaiting:
         reasons.append(f"awaiting {', '.join(score.awaiting)}")
     if score.not_run:
@@ -145,8 +145,8 @@ def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[Downl
         verb = "is" if len(lacking) == 1 else "are"
         first = (
             f"{counted(len(lacking), 'submission')} that the LMS lists {verb} not in its download, so "
-            "nothing was exported. Grade a fuller download, have the last word by `grader rule`, or leave "
-            "them out by --partial."
+            "nothing was exported. Grade a fuller download, have the last word with `grader rule`, or leave "
+            "them out with --partial."
         )
         raise UsageError("\n".join([first, *lines]))
 

@@ -360,13 +360,13 @@ class CatchUp:
             case CatchUpOutcome.READ_ONLY:
                 return f"{OLDER}, and {self.out} may only be read here."
             case CatchUpOutcome.RUBRIC_CHANGED:
-                return f"{OLDER}, and the rubric changed since. `grader regrade` writes them anew."
+                return f"{OLDER}, and the rubric has changed since then. `grader regrade` writes them again."
             case CatchUpOutcome.NOT_WRITTEN:
                 return f"{OLDER}. {self.error}"
         reports = f"{counted(self.reports, 'report')} and the" if self.reports else "The"
         return (
-            "The pages were older than the gradebook (a command was cut short, or somebody else adds to it). "
-            f"Written again: {reports[:1].lower()}{reports[1:]} class's files."
+            "The pages were older than the gradebook (a command was cut short, or somebody else is "
+            f"adding to it). Written again: {reports[:1].lower()}{reports[1:]} class's files."
         )
 
 

@@ -78,8 +78,8 @@ def told_results(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
         now = Total.of(result.score)
         if shown_total is not None and not shown_total.says_the_same_as(now):
             raise UsageError(
-                f"{shown_total.student_id}: the report says another total than the rubric gives now. "
-                "Run `grader regrade` first, then export."
+                f"{shown_total.student_id}: the report shows a different total from the one that the "
+                "rubric gives now. Run `grader regrade` first, then export."
             )
     return results
 

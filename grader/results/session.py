@@ -121,7 +121,7 @@ def _chosen_assignment_id(out: Path, existing: Sequence[str], asked: str | None)
     if asked is None and len(existing) > 1:
         raise UsageError(
             f"{out}: the gradebook holds several assignments: {', '.join(existing)}. "
-            "Say which by --assignment."
+            "Say which with --assignment."
         )
     if asked is not None and asked not in existing:
         raise UsageError(

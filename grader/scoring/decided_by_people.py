@@ -386,8 +386,8 @@ def _replayed(
         elif edit.points is not None:
             new = None
             fault = (
-                f"{plain(edit.points)} points were given for '{target}', which has 0 to {plain(maximum)} "
-                "now: a person marks it again."
+                f"{plain(edit.points)} points were given for '{target}', which now has 0 to "
+                f"{plain(maximum)}: a person must mark it again."
             )
         history.append(ScoreEdit(edit.who, edit.when, edit.why, current, new, part, edit.sheet))
         current = new

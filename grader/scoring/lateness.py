@@ -98,7 +98,7 @@ def _record(
         left: The late days that there are for this assignment; None where the course has none.
     """
     if came.in_time or (late is not None and late <= 0):
-        return LateRecord("in_time", 0, 0.0, total, asked=False, reason="It came in time.", tokens_left=left)
+        return LateRecord("in_time", 0, 0.0, total, asked=False, reason="It came on time.", tokens_left=left)
     if late is not None:
         return _late(assignment, late, total, left)
     if came.marked:
@@ -108,11 +108,11 @@ def _record(
             penalty=None,
             total_after=total if assignment.late.points_per_day is None or total == 0 else None,
             asked=True,
-            reason="It is marked as late without saying by how much: a person looks it up. "
+            reason="It is marked as late, but not by how much: a person looks it up. "
             "Nothing was taken off.",
             tokens_left=left,
         )
-    reason = "Nothing tells when it was handed in, so nothing was taken off."
+    reason = "Nothing shows when it was handed in, so nothing was taken off."
     return LateRecord("unknown", None, None, total, asked=False, reason=reason, tokens_left=left)
 
 
@@ -135,7 +135,7 @@ def _late(assignment: Assignment, seconds: float, total: float | None, left: int
     if used and not counting:
         return record(0.0, total, f"{late}: nothing is taken off.")
     if rule.points_per_day is None:
-        undecided = "A person decides what follows from it; the points here do not."
+        undecided = "A person decides what follows from it; the points here do not reflect it."
         return record(None, total, undecided, asked=True)
     counted = f"{counting} {'day' if counting == 1 else 'days'}"
     begun = "" if late == f"{counted} late" else f" so {counted}"

@@ -133,9 +133,9 @@ def uncertainties(item: RubricItem, training: Training) -> tuple[str, ...]:
         low, high = min(training.runs), max(training.runs)
         if _points(item, low) != _points(item, high):
             sentences.append(
-                f"Trainings that differ in their seeds alone gave {item.scale.shown(low)} to "
+                f"Training runs that differ only in their seeds gave {item.scale.shown(low)} to "
                 f"{item.scale.shown(high)}: "
-                "so far apart, their mean says little."
+                "with values so far apart, their mean says little."
             )
     return tuple(sentences)
 
@@ -221,7 +221,7 @@ def _told(item: RubricItem, training: Training) -> str:
     """The measurement as a sentence."""
     scale, value = item.scale, training.measured or 0.0
     if training.value is None:
-        told = f"{scale.shown(value)} of the hidden test images are classified right"
+        told = f"{scale.shown(value)} of the hidden test images are classified correctly"
     else:
         direction = ", where lower is better" if scale.lower_is_better else ""
         told = f"{item.measured}: {scale.shown(value)} on hidden data{direction}"
@@ -229,7 +229,7 @@ def _told(item: RubricItem, training: Training) -> str:
         low, high = training.interval
         several = len(training.runs) > 1
         listed = ", ".join(map(scale.shown, training.runs))
-        seeds = f"mean of {len(training.runs)} trainings: {listed}; " if several else ""
+        seeds = f"mean of {len(training.runs)} training runs: {listed}; " if several else ""
         counted = seeds + (f"{training.counted}; " if training.counted else "")
         if counted:
             told += f" ({counted}95 % interval: {scale.shown(low)} to {scale.shown(high)})"

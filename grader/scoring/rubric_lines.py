@@ -45,7 +45,7 @@ def share(component: str, maximum: float, checks: Sequence[CheckSpec], findings:
     """
     own_checks = [check for check in checks if check.component == component]
     if not own_checks and not maximum:
-        reason = "It is given, and no points stand for it."
+        reason = "It is given, so it carries no points."
         return Share(ComponentScore(component, 0.0, maximum, 0, 0, reason), 0.0)
     if not own_checks:
         reason = f"No check judges {component}."
@@ -257,7 +257,7 @@ def scored_line(
     if item.id in consequences.undecided:
         line = _asking(line, consequences.undecided[item.id])
     if item.id in consequences.flags:
-        return replace(line, reason=f"{line.reason} A person has a look: {consequences.flags[item.id]}")
+        return replace(line, reason=f"{line.reason} A person will take a look: {consequences.flags[item.id]}")
     return line
 
 
@@ -275,11 +275,11 @@ def study_line(item: RubricItem, study: StudyAgain | None) -> ScoreLine:
         f"{100 * claimed:+.1f} points claimed, {100 * measured:+.1f} measured"
         for _, claimed, measured in study.differences
     )
-    chance = f"chance alone makes up to {100 * study.tolerance:.1f}"
+    chance = f"chance alone accounts for up to {100 * study.tolerance:.1f}"
     if not study.agrees:
-        why = f"Trained again, a row differs from the base otherwise than claimed: {told}; {chance}."
+        why = f"When trained again, a row does not differ from the base as claimed: {told}; {chance}."
         return undecided_line(item, f"{why} A person marks this.")
-    why = f"Trained again, the rows differ from the base as claimed: {told}; {chance}."
+    why = f"When trained again, the rows differ from the base as claimed: {told}; {chance}."
     return ScoreLine(item.id, item.title, item.points, item.points, why, LineState.DECIDED)
 
 
@@ -346,7 +346,7 @@ def _changed_given_functions(
         if failed is not None and failed.diagnosis in call.accepts:
             yield failed.message, True
         elif failed is not None:
-            yield f"`{name}` is given, and it no longer does what it did: {failed.message}", False
+            yield f"`{name}` is given, but it no longer does what it did: {failed.message}", False
 
 
 def _failed_finding(component: str, evidence: Evidence) -> Finding | None:
@@ -359,7 +359,9 @@ def _after_training(line: ScoreLine, consequences: Forbidden) -> ScoreLine:
     if consequences.training and line.state != LineState.NOT_RUN:
         line = _asking(line, consequences.training)
     if consequences.flagged_training:
-        line = replace(line, reason=f"{line.reason} A person has a look: {consequences.flagged_training}")
+        line = replace(
+            line, reason=f"{line.reason} A person will take a look: {consequences.flagged_training}"
+        )
     return line
 
 
@@ -390,7 +392,7 @@ def _components_line(
         elif name in consequences.undecided and component_share.score.points != 0.0:
             component_share = undecided_share(component_share, consequences.undecided[name])
         elif name in consequences.flags:
-            noted = f"{component_share.score.reason} A person has a look: {consequences.flags[name]}"
+            noted = f"{component_share.score.reason} A person will take a look: {consequences.flags[name]}"
             component_share = replace(component_share, score=replace(component_share.score, reason=noted))
         shares.append(component_share)
     secured = rounded(sum(component_share.secured for component_share in shares))

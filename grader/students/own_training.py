@@ -255,7 +255,7 @@ def chosen_device(wanted: str) -> str:
     if wanted == "auto":
         return "cpu"
     raise UsageError(
-        "PyTorch sees no GPU on this machine. Use --device cpu or auto; `grader doctor` tells more."
+        "PyTorch sees no GPU on this machine. Use --device cpu or auto; `grader doctor` says more."
     )
 
 

@@ -167,7 +167,7 @@ def _named_files(by_role: Mapping[str, Sequence[Path]], assignment: Assignment) 
             if not fitting:
                 parts = " or ".join(f"`{asked.mark}`" for asked in of_role)
                 raise UsageError(
-                    f"--{role} {path}: its name does not tell which model it is of. Have {parts} in it."
+                    f"--{role} {path}: its name does not say which model it belongs to. Put {parts} in it."
                 )
             if fitting[0] in named:
                 raise UsageError(f"--{role} {path}: {named[fitting[0]].name} is for the same. Name one.")
@@ -297,7 +297,7 @@ def _copy_problem(source: Path, target: Path, force: bool) -> _Problem | None:
         return None
     if target.exists() and not force:
         return _Problem(
-            f"{target} is there already, with other content than {source.name}. To replace it: --force",
+            f"{target} is there already, with different content from {source.name}. To replace it: --force",
             fatal=True,
         )
     try:
@@ -323,7 +323,7 @@ def _archive(packed: Package, name: str, force: bool) -> Path:
     )
     target = packed.folder / name
     if target.exists() and target.read_bytes() != content and not force:
-        raise UsageError(f"{target} is there already, with other content. To replace it: --force")
+        raise UsageError(f"{target} is there already, with different content. To replace it: --force")
     target.write_bytes(content)
     return target
 

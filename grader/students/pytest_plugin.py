@@ -96,7 +96,7 @@ def student(request: pytest.FixtureRequest) -> "Student":
         pytest.skip(f"It could not be tried: {reason}.")
     if not spec.tried_anyway and (cause := submission.cause_of(spec)):
         submission.failed.add(spec.id)
-        pytest.skip(f"It says nothing while test_{cause} does not pass.")
+        pytest.skip(f"It says nothing until test_{cause} passes.")
     student = submission.student()
     student.new_random(zlib.crc32(request.node.nodeid.rpartition("::")[2].encode()))
     return student

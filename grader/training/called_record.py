@@ -122,19 +122,19 @@ class CalledRecord:
         if fault.kind == "death" and fault.limit is not None:
             self._over_budget(f"{fault}")
         elif fault.kind != "time":
-            self.end(TrainingOutcome.FAILED, f"Training ended badly: {fault}.")
+            self.end(TrainingOutcome.FAILED, f"Training broke off: {fault}.")
         elif not self.loaded:
             self.end(TrainingOutcome.FAILED, f"The file could not be loaded for training: {fault}.")
         elif self._seconds is None:
             self._over_budget(f"our time limit of {self._job.limits.training_seconds:.0f} s ended it")
         else:
-            self.end(TrainingOutcome.FAILED, f"The trained model could not be asked: {fault}.")
+            self.end(TrainingOutcome.FAILED, f"The trained model could not be evaluated: {fault}.")
 
     def _over_budget(self, what: str) -> None:
         """One of our limits stopped it: the result is unknown, never zero."""
         self.end(
             TrainingOutcome.BUDGET,
-            f"{what}. What it is worth is unknown, not zero: a person decides, or grants more.",
+            f"{what}. What it is worth is unknown, not zero: a person decides, or raises the limit.",
         )
 
     def end(self, outcome: TrainingOutcome, reason: str, where: str = "") -> None:
@@ -190,7 +190,7 @@ class CalledRecord:
             self.end(
                 TrainingOutcome.FAILED,
                 f"The trained model gives outputs of shape {shape}; one number for each of the "
-                f"{len(job.classes)} classes is wanted.",
+                f"{len(job.classes)} classes is needed.",
             )
         return values, images
 

@@ -141,7 +141,7 @@ def _nothing_else(value: Any) -> Node:
 WEIGHTS_LIMIT = FrameLimit(document=8_000_000, arrays=MOST_STATE + 64_000_000)
 ASKED_AT_ONCE = 256  # examples
 STATE_DICT = "state_dict"
-NO_NUMBERS = "The trained model answers with something else than a tensor or an array of numbers."
+NO_NUMBERS = "The trained model answers with something other than a tensor or an array of numbers."
 
 
 class NotUsable(Interruption):
@@ -255,7 +255,7 @@ def _weights(link: Link, job: CalledJob, model: int) -> Any:
         weights = Unpacker(reply.arrays, _no_array, tensors=False).value(reply.value)
     except ProtocolError as error:
         raise NotUsable(
-            f"`{member}` of the trained model holds something else than tensors and arrays."
+            f"`{member}` of the trained model holds something other than tensors and arrays."
         ) from error
     if isinstance(weights, TooMuch):
         raise NotUsable(f"`{member}` of the trained model holds more than can be taken over.")

@@ -95,7 +95,7 @@ AGAIN = "save it again with `torch.save(model.state_dict(), path)`"
 FAULTS = {
     "unreadable": f"it cannot be read: {AGAIN}",
     "no_state_dict": f"it holds no state_dict: {AGAIN}",
-    "odd_entry": f"it holds something else than plain tensors: {AGAIN}",
+    "odd_entry": f"it holds something other than plain tensors: {AGAIN}",
     "too_large": "its tensors claim more memory than the file can hold",
 }
 
@@ -120,7 +120,7 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
         )
     except WorkerFault as fault:
         status = "not_tried" if fault.kind == "time" else "refused"
-        return Checkpoint(status, f"{file_named(name)}: loading it ended badly: {fault}.")
+        return Checkpoint(status, f"{file_named(name)}: loading it failed: {fault}.")
     except EngineError as error:
         return Checkpoint("not_tried", f"{file_named(name)}: {error}")
     finally:
@@ -158,7 +158,7 @@ def _measured(link: Link, blinding: Blinding, job: Job, data: bytes, name: str) 
         loaded = _loaded_checkpoint(link, job, data, blinding.test_images, 6 * job.limits.call_seconds)
         logits = blinding.answers(loaded.arrays.get("logits"))
     except (StudentRaised, EngineError):
-        reason = f"{file_named(name)} fits the model, which then could not answer for the hidden images."
+        reason = f"{file_named(name)} fits the model, which then could not be evaluated on the hidden images."
         return Checkpoint("not_tried", reason)
     except NoAnswers:
         logits = np.array([np.nan])

@@ -54,8 +54,11 @@ MAX_EPOCHS = 10_000
 LAST_EPOCHS = 5  # whose mean accuracy counts; of a short training the last quarter
 PROJECTED_AFTER = 2  # epochs
 MOST_OBJECTIONS = 3  # that are reported
-ANSWERS_OTHERWISE = "Where it trained, the model answered otherwise than its class does with its weights."
-NO_TRANSFORM = "How it prepares its images was not found, so what was handed out stood in that place."
+ANSWERS_OTHERWISE = (
+    "Where it was trained, the model's outputs differed from those that its class gives "
+    "with the same weights."
+)
+NO_TRANSFORM = "How it prepares its images was not found, so the handed-out preparation was used instead."
 SAMPLED = 8  # hidden images for which the judge asks again
 
 
@@ -132,7 +135,7 @@ class Record:
         except OtherModel as other:
             self._object_to(other)
         except NoAnswers:
-            reason = "The worker answered with something else than the model's outputs."
+            reason = "The worker answered with something other than the model's outputs."
             self.end(TrainingOutcome.FAILED, reason)
 
     def _object_to(self, other: OtherModel) -> None:
@@ -207,7 +210,7 @@ class Record:
         if projected > limit:
             self._projected = projected
             self._over_budget(
-                f"it was clear that all of them take about {_minutes(projected)}, and our limit is "
+                f"it was clear that all of them would take about {_minutes(projected)}, and our limit is "
                 f"{_minutes(limit)}"
             )
 
@@ -306,7 +309,7 @@ class Record:
         if fault.kind == "death" and fault.limit is not None:
             self._over_budget(f"{fault}")
         elif fault.kind != "time":
-            self.end(TrainingOutcome.FAILED, f"Training ended badly: {fault}.")
+            self.end(TrainingOutcome.FAILED, f"Training broke off: {fault}.")
         elif not self.loaded:
             self.end(TrainingOutcome.FAILED, f"The file could not be loaded for training: {fault}.")
         else:
@@ -322,7 +325,7 @@ class Record:
         self.end(
             TrainingOutcome.BUDGET,
             f"After {len(self._epochs)}{planned} epochs {what}. The accuracy is unknown, not zero: a person "
-            "decides, or grants more.",
+            "decides, or raises the limit.",
         )
 
     def end(self, outcome: TrainingOutcome, reason: str, where: str = "") -> None:
@@ -442,7 +445,7 @@ def _claimed_memory(problem: Problem, ending: Ending, job: Job) -> Note | None:
     else:
         measured = f"it held at most {ending.memory_mb} MB of its limit of {job.limits.memory_mb} MB"
     return Note(
-        f"The training ended with an exception that speaks of memory, but {measured}; "
+        f"The training ended with an exception that mentions memory, but {measured}; "
         "a person should look at the line.",
         ask_person=True,
     )

@@ -132,7 +132,7 @@ def measured_variants(
     course = located_course(request.course)
     assignment = read_assignment(course.reference(request.assignment_id))
     if assignment.data is None:
-        raise UsageError(f"{assignment.id} has no [data], so that nothing is measured. Leave out --train.")
+        raise UsageError(f"{assignment.id} has no [data], so nothing is measured. Leave out --train.")
     values = course.values(assignment.id, assignment.variant)
     chosen_trials = [
         Trial(variant, values=values) for variant in chosen(variants(assignment, values), request.only)

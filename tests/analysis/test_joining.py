@@ -50,7 +50,7 @@ def test_what_is_imported_is_there(main: str) -> None:
     found = read(main, helpers=HELPERS)
     assert run(found)["found"] == 42
     assert found.modules == ("helpers.py",) and found.text["helpers.py"] == HELPERS
-    assert found.notes == ("`helpers.py` belongs to it, as imported.",)
+    assert found.notes == ("`helpers.py` belongs to it through an import.",)
 
 
 def test_lines_stay_where_they_are() -> None:

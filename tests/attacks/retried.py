@@ -254,7 +254,7 @@ RETRIED = (
         lost_and_silent(
             "memory limit of [0-9]+ MB was reached",
             why="MemoryError",
-            noted="speaks of memory, but it held at most",
+            noted="mentions memory, but it held at most",
         ),
     ),
     Retried(
@@ -267,7 +267,7 @@ RETRIED = (
             (CONFIGURED, f"class Remarked(Exception):\n    pass\n\n\n{NAMED}" + CONFIGURED),
             (LOOP, f'    raise Remarked("{REMARK}")\n{LOOP}'),
         ),
-        told("the loop could not be carried on", unsaid="15 of 15 points are confirmed"),
+        told("the loop could not be continued", unsaid="15 of 15 points are confirmed"),
     ),
     Retried(
         186,

@@ -54,7 +54,7 @@ def test_what_is_hidden_costs_its_points(shares: Any, number: int) -> None:
 def test_what_is_only_flagged_keeps_its_points(shares: Any, number: int) -> None:
     found = shares(number)
     assert found["Attention"].points == found["Attention"].maximum
-    assert "A person has a look: `torch." in found["Attention"].reason
+    assert "A person will take a look: `torch." in found["Attention"].reason
 
 
 def test_a_disturbed_watch_leaves_the_points_to_a_person(shares: Any) -> None:

@@ -275,7 +275,7 @@ UPLOADS = (
         "Hands in a source of a hundred thousand nested parentheses",
         READ_APART,
         "refused",
-        "not correct Python|nested|ended badly",
+        "not correct Python|nested|failed",
         with_code(b"x = " + b"(" * 100_000 + b")" * 100_000),
     ),
     Upload(
@@ -293,7 +293,7 @@ UPLOADS = (
         "Hands in a checkpoint of two hundred thousand nested lists",
         "the worker alone dies",
         "refused",
-        "cannot be read|ended badly|no state_dict",
+        "cannot be read|failed|no state_dict",
         with_checkpoint(deep_pickle),
         checkpoint=True,
     ),
@@ -312,7 +312,7 @@ UPLOADS = (
         "Hands in a notebook of JSON nested a hundred thousand times",
         READ_APART,
         "refused",
-        "nested|not a notebook|ended badly|cannot be read",
+        "nested|not a notebook|failed|cannot be read",
         lambda: {f"{STEM}.ipynb": b"[" * 100_000 + b"]" * 100_000},
     ),
     Upload(

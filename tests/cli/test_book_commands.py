@@ -193,7 +193,7 @@ def test_the_rule_is_about_those_who_lack_a_file(graded_class: Path) -> None:
     output = said("rule", graded_class, "--missing", "400101204", "400101201", "9", "--why", "x", code=2)
     assert output == (
         "error: '400101201' is complete: no file is missing.\n"
-        "'9' is neither in the gradebook nor on a list of the class. Grade with --roster, so that they are "
+        "'9' is neither in the gradebook nor on a class list. Grade with --roster, so that they are "
         "known.\nNothing was changed. Correct the list.\n"
     )
     assert told(graded_class, "400101204")["total"] is None

@@ -53,7 +53,7 @@ def test_the_bare_template_fails_kindly(desk, run):
     for name in STUBS:
         assert f"\n{name}\n" in result.output and f"`{name}" in result.output
     assert "is not implemented yet." in result.output
-    assert "Try: Replace the `raise NotImplementedError` line by your code." in result.output
+    assert "Try: Replace the `raise NotImplementedError` line with your code." in result.output
     assert "      homework.py:" in result.output
     assert re.search(r'      > +\d+  +raise NotImplementedError\(\n +\d+  +"TODO Attention', result.output)
     attention = result.output.partition("\nAttention\n")[2].partition("\nTransformer\n")[0]
@@ -91,7 +91,7 @@ def test_a_part_under_another_name_is_told_at_the_end(desk, run, solved):
     text = solved.replace("ViT(", "VisionTransformer(").replace("super(ViT", "super(VisionTransformer")
     (desk / "homework.py").write_text(text, encoding="utf-8")
     result = run("check", "homework.py")
-    assert "There is a `VisionTransformer`: is it meant?" in " ".join(result.output.split())
+    assert "There is a `VisionTransformer`: is that the one you mean?" in " ".join(result.output.split())
     last = result.output.strip().splitlines()[-1]
     assert "Begin with this: " in last and "`ViT`" in last
 

@@ -104,7 +104,7 @@ def test_a_time_is_taken_back_and_in_time_is_said_without_one(
     say("received", STUDENT, "none", "--why", "Another student's.", code=2)
     say("received", STUDENT, "none", "--why", "Another student's.", "--allow-lower")
     assert late(graded_class)["asked"]
-    assert "It came in time. (By mail.)" in say("received", STUDENT, "in-time", "--why", "By mail.")
+    assert "It came on time. (By mail.)" in say("received", STUDENT, "in-time", "--why", "By mail.")
     assert (late(graded_class)["state"], late(graded_class)["total_after"]) == ("in_time", 62)
 
 

@@ -109,11 +109,11 @@ def test_the_gradebooks_of_moodle_and_canvas(marked_class: Path, tmp_path: Path)
     output = said("export", "moodle-gradebook", marked_class)
     made = (marked_class / "exports/vit_defects-moodle.csv").read_text("utf-8")
     assert made.splitlines()[0] == "ID number,Vision Transformer for steel surface defects"
-    assert "see that the grade item's is 100" in output
+    assert "make sure that the grade item's is 100" in output
     book = tmp_path / "canvas.csv"
     head = "Student,ID,SIS User ID,SIS Login ID,Section,Lab 8 (7)\n    Points Possible,,,,,100.00\n"
     book.write_text(head + "".join(f"S,{n},{one},,X,\n" for n, one in enumerate(STUDENTS)))
-    assert "Name one by --column" in said("export", "canvas", marked_class, "--into", book, code=2)
+    assert "Name one with --column" in said("export", "canvas", marked_class, "--into", book, code=2)
     said("export", "canvas", marked_class, "--into", book, "--column", "Lab 8")
     rows = csv.DictReader(io.StringIO((marked_class / "exports/canvas.csv").read_text()))
     assert {row["SIS User ID"]: float(row["Lab 8 (7)"]) for row in list(rows)[1:]} == totals(marked_class)
@@ -147,7 +147,7 @@ def test_files_for_other_programs(marked_class: Path, sheet: Path) -> None:
         assert archive.namelist()[0] == "Student 17_17_assignfeedback_file_report.html"
         report = (marked_class / "students/400101201/report.html").read_bytes()
         assert archive.read(archive.namelist()[0]) == report
-    assert "Give the grading worksheet by --into" in said("export", "feedback-zip", marked_class, code=2)
+    assert "Give the grading worksheet with --into" in said("export", "feedback-zip", marked_class, code=2)
 
 
 def test_an_export_says_what_the_reports_say(marked_class: Path, tmp_path: Path, course_root: Path) -> None:
@@ -163,7 +163,10 @@ def test_an_export_says_what_the_reports_say(marked_class: Path, tmp_path: Path,
     assert changed != text
     file.write_text(changed, "utf-8")
     output = said("export", "moodle-gradebook", marked_class, "--course", course, code=2)
-    assert output.startswith("error: 400101201: the report says another total") and "grader regrade" in output
+    assert (
+        output.startswith("error: 400101201: the report shows a different total")
+        and "grader regrade" in output
+    )
 
 
 def test_exports_are_the_same_every_time_and_are_noted_once(marked_class: Path, sheet: Path) -> None:

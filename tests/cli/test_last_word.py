@@ -225,7 +225,7 @@ def test_what_the_lms_lists_and_nobody_graded_holds_the_class(out: Path, tmp_pat
     assert "Not ready to hand out yet" in index and 'id="lacking"' in index
     assert "Gradescope lists submission_62, which is not in the download." in index
     refusal = said("publish", out, "--to", tmp_path / "p", code=2)
-    assert "Listed by the LMS, and not in its download" in refusal
+    assert "Listed by the LMS, but not in its download" in refusal
     assert f"  {LACKING}: Gradescope lists submission_62" in said("export", "gradescope", out, code=2)
     said("export", "gradescope", out, "--partial")
     said("rule", out, LACKING, *WHY)
@@ -279,7 +279,7 @@ def test_a_rule_about_an_attempt_is_not_about_the_next_one(
     again = class_evidence(REFUSED, status="refused", reason="homework.py:9: is not correct Python.")
     keep(replace(again, submission_digest="cd34", findings=()))
     assert told(out, REFUSED)["total"] is None
-    assert "A total that was told fell" not in (out / "index.html").read_text("utf-8")
+    assert "A total that a student saw has fallen" not in (out / "index.html").read_text("utf-8")
 
 
 def test_a_rule_of_an_older_version_names_no_files_and_holds(out: Path, assignment: Assignment) -> None:
@@ -292,7 +292,7 @@ def test_a_rule_of_an_older_version_names_no_files_and_holds(out: Path, assignme
 
 def test_an_id_of_nobody_is_guessed_and_changes_nothing(out: Path, assignment: Assignment) -> None:
     output = said("rule", out, TYPO, LISTED, RIGHT, *WHY, code=2)
-    assert f"'{TYPO}' is neither in the gradebook nor on a list of the class. Did you mean 4001013" in output
+    assert f"'{TYPO}' is neither in the gradebook nor on a class list. Did you mean 4001013" in output
     assert f"'{RIGHT}' is complete" in output
     with Gradebook(out, assignment_id=assignment.id) as book:
         assert LISTED not in book.students()

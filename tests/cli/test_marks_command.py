@@ -405,7 +405,7 @@ def test_any_item_can_be_marked_by_itself_and_the_mark_taken_back(graded_class: 
         "--why",
         "The time limit stopped it.",
     )
-    assert said(*again).startswith("That is the mark already.")
+    assert said(*again).startswith("That is already the mark.")
     released(graded_class, tmp_path / "published")
     back = ("marks", "set", graded_class, "400101203", "training", "none", "--why", "Measured again.")
     assert "would fall" in said(*back, code=2)

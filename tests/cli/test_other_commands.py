@@ -35,7 +35,7 @@ def test_the_template_spares_what_somebody_wrote(run, course_root, tmp_path):
     (tmp_path / "homework.py").write_text("my work\n", encoding="utf-8")
     arguments = ["template", "vit_defects", "--course", course_root, "--out", tmp_path]
     result = run(*arguments)
-    assert result.exit_code == 2 and "something else is written in it" in result.output
+    assert result.exit_code == 2 and "is there already, with different content" in result.output
     assert (tmp_path / "homework.py").read_text("utf-8") == "my work\n"
     assert run(*arguments, "--force").exit_code == 0
     assert "PreNorm" in (tmp_path / "homework.py").read_text("utf-8")

@@ -106,7 +106,7 @@ def test_nothing_is_overwritten_unless_it_is_said(ready, run):
     target.parent.mkdir()
     target.write_text("older\n", encoding="utf-8")
     result = pack(run, "--id", ID)
-    assert result.exit_code == 1 and "is there already, with other content" in result.output
+    assert result.exit_code == 1 and "is there already, with different content" in result.output
     assert target.read_text(encoding="utf-8") == "older\n"
     pack(run, "--id", ID, "--force")
     assert target.read_bytes() == (ready / "homework.py").read_bytes()
@@ -120,7 +120,7 @@ def test_what_is_missing_is_said_and_the_rest_is_packed(ready, run, uploads):
     assert result.exit_code == 1
     assert "There is no .pdf file. Export your report as PDF" in result.output
     assert f"{ID}.pth does not belong to the submitted model" in result.output
-    assert "Not complete: no weights, no report. With one file missing there is no grade." in result.output
+    assert "Not complete: no weights, no report. If one file is missing, there is no grade." in result.output
     assert [path.name for path in (ready / "handin").iterdir()] == [f"{STEM}.py"]
 
 

@@ -194,7 +194,7 @@ def test_an_export_into_the_folder_says_where_else(
         (out / "exports").mkdir()
     closed(out)
     [told] = say((*READERS[-1][:3], "--partial"), code=2)
-    assert "cannot be written (Permission denied). Give another place by --to." in told
+    assert "cannot be written (Permission denied). Give another place with --to." in told
 
 
 def test_a_book_of_an_older_version_is_told(place: Path, say: Callable[..., list[str]]) -> None:

@@ -1,4 +1,4 @@
-"""A check that passed and that a person has a look at: what is said of it on the terminal."""
+"""A check that passed and that a person will take a look at: what is said of it on the terminal."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_a_students_own_check_says_who_has_a_look_and_that_it_is_free(
         with CheckView(Path("homework.py"), assignment) as view:
             view.finding(found)
         said = " ".join(capsys.readouterr().out.split())
-        told = f" A person has a look: {REMARK} It costs no points." if found.message else ""
+        told = f" A person will take a look: {REMARK} It costs no points." if found.message else ""
         assert said.endswith(f"ViT ✓ Positions.{told}")
 
 

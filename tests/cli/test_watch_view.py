@@ -23,7 +23,7 @@ SPECS = tuple(
         ("e", "ViT"),
     )
 )
-LAST = "5 of 5 public checks pass. `grader check` tells what would be trained, and tries it."
+LAST = "5 of 5 public checks pass. `grader check` shows what would be trained, and tries it."
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_many_changes_are_counted(shown, monkeypatch):
 def test_a_part_that_is_not_allowed_is_no_success(shown):
     use = ForbiddenUse("timm", "timm.create_model", Place("homework.py", 3), ("ViT",))
     assert shown(forbidden=(use,))[-1] == (
-        "✗ 5 of 5 public checks pass. 1 use of what is not allowed: `grader check` tells where."
+        "✗ 5 of 5 public checks pass. 1 use of what is not allowed: `grader check` shows where."
     )
     assert shown(forbidden=(replace(use, reached_from=()),))[-1] == f"✓ {LAST}"
 

@@ -34,7 +34,7 @@ def test_a_course_has_a_secret_of_its_own(tmp_path: Path) -> None:
     one, other = (located_course(tmp_path / name) for name in ("one", "other"))
     assert one.title == 'A "course" \\ of ours' and not one.secret_is_public
     assert one.secret != other.secret and len(one.secret) > 30
-    with pytest.raises(UsageError, match="there is something already"):
+    with pytest.raises(UsageError, match="something is already there"):
         begin_course(tmp_path / "one", "Again")
 
 
@@ -51,7 +51,7 @@ def test_nothing_is_overwritten(run: Callable[..., Result]) -> None:
     assert run("new-course", "course").exit_code == 0
     assert run("new-assignment", "mine", "--course", "course").exit_code == 0
     again = run("new-assignment", "mine", "--course", "course")
-    assert again.exit_code == 2 and "there is such an assignment already" in again.output
+    assert again.exit_code == 2 and "this assignment exists already" in again.output
     unknown = run("new-assignment", "other", "--like", "music", "--course", "course")
     assert unknown.exit_code == 2 and "'minimal', 'numpy', 'text', 'vision'" in unknown.output
 

@@ -272,7 +272,7 @@ def test_a_long_todo_goes_over_three_lines() -> None:
         ("# >>>TODO f: x\nx = 1\n# <<<\n", 1, "stands in the top level"),
         ("def f():\n    # >>> TODO f\n    return 1\n    # <<<\n", 2, "names the place"),
         ("def f():\n    # >>> TODO g: return 1\n    return 1\n    # <<<\n", 2, "stands in f"),
-        ("def f():\n    # >>> TODO f: return 1\n    return 1\n# <<<\n", 4, "indented otherwise"),
+        ("def f():\n    # >>> TODO f: return 1\n    return 1\n# <<<\n", 4, "indented differently"),
         ("# >>> SOLUTION\n\n# <<<\n", 1, "nothing between"),
         ("x = (\n", 1, "not Python"),
     ],
@@ -361,7 +361,7 @@ def test_a_file_that_cannot_be_read_is_reported(tiny_course: Path) -> None:
         ("# >>> instructors only\na = 1\n", ":1: .* never closed"),
         ("# >>> instructors only\n# >>> instructors only\n# <<<\n", ":2: .* not a mark that can stand here"),
         ("# >>> TODO\n# <<<\n", ":1: .* not a mark that can stand here"),
-        ("a = [\n# >>> instructors only\n]\n# <<<\n", "not TOML any more"),
+        ("a = [\n# >>> instructors only\n]\n# <<<\n", "no longer TOML"),
     ],
 )
 def test_malformed_settings_marks_are_reported(text: str, words: str) -> None:

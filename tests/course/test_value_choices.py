@@ -75,10 +75,10 @@ def test_values_can_be_read_while_the_rest_is_unwritten(tmp_path: Path) -> None:
         ("[variant.heads]\nchoices = [[2], ['a']]", "[variant.heads]: 'choices' mixes a number and a text."),
         (
             "[variant.heads]\nchoices = [nan]",
-            "[variant.heads]: 'choices' has what is neither a finite number",
+            "[variant.heads]: 'choices' has an entry that is not a finite number",
         ),
-        ("[variant.heads]\nchoices = [2026-01-01]", "'choices' has what is neither a finite number"),
-        ("[variant.heads]\nchoices = [[[2]]]", "'choices' has what is neither a finite number"),
+        ("[variant.heads]\nchoices = [2026-01-01]", "'choices' has an entry that is not a finite number"),
+        ("[variant.heads]\nchoices = [[[2]]]", "'choices' has an entry that is not a finite number"),
         ("[variant.'a-b']\nchoices = [2]", "[variant.a-b]: 'a-b' is not a Python name. Use letters, digits"),
         ("[variant.for]\nchoices = [2]", "[variant.for]: 'for' is not a Python name."),
     ],
@@ -94,7 +94,7 @@ def test_no_check_is_called_as_the_graders_own(tiny: Path) -> None:
     text = checks.read_text("utf-8").replace("test_doubler_keeps_the_shape", "test_own_values")
     checks.write_text(text, encoding="utf-8")
     read_assignment(tiny)
-    with pytest.raises(CourseError, match="a check is called 'own_values', as the grader's own"):
+    with pytest.raises(CourseError, match="a check is called 'own_values', like the grader's own"):
         read_assignment(with_table(tiny, "[variant.heads]\nchoices = [2]"))
 
 

@@ -65,12 +65,12 @@ def test_a_text_is_filled_anywhere() -> None:
     ("text", "sentence"),
     [
         ("HEADS = 2  # variant: head\n", "s:1: '# variant: head' marks no value of [variant]. Did you mean"),
-        ("\nHEADS = 1 + 1  # variant: heads\n", "s:2: '# variant: heads' stands behind no assignment"),
-        ("print(2)  # variant: heads\n", "stands behind no assignment of a value that is written out"),
-        ("# variant: heads\nHEADS = 2\n", "s:1: '# variant: heads' stands behind no assignment"),
+        ("\nHEADS = 1 + 1  # variant: heads\n", "s:2: '# variant: heads' does not follow an assignment"),
+        ("print(2)  # variant: heads\n", "does not follow an assignment of a value that is written out"),
+        ("# variant: heads\nHEADS = 2\n", "s:1: '# variant: heads' does not follow an assignment"),
         (
             "HEADS = [\n    1,\n]  # variant: heads\n",
-            "out in this line. Write it as in 'HEADS = 4  # variant: h",
+            "out on the same line. Write it as in 'HEADS = 4  # variant: h",
         ),
         ("HEADS = (  # variant: heads\n", "s:1: not Python: "),
         (

@@ -205,7 +205,7 @@ def test_students_get_copies_of_their_own(course: Course, run: Callable[..., Res
     assert alone.exit_code == 0, alone.output
     assert "HEADS = 8" in (tmp_path / "one" / "homework.py").read_text("utf-8")
     (tmp_path / "one" / "homework.py").write_text("mine", encoding="utf-8")
-    assert "Replace: --force" in run("template", "heads", "--student", SECOND, "--out", "one").output
+    assert "To replace it: --force" in run("template", "heads", "--student", SECOND, "--out", "one").output
 
 
 @pytest.mark.parametrize(

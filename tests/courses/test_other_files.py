@@ -164,7 +164,7 @@ def test_what_is_no_plain_file_of_a_bounded_size_is_refused(
     files = tuple(sorted((tmp_path / ID).iterdir()))
     found = intake(Submission(ID, survey.id, files, "0"), survey)
     reasons = {file.name: file.reason for file in found.refused}
-    assert "is 10,000.0 MB large, and at most 1 MB are accepted" in reasons[metrics.name]
+    assert "is 10,000.0 MB in size, but at most 1 MB are accepted" in reasons[metrics.name]
     assert "is a link or not a file" in reasons[curve.name] and "is empty" in reasons[notes.name]
     assert found.missing == ("metrics", "curve", "notes") and not found.others
 
@@ -238,7 +238,7 @@ def test_a_class_is_graded_by_its_files(
     assert "400101206_curve.csv or .json is missing" in lacking["reason"]
     assert hostile["missing"] == ["metrics", "curve"]
     refused = " ".join(one["reason"] for one in hostile["refused_files"])
-    assert "10,000.0 MB large" in refused
+    assert "10,000.0 MB in size" in refused
     page = (tmp_path / "out" / "students" / ID / "report.html").read_text(encoding="utf-8")
     assert "Files that count" in page and f"<code>{ID}_metrics.csv</code>, {len(TABLE)} bytes" in page
 

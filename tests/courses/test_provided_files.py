@@ -72,7 +72,7 @@ def test_a_digest_that_is_missing_or_wrong_is_told_with_the_line_to_write(letter
     )
     changed(letters, "[provided.sha256]\n", f'[provided.sha256]\n"corpus.txt" = "{"0" * 64}"\n')
     with pytest.raises(
-        CourseError, match=r"is another file than .* Put the right one there, or write"
+        CourseError, match=r"is not the file that .* Put the right one there, or write"
     ) as wrong:
         read_assignment(folder)
     assert line in str(wrong.value)
@@ -113,7 +113,7 @@ def test_a_link_is_no_provided_file(letters: Path) -> None:
     path = letters / "reference" / "letter_corpus" / "provided" / "corpus.txt"
     shutil.move(path, letters / "corpus.txt")
     path.symlink_to(letters / "corpus.txt")
-    with pytest.raises(CourseError, match="or no plain file"):
+    with pytest.raises(CourseError, match="or not a plain file"):
         read_assignment(path.parents[1])
 
 

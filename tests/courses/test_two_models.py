@@ -202,7 +202,7 @@ def test_a_student_sees_and_trains_each_model(
     trained = run("train", "homework.py", "--data", "synthetic", "--measure", CONVOLUTION)
     assert trained.exit_code == 0, trained.output
     assert "The training runs, and" in trained.output and "8 epochs" in trained.output
-    assert "nothing of points" in trained.output, "the images are made up"
+    assert "nothing about points" in trained.output, "the images are made up"
     unknown = run("train", "homework.py", "--data", "synthetic", "--measure", "beauty")
     assert unknown.exit_code == 2
     assert f"This assignment has {PERCEPTRON} and {CONVOLUTION}." in unknown.output

@@ -45,7 +45,7 @@ def test_it_has_no_classes_and_its_template_no_data_sets() -> None:
         (
             '[[rubric]]\nid = "accuracy"\ntitle = "T"\npoints = 5\nmeasured = "test_accuracy"\n'
             'breakpoints = [{ at = "chance", points = 0 }, { at = 0.9, points = 5 }]\n',
-            "rubric item 'accuracy' is measured, and there is no [data] to measure on.",
+            "rubric item 'accuracy' is measured, but there is no [data] to measure on.",
         ),
         ('[[measure]]\nid = "other"\n', "[[measure]] 'other' measures a model, and there is no [data]"),
     ],

@@ -94,7 +94,7 @@ def test_the_whole_sheet_is_refused_with_every_fault(read):
         "m.csv, row 14, column 'comment_ids': 'no_locality' is about 'q8', not 'q7'. Choose another.",
         "m.csv, row 15, column 'comment': the grader scores 'training' itself. "
         "Say here why a person changes it.",
-        "m.csv, row 16, column 'item': m.csv, row 2 marks 'q6' of 400101201 otherwise. Keep one.",
+        "m.csv, row 16, column 'item': m.csv, row 2 marks 'q6' of 400101201 differently. Keep one.",
         "Nothing was taken. Fix these cells and import again.",
     ]
 
@@ -301,7 +301,7 @@ def test_dates_and_errors_are_wrong_cells(assignment, tmp_path):
         Reader(assignment, STUDENTS, ()).entries(read_sheet(tmp_path / "m.xlsx"))
     date, error, _ = str(caught.value).splitlines()
     assert date.startswith("m.xlsx, row 2, column 'points': it holds a date:")
-    assert error.startswith("m.xlsx, row 3, column 'comment': it holds a formula that comes to an error.")
+    assert error.startswith("m.xlsx, row 3, column 'comment': it holds a formula that gives an error.")
 
 
 def test_a_formula_with_a_stored_value_is_that_value(assignment, tmp_path):

@@ -112,7 +112,7 @@ def test_a_book_of_several_assignments_wants_to_know_which(tmp_path: Path) -> No
         book.students()
     assert str(caught.value) == (
         f"{tmp_path / 'gradebook.sqlite'} holds several assignments: cnn, vit_defects. "
-        "Say which by --assignment."
+        "Say which with --assignment."
     )
     with Gradebook(tmp_path, assignment_id="cnn") as book:
         assert book.students() == ("other",)

@@ -284,5 +284,5 @@ def test_every_check_has_one_finding_whatever_the_judge_left_out(
     ids=["twice", "unknown", "of another component"],
 )
 def test_a_finding_that_was_not_asked_for_is_our_failure(tiny: Assignment, frames: list[Frame]) -> None:
-    with pytest.raises(EngineError, match="was not asked for, or twice"):
+    with pytest.raises(EngineError, match="was not asked for, or came twice"):
         said(tiny, *frames, Frame(DONE))

@@ -122,7 +122,7 @@ def test_a_later_attempt_that_is_worse_counts_and_holds_the_grades(
     result = keep(attempt)
     assert result.evidence == attempt and told(graded_class) == result.score.total
     assert before is not None and result.score.total is not None and result.score.total < before
-    assert "A total that was told fell" in open_reasons(assignment, [result])
+    assert "A total that a student saw has fallen" in open_reasons(assignment, [result])
     assert "`grader count`" in grade_of(result.score).reason
     assert result.score.lower is not None and "A later attempt gives less" in result.score.lower.reason
 

@@ -78,7 +78,11 @@ def test_a_difference_beyond_chance_goes_to_a_person() -> None:
     found = again(HEAD + BASE + rows)
     assert found.agrees is False
     line = study_line(RubricItem("study", "The study", 3, study=True), found)
-    assert line.points is None and "otherwise than claimed" in line.reason and "person" in line.reason
+    assert (
+        line.points is None
+        and "does not differ from the base as claimed" in line.reason
+        and "person" in line.reason
+    )
 
 
 def test_a_row_that_cannot_be_trained_goes_to_a_person_with_its_reason() -> None:

@@ -139,7 +139,7 @@ def test_the_plan_is_told_in_a_sentence() -> None:
         "120 submissions to grade, 3 unchanged; 2 at once; about 4 min 00 s: reading 0.5 s, checks 3.5 s "
         "on average, as 40 submissions took on this machine."
     )
-    assert "nothing like it was graded on this machine yet" in workload_sentence(Workload(120, 0, 2, {}))
+    assert "nothing like it has been graded on this machine yet" in workload_sentence(Workload(120, 0, 2, {}))
     assert workload_sentence(Workload(0, 3, 2, RATES)).endswith("2 at once.")
 
 

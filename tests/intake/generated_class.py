@@ -210,14 +210,14 @@ KINDS: dict[str, Callable[[str, str], list[Own]]] = {
         packed(
             f"{i}.zip",
             *ordinary(s, Own(f"{s}.py")),
-            Own(f"__MACOSX/._{s}.py", fate=R, words="made by a computer"),
+            Own(f"__MACOSX/._{s}.py", fate=R, words="made by the computer"),
         )
     ],
     "a zip that points outside": lambda i, s: [
         packed(
             f"{i}.zip",
             *ordinary(s, Own(f"{s}.py")),
-            Own("../../evil.py", fate=R, words="outside of the archive"),
+            Own("../../evil.py", fate=R, words="outside the archive"),
         )
     ],
     "a damaged zip": lambda i, s: [
@@ -278,7 +278,7 @@ def _class(made: Generated, path: Layout, label: Callable[[int], str], *, alone:
 
 def _litter(made: Generated, before: str = "") -> Generated:
     """What belongs to nobody."""
-    clutter = Own("", fate=R, words="made by a computer")
+    clutter = Own("", fate=R, words="made by the computer")
     made.add(f"{before}.DS_Store", clutter, None)
     made.add(f"{before}Thumbs.db", clutter, None)
     made.add(f"{before}notes.txt", Own("", fate=R, words="does not say whose it is"), None)
@@ -410,7 +410,7 @@ def gradescope() -> Generated:
     made.kinds["submission_80000004"] = "unknown to the LMS"
     made.notes += [
         "400101901: handed in together with 400101902",
-        "submission_80000003 of 400101903 is listed by Gradescope and not in the export",
+        "submission_80000003 of 400101903 is listed by Gradescope but is not in the export",
         "submission_80000004: Gradescope knows no student id",
     ]
     text = "".join(
@@ -438,7 +438,7 @@ def plain_folder() -> Generated:
 def plain_zip() -> Generated:
     """A zip of a folder of the same."""
     made = _class(Generated(), lambda n, name, _: f"class/{name}", lambda n: "", alone=True)
-    outside = Own("", fate=R, words="outside of the archive")
+    outside = Own("", fate=R, words="outside the archive")
     made.add("../../etc/evil.py", outside, None)
     return _litter(_apart(made, "class/"), "class/")
 

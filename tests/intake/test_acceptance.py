@@ -132,7 +132,7 @@ def test_a_name_that_is_nearly_right_is_accepted_with_a_note(accepted):
     result = accepted({"400101204.PTH": weights(), "400101204_Lab8_Homework.py": "x"})
     assert name(result.checkpoint) == "400101204.PTH"
     assert result.notes == (
-        "400101204.PTH was taken as 400101204_Lab8_Homework.pth: name it so the next time.",
+        "400101204.PTH was taken as 400101204_Lab8_Homework.pth: use that name next time.",
     )
     assert accepted({"solution.py": "x"}, partial=True).notes == ()
 

@@ -35,7 +35,11 @@ def counting(found_files):
         ({"a.py": 9e8, "a copy.py": 9e8 + 30}, {"a copy.py"}, "by the mark"),
         ({"a_v2.py": 9e8, "a_v10.py": 9e8, "a.py": 9e8}, {"a_v10.py"}, "by the mark"),
         ({"400101204-1.py": 9e8, "400101204-2.py": 9e8}, {"400101204-2.py"}, "by the mark"),
-        ({"Lab8 Homework.py": 9e8, "lab8_homework.PY": 9e8}, {"lab8_homework.PY"}, "a person has a look"),
+        (
+            {"Lab8 Homework.py": 9e8, "lab8_homework.PY": 9e8},
+            {"lab8_homework.PY"},
+            "a person will take a look",
+        ),
         ({"s_1001_2002_a.py": 9e8, "s_1001_2001_a-1.py": 9e8 + 9999}, {"s_1001_2002_a.py"}, "Canvas"),
     ],
 )

@@ -62,7 +62,7 @@ def test_each_users_files_are_theirs_and_the_texts_nobodys(read: Read) -> None:
     assert uploads.unmatched == () and totals(uploads.account)[Fate.MATCHED] == 5
     texts = [one for one in uploads.account if one.name.endswith(".txt")]
     assert [one.student_id for one in texts] == [None, None]
-    assert all("was read: it tells who handed in an attempt, and when." in one.reason for one in texts)
+    assert all("was read: it says who handed in an attempt, and when." in one.reason for one in texts)
 
 
 def test_the_last_attempt_counts_whole(read: Read) -> None:
@@ -75,8 +75,8 @@ def test_the_last_attempt_counts_whole(read: Read) -> None:
     assert [file.name for file in one.files] == ["400101204_Lab8_Homework.ipynb"]
     assert totals(uploads.account)[Fate.SUPERSEDED] == 3
     assert [file.reason for file in one.set_aside] == [
-        f"{name}: is of an earlier attempt. What counts is the one of 2026-01-31 23:40:05, which Blackboard "
-        "received later."
+        f"{name}: belongs to an earlier attempt. What counts is the one from 2026-01-31 23:40:05, "
+        "which Blackboard received later."
         for name in ("400101204_Lab8_Homework.py", "notes.pdf", "old.pth")
     ]
 

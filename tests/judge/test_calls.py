@@ -393,7 +393,7 @@ def test_a_call_that_a_table_does_not_know_is_told(student: Any) -> None:
         "    for _ in range(count):",
         "    try:\n        model(tokens + 9)\n    except Exception: pass\n    for _ in range(count):",
     )
-    with pytest.raises(Mismatch, match="called with numbers outside of 0 to 3"):
+    with pytest.raises(Mismatch, match="called with numbers outside the range 0 to 3"):
         student(text).call("extend", Fake.table(torch.eye(4)), torch.tensor([[0]]), 1)
 
 

@@ -82,7 +82,7 @@ def test_a_file_that_cannot_be_loaded_is_tried_once(
     assert time.monotonic() - started < 20
     of_parts = [f for f in found.findings if f.check != "names_are_the_templates"]
     assert {(f.status, f.blame) for f in of_parts} == {("failed", "student")}
-    assert all("Loading the file ended badly" in f.message for f in of_parts)
+    assert all("Loading the file failed" in f.message for f in of_parts)
     assert words in of_parts[0].message
 
 

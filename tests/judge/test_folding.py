@@ -152,7 +152,7 @@ def test_of_a_part_whose_output_is_random_nothing_else_is_concluded(
     """What the check itself would say is true of one call alone; a mistake that was recognized stays."""
     found = judged(VALUES, homework(forward))
     assert [one.because for one in found] == [None, "doubles", None]
-    assert found[0].message.startswith("`Doubler(3)` gives another output each time for the same input")
+    assert found[0].message.startswith("`Doubler(3)` gives a different output each time for the same input")
     assert found[2].diagnosis == "tripled" and found[2].message == "It is tripled."
 
 

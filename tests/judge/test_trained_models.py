@@ -116,5 +116,5 @@ def test_a_model_that_answers_otherwise_than_where_it_was_measured_is_found(
     """What was measured must be what is looked at."""
     found = examined_trained(solved, scores=torch.ones(4, 6))
     assert [finding.message for finding in found] == [
-        "It answers otherwise than where it was measured, with the same weights and images."
+        "Its outputs differ from those where it was measured, with the same weights and images."
     ]

@@ -29,7 +29,7 @@ def test_a_share_for_each() -> None:
     found = mixup_of(mixed, IMAGES)
     shares[2] = 1.0
     assert found.shares == pytest.approx(shares)
-    with pytest.raises(Mismatch, match="not mixed by one share"):
+    with pytest.raises(Mismatch, match="not all mixed by the same share"):
         _ = found.share
 
 
@@ -104,7 +104,7 @@ def test_boxes_that_differ_are_told() -> None:
 def test_what_is_no_box_is_told() -> None:
     made = cut((1, 4, 1, 3))
     made[0, :, 6, 5] = 9.0
-    with pytest.raises(Mismatch, match="changed of image 0 is not a box"):
+    with pytest.raises(Mismatch, match="changed in image 0 is not a box"):
         cutmix_of(made, IMAGES)
 
 
@@ -119,7 +119,7 @@ def test_what_is_no_box_is_told() -> None:
 def test_a_box_that_is_not_from_an_image_at_the_same_place_is_told(fill: Any) -> None:
     made = IMAGES.copy()
     made[:, :, 2:5, 2:4] = fill(IMAGES) if callable(fill) else fill
-    with pytest.raises(Mismatch, match="is not that of any one image at the same place"):
+    with pytest.raises(Mismatch, match="does not match that of any single image at the same place"):
         cutmix_of(made, IMAGES)
 
 

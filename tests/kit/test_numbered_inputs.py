@@ -93,9 +93,9 @@ def test_a_fake_answers_for_images_and_for_tokens() -> None:
     fake = Fake.rows(rows, vocabulary=5, further=(rows + 1,))
     answer, more = asked(fake, tokens[[3, 9]])  # type: ignore[misc]
     assert torch.equal(answer, rows[[3, 9]]) and torch.equal(more, rows[[3, 9]] + 1)
-    with pytest.raises(Mismatch, match="images that are none of those it was to see"):
+    with pytest.raises(Mismatch, match="images other than those it was meant to see"):
         asked(Fake.rows(rows), images[[11]])
-    with pytest.raises(Mismatch, match="sequences of tokens that are none of those"):
+    with pytest.raises(Mismatch, match="sequences of tokens other than those"):
         asked(fake, tokens[:1] + 4)
     with pytest.raises(Mismatch, match=r"shape \(10, 6\) instead of a batch of images"):
         asked(Fake.rows(rows), tokens)

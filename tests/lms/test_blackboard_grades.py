@@ -115,7 +115,7 @@ def test_a_column_by_its_title_or_number(results: list[Any], column: str) -> Non
 @pytest.mark.parametrize(
     ("content", "column", "sentence"),
     [
-        (commas(), "Lab 9", r"has no column 'Lab 9'\. Name one by --column; there are: 'Lab 7 \["),
+        (commas(), "Lab 9", r"has no column 'Lab 9'\. Name one with --column; there are: 'Lab 7 \["),
         (commas(BOOK.replace("Lab 7 [", "Lab 8 [")), "", "has 2 columns 'Lab 8'"),
         (commas(), "Mood", "column 'Mood .*': holds no points"),
         (commas(BOOK.replace("100 Score] |103", "100 Percentage] |103")), "", "holds no points"),
@@ -140,7 +140,7 @@ def test_another_maximum_is_refused_or_scaled(results: list[Any]) -> None:
     assert b'"88.00","19.5"' in export.content
     unsaid = commas(BOOK.replace("[Total Pts: 100 Score] |103", "[?] |103"))
     assert filled(results[:1], unsaid).remarks[-1] == (
-        "gc.xls does not tell the points possible, so no maximum was compared."
+        "gc.xls does not state the points possible, so no maximum was compared."
     )
 
 

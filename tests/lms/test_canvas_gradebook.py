@@ -123,5 +123,5 @@ def test_grades_are_scaled_on_request(results: list[Any]) -> None:
     export = filled(results, book, Choices(scale=True))
     assert b"9.50,58.5,88.00" in export.content and b"10.00,38.7," in export.content
     without = book.replace(b"Points Possible", b"Points")
-    with pytest.raises(UsageError, match="does not tell its maximum"):
+    with pytest.raises(UsageError, match="does not state its maximum"):
         filled(results, without, Choices(scale=True))

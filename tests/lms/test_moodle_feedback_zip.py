@@ -45,7 +45,7 @@ def test_moodle_gives_every_report_to_its_student(a_result: Callable[..., Any]) 
         (11, "assignfeedback", "file", "report.html"),
         (12, "assignfeedback", "file", "report.html"),
     ]
-    unknown = "is left out (nothing tells how Moodle calls this student)"
+    unknown = "is left out (nothing shows what Moodle calls this student)"
     assert export.remarks[:3] == (
         f"4: {unknown}",
         f"400101203: {unknown}",
@@ -73,5 +73,5 @@ def test_names_come_from_the_download_or_nobody_gets_a_report(a_result: Callable
         "400101202": "G1-Ä Ö_12",
         "400101203": "Participant_13",
     }
-    with pytest.raises(UsageError, match="Give the grading worksheet by --into"):
+    with pytest.raises(UsageError, match="Give the grading worksheet with --into"):
         packed([a_result("1")])

@@ -127,7 +127,7 @@ def test_rows_that_fit_several_students_are_named(a_result: Callable[..., Any]) 
     assert str(refused.value).splitlines() == [
         "g.csv, row 2: fits 400101201 and 400101202.",
         "g.csv, row 3: fits 400101202, and so does row 2.",
-        "Nothing was written. Fix the ids, or leave these rows as they are by --anyway.",
+        "Nothing was written. Fix the ids, or leave these rows as they are with --anyway.",
     ]
     export = worksheet(results, content, Choices(anyway=True))
     assert (

@@ -235,7 +235,7 @@ def test_a_changed_rubric_is_not_made_up_for(
 
     monkeypatch.setattr(current_state, "results_now", dearer)
     output = say(NEXT["history"])
-    assert "note: The pages are older than the gradebook, and the rubric changed since." in output
+    assert "note: The pages are older than the gradebook, and the rubric has changed since then." in output
     assert told(graded_class) == OLD
 
 

@@ -317,7 +317,7 @@ def test_what_gradescope_lists_and_its_export_lacks_holds_the_grades(desk: Desk)
     assert "Not ready to hand out yet." in desk.page and 'id="lacking"' in desk.page
     assert "Gradescope lists submission_2, which is not in the download." in desk.page
     refusal = desk.say("publish", desk.out, "--to", desk.folder / "p", code=2)
-    assert "Listed by the LMS, and not in its download" in refusal
+    assert "Listed by the LMS, but not in its download" in refusal
     desk.grade("moodle.zip", moodle(111, B))
     assert "Gradescope lists submission_3, which is not in gradescope.zip." in desk.page
     assert "Gradescope lists submission_2" not in desk.page, "a result is there"

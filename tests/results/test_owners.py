@@ -711,7 +711,7 @@ def test_a_second_upload_of_a_student_takes_the_firsts_place(desk: Desk) -> None
     assert f"{Z} has a submission already: Omega Two_222 (moodle-222)." in desk.say(*words, code=2)
     assert "would fall" in desk.say(*words, "--instead", code=2) and desk.totals()[Z] == 4
     told = desk.say(*words, "--instead", "--allow-lower")
-    assert f"Omega Two_222, which was {Z}'s, does not count any more." in told
+    assert f"Omega Two_222, which was {Z}'s, no longer counts." in told
     assert desk.totals() == {Z: 0, "400101203": 4} and desk.held() == set()
     desk.grade({**moodle("Omega Two", 222, f"{Z}_homework.py"), **mail})
     assert desk.totals() == {Z: 0, "400101203": 4} and desk.held() == set()

@@ -36,7 +36,7 @@ def trial(epochs: int, multiply_adds: int | None) -> Rehearsal:
             LIMITED,
             trial(1, 60_500_000),
             1,
-            "The model takes 60.5 million multiply-adds for an image; at most 40 million are allowed.",
+            "The model takes 60.5 million multiply-adds per image; at most 40 million are allowed.",
         ),
     ],
 )

@@ -267,7 +267,7 @@ def test_a_given_part_that_was_changed_leaves_what_it_trained_to_a_person(points
     if given:
         assert (changed.points, changed.state, changed.floor) == (None, LineState.AWAITING, None)
         told = (
-            "`ViT` is given, and it no longer does what it did: It takes twice the epochs. A person decides."
+            "`ViT` is given, but it no longer does what it did: It takes twice the epochs. A person decides."
         )
         assert told in changed.reason
     else:
@@ -353,7 +353,7 @@ def test_a_flag_costs_nothing_but_is_told() -> None:
     model = line_of(score(ASSIGNMENT, evidence), "model")
     assert (model.points, model.state) == (12.0, "decided")
     assert (
-        "A person has a look: `torch.nn.functional.scaled*.part` at homework.py:3: A person decides."
+        "A person will take a look: `torch.nn.functional.scaled*.part` at homework.py:3: A person decides."
         in model.reason
     )
 
@@ -363,7 +363,7 @@ def test_a_flag_on_an_item_is_told_too() -> None:
     evidence = replace(PERFECT, forbidden=(use("timm", "ViT"),))
     line = line_of(score(replace(ASSIGNMENT, forbidden=(rule,)), evidence), "training")
     assert line.points == 15.0
-    assert line.reason.endswith("A person has a look: `timm.part` at homework.py:3: A person decides.")
+    assert line.reason.endswith("A person will take a look: `timm.part` at homework.py:3: A person decides.")
 
 
 def remark(check: str, message: str) -> Finding:
@@ -375,11 +375,14 @@ def test_a_check_that_passed_with_a_remark_costs_nothing_but_is_told() -> None:
     evidence = evidence_with(remark("logits", "The positions are fixed."))
     model = line_of(score(ASSIGNMENT, evidence), "model")
     assert (model.points, model.state) == (12.0, "decided")
-    assert model.reason == "ViT has 4 of 4: The check passed. A person has a look: The positions are fixed."
+    assert (
+        model.reason
+        == "ViT has 4 of 4: The check passed. A person will take a look: The positions are fixed."
+    )
     attention, vit = model.components
-    assert "A person has a look" not in attention.reason
+    assert "A person will take a look" not in attention.reason
     assert (vit.points, vit.passed, vit.total) == (4.0, 1, 1)
-    assert vit.reason == "The check passed. A person has a look: The positions are fixed."
+    assert vit.reason == "The check passed. A person will take a look: The positions are fixed."
 
 
 def test_remarks_and_flagged_parts_are_told_together_and_once() -> None:
@@ -389,7 +392,7 @@ def test_remarks_and_flagged_parts_are_told_together_and_once() -> None:
     )  # fmt: skip
     attention = line_of(score(ASSIGNMENT, evidence), "model").components[0]
     assert attention.points == 8.0
-    _, _, told = attention.reason.partition("A person has a look: ")
+    _, _, told = attention.reason.partition("A person will take a look: ")
     assert told.startswith("`torch.nn.functional.scaled*.part` at homework.py:3: A person decides.")
     assert told.endswith("It is odd. It is new.")
     assert told.count("It is odd.") == 1
@@ -404,8 +407,8 @@ def test_a_remark_saves_no_points_that_a_forbidden_part_costs() -> None:
 def test_the_message_of_a_check_that_did_not_pass_is_no_remark() -> None:
     failed = replace(finding("shape", Status.FAILED, Blame.STUDENT), message="It is wrong.")
     model = line_of(score(ASSIGNMENT, evidence_with(failed)), "model")
-    assert "A person has a look" not in model.reason
-    assert "A person has a look" not in model.components[0].reason
+    assert "A person will take a look" not in model.reason
+    assert "A person will take a look" not in model.components[0].reason
 
 
 def test_many_uses_make_one_sentence() -> None:
@@ -420,8 +423,8 @@ def test_what_another_part_uses_inside_costs_nothing_of_its_own() -> None:
     model = line_of(score(ASSIGNMENT, replace(PERFECT, forbidden=(inside,))), "model")
     assert model.points == 12.0
     assert (
-        "A person has a look: `torch.nn.MultiheadAttention.part` within `torch.nn.Layer` at homework.py:3: "
-        "Write attention yourself." in model.reason
+        "A person will take a look: `torch.nn.MultiheadAttention.part` within `torch.nn.Layer` at "
+        "homework.py:3: Write attention yourself." in model.reason
     )
 
 
@@ -540,7 +543,7 @@ def test_training_that_was_not_asked_for_is_not_run_whatever_its_reason() -> Non
 
 def test_the_training_line_gives_the_accuracy_and_what_was_asked() -> None:
     assert line_of(score(ASSIGNMENT, PERFECT), "training").reason == (
-        "90 % of the hidden test images are classified right (95 % interval: 87 % to 93 %); "
+        "90 % of the hidden test images are classified correctly (95 % interval: 87 % to 93 %); "
         "60 % is asked for."
     )
 
@@ -559,7 +562,7 @@ NEAR = Training(TrainingOutcome.COMPLETED, accuracy=0.58, interval=(0.53, 0.61),
     ("changes", "points", "told"),
     [
         ({}, 9.0, "which the interval reaches: it counts as reached"),
-        ({"interval": (0.5, 0.599)}, 8.55, "(mean of 3 trainings: 56 %, 58 %, 60 %; 95 % interval"),
+        ({"interval": (0.5, 0.599)}, 8.55, "(mean of 3 training runs: 56 %, 58 %, 60 %; 95 % interval"),
         ({"accuracy": 0.62, "interval": (0.57, 0.66)}, 9.6, "62 % of the hidden"),
         ({"runs": ()}, 8.55, "58 % of the hidden"),
     ],
@@ -611,7 +614,11 @@ RAISED = UnfinishedRun(2, TrainingOutcome.FAILED, "Training ended in epoch 1", "
     ("training", "floor", "told"),
     [
         # recognized as the first of three, whose seed a student had worked out
-        (repeated(0.563, 0.0, 0.0), 0.0, "gave 0 % to 56.3 %: so far apart, their mean says little"),
+        (
+            repeated(0.563, 0.0, 0.0),
+            0.0,
+            "gave 0 % to 56.3 %: with values so far apart, their mean says little",
+        ),
         # and by accident
         (repeated(0.57, 0.30, 0.30), 2.25, "gave 30 % to 57 %"),
         (repeated(0.62, 0.61, 0.50), 6.75, "gave 50 % to 62 %"),
@@ -862,7 +869,9 @@ def test_a_mark_beyond_what_the_rubric_gives_now_is_marked_again() -> None:
     smaller = replace(ASSIGNMENT, rubric=(*ASSIGNMENT.rubric[:2], essay))
     line = line_of(score(smaller, PERFECT, edits=[mark("essay", 5)]), "essay")
     assert (line.points, line.state) == (None, "awaiting")
-    assert line.reason == "5 points were given for 'essay', which has 0 to 3 now: a person marks it again."
+    assert (
+        line.reason == "5 points were given for 'essay', which now has 0 to 3: a person must mark it again."
+    )
 
 
 def test_what_the_rubric_no_longer_has_is_named_and_costs_nothing() -> None:

@@ -150,7 +150,7 @@ def test_what_is_not_allowed_is_no_success(small: Assignment, checked: Callable[
         (Rehearsal((STAGE,), complete=False), "the first 3 epochs of `model` (line 408)"),
         (
             Rehearsal((), complete=False),
-            "no epoch of `model` (line 408) came to its end in the time of the trial",
+            "no epoch of `model` (line 408) finished within the time of the trial",
         ),
         (Rehearsal((STAGE,), other_models=2), "3 epochs of `model` (line 408), after 2 other models"),
     ],

@@ -82,7 +82,7 @@ def test_a_notebook_with_little_in_it_fails_kindly(handout, tmp_path, run_here):
     lines = failures.partition("_ test_prenorm_keeps_the_shape _")[2].splitlines()[1:5]
     assert lines[0] == "`PreNorm.__init__` is not implemented yet."
     assert lines[1].startswith("Asked: PreNorm hands x through the module that it wraps")
-    assert lines[2] == "Try: Replace the `raise NotImplementedError` line by your code."
+    assert lines[2] == "Try: Replace the `raise NotImplementedError` line with your code."
     assert re.fullmatch(r"In \[\d+\], line \d+ \(cell \d+\)    raise NotImplementedError\(.*", lines[3])
     assert "test_evaluate_runs - `evaluate` is not implemented yet." in summary
     for foreign in ("Traceback", "grader/", "Mismatch", "student = <", "assert "):
@@ -164,4 +164,4 @@ def test_what_fails_for_the_cause_of_another_check_says_so(handout, tmp_path, ru
     assert code == 1 and "2 failed, 1 skipped" in said, said
     assert "It is wrong." in said and "It fails for the same reason as test_first." in said
     assert "It is wrong as well." not in said and "It is tried." not in said
-    assert "It says nothing while test_first does not pass." in said
+    assert "It says nothing until test_first passes." in said

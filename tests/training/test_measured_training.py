@@ -443,7 +443,7 @@ def test_what_raised_behind_images_that_we_prepared_is_for_a_person(scripted: Sc
     raised = Raised(Problem("RuntimeError", Said("shapes differ"), "homework.py:9"))
     training = measured(scripted, replace(job, order_seed=4), raised).training
     assert training.outcome is TrainingOutcome.UNKNOWN
-    assert training.reason.endswith("so what was handed out stood in that place.")
+    assert training.reason.endswith("so the handed-out preparation was used instead.")
 
 
 def test_more_epochs_than_the_first_loop_plans_are_trained(scripted: Scripted, job: Job) -> None:

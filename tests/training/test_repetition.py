@@ -170,7 +170,7 @@ def test_what_takes_too_long_is_known_after_two_epochs(
     found = measured_training(worker, slow).training
     assert found.outcome is TrainingOutcome.BUDGET and len(found.epochs) == 2
     assert found.projected_seconds == pytest.approx(100, rel=0.1)
-    assert "After 2 of 100 epochs it was clear that all of them take about" in found.reason
+    assert "After 2 of 100 epochs it was clear that all of them would take about" in found.reason
     assert "our limit is 60 s" in found.reason and "unknown, not zero" in found.reason
     assert found.accuracy == pytest.approx(11 / 13)  # of which a floor is made
 

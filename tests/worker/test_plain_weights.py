@@ -168,7 +168,7 @@ def test_odd_arrays_are_refused(data: bytes, why: str) -> None:
         ("a.safetensors", b"{}", "not in the format of safetensors"),
         ("a.safetensors", npz(a=np.zeros(3)), "not in the format of safetensors"),
         ("a.npz", safetensors(WEIGHTS), "is not a zip of arrays"),
-        ("a.npz", zip_of({"a.npy": b"1", "run.py": b"2"}), "holds something else than NumPy's arrays"),
+        ("a.npz", zip_of({"a.npy": b"1", "run.py": b"2"}), "holds something other than NumPy arrays"),
         ("a.pth", safetensors(WEIGHTS), "is not a checkpoint of PyTorch"),
         ("a.pth", npz(a=np.zeros(3)), "not one that torch.save wrote"),
     ],

@@ -228,8 +228,8 @@ def _in_training(output: Tensor, norm: BatchNorm, x: Tensor, eps: float) -> Iter
     unbiased = (x - mean) / (x.var(axes, keepdim=True) + eps) ** 0.5
     if same(output, unbiased * (1 if gain is None else gain) + (0 if bias is None else bias), tolerance=1e-5):
         yield (
-            "In training mode the variance is a sum of squares over n - 1; a batch is normalized by one "
-            "over n."
+            "In training mode the variance is a sum of squares divided by n - 1; to normalize a batch, "
+            "divide by n."
         )
         return
     yield (
@@ -255,7 +255,10 @@ def _of_running(before: BatchNorm, after: BatchNorm, x: Tensor, momentum: float)
             "it should be the other way round."
         )
     elif same(after.mean, expected.mean):
-        yield "The running variance does not take the batch's variance of n - 1 numbers, as PyTorch's does."
+        yield (
+            "The running variance does not take the batch's variance with division by n - 1, "
+            "as PyTorch's does."
+        )
     else:
         yield f"The running mean is not {1 - momentum:g} of itself and {momentum:g} of the batch's."
 

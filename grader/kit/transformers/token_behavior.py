@@ -41,7 +41,7 @@ def oddities(layer: Layer, made: Made, dim: int, *, mixes_tokens: bool) -> Itera
         if tokens > 1 and mixes_tokens and _far(layer(x.flip(1)).flip(1), before):
             yield (
                 f"For {_input(images, tokens)}, exchanging the tokens does more than exchange their outputs: "
-                "the layer treats a token by its place."
+                "the layer treats a token according to its position."
             )
             return
 
@@ -74,7 +74,7 @@ def _influence(layer: Layer, x: Tensor, before: Tensor, mixes_tokens: bool) -> s
                 blind = int((~moved[image]).nonzero()[0])
                 return (
                     f"For {_input(images, tokens)}, the output for token {blind} does not change when token "
-                    f"{token} changes: it does not look at all tokens."
+                    f"{token} changes: it does not look at every token."
                 )
     return ""
 

@@ -222,7 +222,7 @@ def canvas(order: Order) -> Export:
         keep=partial(_reason_to_keep, table, grade),
     )
     export = filled(form, order)
-    remarks = () if most else (f"{name} does not tell the points possible, so no maximum was compared.",)
+    remarks = () if most else (f"{name} does not state the points possible, so no maximum was compared.",)
     return replace(export, remarks=(*export.remarks, *remarks))
 
 

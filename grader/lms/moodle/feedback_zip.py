@@ -49,14 +49,14 @@ def feedback_zip(order: Order) -> Export:
     grades, reports = order.grades, order.reports(tuple(order.grades))
     if grades and not holders:
         raise UsageError(
-            "Nothing tells how Moodle calls these students. Give the grading worksheet by --into."
+            "Nothing shows what Moodle calls these students. Give the grading worksheet with --into."
         )
     remarks, files, delivered = [], [], {}
     for student_id, grade in grades.items():
         if grade.points is None:
             remarks.append(f"{student_id}: is left out ({grade.reason})")
         elif student_id not in holders:
-            remarks.append(f"{student_id}: is left out (nothing tells how Moodle calls this student)")
+            remarks.append(f"{student_id}: is left out (nothing shows what Moodle calls this student)")
         elif student_id not in reports:
             remarks.append(f"{student_id}: is left out (there is no report; `grader regrade` writes it)")
         else:

@@ -190,14 +190,14 @@ def moodle_gradebook(order: Order) -> Export:
     """
     grades, maximum = order.grades, order.assignment.maximum
     if order.choices.scale:
-        raise UsageError("A gradebook export of Moodle does not tell its maximum: leave --scale out.")
+        raise UsageError("A gradebook export of Moodle does not state its maximum: leave --scale out.")
     high = [grade.student_id for grade in grades.values() if grade.points is not None and grade.points > MOST]
     if high and not order.choices.anyway:
         raise UsageError(
             f"{high[0]} has more than {MOST} points, at which Moodle's import fails unless the site allows "
             "more. If it does, add --anyway."
         )
-    check = f"Moodle's table tells no maximum: see that the grade item's is {points(maximum)}."
+    check = f"Moodle's table states no maximum: make sure that the grade item's is {points(maximum)}."
     export = _new_table(order) if order.file is None else _filled_table(order, *order.file)
     return replace(export, remarks=(*export.remarks, check))
 

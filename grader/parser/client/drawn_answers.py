@@ -142,7 +142,7 @@ def _draw(opened: ParserOpener, path: Path, pages: _Pages, seconds: int) -> None
                     else:
                         pages.next += 1
                 case _:
-                    raise SubmissionError(f"{path.name}: drawing it gave no sense.")
+                    raise SubmissionError(f"{path.name}: drawing it gave no usable answer.")
             if pages.over:
                 return
 

@@ -144,7 +144,7 @@ class ParserOpener:
             name: What sentences call the file; by default its own name.
 
         Raises:
-            SubmissionError: It cannot be used, or opening it ended badly.
+            SubmissionError: It cannot be used, or opening it failed.
         """
         limits, name = limits or replace(FILE_LIMITS, cpu_seconds=seconds), name or path.name
         with contextlib.ExitStack() as stack:
@@ -177,7 +177,7 @@ class ParserOpener:
 
 def _ended_badly(name: str, why: str) -> SubmissionError:
     return SubmissionError(
-        f"{name}: opening it ended badly ({why}). Pack only what was asked for and upload that."
+        f"{name}: opening it failed ({why}). Pack only what was asked for and upload that."
     )
 
 
@@ -258,11 +258,11 @@ def _units(listed: list[Any], lines: list[Any], text: dict[str, Any]) -> tuple[C
             case [str(file), int(block), str(form)] if form and file in text:
                 tokens = form.split(" ")
             case _:
-                raise SubmissionError("reading its code gave no sense.")
+                raise SubmissionError("reading its code gave no usable answer.")
         unit_lines = lines[position : position + len(tokens)]
         position += len(tokens)
         if len(unit_lines) != len(tokens) or not all(type(line) is int for line in unit_lines):
-            raise SubmissionError("reading its code gave no sense.")
+            raise SubmissionError("reading its code gave no usable answer.")
         units.append(CodeUnit(file[:300], block, tuple(zip(tokens, unit_lines, strict=True))))
     return tuple(units)
 
@@ -283,7 +283,7 @@ def _figure(path: Path, frame: Frame) -> ComparedPicture:
 
 
 def _senseless(path: Path) -> SubmissionError:
-    return SubmissionError(f"{path.name}: reading it gave no sense. Look at the file.")
+    return SubmissionError(f"{path.name}: reading it gave no usable answer. Look at the file.")
 
 
 # --- parsed program --------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def parsed(
             raise Silence(SOURCE_LIMITS.exceeded("memory"))
     except Silence as silence:
         raise SubmissionError(
-            f"{name}: reading it ended badly ({silence}). Is it deeply nested, or not written by hand?"
+            f"{name}: reading it failed ({silence}). Is it deeply nested, or not written by hand?"
         ) from silence
     if "refused" in answer:
         raise SubmissionError(str(answer["refused"])[:2000])

@@ -20,7 +20,7 @@ class ComponentRecord(_Record):
     """A component's share of an item's points."""
 
     component: str
-    points: float | None = Field(description="null: nothing of it could be decided")
+    points: float | None = Field(description="null: none of it could be decided")
     max: float
     passed: int
     total: int = Field(description="the number of checks")
@@ -136,7 +136,8 @@ class Measurements(_Record):
     epochs: int = Field(description="finished epochs")
     planned_epochs: int | None
     test_accuracy_runs: list[float] = Field(
-        description="of each training, where it was repeated with other seeds; `test_accuracy` is their mean"
+        description="of each training run, where it was repeated with other seeds; `test_accuracy` is "
+        "their mean"
     )
     classes: list[ClassRecord] = Field(description="of the first training, by class")
     seen_accuracy: float | None = Field(
@@ -476,7 +477,8 @@ class SubmissionRecord(_Record):
     extension: datetime | None = Field(default=None, description="the student's own deadline")
     lower_run: str = Field(
         default="",
-        description="the latest run gave less than was told, and nobody has looked at that; else empty",
+        description="the latest run gave less than the student saw, and nobody has looked at that; else "
+        "empty",
     )
     late: LatenessRecord | None = Field(default=None, description="null: the assignment has no deadline")
     resubmission: ResubmittedRecord | None = Field(

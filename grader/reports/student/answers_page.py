@@ -13,10 +13,10 @@ from grader.domain.submission import ANSWERS_FILE, Answers, Undrawn
 from grader.reports.typesetting import environment, language_of
 
 _WHY = {
-    Undrawn.PROTECTED: "The PDF opens with a password only, so none of its pages could be drawn.",
-    Undrawn.DAMAGED: "The PDF is damaged, or has no pages, so nothing of it could be drawn.",
-    Undrawn.ENDED: "Drawing the PDF took more time or memory than is granted, or ended badly.",
-    Undrawn.FULL: "The PDF's pages take more room than is granted.",
+    Undrawn.PROTECTED: "The PDF opens only with a password, so none of its pages could be drawn.",
+    Undrawn.DAMAGED: "The PDF is damaged, or has no pages, so none of it could be drawn.",
+    Undrawn.ENDED: "Drawing the PDF took more time or memory than is allowed, or failed.",
+    Undrawn.FULL: "The PDF's pages take more space than is allowed.",
 }
 
 

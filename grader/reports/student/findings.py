@@ -101,10 +101,10 @@ def verdict(finding: Finding) -> str:
     if finding.kind is FindingKind.UNDECIDED:
         return "A person decides this; until then it costs you nothing."
     if finding.blame is Blame.INSTRUCTOR:
-        return "This check itself has a mistake, which the instructor fixes. It cost you nothing."
+        return "This check itself has a mistake, which the instructor will fix. It cost you nothing."
     if finding.blame is Blame.ENGINE:
         return "The grader failed here, not you. It cost you nothing."
-    return "This could not be decided automatically, so a person looks at it. It cost you nothing."
+    return "This could not be decided automatically, so a person will look at it. It cost you nothing."
 
 
 def _component_report(
@@ -206,7 +206,7 @@ def _finding_notes(assignment: Assignment, evidence: Evidence, score: Score) -> 
             ("failed", "✗ To fix", component.failed),
             ("skipped", "– Not tried", component.skipped),
             ("errored", "? Undecided", component.errored),
-            ("noted", "✓ Passed, a person has a look", component.noted),
+            ("noted", "✓ Passed, a person will take a look", component.noted),
         )
         for kind, word, remarks in groups:
             for remark in remarks:
@@ -234,7 +234,7 @@ def _pried_notes(evidence: Evidence) -> Iterator[LineNote]:
     for pried in evidence.pried:
         if pried.place is not None:
             title = f"When it ran, this line {PRYING_WORDS[pried.kind]}"
-            yield LineNote(str(pried.place), pried.place, "noted", "– A person has a look", title)
+            yield LineNote(str(pried.place), pried.place, "noted", "– A person will take a look", title)
 
 
 def _training_notes(evidence: Evidence) -> Iterator[LineNote]:

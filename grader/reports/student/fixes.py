@@ -364,7 +364,7 @@ def _training_fixes(assignment: Assignment, evidence: Evidence, score: Score) ->
         if text is not None:
             lost = line.maximum - line.points
             hint = (
-                f"Fix the parts of the model first, which training uses. Then: {text.hint}"
+                f"First fix the parts of the model, since training uses them. Then: {text.hint}"
                 if broken
                 else text.hint
             )

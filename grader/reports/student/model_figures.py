@@ -99,12 +99,12 @@ def side_by_side(
         ComparedRow("Gap", _cells(trainings, _gap), gap),
         ComparedRow("Parameters", _cells(rehearsals, lambda model: _count(model.parameters))),
         ComparedRow(
-            "Multiply-adds for an image",
+            "Multiply-adds per image",
             _cells(rehearsals, lambda model: _millions(model.multiply_adds)),
             "half of the operations that PyTorch’s counter finds.",
         ),
         ComparedRow("Epochs", _cells(trainings, lambda model: str(len(model.epochs) or UNKNOWN))),
-        ComparedRow("Seconds for an epoch", _cells(trainings, _seconds)),
+        ComparedRow("Seconds per epoch", _cells(trainings, _seconds)),
     ]
     return tuple(row for row in rows if any(cell != UNKNOWN for cell in row.cells))
 

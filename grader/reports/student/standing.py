@@ -45,7 +45,7 @@ def changed_grade(score: Score) -> str:
     if before == score.final:
         return ""
     late = score.late is not None and bool(score.late.penalty)
-    return _change_sentence(when, before, score.final, ", after what lateness costs" if late else "")
+    return _change_sentence(when, before, score.final, ", after the penalty for lateness" if late else "")
 
 
 def _change_sentence(when: datetime, before: float, now: float | None, how: str = "") -> str:
@@ -131,7 +131,7 @@ def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
         order = [name for name in parts if any(map(unimplemented, parts[name]))]
         return (
             f"Nothing is implemented yet: start with {order[0]}. "
-            "Every part is tested by itself, so points come in part by part, in any order you like."
+            "Every part is tested by itself, so you can earn points part by part, in any order you like."
         )
     right = [
         name
@@ -167,7 +167,7 @@ def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
 def _flagged_sentence(parts: Mapping[str, Sequence[Finding]]) -> list[str]:
     """What a person looks at although its checks passed; at most one sentence."""
     names = [name for name, findings in parts.items() if any(finding.flagged for finding in findings)]
-    return [f"A person has a look at {listed(names, 9)}, which costs no points."] if names else []
+    return [f"A person will take a look at {listed(names, 9)}, which costs no points."] if names else []
 
 
 def nothing_implemented(evidence: Evidence) -> bool:

@@ -111,7 +111,7 @@ def roc_chart(roc: Sequence[RocCurve], classes: Sequence[str], spoken: Language 
             ],
         )
     )
-    label = f"ROC curves of {len(curves)} classes; least area {area:.3f}, of {hardest[1]}."
+    label = f"ROC curves of {len(curves)} classes; smallest area {area:.3f}, of {hardest[1]}."
     return svg(324, spoken.translated(label), parts)
 
 

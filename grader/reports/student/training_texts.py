@@ -20,9 +20,12 @@ from grader.domain.submission_result import beyond_what_is_allowed
 from grader.reports.measured_words import MeasuredWords
 
 MOST_ROWS = 12  # stages that are listed one by one
-KEPT = "a tenth of the training images is kept for what your code measures, because it decides by that"
-WIDENED = f"{KEPT}; once all is decided, they are trained on, too"
-NEEDED = "what comes of them decides how the one that counts is made or trained"
+KEPT = (
+    "a tenth of the training images is set aside for what your code measures, "
+    "because its decisions depend on that"
+)
+WIDENED = f"{KEPT}; once everything is decided, they are trained on too"
+NEEDED = "their results decide how the one that counts is made or trained"
 SEEDED = "your own seeds are set too, after the grader's"
 
 
@@ -68,11 +71,11 @@ def _stage_rows(rehearsal: Rehearsal, file: str) -> Iterator[tuple[str, str]]:
         where = f" ({rehearsal.where})" if rehearsal.where else ""
         yield "but", f"{rehearsal.fault}{where}"
     elif rehearsal.epochs is None:
-        yield "and more", "the trial takes long, so the rest is not known beforehand"
+        yield "and more", "the trial takes a long time, so the rest is not known in advance"
     elif len(rehearsal.stages) > 1:
         yield "epochs", f"{rehearsal.epochs} in all"
     if rehearsal.multiply_adds:
-        yield "size", f"{rehearsal.multiply_adds / 1e6:.1f} million multiply-adds for an image"
+        yield "size", f"{rehearsal.multiply_adds / 1e6:.1f} million multiply-adds per image"
     if rehearsal.other_models:
         yield "also trained", f"{counted(rehearsal.other_models, 'other model')}: {NEEDED}"
 
@@ -110,7 +113,7 @@ _OVERFIT = 1.15  # last test loss over the lowest one
 _AUGMENTATION = re.compile(r"Random|Jitter|Augment|AugMix|Erasing|Elastic|Mix[Uu]p|Cut[Mm]ix|flip|rot90")
 _OF_BATCHES = re.compile(r"\b(augment\w*|mixup|cutmix)\(|\.flip\(|rot90\(", re.IGNORECASE)
 _WARMUP = re.compile(r"[Ww]arm|OneCycle|LinearLR|CyclicLR")
-BY_CALL = "`grader train` makes the same call on your own machine: compare what it tells after each change."
+BY_CALL = "`grader train` makes the same call on your own machine: compare what it shows after each change."
 
 
 @dataclass(frozen=True)
@@ -262,8 +265,8 @@ def outcome_sentence(training: Training, call: TrainingCall | None = None) -> st
             return f"Training diverged after {count}: {training.reason}"
         case TrainingOutcome.BUDGET:
             return (
-                f"The grader's limit stopped training after {count}. That is not zero: a person decides "
-                f"these points. {training.reason}"
+                f"The grader's limit stopped training after {count}. That does not mean zero: a person "
+                f"decides these points. {training.reason}"
             ).strip()
         case TrainingOutcome.NOT_RUN:
             return training.reason or "Training was not part of this run."
@@ -281,11 +284,11 @@ def _outcome_of_call(training: Training, call: TrainingCall) -> str:
         case TrainingOutcome.COMPLETED:
             return f"The grader trained your model by {call_words} in {duration(training.seconds)}."
         case TrainingOutcome.FAILED | TrainingOutcome.DIVERGED:
-            return f"Training by {call_words} came to no result: {training.reason}"
+            return f"Training by {call_words} gave no result: {training.reason}"
         case TrainingOutcome.BUDGET:
             return (
-                f"The grader's limit stopped {call_words}. That is not zero: a person decides these points. "
-                f"{training.reason}"
+                f"The grader's limit stopped {call_words}. That does not mean zero: "
+                f"a person decides these points. {training.reason}"
             )
         case TrainingOutcome.NOT_RUN:
             return training.reason or "Training was not part of this run."

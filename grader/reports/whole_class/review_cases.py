@@ -37,8 +37,8 @@ class Cause:
 ENGINE = Cause(
     "engine-error",
     "The grader failed",
-    "It costs nobody points. Grade these again (the run before is kept), or give the points of every item by "
-    "hand: `grader marks set`.",
+    "It costs nobody points. Grade these again (the previous run is kept), or give the points of every "
+    "item by hand, with `grader marks set`.",
     holds=True,
 )
 REFUSED = Cause(
@@ -57,7 +57,7 @@ MISSING = Cause(
 )
 LACKING = Cause(
     "lacking",
-    "Listed by the LMS, and not in its download",
+    "Listed by the LMS, but not in its download",
     "There is a submission of theirs that nobody has graded: download it again and grade that. If there is "
     "none after all, `grader rule RESULTS STUDENT --why ...` says so.",
     holds=True,
@@ -103,7 +103,7 @@ LATE_ASKED = Cause(
 )
 FALLEN = Cause(
     "fallen",
-    "A total that was told fell",
+    "A total that a student saw has fallen",
     "The last attempt counts. `grader count` says that it does (`latest`), or which run counts instead.",
     holds=True,
 )
@@ -111,7 +111,7 @@ OWNER = Cause(
     "owner",
     "Nobody knows whose it is",
     "Its points reach nobody: exports, feedback and publications leave it out until `grader owner` says "
-    "whose it is. A list of the class with the LMS's numbers (`grade --roster`) may tell as well.",
+    "whose it is. A class list with the LMS's numbers (`grade --roster`) may say so as well.",
 )
 LOWER = Cause(
     "lower-run",
@@ -120,24 +120,24 @@ LOWER = Cause(
 )
 ABSENT = Cause(
     "no-result",
-    "In the download, and without a result",
-    "These ids stand on files of the download and nothing of theirs was graded.",
+    "In the download, but without a result",
+    "These ids are on files in the download, but nothing of theirs was graded.",
     noun="student",
 )
 NOTHING = Cause(
     "handed-in-nothing",
-    "On the list of the class, and handed in nothing",
-    "Neither a result nor a file of a download is theirs. They have no grade, which is not zero: "
+    "On the class list, but handed in nothing",
+    "They have neither a result nor a file in a download. They have no grade, which is not zero: "
     "`grader rule RESULTS STUDENT --why ...` makes it one.",
     noun="student",
 )
 UNLISTED = Cause(
     "unlisted",
-    "Handed in, and not on the list of the class",
-    "Is the id a slip of the pen, or did somebody leave the course?",
+    "Handed in, but not on the class list",
+    "Is the id mistyped, or has somebody left the course?",
     noun="student",
 )
-LATE = Cause("late", "Late, with the rule applied", "Look whether somebody has an extension.")
+LATE = Cause("late", "Late, with the rule applied", "See whether somebody has an extension.")
 LATE_UNKNOWN = Cause(
     "late-unknown",
     "When it came is not known",
@@ -156,8 +156,8 @@ FLAGGED = Cause(
 CLAIM = Cause(
     "claims",
     "Claimed and measured accuracy differ",
-    "By more than 5 points, or in epochs: other weights, another split, another number than in the code? It "
-    "changes no points by itself.",
+    "By more than 5 points, or in epochs: different weights, a different split, a different number from "
+    "the one in the code? It changes no points by itself.",
 )
 NOTES = Cause(
     "suspicious",
@@ -349,7 +349,7 @@ def _late_cases(evidence: Evidence, score: Score) -> CaseParts:
         yield LATE, text, text
     elif record.state == "unknown" and not evidence.partial:
         hint = evidence.delivery.hint
-        yield LATE_UNKNOWN, f"Nothing tells when it came{f' ({hint} is only a hint)' if hint else ''}.", ""
+        yield LATE_UNKNOWN, f"Nothing shows when it came{f' ({hint} is only a hint)' if hint else ''}.", ""
 
 
 def _code_cases(assignment: Assignment, evidence: Evidence) -> CaseParts:

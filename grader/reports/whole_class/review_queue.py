@@ -387,7 +387,7 @@ def _roster_cases(
 def _similar_cases(similarity: SimilarityRecord | None) -> Iterator[Case]:
     """The pairs that have much in common, the strongest first."""
     for number, pair in enumerate(similarity.pairs if similarity else ()):
-        text = f"{pair.says}, with {pair.other} of an earlier class." if pair.before else f"{pair.says}."
+        text = f"{pair.says}, with {pair.other} from an earlier class." if pair.before else f"{pair.says}."
         anchor = pair_anchor(number)
         link = f"{PAGE}#{anchor}" if anchor else PAGE
         yield Case(SIMILAR, text, pair.one, apart=str(number), link=link)

@@ -23,7 +23,7 @@ class PairRecord(BaseModel):
 
     one: str
     other: str
-    before: bool = Field(description="the other is of an earlier class")
+    before: bool = Field(description="the other is from an earlier class")
     says: str = Field(description="what they have in common, as a clause")
 
 

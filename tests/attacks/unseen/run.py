@@ -71,7 +71,7 @@ ROUTINE = {
     *("marks", "partial", "boundary", "not-run", "incomplete", "late", "late-unknown", "unofficial"),
     *("handed-in-nothing", "suspect-checks", "similar"),
 }
-LOOK = re.compile(r"a person (should look|decides|has a look|looks|is asked)", re.IGNORECASE)
+LOOK = re.compile(r"a person (should look|decides|will take a look|looks|is asked)", re.IGNORECASE)
 MOST_QUOTED = 80
 OPENING, CLOSING = "“«‹‘„", "”»›’"
 

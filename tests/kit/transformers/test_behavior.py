@@ -68,13 +68,13 @@ ODD = {
         causal,
         True,
         "For 1 image of 2 tokens, the output for token 0 does not change when token 1 changes: it does not "
-        "look at all tokens.",
+        "look at every token.",
     ),
     "each by itself": (
         by_token,
         True,
         "For 1 image of 2 tokens, the output for token 1 does not change when token 0 changes: it does not "
-        "look at all tokens.",
+        "look at every token.",
     ),
     "mixing": (
         attended,
@@ -86,7 +86,7 @@ ODD = {
         by_place,
         True,
         "For 1 image of 2 tokens, exchanging the tokens does more than exchange their outputs: the layer "
-        "treats a token by its place.",
+        "treats a token according to its position.",
     ),
     "leak": (
         lambda x: by_token(x) + x.mean(dim=0),
@@ -106,4 +106,4 @@ def test_an_odd_layer_is_told_by_the_smallest_input_that_shows_it(name: str) -> 
 def test_attention_over_the_batch_is_told_as_what_shows_first() -> None:
     [sentence] = told(over_batch, mixes_tokens=True)
     assert sentence.startswith("For 1 image of 2 tokens,")
-    assert sentence.endswith("it does not look at all tokens.")
+    assert sentence.endswith("it does not look at every token.")

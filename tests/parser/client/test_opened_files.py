@@ -109,7 +109,7 @@ def test_an_archive_that_takes_too_long_names_the_time(
     pieces = ParserOpener(parsers).contents(path, replace(CAPS, total_bytes=6_000_000))
     next(pieces)
     time.sleep(1.5)
-    with pytest.raises(SubmissionError, match=r"upload\.zip: opening it ended badly \(no answer within 1 s"):
+    with pytest.raises(SubmissionError, match=r"upload\.zip: opening it failed \(no answer within 1 s"):
         list(pieces)
 
 
@@ -169,7 +169,7 @@ class Scripted:
 def test_a_parser_that_was_taken_over_gets_a_refusal(frames: tuple[Frame, ...], tmp_path: Path) -> None:
     """Whatever it says, files appear in the folder only, and the sentence is ours."""
     (tmp_path / "upload.zip").write_bytes(b"x")
-    with pytest.raises(SubmissionError, match=r"^upload\.zip: .* ended badly"):
+    with pytest.raises(SubmissionError, match=r"^upload\.zip: .* failed"):
         unpacked(tmp_path / "upload.zip", tmp_path / "in/side", CAPS, ParserOpener(Scripted(*frames)))
     assert not (tmp_path / "in/a.py").exists() and not (tmp_path / "a.py").exists()
 
@@ -208,7 +208,7 @@ def test_a_list_that_uses_up_memory_ends_its_own_process_only(
     monkeypatch.setattr(parsed_files, "FILE_LIMITS", replace(parsed_files.FILE_LIMITS, memory_mb=100))
     path = tmp_path / "submission_metadata.yml"
     path.write_bytes(b"a: [" + b"{x: 1}," * 1_000_000 + b"]\n")
-    with pytest.raises(SubmissionError, match=r"submission_metadata\.yml: opening it ended badly"):
+    with pytest.raises(SubmissionError, match=r"submission_metadata\.yml: opening it failed"):
         ParserOpener(parsers).metadata_rows(path)
 
 

@@ -110,10 +110,10 @@ def test_items_without_a_line_are_open(assignment, class_results):
     ("answers", "sentences"),
     [
         (WHOLE, []),
-        (replace(WHOLE, undrawn=Undrawn.PROTECTED, pages=None, tried=0, drawn=()), ["a password only"]),
+        (replace(WHOLE, undrawn=Undrawn.PROTECTED, pages=None, tried=0, drawn=()), ["only with a password"]),
         (replace(WHOLE, undrawn=Undrawn.DAMAGED, pages=None, tried=0, drawn=()), ["is damaged"]),
         (replace(WHOLE, undrawn=Undrawn.ENDED, pages=9), ["more time or memory", "9 pages; the first 3 are"]),
-        (replace(WHOLE, undrawn=Undrawn.FULL, pages=9), ["more room", "9 pages; the first 3 are shown"]),
+        (replace(WHOLE, undrawn=Undrawn.FULL, pages=9), ["more space", "9 pages; the first 3 are shown"]),
         (replace(WHOLE, drawn=WHOLE.drawn[::2]), ["Page 2 could not be drawn."]),
         (replace(WHOLE, drawn=WHOLE.drawn[:1]), ["Pages 2 and 3 could not be drawn."]),
         (replace(WHOLE, pages=100_000), ["It has 100000 pages; the first 3 are shown."]),

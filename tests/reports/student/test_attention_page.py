@@ -12,7 +12,7 @@ def test_the_page_shows_three_pictures_for_each_class(assignment, class_results,
     assert page is not None
     pictures = re.findall(r'<img src="data:image/png;base64,', page)
     assert len(pictures) == 3 * len(one.evidence.training.attention) == 18
-    assert "Do not hand it out" in page and not re.search(r"https?:|<script", page)
+    assert "Do not hand this page out" in page and not re.search(r"https?:|<script", page)
 
 
 def test_there_is_none_where_nothing_was_measured(assignment, class_results, examples):

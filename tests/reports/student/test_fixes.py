@@ -167,7 +167,7 @@ def test_lost_training_points_are_a_fix_at_the_value_to_change(class_results, as
     line = next(line for line in one.score.lines if line.id == "training")
     assert fix.points == pytest.approx(15 - line.points)
     assert "55.0" in fix.message and "60" in fix.message
-    assert "more epochs" in fix.hint and "Fix the parts of the model first" in fix.hint
+    assert "more epochs" in fix.hint and "First fix the parts of the model" in fix.hint
     assert fix.where == "homework.py:58"
 
 

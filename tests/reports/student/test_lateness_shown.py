@@ -107,15 +107,15 @@ def test_a_mark_without_a_time_asks_a_person_and_takes_nothing_off(ruled, handed
 
 def test_a_hint_is_called_one(ruled, handed_in, examples):
     evidence = handed_in(
-        hinted_at=ruled.deadline + timedelta(days=9), hint="the time of modification in the zip"
+        hinted_at=ruled.deadline + timedelta(days=9), hint="the modification time in the zip"
     )
     page = student(ruled, evidence, examples)
-    assert "the time of modification in the zip, which proves nothing" in page
+    assert "the modification time in the zip, which proves nothing" in page
     assert not re.search(LATE, page)
     page = the_class(ruled, evidence, examples)
     assert "When it came is not known 1 submission" in page
-    assert "Nothing tells when it came (the time" in page and "Nothing was taken off." in page
-    assert "the time of modification in the zip is only a hint" in page
+    assert "Nothing shows when it came (the modification time" in page and "Nothing was taken off." in page
+    assert "the modification time in the zip is only a hint" in page
 
 
 def test_an_extension_is_named_as_the_students_own_deadline(ruled, handed_in, examples):
@@ -142,7 +142,7 @@ def download():
                 AccountedFile("data.zip/1.jpg and others", Fate.REFUSED, "1001", "1.jpg: is damaged.", 30),
                 AccountedFile(HOSTILE, Fate.REFUSED, None, f"{HOSTILE}: is nobody's."),
             ),
-            ("1002: has an extension, and nothing under this id is in the download.",),
+            ("1002: has an extension, but nothing in the download has this id.",),
         )
     )
 
@@ -153,7 +153,7 @@ def test_the_account_is_on_the_class_page_in_short_form(ruled, handed_in, exampl
     html = class_page(ruled, pairs, links={}, generated_at=examples.WHEN, download=download)
     page = words(html)
     assert "34 files: 2 matched (they belong to a submission), 1 of earlier attempts, 31 refused." in page
-    assert "Earlier attempts (1)" in page and "Refused (31)" in page and "Taken, with a remark (1)" in page
+    assert "Earlier attempts (1)" in page and "Refused (31)" in page and "Accepted, with a remark (1)" in page
     assert "1002: has an extension" in page
     assert "1001_a.py" not in page.replace("as 1001_a.pth", ""), "what is as it should be is only counted"
     assert "<script>alert" not in html

@@ -33,9 +33,9 @@ def test_what_is_known_of_each_model_is_beside_the_others() -> None:
         "Accuracy on training images": ("73.3 %", UNKNOWN),
         "Gap": ("12.3", UNKNOWN),
         "Parameters": ("460,906", UNKNOWN),
-        "Multiply-adds for an image": ("34.1 million", UNKNOWN),
+        "Multiply-adds per image": ("34.1 million", UNKNOWN),
         "Epochs": ("2", UNKNOWN),
-        "Seconds for an epoch": ("31", UNKNOWN),
+        "Seconds per epoch": ("31", UNKNOWN),
     }
 
 
@@ -45,4 +45,4 @@ def test_what_is_known_of_none_is_left_out() -> None:
 
 
 def test_small_sizes_are_told_exactly() -> None:
-    assert rows((SMALL, Rehearsal(multiply_adds=6_912)))["Multiply-adds for an image"] == ("6,912",)
+    assert rows((SMALL, Rehearsal(multiply_adds=6_912)))["Multiply-adds per image"] == ("6,912",)

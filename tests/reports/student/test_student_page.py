@@ -117,7 +117,7 @@ def test_first_screen_says_points_fixes_and_accuracy_before_anything_else(pages)
     first = text(pages, "missing_scale").split("Sections of this report")[0].split("Rubric")[0]
     assert "46.6 of 65 decided points" in first
     assert "35 awaiting a person" in first
-    assert "The three fixes worth most points" in first
+    assert "The three fixes worth the most points" in first
     assert (
         first.index("up to +7.04 points") < first.index("up to +4 points") < first.index("up to +2.57 points")
     )
@@ -140,7 +140,7 @@ def test_rubric_has_every_item_with_points_or_a_dash(pages, class_results):
 
 def test_findings_say_whose_fault_they_are_and_why_they_were_not_tried(pages):
     told = text(pages, "missing_scale")
-    assert "This check itself has a mistake, which the instructor fixes. It cost you nothing." in told
+    assert "This check itself has a mistake, which the instructor will fix. It cost you nothing." in told
     assert "Could not be tried: ViT did not return within 10 s." in told
     assert "missing_scale" not in told, "ids of mistakes mean nothing to students"
     assert "VIT at homework.py:52 was graded as ViT" in told
@@ -220,14 +220,14 @@ def test_the_trainings_that_were_completed_are_named(class_results, html_of):
     one = class_results["missing_scale"]
     training = replace(one.evidence.training, runs=(0.55,), counted="of the last epoch")
     told = text({"one": html_of(replace(one, evidence=replace(one.evidence, training=training)))}, "one")
-    assert "trainings with different seeds" not in told and "(of the last epoch)" in told
+    assert "training runs with different seeds" not in told and "(of the last epoch)" in told
 
 
 def test_several_seeds_are_named(class_results, html_of):
     one = class_results["missing_scale"]
     training = replace(one.evidence.training, runs=(0.55, 0.6), counted="of the last epoch")
     told = text({"one": html_of(replace(one, evidence=replace(one.evidence, training=training)))}, "one")
-    assert "the mean of 2 trainings with different seeds (55.0 %, 60.0 %), 95 % interval" in told
+    assert "the mean of 2 training runs with different seeds (55.0 %, 60.0 %), 95 % interval" in told
 
 
 def test_right_and_wrong_predictions_differ_in_words_and_marks(pages):
@@ -315,27 +315,27 @@ def test_a_passed_check_with_a_remark_shows_it_and_says_that_it_costs_nothing(
     html = html_of(replace(one, evidence=evidence))
     told = Page(html).text
     sentence = "The positions are fixed; the handout asks for learnable ones."
-    assert told.count(f"A person has a look: {sentence}") == 1, "equal remarks are said once"
+    assert told.count(f"A person will take a look: {sentence}") == 1, "equal remarks are said once"
     assert "The check passed, and this costs no points." in told
-    assert "all 9 parts do what they should. A person has a look at ViT, which costs no points." in told
+    assert "all 9 parts do what they should. A person will take a look at ViT, which costs no points." in told
     end = r"</ul>\s*</details>\s*(?=<details class=.component|</section>)"
     vit = re.search(rf'<details class="component"( open)?>\s*<summary>\s*<h3><code>ViT.*?{end}', html, re.S)
     assert vit.group(1), "it is open, so that the remark is seen"
     words = Page(vit.group()).text
     count = len(others) + 2
-    assert f"✓ {count} of {count} checks passed a person has a look" in words
+    assert f"✓ {count} of {count} checks passed a person will take a look" in words
     assert words.count("✓ Passed") == 1
     assert "homework.py:41" in words and "fixed_positions" not in words
     for title in (first, second, *others):
         assert words.count(title) == 1, "nothing is told twice"
     for word in ("To fix", "Not tried", "Undecided"):
         assert word not in words
-    assert "fixes worth most" not in told and "The fix worth" not in told
+    assert "fixes worth the most" not in told and "The fix worth" not in told
 
 
 def test_a_report_without_remarks_says_nothing_of_a_person(pages):
-    assert "A person has a look" not in text(pages, "good")
-    assert "a person has a look" not in text(pages, "missing_scale")
+    assert "A person will take a look" not in text(pages, "good")
+    assert "a person will take a look" not in text(pages, "missing_scale")
 
 
 def test_a_remark_is_shown_and_never_obeyed(class_results, html_of, with_remark):

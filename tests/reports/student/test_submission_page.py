@@ -309,7 +309,7 @@ def test_very_long_code_is_cut_and_says_so(page_of, graded):
     assert f"Only the first {MOST_LINES} lines of code are shown." in html
     assert f'id="line-{MOST_LINES}"' in html and f'id="line-{MOST_LINES + 1}"' not in html
     wide = page_of(graded, None, source={"a.py": "x" * (LONGEST + 1)})
-    assert "the line goes on" in wide and "x" * LONGEST in wide and "x" * (LONGEST + 1) not in wide
+    assert "the line continues" in wide and "x" * LONGEST in wide and "x" * (LONGEST + 1) not in wide
 
 
 def test_a_view_is_kept_as_it_is_and_another_versions_is_none():

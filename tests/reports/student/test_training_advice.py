@@ -79,7 +79,7 @@ def test_no_more_epochs_are_advised_than_are_allowed(assignment, examples):
     [
         (TrainingOutcome.FAILED, "stopped in your code after 1 of 3 epochs: It raised."),
         (TrainingOutcome.DIVERGED, "diverged after 1 of 3 epochs: It raised."),
-        (TrainingOutcome.BUDGET, "That is not zero: a person decides"),
+        (TrainingOutcome.BUDGET, "That does not mean zero: a person decides"),
         (TrainingOutcome.UNKNOWN, "A person looks at the training: It raised."),
         (TrainingOutcome.NOT_RUN, "It raised."),
         (TrainingOutcome.COMPLETED, "trained your model for 1 of 3 epochs"),

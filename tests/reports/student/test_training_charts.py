@@ -42,7 +42,7 @@ def test_every_chart_is_well_formed_and_says_in_words_what_it_shows():
 def test_roc_chart_names_the_class_with_the_least_area():
     curves = [RocCurve(0.9, ((0, 0), (1, 1))), RocCurve(None), RocCurve(0.7, ((0, 0), (0.5, 0.6), (1, 1)))]
     root = tree(charts.roc_chart(curves, ["cat", "dog", "frog"]))
-    assert root.find("title").text == "ROC curves of 2 classes; least area 0.700, of frog."
+    assert root.find("title").text == "ROC curves of 2 classes; smallest area 0.700, of frog."
     assert len(root.findall(".//polyline[@class='series test']")) == 1
     assert str(charts.roc_chart([RocCurve(None)], ["cat"])) == ""
 

@@ -84,7 +84,7 @@ def test_the_first_screen_says_what_is_missing_with_counts(page, pairs):
     assert "Not ready to hand out yet. What is missing The grader failed 1 submission " in first
     assert "Nothing in it could be graded 1 submission A required file is missing 1 submission" in first
     assert "Marks that people give 7 submissions Training was not run 1 submission" in first
-    assert "Worth a look before Claimed and measured accuracy differ 3 submissions" in first
+    assert "Worth a look first Claimed and measured accuracy differ 3 submissions" in first
     assert status_counts(pairs) == (("graded", 6), ("incomplete", 1), ("refused", 1), ("engine error", 1))
     assert "400101211 homework.py, line 12" in words(page)
 

@@ -272,7 +272,7 @@ def test_pairs_of_similar_submissions_come_in_the_order_of_their_strength(assign
         ("400101201", "400101205"),
         ("400101205",),
     ]
-    assert section.rows[2].text == f"{said}, with 9 of an earlier class."
+    assert section.rows[2].text == f"{said}, with 9 from an earlier class."
 
 
 def test_open_marks_are_counted_by_item_and_few_students_named(queue, class_results, assignment):
