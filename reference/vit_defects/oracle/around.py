@@ -68,7 +68,7 @@ def silenced(student, stand_in, options, encoder, keep=()):
         return AroundEncoder(student.build("ViT", **options, substitute=behaviors))
     norms = {path: StandIn() for path in encoder.norms if path in paths}
     if not norms:
-        raise Undecided("ViT's encoder is written inline, without normalizations that could be looked into.")
+        raise Undecided("ViT's encoder is written inline, without normalizations that could be inspected.")
     return AroundEncoder(student.build("ViT", **options, substitute=norms), zero=tuple(paths))
 
 
