@@ -199,7 +199,7 @@ def test_evaluation_tells_all(student, reference):
     if abs(found - accuracy) > 1e-5:
         if abs(found - 100 * accuracy) < 1e-3:
             raise reference.named("evaluate_accuracy_in_percent")
-        raise Mismatch("'accuracy' is not the share of images whose prediction is right.")
+        raise Mismatch("'accuracy' is not the share of images that are predicted correctly.")
     loss = told.at("loss").number()
     if abs(loss - F.cross_entropy(scores, labels).item()) < 1e-4:
         return

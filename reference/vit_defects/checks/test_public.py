@@ -202,8 +202,8 @@ def test_feed_forward_has_two_layers(student):
     grown = large.parameter_count - small.parameter_count
     if grown < 2 * 10 * DIM:
         raise Mismatch(
-            f"With hidden_dim={HIDDEN + 10} in the place of {HIDDEN} it has {grown} parameters more; two "
-            f"layers have at least {2 * 10 * DIM} more (dim={DIM}).",
+            f"With hidden_dim={HIDDEN + 10} instead of {HIDDEN} it has {grown} more parameters; two layers "
+            f"have at least {2 * 10 * DIM} more (dim={DIM}).",
             hint="Linear(dim, hidden_dim), activation, Linear(hidden_dim, dim).",
         )
 
@@ -684,7 +684,7 @@ def test_vit_returns_no_probabilities(student):
         sums = same(found.sum(dim=2), torch.ones(4, 6))
         raise Mismatch(
             f"The scores are never negative{', and those of an image add up to 1' if sums else ''}.",
-            hint="Nothing behind the last linear layer: the loss function applies the softmax.",
+            hint="Nothing after the last linear layer: the loss function applies the softmax.",
         )
 
 

@@ -317,6 +317,6 @@ def test_vit_has_the_parameters_of_its_parts(student, reference):
     if found.missing:
         raise Mismatch(
             f"The parameter {named(found.missing[0])} receives no gradient: it is not used, or cut off.",
-            hint="A layer that forward never calls still costs memory; one behind no_grad is never trained.",
+            hint="A layer that forward never calls still costs memory; one under no_grad is never trained.",
             diagnosis="unused_parameter",
         )

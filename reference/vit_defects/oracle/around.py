@@ -177,5 +177,5 @@ def prove_inline_vit(student, reference, options, images):
     name_inline_mistake(reference, x, y, candidates, sizes, {})
     raise Mismatch(
         "A block of ViT's encoder does not compute x = x + Attention(norm(x)), x = x + FeedForward(norm(x)).",
-        hint="Two residual connections per block, each around a normalization and the part behind it.",
+        hint="Two residual connections per block, each around a normalization and the part after it.",
     )

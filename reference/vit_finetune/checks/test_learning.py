@@ -371,7 +371,7 @@ def test_evaluation_tells_all(student, reference):
         hits = [(a == b).float().mean().item() for a, b in zip(right.split(8), labels.split(8), strict=True)]
         if abs(accuracy - sum(hits) / 3) < 1e-5:
             raise reference.named("evaluate_means_batches")
-        raise Mismatch("The accuracy is not the share of images whose prediction is right.")
+        raise Mismatch("The accuracy is not the share of images that are predicted correctly.")
     if abs(loss - F.cross_entropy(scores, labels).item()) < 1e-4:
         return
     losses = [F.cross_entropy(a, b).item() for a, b in zip(scores.split(8), labels.split(8), strict=True)]
