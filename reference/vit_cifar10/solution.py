@@ -316,7 +316,7 @@ def attention_map(model, image):
     pixels.
 
     Args:
-        model: A VisionTransformer. It is asked in evaluation mode, and afterwards is in the mode it was in.
+        model: A VisionTransformer. It is run in evaluation mode, and afterwards is in the mode it was in.
         image: (channels, height, width).
 
     Returns:
@@ -359,8 +359,9 @@ class BasicBlock(nn.Module):
 
     forward:
         x: (batch, in_channels, height, width).
-        Returns (batch, channels, height / stride, width / stride): the sum of both ways, through a ReLU. The
-        shortcut is the identity where the shape stays, else a 1 x 1 convolution and batch normalization.
+        Returns (batch, channels, height / stride, width / stride): the sum of both paths, through a ReLU.
+        The shortcut is the identity where the shape stays the same, else a 1 x 1 convolution and batch
+        normalization.
     """
 
     def __init__(self, in_channels, channels, stride=1):
@@ -434,7 +435,7 @@ def parameter_table(model):
 
     Returns:
         A list of (name, parameters), as fine as you like, whose numbers add up to all of the model's
-        parameters, those that are no layer's and those that are not learned among them.
+        parameters, including those outside any layer and those that are not learned.
     """
     # >>> TODO parameter_table: the parts of a model with their numbers of parameters
     # hint: named_children misses parameters of the model itself; named_parameters has all of them.
@@ -462,7 +463,7 @@ def warmup_cosine(step, warmup_steps, total_steps):
 
     Args:
         step: From 0.
-        warmup_steps: So long it rises in a line from 0 to 1; 0: it begins at 1.
+        warmup_steps: For this many steps it rises in a line from 0 to 1; 0: it begins at 1.
         total_steps: From the end of the warm-up it falls by half a cosine, to 0 here and after.
 
     Returns:
@@ -515,7 +516,7 @@ def train_epoch(model, loader, criterion, optimizer, scheduler, device):
 
 # %%
 def evaluate(model, loader, criterion, device):
-    """Asks a model about images that it is not trained on.
+    """Measures a model on images that it is not trained on.
 
     Args:
         model: Put into evaluation mode here; no gradients are computed.
@@ -626,12 +627,12 @@ def weighted_mean(values, weights):
 
 # <<<
 def classification_metrics(targets, probabilities):
-    """What is said of a classifier, class by class and as a whole.
+    """The measures of a classifier, class by class and as a whole.
 
-    Predicted is the class with the largest probability, of equals the first. What would be 0 / 0 is 0.
-    ROC-AUC sets each class against all others: the share of pairs of a positive and a negative in which the
-    positive has the larger probability, ties counting one half; NaN for a class without positives or without
-    negatives.
+    The predicted class is the one with the largest probability, the first of equals. What would be 0 / 0 is
+    0. ROC-AUC sets each class against all others: the share of pairs of a positive and a negative in which
+    the positive has the larger probability, ties counting one half; NaN for a class without positives or
+    without negatives.
 
     Args:
         targets: (n,), whole numbers.
@@ -794,7 +795,7 @@ def plot_attention(model, images, labels, class_names, mean, std):
     Args:
         model: A VisionTransformer.
         images: Normalized, (n, channels, height, width).
-        labels: (n,), whose names stand with the images.
+        labels: (n,), whose names are shown with the images.
         class_names: The names, in the order of the labels.
         mean, std: Of each channel, by which the images were normalized.
     """

@@ -30,7 +30,7 @@ def rows(value, count=None, classes=None):
     """Whole numbers that a student gives as an array, a tensor or a list."""
     found = value.array(count, whole=True)
     if classes is not None and len(found) and not (found.min() >= 0 and found.max() < classes):
-        raise Mismatch("What should be classes are numbers that are none.")
+        raise Mismatch("Where there should be classes, there are numbers that are not classes.")
     return found
 
 

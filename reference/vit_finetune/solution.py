@@ -236,7 +236,7 @@ def train_one_epoch(model, loader, optimizer, criterion, device, mix=None):
 
 # %%
 def evaluate(model, loader, criterion, device):
-    """Asks a model about images that it is not trained on; nothing is mixed here.
+    """Measures a model on images that it is not trained on; nothing is mixed here.
 
     Args:
         model: Put into evaluation mode here; no gradients are computed.
@@ -424,7 +424,7 @@ def show_patches(image, patch_size, mean, std):
 
 # %%
 def show_attention(model, image, mean, std):
-    """Draws an image as it was, and beside it where the class token of the last block attends to.
+    """Draws an image as it was, and beside it what the class token of the last block attends to.
 
     What is drawn is the mean over the heads of the last block's attention weights (each a softmax over all
     tokens) in the row of the class token, in the columns of the patches: a map (rows, columns) of patches, or

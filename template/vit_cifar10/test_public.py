@@ -121,7 +121,7 @@ def test_evaluate_returns_a_dictionary(student):
 
 @pytest.mark.component("fit")
 def test_fit_trains_each_epoch(student):
-    """fit trains as many epochs as it is asked to, and returns its history."""
+    """fit trains for as many epochs as it is asked to, and returns its history."""
     told = {
         "loss": 0.5, "accuracy": 0.5, "targets": torch.tensor([0]),
         "predictions": torch.tensor([0]), "probabilities": torch.tensor([[1.0, 0.0]]),

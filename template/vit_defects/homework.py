@@ -299,7 +299,7 @@ def train_epoch(model, optimizer, data_loader, loss_history):
     """Trains the model for one pass over the data.
 
     For every batch: clear the gradients, compute the scores and the loss, go backward, take one step. Every
-    100 batches (the first, the 101st, ...) print how far it is and append the loss of that batch.
+    100 batches (the first, the 101st, ...) print how far it has got and append the loss of that batch.
 
     Args:
         model: The ViT. It must be in training mode.

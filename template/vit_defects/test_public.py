@@ -92,7 +92,7 @@ def test_file_can_be_loaded(student):
 @pytest.mark.component("PreNorm")
 @pytest.mark.weight(0.25)
 def test_prenorm_keeps_the_shape(student):
-    """PreNorm hands x through the module that it wraps: (batch, tokens, dim) stays (batch, tokens, dim)."""
+    """PreNorm passes x through the module that it wraps: (batch, tokens, dim) stays (batch, tokens, dim)."""
     x = student.tensor(2, 5, 22)
     prenorm = student.build("PreNorm", 22, inner=StandIn())
     prenorm(x, shape=(2, 5, 22))
@@ -119,7 +119,7 @@ def test_prenorm_normalizes(student):
 @pytest.mark.component("PreNorm")
 @pytest.mark.weight(0.25)
 def test_prenorm_adds_nothing(student):
-    """PreNorm returns what the wrapped module makes of it, and adds nothing: no residual here."""
+    """PreNorm returns what the wrapped module returns, and adds nothing: no residual here."""
     inner = StandIn(scale=(1.7,), shift=(0.4,), roll=1)
     prenorm = student.build("PreNorm", DIM, inner=inner)
     x = 2 * student.tensor(3, 5, DIM) + 1
@@ -191,7 +191,7 @@ def test_feed_forward_is_not_linear(student):
     if (outputs >= 0).all() or (outputs <= 0).all() or ((outputs >= 0).float().mean() > 0.9):
         raise Mismatch(
             "Nearly all numbers that FeedForward returns are positive.",
-            hint="No activation behind the second linear layer.",
+            hint="No activation after the second linear layer.",
         )
 
 
@@ -203,8 +203,8 @@ def test_feed_forward_has_two_layers(student):
     grown = large.parameter_count - small.parameter_count
     if grown < 2 * 10 * DIM:
         raise Mismatch(
-            f"With hidden_dim={HIDDEN + 10} in the place of {HIDDEN} it has {grown} parameters more; two "
-            f"layers have at least {2 * 10 * DIM} more (dim={DIM}).",
+            f"With hidden_dim={HIDDEN + 10} instead of {HIDDEN} it has {grown} more parameters; two layers "
+            f"have at least {2 * 10 * DIM} more (dim={DIM}).",
             hint="Linear(dim, hidden_dim), activation, Linear(hidden_dim, dim).",
         )
 
@@ -266,14 +266,14 @@ def test_attention_looks_at_every_token(student):
 @pytest.mark.component("Attention")
 @pytest.mark.weight(0.375)
 def test_attention_knows_no_order(student):
-    """Attention knows no order: exchanging tokens exchanges their outputs, and changes nothing else."""
+    """Attention knows no order: reordering tokens reorders their outputs, and changes nothing else."""
     for heads, dim_head in ((HEADS, DIM_HEAD), (2, 7)):
         attention = student.build("Attention", DIM, heads=heads, dim_head=dim_head)
         x = 2 * student.tensor(2, 6, DIM)
         moved = attention(x.flip(1), shape=(2, 6, DIM)).flip(1)
         if not same(moved, attention(x, shape=(2, 6, DIM)), tolerance=1e-3):
             raise Mismatch(
-                "With the tokens in another order, a token gets another output than before.",
+                "With the tokens in another order, a token gets a different output.",
                 hint="Look at how the heads are split off and joined: (batch, tokens, heads * dim_head) "
                 "becomes (batch, heads, tokens, dim_head) by a reshape and a transpose, not by one alone.",
             )
@@ -529,7 +529,7 @@ def require_sizes(owner, part, sizes, given, but=()):
         got = given.get(name, defaults.get(name))
         if name not in but and got is not None and got != size:
             raise Mismatch(
-                f"{owner} was given {name}={size}, and constructs {part} with {name}={got}.",
+                f"{owner} was given {name}={size}, but constructs {part} with {name}={got}.",
                 hint=f"Hand it on by its name: {name}={name}.",
             )
 
@@ -595,7 +595,7 @@ def test_vit_sees_the_whole_image(student):
     found = fields(lambda batch: tokens(model, batch), images(student, 1)[0])
     if not found.images_apart:
         raise Mismatch(
-            "The tokens of one image change with another image of the batch.",
+            "The tokens of one image change when another image of the batch changes.",
             hint="Look at every reshape: the batch axis must stay by itself.",
         )
     unseen = int((~found.seen.any(dim=0)).sum())
@@ -624,8 +624,8 @@ def test_vit_has_a_class_token(student):
     if not fixed[0] or int(fixed.sum()) != 1:
         places = [place for place, same_for_all in enumerate(fixed) if same_for_all]
         raise Mismatch(
-            f"Of {len(fixed)} tokens those at {places or 'no place'} are the same for all images; it should "
-            "be the first one alone: the class token.",
+            f"Of {len(fixed)} tokens those at {places or 'no place'} are the same for all images; only the "
+            "first one should be: the class token.",
             hint="torch.cat([class_tokens, patches], dim=1): an nn.Parameter, repeated for the batch.",
         )
 
@@ -685,7 +685,7 @@ def test_vit_returns_no_probabilities(student):
         sums = same(found.sum(dim=2), torch.ones(4, 6))
         raise Mismatch(
             f"The scores are never negative{', and those of an image add up to 1' if sums else ''}.",
-            hint="Nothing behind the last linear layer: the loss function applies the softmax.",
+            hint="Nothing after the last linear layer: the loss function applies the softmax.",
         )
 
 
@@ -761,7 +761,7 @@ def test_train_epoch_trains_in_training_mode(student, class_names):
     _, run = epoch(student, class_names)
     if not all(forward.training for forward in run.forwards):
         raise Mismatch(
-            "The model came in evaluation mode, and was trained in it: dropout is off.",
+            "The model was passed in evaluation mode, and was trained in it: dropout is off.",
             hint="model.train() before the loop over the batches.",
             diagnosis="missing_train_mode",
         )
@@ -785,7 +785,7 @@ def test_train_epoch_clears_the_gradients(student, class_names):
         longer = np.linalg.norm(used) / max(np.linalg.norm(expected), 1e-12)
         if across < 0.999 or longer > 1.001:
             raise Mismatch(
-                f"The step behind batch {number} does not follow the gradient of that batch alone.",
+                f"The step after batch {number} does not follow the gradient of that batch alone.",
                 hint="For every batch: optimizer.zero_grad(), loss.backward(), optimizer.step().",
             )
 
@@ -860,7 +860,7 @@ def test_train_epoch_keeps_floats(student, class_names):
 @pytest.mark.component("evaluate")
 @pytest.mark.weight(0.2)
 def test_evaluate_runs(student, class_names):
-    """evaluate goes through the loader once and reports numbers, other ones for another data set."""
+    """evaluate goes through the loader once and reports numbers, different ones for another data set."""
     from grader.kit import evaluations
     from grader.kit.reported import places
 
@@ -874,7 +874,7 @@ def test_evaluate_runs(student, class_names):
     reported = places([run for _, run in found])
     if reported and all(place.is_constant for place in reported):
         raise Mismatch(
-            "evaluate reports the same numbers for data sets on which the model does differently well.",
+            "evaluate reports the same numbers for data sets on which the model does better and worse.",
             hint="Compute them from the model's scores and the labels.",
             diagnosis="numbers_not_computed",
         )
@@ -939,8 +939,8 @@ def test_evaluate_tells_a_good_loss_from_a_bad_one(student, class_names):
         if same(sums, sums.new_ones(2)):  # its scores are logarithms: their negative is the loss
             return
     raise Mismatch(
-        f"For a model that is right and sure of all images, the average loss is near 0; for one that is "
-        f"sure and wrong it is about {SURE:.0f}. None of the numbers that evaluate reports is so.",
+        "For a model that is sure and right about all images, the average loss is near 0; for one that is "
+        f"sure and wrong, it is about {SURE:.0f}. None of the numbers that evaluate reports is like that.",
         hint="Sum F.cross_entropy(scores, labels, reduction='sum') over all batches, and divide once.",
     )
 
@@ -970,7 +970,7 @@ def test_evaluate_only_looks(student, class_names):
     forwards = [forward for run in runs for forward in run.forwards]
     if any(forward.training for forward in forwards):
         raise Mismatch(
-            "The model came in training mode, and was measured in it: dropout is on.",
+            "The model was passed in training mode, and was measured in it: dropout is on.",
             hint="model.eval() before the loop over the batches.",
             diagnosis="missing_eval_mode",
         )
@@ -991,7 +991,7 @@ def test_evaluate_only_looks(student, class_names):
 @pytest.mark.component("evaluate")
 @pytest.mark.weight(0.2)
 def test_evaluate_appends_a_number(student, class_names):
-    """evaluate appends a number to loss_history, another one for another model."""
+    """evaluate appends a number to loss_history, a different one for another model."""
     runs = known_evaluations(student, class_names)
     for run in runs:
         if run.history_problem:
@@ -1108,7 +1108,7 @@ def test_confusion_matrix_names_the_classes(student, class_names):
             if all(written[label] >= bare for label in range(len(class_names))):
                 return
     raise Mismatch(
-        "The names of the classes do not stand on both axes.",
+        "The names of the classes are not on both axes.",
         hint="seaborn.heatmap(..., xticklabels=class_names, yticklabels=class_names).",
         diagnosis="class_names_missing",
     )
@@ -1117,7 +1117,7 @@ def test_confusion_matrix_names_the_classes(student, class_names):
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(0.25)
 def test_confusion_matrix_asks_the_model(student, class_names):
-    """plot_confusion_matrix asks the model about the images, in evaluation mode."""
+    """plot_confusion_matrix runs the model on the images, in evaluation mode."""
     require_asked(student, "plot_confusion_matrix", class_names)
 
 
@@ -1128,11 +1128,11 @@ def require_asked(student, function, class_names):
     _, run = drawn(student, function, class_names)
     if not run.forwards:
         raise Mismatch(
-            "The model is never asked.",
+            "The model is never called.",
             hint="model(images).argmax(dim=1) is what it predicts for each image.",
         )
     if any(forward.training for forward in run.forwards):
-        raise Mismatch("The model is asked in training mode: dropout is on.", hint="model.eval() first.")
+        raise Mismatch("The model is run in training mode: dropout is on.", hint="model.eval() first.")
 
 
 @pytest.mark.component("plot_classwise_predictions")
@@ -1172,7 +1172,7 @@ def test_predictions_are_of_every_class(student, class_names):
     if [(label, 4) for label in range(len(class_names))] not in by_class:
         counts = ", ".join(f"{count} of {class_names[label]}" for label, count in by_class[0])
         raise Mismatch(
-            f"The different images that are shown are {counts}; it should be 4 of each class.",
+            f"The different images that are shown are {counts}; there should be 4 of each class.",
             hint="For every label: the first samples_per_class images whose true label it is.",
         )
 
@@ -1180,7 +1180,7 @@ def test_predictions_are_of_every_class(student, class_names):
 @pytest.mark.component("plot_classwise_predictions")
 @pytest.mark.weight(0.25)
 def test_predictions_are_captioned(student, class_names):
-    """Each image carries its true and its predicted label, each called what it is."""
+    """Each image carries its true and its predicted label, the right way round."""
     from grader.kit import PREDICTED, TRUE, classes_named, numbers_named, stated
 
     data, found = shown_pictures(student, class_names)
@@ -1190,8 +1190,8 @@ def test_predictions_are_captioned(student, class_names):
         told = {*classes_named(text, class_names), *numbers_named(text, class_names)}
         if not {true, said} <= told:
             raise Mismatch(
-                f"An image of {class_names[true]} that the model takes for {class_names[said]} does not bear "
-                "both names.",
+                f"An image of {class_names[true]} that the model takes for {class_names[said]} does not "
+                "carry both names.",
                 hint='ax.set_title(f"True: {...}, predicted: {...}") for every image.',
             )
         roles = [stated(caption, class_names) for caption in picture.captions]
@@ -1207,5 +1207,5 @@ def test_predictions_are_captioned(student, class_names):
 @pytest.mark.component("plot_classwise_predictions")
 @pytest.mark.weight(0.25)
 def test_predictions_ask_the_model(student, class_names):
-    """plot_classwise_predictions asks the model about the images, in evaluation mode."""
+    """plot_classwise_predictions runs the model on the images, in evaluation mode."""
     require_asked(student, "plot_classwise_predictions", class_names)

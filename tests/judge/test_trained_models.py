@@ -105,7 +105,7 @@ def test_what_is_another_model_in_its_own_sizes_is_found(
     assert marker in text
     start, end = text.split(marker, 1)
     found = examined_trained(f"{start}\n{TURNED[turned]}\n{marker}{end}")
-    alike = "answers otherwise each time" if "noise" in turned else "does not answer alike when the patches"
+    alike = "answers differently each time" if "noise" in turned else "its answer changes when the patches"
     assert found and alike in found[0].message
     assert ("training mode" in found[0].message) is ("training" in turned)
 

@@ -81,7 +81,7 @@ def test_a_notebook_with_little_in_it_fails_kindly(handout, tmp_path, run_here):
     assert "did not return within 2 s" in hung
     lines = failures.partition("_ test_prenorm_keeps_the_shape _")[2].splitlines()[1:5]
     assert lines[0] == "`PreNorm.__init__` is not implemented yet."
-    assert lines[1].startswith("Asked: PreNorm hands x through the module that it wraps")
+    assert lines[1].startswith("Asked: PreNorm passes x through the module that it wraps")
     assert lines[2] == "Try: Replace the `raise NotImplementedError` line with your code."
     assert re.fullmatch(r"In \[\d+\], line \d+ \(cell \d+\)    raise NotImplementedError\(.*", lines[3])
     assert "test_evaluate_runs - `evaluate` is not implemented yet." in summary

@@ -63,7 +63,7 @@ def test_attention_is_attention(student, reference, dim, heads):
 @pytest.mark.explains("attention_has_its_shapes")
 @pytest.mark.weight(3)
 def test_weights_are_those_of_the_answer(student, reference):
-    """With return_weights=True, the weights of this very answer come along, for each head."""
+    """With return_weights=True, the weights of this very answer are returned too, for each head."""
     oracle, dim, heads = reference.oracle, reference.oracle.DIM, reference.oracle.HEADS
     component, weights = built(student, dim, heads)
     x = student.tensor(2, TOKENS, dim)
@@ -71,7 +71,7 @@ def test_weights_are_those_of_the_answer(student, reference):
     both = component.call("", x, return_weights=True, training=False).returned
     answer, shown = both.items(2, "values: the tokens and the weights")
     if not same(answer.tensor(2, TOKENS, dim), y):
-        raise Mismatch("With return_weights=True, the tokens are others than without.")
+        raise Mismatch("With return_weights=True, the tokens differ from those without it.")
     found = shown.tensor()
     if tuple(found.shape) == (2, TOKENS, TOKENS):
         raise reference.named("weights_averaged")
@@ -88,7 +88,7 @@ def test_weights_are_those_of_the_answer(student, reference):
                 raise reference.named(mistake.id)
     if not same(found.sum(dim=-1), torch.ones(found.shape[:-1]), tolerance=1e-3):
         raise Mismatch("The rows of the returned weights do not sum to 1.", hint="Return the softmax.")
-    raise Mismatch("The returned weights are not those that the answer was made with.")
+    raise Mismatch("The returned weights are not those that produced the answer.")
 
 
 @pytest.mark.weight(1)

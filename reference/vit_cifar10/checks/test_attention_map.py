@@ -53,7 +53,7 @@ def drawn_weights(student, heads, tokens):
 @pytest.mark.weight(5)
 @pytest.mark.parametrize(("tokens", "shape"), [(10, (3, 12, 12)), (17, (3, 32, 32)), (9, (3, 12, 12))])
 def test_map_is_what_the_class_token_attends_to(student, reference, tokens, shape):
-    """The heads' mean; of it the class token's row without its own column, or the rows' mean without one."""
+    """Of the heads' mean: the class token's row without its own column, or the mean row if there is none."""
     weights = drawn_weights(student, 4, tokens)
     found, _, _ = mapped(student, weights, shape)
     right = expected(weights, shape)
@@ -79,7 +79,7 @@ def test_map_is_what_the_class_token_attends_to(student, reference, tokens, shap
         if wrong.shape == found.shape and np.allclose(found, wrong, atol=1e-4):
             raise reference.named(mistake.id)
     raise Mismatch(
-        "The map is not the mean of the heads, the class token's row, each patch's value over its pixels."
+        "The map is not the class token's row of the heads' mean, with each patch's value on all its pixels."
     )
 
 
@@ -96,7 +96,7 @@ def test_a_constant_map_is_constant(student, reference):
 @pytest.mark.weight(1)
 @pytest.mark.because("map_is_what_the_class_token_attends_to")
 def test_map_asks_in_evaluation_mode(student, reference):
-    """The model is asked in evaluation mode and without gradients, and is left in the mode that it was in."""
+    """The model is run in evaluation mode and without gradients, and is left in the mode that it was in."""
     for before in (True, False):
         _, calls, after = mapped(student, drawn_weights(student, 2, 10), training=before)
         if any(call.training for call in calls):

@@ -156,7 +156,7 @@ def test_export_writes_what_the_measures_are(student):
 
 @pytest.mark.component("parameter_table")
 def test_table_adds_up(student, reference):
-    """The numbers add up to all parameters, those of no layer and those that are not learned among them."""
+    """The numbers add up to all parameters, including those outside layers and those not learned."""
     for depth, positions in ((1, "learned"), (3, "sinusoidal")):
         sizes = {"image_size": 8, "dim": 12, "depth": depth, "heads": 2, "positions": positions}
         made = student.build("VisionTransformer", **sizes)

@@ -78,7 +78,7 @@ def test_patches_are_mapped_by_one_linear_map(student, reference):
         )
     if not same(bias, bias[:1].expand_as(bias)):
         raise Mismatch(
-            "A black image gives other tokens in other places.",
+            "A black image gives different tokens in different places.",
             hint="Positions are added later, by the VisionTransformer.",
         )
     side, patch = oracle.SIDE // oracle.PATCH, oracle.PATCH
@@ -88,7 +88,9 @@ def test_patches_are_mapped_by_one_linear_map(student, reference):
     seen = strength.argmax(dim=0).tolist()
     maps = [grid[:, n // side, :, n % side, :, token] for token, n in enumerate(seen)]
     if not all(same(each, maps[0]) for each in maps):
-        raise Mismatch("Patches in other places go through another map.", hint="One map for all of them.")
+        raise Mismatch(
+            "Patches in different places go through different maps.", hint="One map for all of them."
+        )
 
 
 @pytest.mark.explains("positions_begin_with_zero_and_one")
@@ -107,7 +109,7 @@ def test_positions_are_sines_and_cosines(student, reference):
             student.policy(
                 "concatenated_positions",
                 "The sines stand in the first half of the columns and the cosines in the second; the handout "
-                "has them take turns.",
+                "has them alternate.",
             )
             continue
         reference.oracle.name(

@@ -141,7 +141,7 @@ def _same_curve(curve, corners):
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(3)
 def test_confusion_matrix_is_shown(student, reference):
-    """The counts stand with the true classes as rows, and both axes have the names."""
+    """The counts are shown with the true classes as rows, and both axes have the names."""
     matrix = torch.randint(1, 40, (len(NAMES), len(NAMES)), generator=student.random).numpy()
     outcome = drawn(student, "plot_confusion_matrix", matrix, list(NAMES))
     found = heat_maps(outcome, NAMES)
@@ -175,7 +175,7 @@ def images(student):
 @pytest.mark.component("plot_top3")
 @pytest.mark.weight(3)
 def test_top3_are_the_likeliest(student, reference):
-    """With each image stand its true class and the three likeliest classes, the likeliest first."""
+    """Each image is shown with its true class and the three likeliest classes, the likeliest first."""
     data, _, normalized = images(student)
     shares = (2 * student.tensor(SHOWN, len(NAMES))).softmax(dim=1)
     labels = shares.argmin(dim=1)  # so that the true class is none of the three
@@ -194,13 +194,14 @@ def test_top3_are_the_likeliest(student, reference):
             if set(shares[picture.number].topk(3, largest=False).indices.tolist()) <= set(said):
                 raise reference.named("top3_of_the_least")
             raise Mismatch(
-                f"With an image, {NAMES[best[0]]!r}, {NAMES[best[1]]!r} and {NAMES[best[2]]!r} should stand."
+                f"An image should be shown with {NAMES[best[0]]!r}, {NAMES[best[1]]!r} and "
+                f"{NAMES[best[2]]!r}."
             )
         if true not in said:
             raise reference.named("top3_without_truth")
         order = [label for label in without if in_text.count(label) == 1]
         if order != [label for label in best if label in order]:
-            raise Mismatch("The three likeliest classes do not stand in their order.")
+            raise Mismatch("The three likeliest classes are not in the right order.")
 
 
 @pytest.mark.component("plot_top3")

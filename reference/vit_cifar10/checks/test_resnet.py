@@ -114,20 +114,22 @@ def test_resnet_has_eight_blocks(student, reference):
     if len(made) == 4 or sum(layer.kernel == (3, 3) for layer in kernels) == 9:
         raise reference.named("resnet_four_blocks")
     if len(made) != 8:
-        raise Mismatch(f"ResNet18 has {len(made)} blocks; it should be 8: two in each of four groups.")
+        raise Mismatch(f"ResNet18 has {len(made)} blocks; there should be 8: two in each of four groups.")
     channels = [given.get("channels") for given in made]
     if channels != CHANNELS:
         if channels == [2 * each for each in CHANNELS]:
             raise reference.named("resnet_width_ignored")
-        raise Mismatch(f"With width={WIDTH}, the blocks have {channels} channels; it should be {CHANNELS}.")
+        raise Mismatch(
+            f"With width={WIDTH}, the blocks have {channels} channels; they should have {CHANNELS}."
+        )
     strides = [given.get("stride", 1) for given in made]
     if strides != [1, 1, 2, 1, 2, 1, 2, 1]:
         if max(strides) == 1:
             raise reference.named("resnet_never_strides")
-        raise Mismatch(f"The blocks have the strides {strides}; it should be [1, 1, 2, 1, 2, 1, 2, 1].")
+        raise Mismatch(f"The blocks have the strides {strides}; they should be [1, 1, 2, 1, 2, 1, 2, 1].")
     into = [given.get("in_channels") for given in made]
     if into != [WIDTH, *CHANNELS[:-1]]:
-        raise Mismatch(f"The blocks get {into} channels; it should be {[WIDTH, *CHANNELS[:-1]]}.")
+        raise Mismatch(f"The blocks get {into} channels; they should get {[WIDTH, *CHANNELS[:-1]]}.")
 
 
 @pytest.mark.component("ResNet18")
@@ -145,7 +147,7 @@ def test_resnet_goes_from_its_stem_to_the_mean(student, reference):
         torch.as_tensor(call.args[0] if call.args else next(iter(call.kwargs.values()))) for call in calls
     ]
     if len(calls) != 8:
-        raise Mismatch(f"ResNet18 calls {len(calls)} blocks; it should be 8.")
+        raise Mismatch(f"ResNet18 calls {len(calls)} blocks; it should call 8.")
     if tuple(seen[0].shape) != (2, WIDTH, 32, 32):
         kernels = [layer.kernel for layer in convolutions(network.weights())]
         if (7, 7) in kernels:
@@ -201,7 +203,10 @@ def whole(student, reference):
         raise Undecided("The kernels are not the template's, so a person has to look.")
     with torch.no_grad():
         if not same(found, right(x), tolerance=1e-3):
-            raise Mismatch("With its own kernels, the ResNet gives other scores than the template's would.")
+            raise Mismatch(
+                "With its own kernels, the ResNet gives different scores from those that the template's "
+                "would give."
+            )
 
 
 @pytest.mark.component("ResNet18")

@@ -66,7 +66,7 @@ def trained(student):
 @pytest.mark.component("train_epoch")
 @pytest.mark.weight(3)
 def test_each_batch_is_a_step(student, reference):
-    """Each batch has one step along its own gradient of the criterion, and one step of the schedule."""
+    """Each batch gets one step along its own gradient of the criterion, and one step of the schedule."""
     data, run = trained(student)
     if run.steps == 0:
         raise reference.named("epoch_without_step")
@@ -118,7 +118,7 @@ def test_epoch_tells_means_over_images(student, reference):
         raise Mismatch(f"For {len(SIZES)} batches, the optimizer takes {run.steps} steps.")
     if len(run.returned) != 2:
         raise Mismatch(
-            f"train_epoch returns {len(run.returned)} numbers; it should be two: mean loss and accuracy."
+            f"train_epoch returns {len(run.returned)} numbers; it should return two: mean loss and accuracy."
         )
     found = list(reference.oracle.of_batches(data, run))
     losses = [F.cross_entropy(scores, labels).item() for scores, labels in found]
@@ -142,7 +142,7 @@ def test_epoch_tells_means_over_images(student, reference):
 @pytest.mark.weight(1)
 @pytest.mark.because("each_batch_is_a_step")
 def test_epoch_works_without_a_schedule(student):
-    """With scheduler=None there is none."""
+    """With scheduler=None no schedule is needed."""
     data = trainable_data(NAMES, SIZES, features=5, seed=student.next_seed())
     run = student.run("train_epoch", data, keywords={"scheduler": None})
     if run.steps != len(SIZES):
@@ -199,7 +199,7 @@ def test_evaluation_tells_all(student, reference):
     if abs(found - accuracy) > 1e-5:
         if abs(found - 100 * accuracy) < 1e-3:
             raise reference.named("evaluate_accuracy_in_percent")
-        raise Mismatch("'accuracy' is not the share of images whose prediction is right.")
+        raise Mismatch("'accuracy' is not the share of images that are predicted correctly.")
     loss = told.at("loss").number()
     if abs(loss - F.cross_entropy(scores, labels).item()) < 1e-4:
         return
@@ -260,7 +260,7 @@ def fitted(student, reference, values, epochs):
 @pytest.mark.component("fit")
 @pytest.mark.weight(4)
 def test_fit_keeps_the_best_weights(student, reference):
-    """The model is left with the weights of the best epoch by validation accuracy, of equals the first."""
+    """The model is left with the weights of the best epoch by validation accuracy, the first of equals."""
     scripts = (([0.2, 0.6, 0.4, 0.5], 2), ([0.3, 0.7, 0.7, 0.1], 2), ([0.1, 0.2, 0.3], 3), ([0.9, 0.2], 1))
     for values, best in scripts:
         left, outcome = fitted(student, reference, values, len(values))
@@ -279,7 +279,9 @@ def test_fit_keeps_the_best_weights(student, reference):
             raise reference.named("fit_keeps_the_last_of_equals")
         if values[int(left) - 1] == min(values):
             raise reference.named("fit_keeps_the_worst")
-        raise Mismatch(f"With validation accuracies of {values}, the weights of epoch {left:.0f} are left.")
+        raise Mismatch(
+            f"With validation accuracies of {values}, the model is left with the weights of epoch {left:.0f}."
+        )
 
 
 @pytest.mark.component("fit")

@@ -63,7 +63,7 @@ def test_tokens_are_patches_with_positions(student, reference, pool):
         if pool == "mean" and tokens == PATCHES + 1:
             raise reference.named("vit_class_token_with_mean")
         raise Mismatch(
-            f"With pool='{pool}' and {PATCHES} patches, the blocks get {tokens} tokens; it should be "
+            f"With pool='{pool}' and {PATCHES} patches, the blocks get {tokens} tokens; they should get "
             f"{PATCHES + extra}."
         )
     rest = inside.first[:, extra:] - inside.patches
@@ -73,7 +73,7 @@ def test_tokens_are_patches_with_positions(student, reference, pool):
             raise reference.named("vit_class_token_last")
         raise Mismatch("What the blocks get is not the patches plus something that every image shares.")
     if extra and not same(inside.first[1:, 0], inside.first[:-1, 0], tolerance=1e-3):
-        raise Mismatch("The class token is another one for each image.")
+        raise Mismatch("The class token is different for each image.")
     if float(rest[0].std(dim=0).max()) < 1e-4:
         raise reference.named("vit_without_positions")
     learned = [w for w in inside.weights.values() if w.numel() in (tokens * DIM, PATCHES * DIM)]

@@ -1,4 +1,4 @@
-"""Evaluation under inference_mode whose results are arrays of numpy's."""
+"""Evaluation under inference_mode whose results are NumPy arrays."""
 
 
 @torch.inference_mode()

@@ -1,4 +1,4 @@
-"""The best weights by copy.deepcopy, another optimizer for each model, a history as a list of rows."""
+"""The best weights by copy.deepcopy, a different optimizer for each model, a history as a list of rows."""
 
 
 import copy

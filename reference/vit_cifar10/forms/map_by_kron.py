@@ -1,4 +1,4 @@
-"""The map by a Kronecker product, as an array of numpy's."""
+"""The map by a Kronecker product, as a NumPy array."""
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""The images do not have the names of their classes."""
+"""The images are shown without the names of their classes."""
 
 
 def plot_attention(model, images, labels, class_names, mean, std):

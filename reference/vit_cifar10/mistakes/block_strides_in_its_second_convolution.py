@@ -1,4 +1,4 @@
-"""The second convolution has the stride; it should be the first."""
+"""The second convolution has the stride; the first one should."""
 
 
 class BasicBlock(BasicBlock):

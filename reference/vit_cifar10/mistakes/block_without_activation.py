@@ -1,4 +1,4 @@
-"""There is no activation between the MLP's two linear layers, so that both are one.
+"""There is no activation between the MLP's two linear layers, so together they are just one.
 
 Look for: Sequential()
 """

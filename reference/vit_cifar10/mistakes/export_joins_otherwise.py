@@ -1,4 +1,4 @@
-"""Nested names are joined by something else than dots."""
+"""Nested names are joined by something other than dots."""
 
 
 def export_metrics(metrics, path):

@@ -1,6 +1,6 @@
-"""Of equally good epochs the last is kept; it should be the first.
+"""Of equally good epochs the last is kept; the first should be.
 
-> in place of >=
+Use > in place of >=.
 """
 
 

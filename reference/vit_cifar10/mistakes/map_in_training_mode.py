@@ -1,6 +1,6 @@
-"""attention_map asks the model in the mode that it is in: with dropout the map is another one each time.
+"""attention_map runs the model in the mode that it is in: with dropout the map is different each time.
 
-model.eval() before, and the old mode afterwards.
+Call model.eval() before, and restore the old mode afterwards.
 
 Look for: body
 """

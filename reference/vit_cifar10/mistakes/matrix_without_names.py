@@ -1,4 +1,4 @@
-"""The names of the classes do not stand on the axes.
+"""The names of the classes are not on the axes.
 
 Look for: imshow() | heatmap() | matshow()
 """

@@ -1,4 +1,4 @@
-"""Tied probabilities do not count one half in the ROC-AUC.
+"""Tied probabilities do not count as one half in the ROC-AUC.
 
 Give equal scores the mean of their ranks.
 """

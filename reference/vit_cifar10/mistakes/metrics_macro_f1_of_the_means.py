@@ -1,4 +1,5 @@
-"""The macro F1 is made of the macro precision and the macro recall; it should be the mean of the classes' F1.
+"""The macro F1 is made from the macro precision and the macro recall; it should be the mean of the classes'
+F1.
 
 Compute F1 class by class, and let macro_f1 be its mean over the classes with support.
 """

@@ -1,5 +1,5 @@
 """Precision and recall are exchanged: precision should divide by how often a class was predicted, recall by
-how often it is there.
+how often it occurs.
 """
 
 

@@ -1,4 +1,4 @@
-"""The frequencies fall to another base than 10000.
+"""The frequencies fall with a base other than 10000.
 
 Look for: log() | _ ** _
 """

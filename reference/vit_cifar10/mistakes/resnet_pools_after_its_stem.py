@@ -1,4 +1,4 @@
-"""A max-pooling follows the stem; for images of 32 x 32 there should be none.
+"""Max-pooling follows the stem; for images of 32 x 32 there should be none.
 
 Look for: MaxPool2d() | max_pool2d()
 """

@@ -1,4 +1,4 @@
-"""The curves are made of predicted labels; each should be made of a class's probabilities.
+"""The curves are made from predicted labels; each should be made from a class's probabilities.
 
 Look for: argmax()
 """

@@ -1,4 +1,4 @@
-"""The factor falls in a line; it should fall by half a cosine."""
+"""The factor falls in a straight line; it should fall by half a cosine."""
 
 
 def warmup_cosine(step, warmup_steps, total_steps):

@@ -1,4 +1,4 @@
-"""Past the end the factor rises again; it should stay 0."""
+"""Past the end the factor rises again; it should stay at 0."""
 
 
 def warmup_cosine(step, warmup_steps, total_steps):

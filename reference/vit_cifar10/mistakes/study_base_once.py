@@ -1,4 +1,4 @@
-"""The base of the study was trained with one seed. What chance alone makes of it is not known then.
+"""The base of the study was trained with one seed. So nobody knows how much chance alone changes.
 
 Train the base with three seeds: three rows that differ in `seed` alone.
 """

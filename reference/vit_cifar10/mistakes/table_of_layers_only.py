@@ -1,5 +1,4 @@
-"""What is a parameter of the model itself and no layer's is missing from the table: class token and
-positions.
+"""Parameters of the model itself, outside any layer, are missing from the table: class token and positions.
 
 named_parameters has all of them.
 

@@ -1,4 +1,4 @@
-"""Parts within parts are counted again: the numbers add up to more than there is.
+"""Parts within parts are counted again: the numbers add up to more than there are.
 
 Look for: named_modules() | modules()
 """

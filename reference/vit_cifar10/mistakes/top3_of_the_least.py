@@ -1,4 +1,4 @@
-"""The three least likely classes are shown; it should be the three likeliest.
+"""The three least likely classes are shown; the three likeliest should be.
 
 Look for: topk() | argsort()
 """

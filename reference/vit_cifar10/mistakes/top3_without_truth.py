@@ -1,4 +1,4 @@
-"""The true class does not stand with the images.
+"""The images are shown without their true class.
 
 Look for: set_title() | title()
 """

@@ -1,4 +1,4 @@
-"""attention hands tokens to the last block's attention that are not normalized.
+"""In attention, the last block's attention gets tokens that are not normalized.
 
 In the block, the norm comes before the attention.
 """

@@ -1,4 +1,4 @@
-"""With pool='mean' there is a class token all the same; it should exist with pool='cls' only."""
+"""With pool='mean' there is a class token all the same; it should exist only with pool='cls'."""
 
 
 class VisionTransformer(VisionTransformer):

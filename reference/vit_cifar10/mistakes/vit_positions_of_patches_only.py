@@ -1,5 +1,5 @@
-"""There are positions for the patches only: they are added before the class token comes in front, which
-then has none.
+"""There are positions for the patches only: they are added before the class token is put in front, so it has
+none.
 
 There should be one position more than there are patches: position 0, for the class token.
 """

@@ -1,4 +1,4 @@
-"""All blocks are one: its weights are used depth times.
+"""All blocks are the same object: its weights are used depth times.
 
 [block] * depth repeats one block; construct depth of them.
 

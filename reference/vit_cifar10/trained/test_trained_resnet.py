@@ -60,5 +60,5 @@ def test_trained_resnet_is_the_one_that_was_checked(trained, student):
             f"Its kernels are not those of a ResNet-18 of width {width}; in the width of the checks they are."
         )
     raise Mismatch(
-        "It treats rows of an image otherwise than columns; in the width of the checks it does not."
+        "It treats rows of an image differently from columns; in the width of the checks it does not."
     )

@@ -54,11 +54,11 @@ def require_the_same(student, trained, images, train):
     if not student.shared("vit_was_checked_so", lambda: was_checked_so(student)):
         return
     if found is None:
-        raise Mismatch("In evaluation mode it answers otherwise each time; in the checks it did not.")
+        raise Mismatch("In evaluation mode it answers differently each time; in the checks it did not.")
     mode = "training" if train else "evaluation"
     raise Mismatch(
-        f"In {mode} mode it does not answer alike when the patches of an image lie elsewhere, with their "
-        "positions; in the sizes of the checks it does."
+        f"In {mode} mode its answer changes when the patches of an image are moved together with their "
+        "positions; in the sizes of the checks it does not."
     )
 
 

@@ -55,7 +55,7 @@ def test_attention_matches_oracle(student, reference, heads, dim_head):
         found_at_rest = list(readings_of(rest, heads, dim_head))
         if proven(x, component(x), found_at_rest):
             raise Undecided(
-                "Attention is right but for a part of its own that has weights besides the projections; the "
+                "Attention is right, except that a part of its own has weights besides the projections; the "
                 "handout asks for none."
             )
         name_mistake(student, reference, component, x, rest, initial, sizes)
@@ -149,12 +149,12 @@ def told(component, student, found):
         if not proven(x, y, found):
             if tokens == 1:
                 return (
-                    "It is wrong for a single token already, whose weight is 1 whatever the scores are: the "
-                    "values, the way the heads are joined, or the output projection are not right."
+                    "It is already wrong for a single token, whose weight is 1 whatever the scores are: the "
+                    "values, the joining of the heads, or the output projection is wrong."
                 )
             return (
-                "For a single token, whose weight is 1, it is right; with two tokens it is not: the values "
-                "and the output projection are in order, the scores or the softmax are not."
+                "It is right for a single token, whose weight is 1, but not for two tokens: the values and "
+                "the output projection are correct, the scores or the softmax are not."
             )
     return ""
 
@@ -165,8 +165,8 @@ def require_no_normalization(x, y, found):
     outputs = [F.layer_norm(attention(x, parts), (DIM,)) for parts in found if parts.out is not None]
     if proven(normed, y, found) or any(same(y, output) for output in outputs):
         raise Undecided(
-            "Attention is right but for a layer normalization of its own; the handout leaves that to "
-            "PreNorm, so that tokens are normalized twice."
+            "Attention is right except for a layer normalization of its own; the handout leaves that to "
+            "PreNorm, so tokens are normalized twice."
         )
 
 
@@ -220,7 +220,7 @@ def test_attention_has_the_parameters_of_its_parts(student, reference):
             raise Mismatch(
                 f"Attention has {component.parameter_count} parameters; three projections of dim={DIM} to "
                 f"heads * dim_head = {inner} features and one back have {4 * inner * DIM}, and biases.",
-                hint="Is a layer constructed twice, or one that is not used?",
+                hint="Is a layer constructed twice, or constructed and never used?",
                 diagnosis="parameter_count",
             )
     if spares[0] >= HEADS * DIM_HEAD * DIM and spares[1] <= 3 * DIM:

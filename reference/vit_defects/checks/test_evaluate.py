@@ -201,5 +201,5 @@ def test_evaluate_appends_the_loss(student, reference, class_names):
     explained += [*right_accuracies(sets), *wrong_accuracies(sets)]
     if not said(kept, explained):
         student.policy(
-            "unexplained_loss", "What evaluate appends or returns is not a loss that the checks know."
+            "unexplained_loss", "What evaluate appends or returns is not a loss that the checks recognize."
         )

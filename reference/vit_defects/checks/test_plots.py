@@ -199,7 +199,7 @@ def test_confusion_matrix_is_right(student, reference, class_names):
         raise next((fault for fault in faults if fault.diagnosis), faults[0])
     wrong = [h for h, fault in zip(whole, faults, strict=False) if fault is not None and not is_part(h, data)]
     if wrong or len(whole) > MOST_MAPS:
-        student.policy("several_answers", "Beside the right confusion matrix, wrong ones are drawn.")
+        student.policy("several_answers", "Besides the right confusion matrix, wrong ones are drawn.")
 
 
 def shows_any(heat, matrices):
@@ -251,7 +251,7 @@ def test_confusion_matrix_is_labeled(student, reference, class_names):
 @pytest.mark.weight(1)
 @pytest.mark.explains("confusion_matrix_asks_the_model")
 def test_confusion_matrix_leaves_dropout_off(student, reference, class_names):
-    """plot_confusion_matrix asks the model in evaluation mode."""
+    """plot_confusion_matrix runs the model in evaluation mode."""
     _, run = drawn(student, "plot_confusion_matrix", class_names)
     if not run.forwards:
         raise reference.named("model_not_asked" if run.figures else "confusion_not_drawn")
@@ -273,10 +273,10 @@ def shown_images(student, reference, class_names):
     if not shown:
         raise Mismatch("No image is shown.", hint="Show the images of the loader with imshow, one per axes.")
     if not run.forwards:
-        raise Mismatch("The model is never asked.", hint="model(images).argmax(dim=1) is what it predicts.")
+        raise Mismatch("The model is never called.", hint="model(images).argmax(dim=1) is what it predicts.")
     if not found and not images_within(run, data):
         raise Mismatch(
-            "What is shown is none of the loader's images.",
+            "The images that are shown are not the loader's.",
             hint="Show images[i] as the loader gives them, one per axes.",
             diagnosis="other_images_shown",
         )
@@ -289,7 +289,7 @@ def shown_images(student, reference, class_names):
 @pytest.mark.component("plot_classwise_predictions")
 @pytest.mark.weight(2)
 def test_predictions_show_four_of_each_class(student, reference, class_names):
-    """Of every class four different images are shown, by their true or by their predicted class."""
+    """Four different images of every class are shown, chosen by their true or by their predicted class."""
     data, found = shown_images(student, reference, class_names)
     shown = [picture.number for picture in found]
     if len(set(shown)) != len(shown):
@@ -395,9 +395,9 @@ def test_predictions_name_both_labels(student, reference, class_names):
 @pytest.mark.weight(1)
 @pytest.mark.explains("predictions_ask_the_model")
 def test_predictions_leave_dropout_off(student, reference, class_names):
-    """plot_classwise_predictions asks the model in evaluation mode."""
+    """plot_classwise_predictions runs the model in evaluation mode."""
     _, run = drawn(student, "plot_classwise_predictions", class_names)
     if not run.forwards:
-        raise Mismatch("The model is never asked.", hint="model(images).argmax(dim=1) is what it predicts.")
+        raise Mismatch("The model is never called.", hint="model(images).argmax(dim=1) is what it predicts.")
     if any(forward.training for forward in run.forwards):
         raise reference.named("examples_in_training_mode")

@@ -82,7 +82,7 @@ def test_train_epoch_steps_along_each_batch(student, reference, class_names):
     if run.steps != len(data.batch_sizes):
         raise Mismatch(
             f"For {len(data.batch_sizes)} batches the optimizer took {run.steps} steps.",
-            hint="Every batch has one step; look at break, return, continue and the indentation.",
+            hint="Every batch gets one step; look at break, return, continue and the indentation.",
             diagnosis="steps_skipped",
         )
     expected = batch_gradients(data, run, reference)
@@ -106,7 +106,7 @@ def test_train_epoch_steps_along_each_batch(student, reference, class_names):
 @pytest.mark.weight(2)
 @pytest.mark.explains("train_epoch_learns_the_labels")
 def test_train_epoch_learns_from_the_labels(student, reference, class_names):
-    """The loss is the cross-entropy between the model's scores and the labels, alike for every batch."""
+    """The loss is the cross-entropy between the model's scores and the labels, and alike for every batch."""
     data, run = trained(student, class_names)
     batch_gradients(data, run, reference)
     if is_mixed_up(student, class_names, data, run):
@@ -244,7 +244,7 @@ def loss_fault(student, reference, gradient, p, one_hot, factor):
         return Undecided("the loss is a variant of the cross-entropy; whether it may be one is a person's")
     return Mismatch(
         "The gradient that reaches the scores is not that of a cross-entropy between the scores and the "
-        "labels, nor of one with weights, soft labels or a focus on what is hard.",
+        "labels, nor of one with weights, soft labels or a focus on hard images.",
         hint="loss = F.cross_entropy(model(images), labels): the scores as they are, the labels as numbers.",
         diagnosis="other_loss",
     )
@@ -425,7 +425,7 @@ def test_train_epoch_reports_its_loss(student, reference, class_names):
                 return
     if fault is not None:
         raise fault
-    student.policy("unexplained_loss", "What train_epoch reports is not a loss that a check knows.")
+    student.policy("unexplained_loss", "What train_epoch reports is not a loss that a check recognizes.")
 
 
 def fault_of_reports(found, reference):

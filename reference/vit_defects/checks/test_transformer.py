@@ -175,7 +175,7 @@ def test_transformer_has_the_parameters_of_its_parts(student, reference):
         raise Mismatch(
             f"Besides its Attention and FeedForward, a block has {spare} parameters; two normalizations have "
             f"{4 * DIM} (with dim={DIM}).",
-            hint="Is a layer constructed twice, or one that is not used?",
+            hint="Is a layer constructed twice, or constructed and never used?",
             diagnosis="parameter_count",
         )
 

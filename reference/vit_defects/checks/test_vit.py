@@ -145,8 +145,8 @@ def test_vit_puts_a_class_token_in_front(student, reference):
         raise reference.named("no_class_token")
     if found.shape[1] == sizes.patches + 2 or int(fixed.sum()) > 1:
         raise Mismatch(
-            f"{int(fixed.sum())} of {found.shape[1]} tokens do not depend on the image; only the class token "
-            f"should be so, in front of {sizes.patches} patches.",
+            f"{int(fixed.sum())} of {found.shape[1]} tokens do not depend on the image; only the class "
+            f"token should not, in front of {sizes.patches} patches.",
             hint="Concatenate the class token and the patches along the token axis, before the positions.",
             diagnosis="class_token_count",
         )
@@ -317,6 +317,6 @@ def test_vit_has_the_parameters_of_its_parts(student, reference):
     if found.missing:
         raise Mismatch(
             f"The parameter {named(found.missing[0])} receives no gradient: it is not used, or cut off.",
-            hint="A layer that forward never calls still costs memory; one behind no_grad is never trained.",
+            hint="A layer that forward never calls still costs memory; one under no_grad is never trained.",
             diagnosis="unused_parameter",
         )

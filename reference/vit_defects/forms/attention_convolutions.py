@@ -1,4 +1,4 @@
-"""Convolutions of width 1 in the place of linear layers."""
+"""Convolutions of width 1 in place of linear layers."""
 
 
 class Attention(nn.Module):

@@ -1,6 +1,6 @@
 """Only the first batch is counted in the accuracy. All images count.
 
-Add up the correct predictions in the loop, and divide once behind it.
+Add up the correct predictions in the loop, and divide once after it.
 
 Look for: break, argmax() | max()
 """

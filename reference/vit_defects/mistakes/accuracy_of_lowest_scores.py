@@ -1,4 +1,4 @@
-"""The class with the lowest score is taken for the prediction; it is the one with the highest.
+"""The class with the lowest score is taken as the prediction; it should be the one with the highest.
 
 scores.argmax(dim=1).
 

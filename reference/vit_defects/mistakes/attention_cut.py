@@ -1,5 +1,5 @@
-"""The weights are cut off from the gradients: only the values and the output projection are trained,
-queries and keys stay as they were made.
+"""The weights are cut off from the gradients: only the values and the output projection are trained; queries
+and keys stay as they were initialized.
 
 Leave out detach(), .data and torch.no_grad().
 

@@ -1,7 +1,7 @@
 """The attention sees tokens that are not normalized; only the feed-forward part has a normalization before
 it.
 
-PreNorm(dim, Attention(...)) as well.
+Wrap it too: PreNorm(dim, Attention(...)).
 
 Look for: Attention()
 """

@@ -1,5 +1,5 @@
 """The tokens of all images of the batch look at each other, as if they were one image. An image's result
-should not depend on which images are beside it.
+should not depend on the other images of its batch.
 
 Keep the batch axis in front in every reshape: (batch, heads, tokens, dim_head).
 

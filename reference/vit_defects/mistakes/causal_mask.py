@@ -1,5 +1,5 @@
 """A mask hides the tokens that come later: a token looks only at itself and those before it. That is for
-text that is generated; an image has no such order, and every token should look at all of them.
+generating text; an image has no such order, and every token should look at all of them.
 
 Leave the mask out.
 

@@ -1,5 +1,5 @@
-"""The number of channels is fixed in the code: images with another number of channels cannot be done. A patch
-has channels * patch_size ** 2 numbers.
+"""The number of channels is fixed in the code: images with another number of channels cannot be handled. A
+patch has channels * patch_size ** 2 numbers.
 
 nn.Linear(channels * patch_size**2, dim), or nn.Conv2d(channels, dim, patch_size, patch_size).
 

@@ -1,5 +1,5 @@
-"""The class names stand beside the wrong rows or columns: their order is not the order of the matrix. Row
-i and column i belong to the label i, whose name is class_names[i].
+"""The class names are beside the wrong rows or columns: their order is not the order of the matrix. Row i and
+column i belong to the label i, whose name is class_names[i].
 
 Hand class_names over as they are, for both axes, or reorder the matrix together with them.
 

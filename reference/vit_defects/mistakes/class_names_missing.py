@@ -1,4 +1,4 @@
-"""The class names do not stand on both axes, so nobody can tell which classes are confused.
+"""The class names are not on both axes, so nobody can tell which classes are confused.
 
 Pass class_names as tick labels for both axes.
 

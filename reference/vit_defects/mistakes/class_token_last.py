@@ -1,4 +1,4 @@
-"""The class token stands behind the patches; its place is in front of them, where pool='cls' reads it.
+"""The class token comes after the patches; its place is in front of them, where pool='cls' reads it.
 
 Name it first in torch.cat: torch.cat((class_tokens, patches), dim=1).
 

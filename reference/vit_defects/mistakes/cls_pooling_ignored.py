@@ -1,5 +1,5 @@
-"""With pool='cls' the scores come from all tokens: the pool argument is not looked at, and the mean is taken
-in either case.
+"""With pool='cls' the scores come from all tokens: the pool argument is ignored, and the mean is taken in
+either case.
 
 Take x[:, 0] after the Transformer when pool is 'cls'.
 

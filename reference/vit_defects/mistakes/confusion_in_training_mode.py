@@ -1,5 +1,5 @@
-"""The model is put in training mode before it is asked. Dropout then removes a random part of what the
-layers compute, and the matrix shows a worse model than the one that was trained.
+"""The model is put in training mode before it is run. Dropout then removes a random part of what the layers
+compute, and the matrix shows a worse model than the one that was trained.
 
 Begin plot_confusion_matrix with model.eval().
 

@@ -1,5 +1,5 @@
-"""The shares are taken of the wrong class: entry (i, j), the images of class i that were taken for class
-j, is divided by the sum of another class than the rows or the title speak of. A share of the true class i
+"""The shares are of the wrong class: entry (i, j) is not divided by the sum of the class that the rows or the
+title name. Entry (i, j) counts the images of class i that were taken for class j. A share of the true class i
 is counts[i, j] / counts[i, :].sum(), so that every row adds up to 1.
 
 Use counts / counts.sum(axis=1, keepdims=True): without keepdims, NumPy divides along the other axis.

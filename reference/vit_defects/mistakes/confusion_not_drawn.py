@@ -1,6 +1,6 @@
 """Nothing is drawn: no figure is made of the confusion matrix. Printed numbers alone are not a picture.
 
-Draw the counts by seaborn.heatmap or plt.imshow, with class_names as tick labels, then plt.show().
+Draw the counts with seaborn.heatmap or plt.imshow, with class_names as tick labels, then plt.show().
 
 Look for: confusion_matrix(), print(), body
 """

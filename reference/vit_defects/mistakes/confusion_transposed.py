@@ -1,5 +1,5 @@
-"""Rows and columns are exchanged: the rows show predicted classes, where the axes, or without their labels
-the custom, say true classes.
+"""Rows and columns are exchanged: the rows show predicted classes, where the axes (or convention, if they
+have no labels) say true classes.
 
 scikit-learn's confusion_matrix takes the true labels first.
 

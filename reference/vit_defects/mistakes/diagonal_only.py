@@ -1,7 +1,7 @@
-"""Every token receives only its own value, weighted with the diagonal of the softmax: the weights for the
-other tokens are not used, so that no information passes between tokens.
+"""Every token receives only its own value, weighted by the diagonal of the softmax: the weights for the other
+tokens are not used, so that no information passes between tokens.
 
-Multiply the whole matrix of weights with the values: weights @ v.
+Multiply the whole matrix of weights by the values: weights @ v.
 
 Look for: diagonal() | diag() | diag_embed(), einsum()
 """

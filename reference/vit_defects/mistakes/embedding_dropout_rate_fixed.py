@@ -1,4 +1,4 @@
-"""The tokens are dropped in training at a rate of its own, whatever emb_dropout asks for; with
+"""The tokens are dropped in training at a rate of ViT's own, whatever emb_dropout asks for; with
 emb_dropout=0 nothing should be dropped.
 
 Write nn.Dropout(emb_dropout), with the argument itself.

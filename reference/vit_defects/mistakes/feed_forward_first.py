@@ -1,7 +1,7 @@
 """In every block the feed-forward part comes before the attention. A block is attention first, then
 feed-forward.
 
-Exchange the two lines in forward (or the order in which the parts are put in the block).
+Swap the two lines in forward (or the order in which the parts are put into the block).
 
 Look for: loop
 """

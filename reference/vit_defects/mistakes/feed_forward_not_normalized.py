@@ -1,7 +1,7 @@
 """The feed-forward part sees tokens that are not normalized; only the attention has a normalization before
 it.
 
-PreNorm(dim, FeedForward(...)) as well.
+Wrap it too: PreNorm(dim, FeedForward(...)).
 
 Look for: FeedForward()
 """

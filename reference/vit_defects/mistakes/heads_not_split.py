@@ -1,6 +1,6 @@
-"""The heads are cut by a plain reshape to (batch, heads, tokens, dim_head), so that a head gets some of the
-tokens instead of some of the features of every token. Features have to be cut, and the head axis moved
-before the tokens.
+"""The heads are cut by a plain reshape to (batch, heads, tokens, dim_head): a head gets some of the tokens
+instead of some of the features of every token. Features have to be cut, and the head axis moved before the
+tokens.
 
 Use view(b, n, heads, dim_head).transpose(1, 2).
 

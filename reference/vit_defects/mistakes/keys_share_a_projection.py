@@ -2,7 +2,7 @@
 and what it offers should be two different projections.
 
 Give queries, keys and values a projection each: three layers nn.Linear(dim, heads * dim_head, bias=False), or
-one with three times as many outputs, which are cut in three.
+one with three times as many outputs, which are cut into three.
 
 Look for: to_qk | qk | query_key, Linear()
 """

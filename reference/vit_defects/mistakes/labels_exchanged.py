@@ -1,8 +1,8 @@
-"""True and predicted label are exchanged: what the image is called as true is what the model predicts,
-and the other way round.
+"""True and predicted label are swapped: what is given as the true label is what the model predicts, and the
+other way round.
 
 The true label comes from the loader, the predicted one from model(images).argmax(dim=1): follow both to the
-caption, through every tuple that they are packed in and taken out of.
+caption, through every tuple that they are packed into and taken out of.
 
 Look for: set_title() | title() | set_xlabel() | xlabel() | text() | annotate()
 """

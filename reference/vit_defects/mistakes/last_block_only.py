@@ -1,7 +1,7 @@
 """Every block reads the input of the first one, so that only the last block counts. Each block should read
 what the block before it made.
 
-Assign the result to the variable that the next turn of the loop reads.
+Assign the result to the variable that the next pass of the loop reads.
 
 Look for: return
 """

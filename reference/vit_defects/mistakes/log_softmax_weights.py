@@ -1,4 +1,4 @@
-"""The values are weighted with the logarithms of the softmax: the weights are negative and do not sum to 1.
+"""The values are weighted by the logarithms of the softmax: the weights are negative and do not sum to 1.
 
 Use softmax, not log_softmax.
 

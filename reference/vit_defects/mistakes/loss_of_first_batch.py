@@ -1,6 +1,6 @@
 """Only the first batch is evaluated: the loss is that of the first batch. All images count.
 
-Return behind the loop, not in it; no break.
+Return after the loop, not in it; no break.
 
 Look for: break
 """

@@ -1,5 +1,5 @@
-"""The softmax within the loss runs over the images of the batch instead of over the classes: what is
-learned is which image of a batch shows a class, not which class an image shows.
+"""The softmax within the loss runs over the images of the batch instead of over the classes. The model learns
+which image of a batch shows a class, not which class an image shows.
 
 Use {F = torch.nn.functional}.cross_entropy, or log_softmax(dim=1).
 

@@ -1,4 +1,4 @@
-"""The loss is scaled by another factor for every batch: some batches count more than others.
+"""The loss is scaled by a different factor for every batch: some batches count more than others.
 
 Take the mean over each batch, loss = {F = torch.nn.functional}.cross_entropy(scores, labels), and call
 backward() on that.

@@ -1,7 +1,7 @@
 """Every token receives the plain mean of all values: the scores play no part. Each token should weigh the
 values by the softmax of its own scores.
 
-Multiply softmax(q k^T / sqrt(dim_head)) with v.
+Multiply softmax(q k^T / sqrt(dim_head)) by v.
 
 Look for: mean()
 """

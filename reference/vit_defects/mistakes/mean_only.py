@@ -1,5 +1,5 @@
-"""Only the mean is subtracted; the features are not divided by their standard deviation, so that their size
-is as it came.
+"""Only the mean is subtracted; the features are not divided by their standard deviation, so their scale stays
+as it was.
 
 (x - mean) / sqrt(var + eps), over the last axis.
 

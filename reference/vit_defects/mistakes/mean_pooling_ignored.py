@@ -1,5 +1,5 @@
-"""With pool='mean' the scores do not come from all tokens: the pool argument is not looked at, and the class
-token is taken in either case.
+"""With pool='mean' the scores do not come from all tokens: the pool argument is ignored, and the class token
+is taken in either case.
 
 Keep pool in __init__ (self.pool = pool), and after the Transformer take x.mean(dim=1) where it is 'mean'.
 

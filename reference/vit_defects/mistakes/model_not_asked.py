@@ -1,4 +1,4 @@
-"""The model is never asked: no image of the loader is handed to it, so whatever the matrix shows, it is
+"""The model is never called: no image from the loader is handed to it, so whatever the matrix shows, it is
 not what the model predicts.
 
 Call model(images) for every batch and take the class with the highest score: .argmax(dim=1).

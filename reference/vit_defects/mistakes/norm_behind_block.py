@@ -1,4 +1,4 @@
-"""Each block is normalized once, behind its second sum, and not before its parts. Each part should see
+"""Each block is normalized once, after its second sum, and not before its parts. Each part should see
 normalized tokens: x = x + part(norm(x)).
 
 Two normalizations per block, one before each part: that is what PreNorm does.

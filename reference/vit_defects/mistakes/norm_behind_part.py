@@ -1,4 +1,4 @@
-"""The normalization comes behind each part, x = x + norm(part(x)), instead of before it: x = x +
+"""The normalization comes after each part, x = x + norm(part(x)), instead of before it: x = x +
 part(norm(x)).
 
 Normalize the input of each part: that is what PreNorm does.

@@ -1,6 +1,5 @@
-"""The normalization comes behind each residual sum, x = norm(x + part(x)), as in the first Transformer.
-Here it belongs before each part, x = x + part(norm(x)): what came in then passes through the whole network
-unchanged.
+"""The normalization comes after each residual sum, x = norm(x + part(x)), as in the first Transformer. Here
+it belongs before each part, x = x + part(norm(x)): the input then passes through the whole network unchanged.
 
 Normalize the input of each part: that is what PreNorm does.
 

@@ -1,5 +1,5 @@
 """The normalization runs over the tokens of an image instead of over the features of a token: tokens
-influence each other, and the order of sizes between features is lost. Layer normalization treats every
+influence each other, and the relative sizes of a token's features are lost. Layer normalization treats every
 token by itself, over its last axis.
 
 Use nn.LayerNorm(dim), or mean(dim=-1) and var(dim=-1).

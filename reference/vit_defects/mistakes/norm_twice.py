@@ -1,4 +1,4 @@
-"""The input is normalized before the wrapped module, and its output once more behind it. PreNorm normalizes
+"""The input is normalized before the wrapped module, and its output once more after it. PreNorm normalizes
 only what goes in: fn(norm(x)).
 
 Return what fn gives.

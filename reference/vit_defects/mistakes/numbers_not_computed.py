@@ -1,4 +1,4 @@
-"""evaluate reports the same numbers for different data sets, on which the model does differently well: they
+"""evaluate reports the same numbers for different data sets, on which the model does better and worse: they
 are not computed from the scores and the labels.
 
 Add up {F = torch.nn.functional}.cross_entropy(scores, labels, reduction="sum") and (scores.argmax(dim=1) ==

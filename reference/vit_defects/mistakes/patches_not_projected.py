@@ -1,5 +1,5 @@
-"""The patches are not projected: each has its channels * patch_size ** 2 pixel values where a token has dim
-numbers, so that it works only where the two are equal by chance.
+"""The patches are not projected: each has channels * patch_size ** 2 pixel values where a token has dim
+numbers. This works only if the two are equal by chance.
 
 Apply nn.Linear(channels * patch_size**2, dim) to the patches before the class token is put in front.
 

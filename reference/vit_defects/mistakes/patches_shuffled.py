@@ -1,7 +1,7 @@
-"""The patches are put in a new random order each time, also in evaluation mode: a patch gets the position of
+"""The patches are put in a new random order each time, even in evaluation mode: a patch gets the position of
 another one.
 
-Leave the patches in the order in which the image has them: no shuffling in forward, in training either.
+Leave the patches in the order in which the image has them: no shuffling in forward, not even in training.
 
 Look for: randperm(), shuffle(), rand() | randint() | multinomial()
 """

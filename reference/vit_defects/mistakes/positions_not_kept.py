@@ -1,5 +1,5 @@
 """The positions are a plain tensor of random numbers: they are not learned, and not saved with the weights,
-so that a model that is loaded again has others. What is learned and is not a layer is an nn.Parameter.
+so a model that is loaded again has different ones. What is learned and is not a layer is an nn.Parameter.
 
 self.positions = nn.Parameter(torch.randn(1, num_patches + 1, dim)).
 

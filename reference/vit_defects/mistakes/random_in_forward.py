@@ -1,4 +1,4 @@
-"""Something is drawn at random in forward, also in evaluation mode: the same images give different tokens
+"""Something is drawn at random in forward, even in evaluation mode: the same images give different tokens
 each time. Class token and positions are learned: parameters that are made once, in __init__.
 
 Take what is drawn out of forward; in __init__ write self.class_token = nn.Parameter(torch.randn(1, 1, dim)),

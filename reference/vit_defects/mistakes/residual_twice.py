@@ -1,5 +1,5 @@
 """The input of a part is added twice: x + x + part(x). Its size doubles with every part, and the part's own
-contribution drowns.
+contribution is drowned out.
 
 Add it once: x = x + part(x). Does the part add it already?
 

@@ -1,7 +1,7 @@
 """The second linear layer is missing: what comes out has hidden_dim numbers for each token. It should have
-dim again, as the input.
+dim again, like the input.
 
-nn.Linear(hidden_dim, dim) behind the activation.
+nn.Linear(hidden_dim, dim) after the activation.
 
 Look for: Sequential(), Linear(), return
 """

@@ -1,4 +1,4 @@
-"""The first axis is taken for the tokens and the second for the batch: the images of a batch look at each
+"""The first axis is treated as the tokens and the second as the batch: the images of a batch look at each
 other, the tokens of an image do not. The input is (batch, tokens, dim).
 
 Look at each view, permute and transpose: which axis is which?

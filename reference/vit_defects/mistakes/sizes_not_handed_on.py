@@ -1,5 +1,5 @@
-"""ViT constructs its Transformer with another number than the one that it was given: a size is hard-coded,
-or stands in another's place.
+"""ViT constructs its Transformer with a different number from the one that it was given: a size is
+hard-coded, or is in another's place.
 
 Hand depth, heads, dim_head, mlp_dim and dropout on as they were given.
 

@@ -1,4 +1,4 @@
-"""The optimizer takes a single step for the whole epoch: optimizer.step() stands behind the loop.
+"""The optimizer takes a single step for the whole epoch: optimizer.step() comes after the loop.
 
 One step for every batch: indent optimizer.step() into the loop.
 

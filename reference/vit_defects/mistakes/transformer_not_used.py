@@ -1,6 +1,6 @@
-"""The tokens go around the Transformer: it is not called, or what it returns is not used.
+"""The tokens bypass the Transformer: it is not called, or what it returns is not used.
 
-x = self.transformer(x), and everything behind it works on that x.
+x = self.transformer(x), and everything after it works on that x.
 
 Look for: transformer() | encoder()
 """

@@ -1,4 +1,4 @@
-"""The Transformer is applied more than once: depth blocks with the same weights come again.
+"""The Transformer is applied more than once: the same blocks, with the same weights, run again.
 
 Call it once.
 

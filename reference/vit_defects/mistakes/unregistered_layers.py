@@ -1,7 +1,8 @@
-"""The blocks are in a plain Python list, so model.parameters() does not find them: the optimizer never
-trains them, and model.to(device) leaves them behind.
+"""The blocks are in a plain Python list, so model.parameters() does not find them: the optimizer never trains
+them, and model.to(device) leaves them behind.
 
-Use nn.ModuleList in place of every list or tuple of modules, also of the pair that is appended for a block.
+Use nn.ModuleList in place of every list or tuple of modules, including the pair that is appended for each
+block.
 
 Look for: []
 """

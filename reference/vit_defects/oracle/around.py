@@ -68,7 +68,7 @@ def silenced(student, stand_in, options, encoder, keep=()):
         return AroundEncoder(student.build("ViT", **options, substitute=behaviors))
     norms = {path: StandIn() for path in encoder.norms if path in paths}
     if not norms:
-        raise Undecided("ViT's encoder is written inline, without normalizations that could be looked into.")
+        raise Undecided("ViT's encoder is written inline, without normalizations that could be inspected.")
     return AroundEncoder(student.build("ViT", **options, substitute=norms), zero=tuple(paths))
 
 
@@ -177,5 +177,5 @@ def prove_inline_vit(student, reference, options, images):
     name_inline_mistake(reference, x, y, candidates, sizes, {})
     raise Mismatch(
         "A block of ViT's encoder does not compute x = x + Attention(norm(x)), x = x + FeedForward(norm(x)).",
-        hint="Two residual connections per block, each around a normalization and the part behind it.",
+        hint="Two residual connections per block, each around a normalization and the part after it.",
     )

@@ -23,6 +23,7 @@ def ignored_size(whole, part, name, size, given):
     return Mismatch(
         f"{whole} constructs its {part} with {name}={quoted(value) if isinstance(value, str) else value}; "
         f"it was asked for {size}.",
-        hint=f"Hand {name} on as it was given: another number, or the order of the arguments, stands there.",
+        hint=f"Hand {name} on as it was given: another number is in its place, or the arguments are in "
+        "another order.",
         diagnosis="sizes_not_handed_on",
     )

@@ -65,7 +65,7 @@ def prove_inline(student, reference, built, stand_ins, dim, sizes):
     name_inline_mistake(reference, x, outputs[0], single, sizes, stand_ins if prenorm else {})
     raise Mismatch(
         "A block does not compute x = x + Attention(norm(x)) followed by x = x + FeedForward(norm(x)).",
-        hint="Two residual connections per block, each around a normalization and the part behind it.",
+        hint="Two residual connections per block, each around a normalization and the part after it.",
     )
 
 

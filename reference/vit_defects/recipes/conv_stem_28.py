@@ -1,4 +1,4 @@
-"""Still 28 x 28 images, but three small convolutions in the place of the linear patch projection.
+"""Still 28 x 28 images, but three small convolutions in place of the linear patch projection.
 
 Overlapping convolutions see edges wherever they lie, where a linear projection has to learn them anew for
 every place within a patch. Everything else is as in the recipe with the linear projection, but for the depth.

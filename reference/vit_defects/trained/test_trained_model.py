@@ -50,12 +50,12 @@ def require_the_same(student, trained, images, train):
         return
     checked = student.shared("was_checked_so", lambda: was_checked_so(student))
     if found is None and checked is not None:
-        raise Mismatch("In evaluation mode it answers otherwise each time; in the checks the ViT did not.")
+        raise Mismatch("In evaluation mode it answers differently each time; in the checks the ViT did not.")
     if found is False and checked:
         mode = "training" if train else "evaluation"
         raise Mismatch(
-            f"In {mode} mode it does not answer alike when the patches of an image lie elsewhere, with their "
-            "positions; the ViT does in the sizes of the checks."
+            f"In {mode} mode its answer changes when the patches of an image are moved together with their "
+            "positions; in the sizes of the checks the ViT's does not."
         )
 
 

@@ -15,7 +15,7 @@ def test_model_is_the_given_one(student, reference):
         raise reference.named("model_head_not_replaced")
     own = reference.oracle.twin(reference, model, 7)
     if own is None:
-        raise Mismatch("build_model gives another model than the one that is provided.")
+        raise Mismatch("build_model gives a different model from the one that is provided.")
     weights = model.weights()
     provided = reference.build_model(7).state_dict()
     if any(not torch.equal(value, weights[name]) for name, value in provided.items() if "head" not in name):
@@ -24,7 +24,7 @@ def test_model_is_the_given_one(student, reference):
         raise reference.named("model_from_scratch" if random else "model_of_other_weights")
     images = student.tensor(2, 3, 32, 32)
     if not same(model(images, shape=(2, 7)), own(images).detach()):
-        raise Mismatch("The model of build_model computes something else than the one that is provided.")
+        raise Mismatch("The model of build_model computes something other than the one that is provided.")
 
 
 @pytest.mark.component("parts")
@@ -33,5 +33,5 @@ def test_parts_are_found(student):
     model = student.build("build_model", 7)
     head, blocks, norm = student.call("parts", model).returned.items(3)
     if len(blocks.items()) != 4 or head.thing("module").type != "Linear":
-        raise Mismatch("parts gives something else than the model's head, blocks and norm.")
+        raise Mismatch("parts gives something other than the model's head, blocks and norm.")
     norm.thing("module")

@@ -77,7 +77,7 @@ def judged(student, reference, function, *arguments):
     before = next(each for each in BEFORE if found[each] != wanted[each])
     call = ", ".join(["model", *map(str, arguments)])
     clause = wrongly(found[before], wanted[before], f"{function}({call})")
-    raise Mismatch(f"Where {before} is trainable before, {clause}.")
+    raise Mismatch(f"Where {before} is trainable before the call, {clause}.")
 
 
 @pytest.mark.component("freeze_backbone")
@@ -135,14 +135,14 @@ def test_frozen_weights_stay(student, reference):
 @pytest.mark.weight(1)
 @pytest.mark.because("exactly_the_head_learns")
 def test_freezing_knows_torchvision(student, reference):
-    """Of torchvision's model, too, exactly the head learns."""
+    """In torchvision's model, too, exactly the head learns."""
     model = reference.oracle.torchvisions(student)
     student.call("freeze_backbone", model)
     found = reference.oracle.learning(student, model)
     wanted = {each.name for each in model.parameters if each.name.startswith("heads.")}
     if found != wanted:
         raise Mismatch(
-            f"Of torchvision's model, {wrongly(found, wanted, 'freeze_backbone(model)')}.",
+            f"In torchvision's model, {wrongly(found, wanted, 'freeze_backbone(model)')}.",
             hint="parts(model) gives the head of either model.",
         )
 
@@ -174,7 +174,7 @@ def test_unfreezing_everything(student, reference):
 @pytest.mark.weight(1)
 @pytest.mark.because("exactly_the_last_blocks_learn", "unfreezing_everything")
 def test_unfreezing_knows_torchvision(student, reference):
-    """Of torchvision's model, too, exactly head, norm and the last blocks learn."""
+    """In torchvision's model, too, exactly head, norm and the last blocks learn."""
     model = reference.oracle.torchvisions(student)
     for blocks, prefixes in (
         (1, ("heads.", "encoder.ln.", "encoder.layers.encoder_layer_2.")),
@@ -185,7 +185,7 @@ def test_unfreezing_knows_torchvision(student, reference):
         wanted = {each.name for each in model.parameters if each.name.startswith(prefixes)}
         if found != wanted:
             raise Mismatch(
-                f"Of torchvision's model, {wrongly(found, wanted, f'unfreeze(model, {blocks})')}.",
+                f"In torchvision's model, {wrongly(found, wanted, f'unfreeze(model, {blocks})')}.",
                 hint="parts(model) gives head, blocks and norm of either model.",
             )
 
@@ -200,7 +200,7 @@ class Epoch:
         self.component = reference.oracle.built(student, CLASSES)
         self.model = reference.oracle.twin(reference, self.component, CLASSES)
         if self.model is None:
-            raise Mismatch("build_model gives another model than the provided one.")
+            raise Mismatch("build_model gives a different model from the provided one.")
         count = sum(SIZES)
         self.images = student.tensor(count, 3, 32, 32)
         self.labels = torch.randint(0, CLASSES, (count,), generator=student.random)
@@ -297,7 +297,7 @@ def test_epoch_is_its_definition(student, reference, mixed):
 @pytest.mark.component("train_one_epoch")
 @pytest.mark.weight(2)
 def test_frozen_blocks_stay_in_evaluation_mode(student, reference):
-    """Blocks of which nothing learns are in evaluation mode, and all others in training mode."""
+    """Blocks in which nothing learns are in evaluation mode, and all others in training mode."""
     model = reference.oracle.built(student, CLASSES)
     blocks = model.get("blocks").thing("module")
     tokens = student.tensor(3, 65, 96)
@@ -371,7 +371,7 @@ def test_evaluation_tells_all(student, reference):
         hits = [(a == b).float().mean().item() for a, b in zip(right.split(8), labels.split(8), strict=True)]
         if abs(accuracy - sum(hits) / 3) < 1e-5:
             raise reference.named("evaluate_means_batches")
-        raise Mismatch("The accuracy is not the share of images whose prediction is right.")
+        raise Mismatch("The accuracy is not the share of images that are predicted correctly.")
     if abs(loss - F.cross_entropy(scores, labels).item()) < 1e-4:
         return
     losses = [F.cross_entropy(a, b).item() for a, b in zip(scores.split(8), labels.split(8), strict=True)]
@@ -401,7 +401,7 @@ def test_evaluation_changes_nothing(student, reference):
 @pytest.mark.weight(3)
 @pytest.mark.parametrize("kind", ["array", "list", "tensor"])
 def test_each_class_by_itself(student, reference, kind):
-    """A class's accuracy is the share of its images that are predicted right; an absent class has NaN."""
+    """A class's accuracy is the share of its images that are predicted correctly; an absent class has NaN."""
     targets = torch.tensor([0] * 5 + [1] * 4 + [3] * 6)[torch.randperm(15, generator=student.random)]
     predictions = torch.where(
         torch.rand(15, generator=student.random) < 0.5,
@@ -437,6 +437,6 @@ def test_each_class_by_itself(student, reference, kind):
     wrong = next(k for k in range(5) if not reference.oracle.close(found[k : k + 1], right[k : k + 1]))
     wanted = f"that is {right[wrong]:.2f}" if own[wrong] else "that is NaN"
     raise Mismatch(
-        f"Of the {own[wrong]} images of class {wrong}, {hits[wrong]} are predicted right: {wanted}. "
+        f"Of the {own[wrong]} images of class {wrong}, {hits[wrong]} are predicted correctly: {wanted}. "
         f"per_class_accuracy gives {found[wrong]:.2f}."
     )

@@ -194,14 +194,14 @@ def follows_its_generator(student, reference, way):
 @pytest.mark.component("mixup")
 @pytest.mark.weight(1)
 def test_mixup_follows_its_generator(student, reference):
-    """The same state of the generator gives the same result, and another state another."""
+    """The same state of the generator gives the same result, and another state a different one."""
     follows_its_generator(student, reference, "mixup")
 
 
 @pytest.mark.component("cutmix")
 @pytest.mark.weight(1)
 def test_cutmix_follows_its_generator(student, reference):
-    """The same state of the generator gives the same result, and another state another."""
+    """The same state of the generator gives the same result, and another state a different one."""
     follows_its_generator(student, reference, "cutmix")
 
 
@@ -290,5 +290,5 @@ def test_mixed_loss_is_its_definition(student, reference, smoothing):
     reference.oracle.name(reference, "mixed_loss", found, result, agree)
     expected = result(reference.mixed_loss)[0]
     if abs(value - expected) < 1e-5:
-        raise Mismatch("mixed_loss gives the right number, but other gradients than its definition.")
+        raise Mismatch("mixed_loss gives the right number, but not the gradients of its definition.")
     raise Mismatch(f"mixed_loss gives {value:.4f}; it should be {expected:.4f}.")

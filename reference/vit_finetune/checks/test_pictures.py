@@ -161,7 +161,7 @@ def test_attention_is_that_of_the_class_token(student, reference):
     component.set_weights({k: 1.6 * v for k, v in component.weights().items() if k.endswith("qkv.weight")})
     model = reference.oracle.twin(reference, component, 4)
     if model is None:
-        raise Mismatch("build_model gives another model than the provided one.")
+        raise Mismatch("build_model gives a different model from the provided one.")
     _, image = picture(student, 32)
     outcome = drawn(student, "show_attention", component, image, MEAN, STD)
     maps = list(shown_maps(outcome))
@@ -233,7 +233,7 @@ def test_attention_stands_beside_the_image(student, reference):
 @pytest.mark.component("plot_history")
 @pytest.mark.weight(3)
 def test_history_is_drawn_as_curves(student, reference):
-    """Both stages are drawn in one: losses and accuracies of training and validation, epoch by epoch."""
+    """Both stages are in one picture: losses and accuracies of training and validation, epoch by epoch."""
     outcome, values = _history(student)
     found = curves(outcome)
     for what, wanted in values.items():
@@ -322,7 +322,7 @@ def _in_pieces(found, values):
 @pytest.mark.component("plot_per_class")
 @pytest.mark.weight(2)
 def test_classes_have_their_names(student, reference):
-    """Each class stands there with its name, also where one has no accuracy, and an axis says what it is."""
+    """Each class is shown with its name, even one that has no accuracy, and an axis says what is drawn."""
     outcome = drawn(student, "plot_per_class", list(NAMES), np.array([0.4, math.nan, 0.9, 0.7]))
     if set(classes_named(texts(outcome), NAMES)) != set(range(len(NAMES))):
         raise reference.named("classes_without_names")
@@ -336,7 +336,7 @@ def test_classes_have_their_names(student, reference):
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(3)
 def test_confusion_matrix_is_shown(student, reference):
-    """The counts stand with the true classes as rows, and both axes have the names."""
+    """The counts are shown with the true classes as rows, and both axes have the names."""
     matrix = torch.randint(1, 40, (len(NAMES), len(NAMES)), generator=student.random).numpy()
     outcome = drawn(student, "plot_confusion_matrix", matrix, list(NAMES))
     found = heat_maps(outcome, NAMES)

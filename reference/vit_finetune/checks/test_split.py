@@ -76,7 +76,7 @@ def test_split_may_use_all_images(student, reference):
 @pytest.mark.weight(2)
 @pytest.mark.because("split_is_exact_in_every_class")
 def test_split_follows_its_seed(student, reference):
-    """The same seed gives the same parts, and another seed others."""
+    """The same seed gives the same parts, and another seed gives others."""
     labels = labels_of(student)
     first, again, other = (split(student, reference, labels, SIZES, seed) for seed in (5, 5, 6))
 
@@ -99,5 +99,7 @@ def test_split_refuses_too_few(student, reference):
     except Mismatch as error:
         if "ValueError" in error.concerns or "ValueError" in error.message:
             return
-        raise Mismatch("For a class with too few images, another error than ValueError is raised.") from error
+        raise Mismatch(
+            "For a class with too few images, an error other than ValueError is raised."
+        ) from error
     raise reference.named("split_without_an_error")

@@ -141,7 +141,7 @@ def test_stopping_counts_steps_in_a_row(student, reference):
 @pytest.mark.weight(3)
 @pytest.mark.because("stopping_counts_steps_in_a_row")
 def test_restoring_gives_the_best_back(student, reference):
-    """restore puts a copy of the best weights back, of equally good ones the first."""
+    """restore puts a copy of the best weights back, the first of equally good ones."""
     found, right = all_followed(student), of_solution(reference)
     wrong = [script for script in SCRIPTS if found[script][1] != right[script][1]]
     if wrong:
@@ -172,7 +172,7 @@ def test_restoring_before_any_step(student, reference):
 @pytest.mark.weight(1)
 @pytest.mark.because("stopping_counts_steps_in_a_row")
 def test_each_stopping_is_its_own(student):
-    """Two objects do not know of each other."""
+    """Two objects do not affect each other."""
     model = student.keep(Fake.script([0.0], parameters={"weight": (2, 1)}))
     one, other = student.make("EarlyStopping", 2), student.make("EarlyStopping", 2)
     one.call("step", 0.9, model)
@@ -256,8 +256,8 @@ def test_each_stage_learns_its_own(student, reference):
     if len(fitted.epochs) != 5:
         if len(fitted.epochs) < 5:
             raise Mismatch(
-                f"With epochs=(2, 3) and a validation that becomes better and better, fit trains "
-                f"{len(fitted.epochs)} epochs; it should be 5."
+                f"With epochs=(2, 3) and validation that keeps improving, fit trains "
+                f"{len(fitted.epochs)} epochs; it should train 5."
             )
         raise Mismatch(f"With epochs=(2, 3), fit trains {len(fitted.epochs)} epochs.")
     if all(set(each) == heads for each in first) and all(set(each) == everything for each in second):
@@ -305,7 +305,7 @@ def test_stage_2_has_its_rates(student, reference):
         raise reference.named("fit_same_rate")
     if abs(10 * base - first[0]) > 0.05 * first[0]:
         raise Mismatch(
-            f"Stage 1 begins at the rate {first[0]:g}, and stage 2 at {base:g}; it should be a tenth."
+            f"Stage 1 begins at the rate {first[0]:g}, and stage 2 at {base:g}; it should begin at a tenth."
         )
     if len(second) != count:
         raise Mismatch(f"Stage 2 has {len(second)} epochs instead of {count}.")
@@ -330,8 +330,8 @@ def test_stage_2_has_its_rates(student, reference):
         raise reference.named("fit_schedule_over_both_stages")
     told = ", ".join(f"{value:.2f}" for value in scaled)
     raise Mismatch(
-        f"Over {count} epochs of stage 2, the rate is {told} times that of its first; it should be half a "
-        "cosine from 1 to nearly 0."
+        f"Over {count} epochs of stage 2, the rate is {told} times that of its first; it should follow half "
+        "a cosine from 1 to nearly 0."
     )
 
 
@@ -358,8 +358,8 @@ def test_fit_stops_and_restores(student, reference):
     if fitted.left == len(fitted.epochs):
         raise reference.named("fit_never_restores")
     raise Mismatch(
-        f"Of {len(fitted.epochs)} epochs, validation is best after epoch {best}; the weights of epoch "
-        f"{fitted.left:.0f} are left."
+        f"Of {len(fitted.epochs)} epochs, validation is best after epoch {best}; the model is left with the "
+        f"weights of epoch {fitted.left:.0f}."
     )
 
 
@@ -367,7 +367,7 @@ def test_fit_stops_and_restores(student, reference):
 @pytest.mark.weight(1)
 @pytest.mark.because("fit_stops_and_restores")
 def test_fit_restores_without_stopping(student, reference):
-    """The best weights are left, too, where stage 2 goes through all its epochs."""
+    """The model is left with the best weights even if stage 2 goes through all its epochs."""
     pair, best, last = (1, 4), 4, 5
     values = [0.3, 0.4, 0.5, 0.6, 0.55]  # only the last one is worse: even a patience of 1 ends nothing early
     fitted = Fitted(student, values, pair)
@@ -379,8 +379,8 @@ def test_fit_restores_without_stopping(student, reference):
     if fitted.left == last:
         raise reference.named("fit_restores_only_when_stopped")
     raise Mismatch(
-        f"Of {last} epochs, validation is best after epoch {best}; the weights of epoch "
-        f"{fitted.left:.0f} are left."
+        f"Of {last} epochs, validation is best after epoch {best}; the model is left with the weights of "
+        f"epoch {fitted.left:.0f}."
     )
 
 
@@ -415,7 +415,7 @@ def test_stages_do_not_share_their_stopping(student, reference):
             return
         raise reference.named("fit_one_stopping_for_both_stages")
     if fitted.left not in (6, 12):
-        raise Mismatch(f"Of 12 epochs, the weights of epoch {fitted.left:.0f} are left.")
+        raise Mismatch(f"After 12 epochs, the model is left with the weights of epoch {fitted.left:.0f}.")
 
 
 @pytest.mark.component("fit")

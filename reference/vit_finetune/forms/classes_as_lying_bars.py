@@ -1,4 +1,4 @@
-"""The accuracies as lying bars, in percent, with numbers; names on the left.
+"""The accuracies as horizontal bars, in percent, with numbers; names on the left.
 """
 
 

@@ -1,4 +1,4 @@
-"""The rectangle is drawn inside of the image, so that nothing is clipped; sizes rounded down.
+"""The rectangle is drawn inside the image, so that nothing is clipped; sizes rounded down.
 """
 
 

@@ -1,4 +1,4 @@
-"""Targets and predictions are arrays of numpy's; the loss of all scores at once.
+"""Targets and predictions are NumPy arrays; the loss of all scores at once.
 """
 
 

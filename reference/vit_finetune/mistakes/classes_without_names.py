@@ -1,4 +1,4 @@
-"""The bars bear no names of the classes."""
+"""The bars do not carry the names of the classes."""
 
 
 def plot_per_class(names, accuracies):

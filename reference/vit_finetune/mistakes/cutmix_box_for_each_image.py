@@ -1,4 +1,4 @@
-"""Each image has a rectangle at a place of its own; it should be one place for the batch.
+"""Each image has a rectangle at a place of its own; there should be one place for the whole batch.
 
 Draw the place once, before any loop over the images.
 

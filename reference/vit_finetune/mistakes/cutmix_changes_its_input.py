@@ -1,4 +1,4 @@
-"""The images are mixed rightly, but the batch that was given is written into: whoever holds it finds mixed
+"""The images are mixed correctly, but the batch that was given is written into: whoever holds it finds mixed
 images.
 
 Write into images.clone().

@@ -1,6 +1,6 @@
 """alpha=0 raises an error; it should mix nothing, with lam = 1.
 
-Beta(0, 0) does not exist: ask for alpha > 0 before you draw.
+Beta(0, 0) does not exist: check that alpha > 0 before you draw.
 
 Look for: beta()
 """

@@ -1,4 +1,4 @@
-"""labels_a and labels_b are exchanged: labels_a belongs to the images outside of the rectangle.
+"""labels_a and labels_b are exchanged: labels_a belongs to the images outside the rectangle.
 
 Look for: return
 """

@@ -1,4 +1,4 @@
-"""The labels are permuted by another permutation than the rectangles.
+"""The labels are permuted by a different permutation from the rectangles.
 
 Draw one permutation, and use it for both.
 """

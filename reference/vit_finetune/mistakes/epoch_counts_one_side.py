@@ -1,4 +1,4 @@
-"""Hits of labels_b do not count: of mixed images, they count 1 - lam.
+"""Hits of labels_b do not count: with mixed images, each counts 1 - lam.
 
 Look for: _ == labels_a | labels_a == _
 """

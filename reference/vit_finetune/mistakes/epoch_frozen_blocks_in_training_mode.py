@@ -1,6 +1,6 @@
 """Frozen blocks are in training mode: dropout disturbs what they give, and running statistics move.
 
-After model.train(), block.eval() for each block of which nothing learns.
+After model.train(), call block.eval() for each block in which nothing learns.
 
 Look for: model.train()
 """

@@ -1,4 +1,4 @@
-"""The loss is that of labels_a alone, as if nothing was mixed.
+"""The loss is that of labels_a alone, as if nothing were mixed.
 
 mixed_loss(criterion, logits, labels_a, labels_b, lam)
 

@@ -1,4 +1,4 @@
-"""The EarlyStopping gets the training accuracy; it should get that of validation.
+"""The EarlyStopping gets the training accuracy; it should get the validation accuracy.
 
 Look for: step(_, model)
 """

@@ -1,6 +1,6 @@
 """The best weights are never restored: the model is left with those of the last epoch.
 
-{stopping = EarlyStopping()}.restore(model) in the end.
+{stopping = EarlyStopping()}.restore(model) at the end.
 
 Look for: end
 """

@@ -1,4 +1,4 @@
-"""Nothing is unfrozen for stage 2: the head alone learns all the time."""
+"""Nothing is unfrozen for stage 2: the head alone learns throughout."""
 
 
 def fit(model, loaders, epochs, device):

@@ -1,4 +1,5 @@
-"""Stage 2 begins at the rate of stage 1; it should be a tenth: pretrained weights move a little."""
+"""Stage 2 begins at the rate of stage 1; it should begin at a tenth of it: pretrained weights should move
+only a little."""
 
 
 def fit(model, loaders, epochs, device):

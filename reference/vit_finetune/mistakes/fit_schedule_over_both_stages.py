@@ -1,4 +1,4 @@
-"""The cosine is as long as both stages together: in the end of stage 2 the rate is still far from 0.
+"""The cosine is as long as both stages together: at the end of stage 2 the rate is still far from 0.
 
 Its length is that of stage 2.
 

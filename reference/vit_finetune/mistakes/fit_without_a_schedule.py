@@ -1,4 +1,4 @@
-"""The rate of stage 2 stays what it is; half a cosine over its epochs should take it down.
+"""The rate of stage 2 never changes; half a cosine over its epochs should take it down.
 
 schedule.step() after each epoch.
 """

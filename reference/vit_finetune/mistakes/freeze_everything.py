@@ -1,4 +1,4 @@
-"""Everything is frozen, and the head too: nothing learns.
+"""Everything is frozen, even the head: nothing learns.
 
 Look for: requires_grad_(False), requires_grad
 """

@@ -1,4 +1,4 @@
-"""The backbone runs under no_grad from now on, also when it is to learn again: no gradient reaches it.
+"""The backbone runs under no_grad from now on, even when it should learn again: no gradient reaches it.
 
 Set requires_grad, and leave the model's forward alone.
 

@@ -1,4 +1,4 @@
-"""Only the epochs of stage 2 are drawn; both stages belong into one picture."""
+"""Only the epochs of stage 2 are drawn; both stages belong in one picture."""
 
 
 def plot_history(history):

@@ -1,4 +1,4 @@
-"""Labels are smoothed in here, although the criterion smooths them by itself.
+"""Labels are smoothed here, although the criterion smooths them by itself.
 
 Call the criterion with the labels as they are.
 

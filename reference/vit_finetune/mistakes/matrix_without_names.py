@@ -1,4 +1,4 @@
-"""The axes bear no names of the classes.
+"""The axes do not carry the names of the classes.
 
 Look for: imshow() | heatmap() | matshow()
 """

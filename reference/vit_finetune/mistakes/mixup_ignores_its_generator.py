@@ -1,4 +1,4 @@
-"""The same state of the generator gives another mix each time: something is drawn from elsewhere.
+"""The same state of the generator gives a different mix each time: something is drawn from elsewhere.
 
 generator.permutation in place of torch.randperm, generator.beta in place of np.random.beta.
 

@@ -1,4 +1,4 @@
-"""The labels are permuted by another permutation than the images.
+"""The labels are permuted by a different permutation from the images.
 
 Draw one permutation, and use it for both.
 """

@@ -1,4 +1,4 @@
-"""The image is shown, and its patches are not.
+"""The image is shown, but its patches are not.
 
 Look for: imshow()
 """

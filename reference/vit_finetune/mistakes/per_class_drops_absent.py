@@ -1,4 +1,4 @@
-"""A class that does not occur is left out, so that later classes have the wrong places.
+"""A class that does not occur is left out, so that later classes are in the wrong places.
 
 Look for: return
 """

@@ -1,4 +1,4 @@
-"""A class that does not occur has the accuracy 0; nobody knows it, so it is NaN.
+"""A class that does not occur is given the accuracy 0; its accuracy is unknown, so it should be NaN.
 
 Look for: zeros()
 """

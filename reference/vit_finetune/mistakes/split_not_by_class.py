@@ -1,6 +1,6 @@
-"""The images are shuffled as a whole and cut: the parts have their sizes, but not of every class.
+"""The images are shuffled as a whole and cut: the parts have the right sizes, but not in every class.
 
-Shuffle and cut the indices of each class by itself.
+Shuffle and cut the indices of each class separately.
 
 Look for: permutation() | shuffle()
 """

@@ -1,6 +1,6 @@
 """Images are in two parts at once, so that a model is validated or tested on images that it was trained on.
 
-Begin each part where the one before it ends: behind the sum of all counts before it.
+Begin each part where the one before it ends: at the sum of all counts before it.
 """
 
 

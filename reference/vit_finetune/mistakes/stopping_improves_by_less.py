@@ -1,4 +1,4 @@
-"""min_delta makes improving easier: it is taken from the best so far; it should be added to it.
+"""min_delta makes improving easier: it is subtracted from the best so far; it should be added to it.
 
 Look for: value > _ | value >= _ | _ < value
 """

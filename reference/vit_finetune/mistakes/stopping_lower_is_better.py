@@ -1,4 +1,4 @@
-"""Lower values count as better, as of a loss; here they are accuracies.
+"""Lower values count as better, as for a loss; here they are accuracies.
 
 Look for: value < _ | value <= _ | _ > value
 """

@@ -1,4 +1,4 @@
-"""step says True one step too late: it should at the patience-th step without an improvement.
+"""step says True one step too late: it should say so at the patience-th step without an improvement.
 
 >= in place of >
 

@@ -1,6 +1,6 @@
 """A tie counts as an improvement: the count begins anew, and the later weights are kept.
 
-> in place of >=
+Use > in place of >=.
 
 Look for: value >= _ | _ <= value
 """

@@ -1,4 +1,4 @@
-"""The first blocks are unfrozen; it should be the last ones, which are nearest to the head.
+"""The first blocks are unfrozen; the last ones should be, which are nearest to the head.
 
 blocks[-n:]
 

@@ -1,4 +1,4 @@
-"""One block more learns than was asked for."""
+"""One more block learns than was asked for."""
 
 
 def unfreeze(model, blocks=None):
