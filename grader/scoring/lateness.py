@@ -108,8 +108,7 @@ def _record(
             penalty=None,
             total_after=total if assignment.late.points_per_day is None or total == 0 else None,
             asked=True,
-            reason="It is marked as late, but not by how much: a person looks it up. "
-            "Nothing was taken off.",
+            reason="It is marked as late, but not by how much: a person looks it up. Nothing was taken off.",
             tokens_left=left,
         )
     reason = "Nothing shows when it was handed in, so nothing was taken off."

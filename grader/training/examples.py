@@ -93,13 +93,13 @@ def attention_maps(
     maps: list[AttentionMap] = []
     pictures: dict[str, bytes] = {}
     for (number, index), layers in zip(images, weights, strict=True):
-        attention_map = AttentionMap(
+        shown_map = AttentionMap(
             f"prediction-{number:02}.png", f"attention-{number:02}.png", f"rollout-{number:02}.png"
         )
         image = _small(splits.test_images[index])
-        pictures[attention_map.last_layer] = _png(_overlaid(image, seen_patches(layers[-1])))
-        pictures[attention_map.rollout] = _png(_overlaid(image, seen_patches(rollout(layers))))
-        maps.append(attention_map)
+        pictures[shown_map.last_layer] = _png(_overlaid(image, seen_patches(layers[-1])))
+        pictures[shown_map.rollout] = _png(_overlaid(image, seen_patches(rollout(layers))))
+        maps.append(shown_map)
     return tuple(maps), pictures
 
 
