@@ -332,7 +332,7 @@ def test_a_term_changes_one_line_and_the_templates(course: Course, run: Callable
     assert "The course is in the term 2028-spring, after 2026-fall." in done.output
     assert "pooling is max; last term it was mean" in done.output
     assert "heads is drawn anew for each student: grader template heads --students" in done.output
-    assert "its deadline, 2020-01-31 23:59+03:30, lies in the past" in done.output
+    assert "its deadline, 2020-01-31 23:59+03:30, is in the past" in done.output
     assert settings.read_text(encoding="utf-8") == before.replace("2026-fall", "2028-spring")
     homework = (course.root / "template" / "heads" / "homework.py").read_text(encoding="utf-8")
     assert 'POOLING = "max"' in homework and "HEADS = 2" in homework

@@ -47,7 +47,7 @@ def test_it_has_no_classes_and_its_template_no_data_sets() -> None:
             'breakpoints = [{ at = "chance", points = 0 }, { at = 0.9, points = 5 }]\n',
             "rubric item 'accuracy' is measured, but there is no [data] to measure on.",
         ),
-        ('[[measure]]\nid = "other"\n', "[[measure]] 'other' measures a model, and there is no [data]"),
+        ('[[measure]]\nid = "other"\n', "[[measure]] 'other' measures a model, but there is no [data]"),
     ],
 )
 def test_what_is_measured_needs_data(letters: Path, added: str, said: str) -> None:
