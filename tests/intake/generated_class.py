@@ -160,7 +160,7 @@ KINDS: dict[str, Callable[[str, str], list[Own]]] = {
         s, Own(f"{s}.py", fate=S, words=EARLIER), Own(f"{s}_v2.py", words=TAKEN)
     ),
     "a copy that is older": lambda i, s: ordinary(
-        s, Own(f"{s}.py", modified=LATER), Own(f"{s} (1).py", fate=S, words="time of modification")
+        s, Own(f"{s}.py", modified=LATER), Own(f"{s} (1).py", fate=S, words="modification time")
     ),
     "two forms of the code": lambda i, s: ordinary(
         s, Own(f"{s}.py"), Own(f"{s}.ipynb", accepted="fits the asked name better")
