@@ -233,6 +233,11 @@ _KEYWORDS = frozenset(
 Names = Mapping[str, str]
 
 
+def called_name(function: ast.expr) -> str:
+    """The last name of what is called: `argmax` of `np.argmax`; empty if it has none."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
 def read_file(call: ast.Call, strings: Names, handles: Names) -> str:
     """The file that a call is given to read, by its name or URL in the source; empty if none is named.
 
@@ -244,10 +249,10 @@ def read_file(call: ast.Call, strings: Names, handles: Names) -> str:
         handles: Names of what was opened or read -> the file: see `handles_in`.
     """
     function = call.func
-    called_name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if called_name in _OF_PATHS and isinstance(function, ast.Attribute):
+    called = called_name(function)
+    if called in _OF_PATHS and isinstance(function, ast.Attribute):
         return _file_of(function.value, strings, handles)
-    if called_name == _OPENING and not _only_reads(call):
+    if called == _OPENING and not _only_reads(call):
         return ""
     # the name of a file on the hub says nothing without the repository
     by_keyword = sorted(
@@ -277,10 +282,7 @@ def paths_in_cache(statements: Sequence[ast.stmt], strings: Names) -> dict[str, 
     for node in statements:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function) as call):
-                called_name = (
-                    function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-                )
-                if called_name in _FROM_HUB:
+                if called_name(function) in _FROM_HUB:
                     repositories[name] = "" if name in repositories else read_file(call, strings, {})
     bound = Counter(
         inner.id
@@ -308,8 +310,7 @@ def _file_of(node: ast.expr, strings: Names, handles: Names) -> str:
     if isinstance(node, ast.Name):
         return handles.get(node.id, "")
     if isinstance(node, ast.Call):
-        called_name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if called_name == _PATH:
+        if called_name(node.func) == _PATH:
             return _file_of(node.args[0], strings, handles) if len(node.args) == 1 else ""
         return read_file(node, strings, handles)
     return ""

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from grader.analysis.constant_values import Unknown, handles_in, read_file, string, value
+from grader.analysis.constant_values import Unknown, called_name, handles_in, read_file, string, value
 from grader.analysis.reflection import (
     ATTRIBUTES,
     DEFINED,
@@ -280,7 +280,7 @@ class _Visitor:
 
     def _dynamic(self, node: ast.Call) -> list[_Path]:
         """The paths of `getattr(nn, "Linear")`, `import_module("timm")` and the like: one for each name."""
-        name = _called_name(node.func)
+        name = called_name(node.func)
         if name in LOOKING_UP and len(node.args) >= 2:
             inner = self._path(node.args[0]) or ((ANYTHING,), False)
             return [(inner[0] + _parts(text), inner[1]) for text in self._texts_of(node.args[1])]
@@ -294,7 +294,7 @@ class _Visitor:
             return [(_parts(text.lstrip(".")), True) for text in self._texts_of(node.args[0])]
         if name in MODELS and node.args:
             return [(("torchvision", "models", text), True) for text in self._texts_of(node.args[0])]
-        if isinstance(node.func, ast.Call) and _called_name(node.func.func) in GETTERS and node.args:
+        if isinstance(node.func, ast.Call) and called_name(node.func.func) in GETTERS and node.args:
             inner = self._path(node.args[0]) or ((ANYTHING,), False)
             return [
                 (inner[0] + _parts(text), inner[1]) for arg in node.func.args for text in self._texts_of(arg)
@@ -428,21 +428,21 @@ class _Visitor:
 
     def _looks_into(self, node: ast.Call, resolved: bool) -> bool:
         """Whether a call looks for nothing but known names in its first argument."""
-        name = _called_name(node.func)
+        name = called_name(node.func)
         if name in ("hasattr", "delattr", "setattr"):
             return len(node.args) >= 2 and bool(self._texts_of(node.args[1]))
         return resolved and (name in LOOKING_UP or isinstance(node.func, ast.Call))
 
     def _record_setattr(self, node: ast.Call) -> None:
         """Record `setattr(nn, "Linear", Own)`."""
-        path = self._path(node.args[0]) if _called_name(node.func) in ("setattr", "delattr") else None
+        path = self._path(node.args[0]) if called_name(node.func) in ("setattr", "delattr") else None
         if path is not None:
             for text in self._texts_of(node.args[1]):
                 self._use((*path[0], *_parts(text)), path[1], node, stored=True)
 
     def _unresolved(self, node: ast.Call) -> None:
         """Record names that a call resolves and that cannot be read off the source."""
-        name, args = _called_name(node.func), node.args
+        name, args = called_name(node.func), node.args
         if name in LOOKING_UP and len(args) >= 2:
             if not (self._is_own(args[0]) or _is_plain_name(args[1]) or self._forwards(args[1])):
                 self._record_computed(name, args[0], node)
@@ -651,11 +651,6 @@ def _pairs(target: ast.expr, assigned: ast.expr | None) -> list[tuple[ast.expr, 
             if not any(isinstance(element, ast.Starred) for element in (*targets, *values)):
                 return list(zip(targets, values, strict=True))
     return [(target, assigned)]
-
-
-def _called_name(node: ast.expr) -> str:
-    """The last name of what is called."""
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _parts(text: str) -> tuple[str, ...]:

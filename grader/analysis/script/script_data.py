@@ -14,6 +14,7 @@ import ast
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from grader.analysis.constant_values import called_name
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.rewriting import Edit, end_of, instead, start_of
 from grader.analysis.roles import role_by_name, side
@@ -65,33 +66,44 @@ def decides(
 
 
 def picks(
-    statement: ast.stmt, before: Sequence[ast.stmt], data: Mapping[str, str], evaluators: Collection[str]
+    statement: ast.stmt,
+    before: Sequence[ast.stmt],
+    data: Mapping[str, str],
+    evaluators: Collection[str],
+    *,
+    loops: Collection[int],
 ) -> bool:
-    """Whether a statement outside of all training picks something by what was measured before it.
+    """Whether a statement picks something, outside of all training, by what was measured before it.
 
     Args:
         statement: One of those on which the model that counts depends.
         before: What is executed before it.
         data: Names of data -> role.
         evaluators: Functions and methods that measure.
+        loops: The ids of the loops that train: `decides` is about those.
     """
-    if isinstance(statement, DEFINITIONS):
+    compared = {name for part in _compared(statement, loops) for name in _names_within(part)}
+    if not compared:
         return False
     earlier = ast.Module([*before], [])
     measured = _measured(earlier, data, evaluators)
-    measured -= _models(earlier, measured, data, evaluators)
-    for node in ast.walk(statement):
-        match node:
-            case ast.If(test=test) | ast.IfExp(test=test):
-                compared: list[ast.AST] = [test]
-            case ast.Call(func=function, args=arguments) if EXTREMES.fullmatch(_name_of(function)):
-                receiver = [function.value] if isinstance(function, ast.Attribute) else []
-                compared = [*arguments, *receiver, *(keyword.value for keyword in node.keywords)]
-            case _:
-                continue
-        if any(_names_within(part) & measured for part in compared):
-            return True
-    return False
+    return not compared.isdisjoint(measured - _models(earlier, measured, data, evaluators))
+
+
+def _compared(node: ast.AST, loops: Collection[int]) -> Iterator[ast.AST]:
+    """What conditions and extremes compare, outside of the loops that train."""
+    if id(node) in loops:
+        return
+    match node:
+        case ast.If(test=test) | ast.IfExp(test=test):
+            yield test
+        case ast.Call(func=function, args=arguments) if EXTREMES.fullmatch(called_name(function)):
+            yield from arguments
+            yield from (keyword.value for keyword in node.keywords)
+            if isinstance(function, ast.Attribute):
+                yield function.value
+    for child in ast.iter_child_nodes(node):
+        yield from _compared(child, loops)
 
 
 def measures(body: ast.stmt, data: Mapping[str, str]) -> bool:
@@ -113,14 +125,9 @@ def _models(
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function, args=arguments)):
                 parts = [function, *arguments]
                 measures_something = any(_uses(part, measured, data, evaluators) for part in parts)
-                if _name_of(function) not in CONTAINERS and not measures_something:
+                if called_name(function) not in CONTAINERS and not measures_something:
                     models.add(name)
     return models
-
-
-def _name_of(function: ast.expr) -> str:
-    """The last name of what is called: `argmax` of `np.argmax`."""
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _measured(loop: ast.AST, data: Mapping[str, str], evaluators: Collection[str]) -> set[str]:
@@ -217,7 +224,7 @@ def _acts(leaf: ast.stmt, measured: Collection[str] | None) -> bool:
         case ast.Break() | ast.Return() | ast.Raise() | ast.Continue() | ast.Delete():
             return True
         case ast.Expr(value=ast.Call(func=function)):
-            return _name_of(function) not in ADDING
+            return called_name(function) not in ADDING
         case ast.Assign(value=value):
             if _is_setting(leaf) or any(isinstance(n, ast.Call) and _copies(n) for n in ast.walk(leaf)):
                 return True

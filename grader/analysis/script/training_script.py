@@ -378,17 +378,19 @@ class ScriptReader:
         sizes of the data are read before it, which differ when more images are trained on. Or nothing is
         trained afterwards.
         """
+        loops = list(self._training_loops(executed))
         deciders = [
             statement
-            for statement, loop in self._training_loops(executed)
+            for statement, loop in loops
             if decides(loop, self._inputs.data, measuring, chooses=not self._is_epoch_loop(loop))
         ]
         nodes = [statement.node for statement in executed]
+        training = {id(loop) for _, loop in loops}
         deciders += [
             statement
             for position, statement in enumerate(executed)
             if not statement.is_definition
-            and picks(statement.node, nodes[:position], self._inputs.data, measuring)
+            and picks(statement.node, nodes[:position], self._inputs.data, measuring, loops=training)
         ]
         if not deciders:
             return None
