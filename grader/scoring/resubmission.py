@@ -18,7 +18,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LineState, Score, ScoreLine, rounded
 from grader.domain.several_attempts import ResubmissionRecord, ResubmissionState, TwoAttempts
 from grader.domain.student_history import Attempt, History
-from grader.scoring.lateness import arrival, seconds_late
+from grader.scoring.lateness import arrival, due_at, seconds_late
 from grader.scoring.measurements import plain
 
 
@@ -39,7 +39,7 @@ def when_it_came(assignment: Assignment, evidence: Evidence, edits: Sequence[Edi
     """
     came = arrival(evidence, edits)
     late = seconds_late(assignment, came)
-    due = came.extension or assignment.deadline
+    due = due_at(assignment, came)
     if came.in_time or (late is not None and late <= 0):
         return When.IN_TIME
     if late is None or came.received_at is None or due is None:
@@ -73,17 +73,21 @@ def own_attempts(
         evidence: Of the attempt that counts.
         edits: Those about the student, oldest first, of any kind.
     """
-    others = [attempt for attempt in history.attempts if attempt.digest != evidence.submission_digest]
-    came = {attempt.digest: when_it_came(assignment, attempt.evidence, edits) for attempt in others}
+    others = _others(assignment, evidence, edits, history)
     own = when_it_came(assignment, evidence, edits)
-    first = _last([attempt for attempt in others if came[attempt.digest] is When.IN_TIME], edits)
+    first = _last(others[When.IN_TIME], edits)
     if own is When.RESUBMITTED and first is not None:
         record = _record(assignment, evidence, edits, ResubmissionState.COUNTED)
-        after = [attempt.first_run for attempt in others if came[attempt.digest] is not When.IN_TIME]
+        after = [
+            attempt.first_run
+            for when, attempts in others.items()
+            if when is not When.IN_TIME
+            for attempt in attempts
+        ]
         this = history.first_run(evidence)
         begun = min([*after, *([this] if this is not None else [])], default=None)
         return OwnAttempts(first.evidence, _about_first(edits, begun), record)
-    ignored = _last([attempt for attempt in others if came[attempt.digest] is When.TOO_LATE], edits)
+    ignored = _last(others[When.TOO_LATE], edits)
     if ignored is None or own is When.TOO_LATE:
         return OwnAttempts()
     record = _record(assignment, ignored.evidence, edits, ResubmissionState.TOO_LATE)
@@ -102,11 +106,20 @@ def counting_instead(
     """
     if assignment.resubmission is None or when_it_came(assignment, evidence, edits) is not When.TOO_LATE:
         return None
-    others = [attempt for attempt in history.attempts if attempt.digest != evidence.submission_digest]
-    came = {attempt.digest: when_it_came(assignment, attempt.evidence, edits) for attempt in others}
-    first = _last([attempt for attempt in others if came[attempt.digest] is When.IN_TIME], edits)
-    again = _last([attempt for attempt in others if came[attempt.digest] is When.RESUBMITTED], edits)
-    return (again or first) if first is not None else None
+    others = _others(assignment, evidence, edits, history)
+    first = _last(others[When.IN_TIME], edits)
+    return (_last(others[When.RESUBMITTED], edits) or first) if first is not None else None
+
+
+def _others(
+    assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], history: History
+) -> dict[When, list[Attempt]]:
+    """The student's attempts beside the one that is scored, by when they came."""
+    others: dict[When, list[Attempt]] = {when: [] for when in When}
+    for attempt in history.attempts:
+        if attempt.digest != evidence.submission_digest:
+            others[when_it_came(assignment, attempt.evidence, edits)].append(attempt)
+    return others
 
 
 def is_first(score: Score) -> bool:
@@ -225,7 +238,7 @@ def _record(
     assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], state: ResubmissionState
 ) -> ResubmissionRecord:
     came, rule = arrival(evidence, edits), _rule(assignment)
-    due = came.extension or assignment.deadline
+    due = due_at(assignment, came)
     if due is None or came.received_at is None:
         raise EngineError(f"{evidence.student_id}: nothing tells when it was resubmitted. Report this.")
     return ResubmissionRecord(state, rule.regains, rule.end(due), came.received_at, None, None, "")

@@ -7,13 +7,14 @@ leaves out (`reports.student.withheld_feedback` does).
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from grader.domain.assignment import Assignment, Tries
 from grader.domain.edit import Edit
 from grader.domain.evidence import Evidence
 from grader.domain.several_attempts import FeedbackTry, SubmissionTimes
 from grader.domain.student_history import History
-from grader.scoring.lateness import arrival
+from grader.scoring.lateness import arrival, due_at
 
 
 def feedback_try(rule: Tries, times: SubmissionTimes) -> FeedbackTry:
@@ -52,15 +53,20 @@ def own_try(
     Args:
         edits: Those about the student, oldest first, of any kind.
     """
-    due = arrival(evidence, edits).extension or assignment.deadline
+    due = due_at(assignment, arrival(evidence, edits))
     if assignment.tries is None or due is None or evidence.absent:
         return None
-    own = evidence.received_at or evidence.graded_at
+    own = _came_at(evidence)
     run = history.first_run(evidence)
     earlier = []
     for attempt in history.attempts:
-        came = attempt.evidence.received_at or attempt.evidence.graded_at
+        came = _came_at(attempt.evidence)
         is_before = came < own or (came == own and (run is None or attempt.first_run < run))
         if attempt.digest != evidence.submission_digest and is_before:
             earlier.append(came)
     return feedback_try(assignment.tries, SubmissionTimes(own, tuple(earlier), due))
+
+
+def _came_at(evidence: Evidence) -> datetime:
+    """When an attempt came; where nothing tells, when it was graded."""
+    return evidence.received_at or evidence.graded_at
