@@ -431,6 +431,11 @@ class Evidence:
     seconds: dict[str, float] | None = None
 
     @property
+    def came_at(self) -> datetime:
+        """When it was handed in; where nothing tells, when it was graded."""
+        return self.received_at or self.graded_at
+
+    @property
     def trainings(self) -> tuple[Training, ...]:
         """The trainings of all models."""
         return (self.training, *(model.training for model in self.further.values()))

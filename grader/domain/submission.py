@@ -136,6 +136,10 @@ class Arrival:
     extension: datetime | None
     decided: Received | InTime | None = None
 
+    def due(self, deadline: datetime | None) -> datetime | None:
+        """The student's deadline: their own, else that of the assignment; None if there is neither."""
+        return self.extension or deadline
+
 
 @dataclass(frozen=True)
 class Origin:

@@ -8,7 +8,6 @@ are used first (`late_days`). It never decides which of several attempts counts.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, Extended, InTime, Received
@@ -39,7 +38,7 @@ def late_record(
         history: The late days that other assignments have used.
     """
     came = arrival(evidence, edits)
-    due = due_at(assignment, came)
+    due = came.due(assignment.deadline)
     if not came.marked and due is None:
         return None
     late = None if came.in_time else seconds_late(assignment, came)
@@ -78,17 +77,12 @@ def arrival(evidence: Evidence, edits: Sequence[Edit]) -> Arrival:
     return Arrival(evidence.received_at, False, delivery.marked_late, extension)
 
 
-def due_at(assignment: Assignment, came: Arrival) -> datetime | None:
-    """The student's deadline: their own, else that of the assignment; None if there is neither."""
-    return came.extension or assignment.deadline
-
-
 def seconds_late(assignment: Assignment, came: Arrival) -> float | None:
     """How long after the deadline the submission came, in seconds; None if that is unknown.
 
     0 or less is in time; within the grace period it is 0.
     """
-    due, received = due_at(assignment, came), came.received_at
+    due, received = came.due(assignment.deadline), came.received_at
     if due is None or received is None or (due.tzinfo is None) != (received.tzinfo is None):
         return None
     late = (received - due).total_seconds()

@@ -18,7 +18,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LineState, Score, ScoreLine, rounded
 from grader.domain.several_attempts import ResubmissionRecord, ResubmissionState, TwoAttempts
 from grader.domain.student_history import Attempt, History
-from grader.scoring.lateness import arrival, due_at, seconds_late
+from grader.scoring.lateness import arrival, seconds_late
 from grader.scoring.measurements import plain
 
 
@@ -39,7 +39,7 @@ def when_it_came(assignment: Assignment, evidence: Evidence, edits: Sequence[Edi
     """
     came = arrival(evidence, edits)
     late = seconds_late(assignment, came)
-    due = due_at(assignment, came)
+    due = came.due(assignment.deadline)
     if came.in_time or (late is not None and late <= 0):
         return When.IN_TIME
     if late is None or came.received_at is None or due is None:
@@ -238,7 +238,7 @@ def _record(
     assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], state: ResubmissionState
 ) -> ResubmissionRecord:
     came, rule = arrival(evidence, edits), _rule(assignment)
-    due = due_at(assignment, came)
+    due = came.due(assignment.deadline)
     if due is None or came.received_at is None:
         raise EngineError(f"{evidence.student_id}: nothing tells when it was resubmitted. Report this.")
     return ResubmissionRecord(state, rule.regains, rule.end(due), came.received_at, None, None, "")

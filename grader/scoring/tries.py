@@ -7,14 +7,13 @@ leaves out (`reports.student.withheld_feedback` does).
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from grader.domain.assignment import Assignment, Tries
 from grader.domain.edit import Edit
 from grader.domain.evidence import Evidence
 from grader.domain.several_attempts import FeedbackTry, SubmissionTimes
 from grader.domain.student_history import History
-from grader.scoring.lateness import arrival, due_at
+from grader.scoring.lateness import arrival
 
 
 def feedback_try(rule: Tries, times: SubmissionTimes) -> FeedbackTry:
@@ -53,20 +52,15 @@ def own_try(
     Args:
         edits: Those about the student, oldest first, of any kind.
     """
-    due = due_at(assignment, arrival(evidence, edits))
+    due = arrival(evidence, edits).due(assignment.deadline)
     if assignment.tries is None or due is None or evidence.absent:
         return None
-    own = _came_at(evidence)
+    own = evidence.came_at
     run = history.first_run(evidence)
     earlier = []
     for attempt in history.attempts:
-        came = _came_at(attempt.evidence)
+        came = attempt.evidence.came_at
         is_before = came < own or (came == own and (run is None or attempt.first_run < run))
         if attempt.digest != evidence.submission_digest and is_before:
             earlier.append(came)
     return feedback_try(assignment.tries, SubmissionTimes(own, tuple(earlier), due))
-
-
-def _came_at(evidence: Evidence) -> datetime:
-    """When an attempt came; where nothing tells, when it was graded."""
-    return evidence.received_at or evidence.graded_at
