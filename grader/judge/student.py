@@ -543,6 +543,7 @@ class Student:
             answer = self._timed_reply(
                 link, request, reply, min(self._limits.call_seconds, remaining), answers
             )
+            self._until += link.granted
         except StudentRaised as raised:
             if self.fakes.refusal is not None:
                 raise self.fakes.refusal from None
