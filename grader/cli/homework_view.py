@@ -172,7 +172,10 @@ class CheckView:
         self._show_plans(check)
         notes = [
             *(note.text for note in program.notes),
-            *(f"{named(name)} is not installed here: a stand-in took its place." for name in check.stand_ins),
+            *(
+                f"{named(name)} is not installed here; an inert placeholder module took its place."
+                for name in check.absent_modules
+            ),
         ]
         notes += [
             f"{named(name)}, which `{part}` uses, is defined nowhere in the file."

@@ -37,7 +37,7 @@ class Judged:
 
     Attributes:
         images: PNG by the names in `figures`.
-        stand_ins: Modules that are not installed here.
+        absent_modules: Modules that are not installed here.
         watched: The uses of forbidden parts that were seen at run time.
         notes: For the report.
     """
@@ -47,7 +47,7 @@ class Judged:
     layers: tuple[LayerSummary, ...]
     figures: tuple[Figure, ...]
     images: dict[str, bytes]
-    stand_ins: tuple[str, ...]
+    absent_modules: tuple[str, ...]
     watched: Watched
     attestation: Attestation | None
     notes: tuple[Note, ...] = ()
@@ -225,7 +225,7 @@ def _judged(
         tuple(LayerSummary(*layer) for layer in document["layers"]),
         tuple(figures),
         images,
-        tuple(document["stand_ins"]),
+        tuple(document["absent_modules"]),
         validator(Watched).validate_json(json.dumps(document["watched"])),
         validator(Attestation).validate_python(document["attestation"]) if document["attestation"] else None,
         _notes(document, limits),

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Because, Edit, Listed, RunChosen, standing_owner
+from grader.domain.edit import Because, Edit, Listed, RunChosen, current_owner
 from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.score import Score, Total, TotalFigures
 from grader.domain.student_history import NO_HISTORY, Attempt, History
@@ -102,7 +102,7 @@ def outcome(
     student_id = evidence.student_id
     edits = book.edits(student_id)
     history = student_history(assignment, book, student_id)
-    if held and standing_owner(edits) is None:
+    if held and current_owner(edits) is None:
         edit = Listed(
             who=who,
             when=now,

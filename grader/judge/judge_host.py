@@ -135,7 +135,7 @@ class Judge:
             "parameters": examined.parameters,
             "layers": [[layer.path, layer.type, layer.parameters, layer.depth] for layer in examined.layers],
             "figures": [component for component, _ in examined.figures],
-            "stand_ins": list(examined.stand_ins),
+            "absent_modules": list(examined.absent_modules),
             "watched": validator(Watched).dump_python(examined.watched, mode="json"),
             "output_cut": examined.output_cut,
             "attestation": student.attestation

@@ -26,7 +26,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
 from grader.domain.evidence import Attestation
 from grader.domain.formatting import CODE, as_code, named
-from grader.domain.program_run import NOTHING_SEEN, ReachedPart, StandIn, Watched
+from grader.domain.program_run import NOTHING_SEEN, AffineFake, ReachedPart, Watched
 from grader.judge import untrusted_replies
 from grader.judge.checked_component import INNER, Component
 from grader.judge.remote_objects import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labelled, unpacker
@@ -290,9 +290,9 @@ class Student:
         self,
         component: str,
         *args: Any,
-        replace: Mapping[str, StandIn | Fake] | None = None,
-        inner: StandIn | None = None,
-        substitute: Mapping[str, StandIn] | None = None,
+        replace: Mapping[str, AffineFake | Fake] | None = None,
+        inner: AffineFake | None = None,
+        substitute: Mapping[str, AffineFake] | None = None,
         double: bool = False,
         **kwargs: Any,
     ) -> Component:
@@ -313,21 +313,21 @@ class Student:
         label = _label(component, args, kwargs, inner)
         packing = Packing(self.fakes)
         nodes = tuple(map(packing.node, args)), {name: packing.node(value) for name, value in kwargs.items()}
-        stand_ins, fakes = self._in_place(replace or {})
+        affine_fakes, fakes = self._in_place(replace or {})
         under = dict(substitute or {})
         request = Build(
-            component, *nodes, stand_ins, fakes, inner, under, double, self.next_seed(), packing.arrays
+            component, *nodes, affine_fakes, fakes, inner, under, double, self.next_seed(), packing.arrays
         )
         built = self.ask(request, Built, self.link, component, label)
         self._note_forbidden(component, built)
-        places = {*stand_ins, *under, *([INNER] if inner is not None else [])}
+        places = {*affine_fakes, *under, *([INNER] if inner is not None else [])}
         arguments = {**dict(zip(self.parameter_names(component), args, strict=False)), **kwargs}
         sizes = {name: value for name, value in arguments.items() if type(value) is int}
         self.built.append(Component(self, component, label, built, frozenset(places), sizes))
         return self.built[-1]
 
     def call(
-        self, name: str, /, *args: Any, replace: Mapping[str, StandIn | Fake] | None = None, **kwargs: Any
+        self, name: str, /, *args: Any, replace: Mapping[str, AffineFake | Fake] | None = None, **kwargs: Any
     ) -> Outcome:
         """Call something graded: a function, or a class, whose object then stays in the worker.
 
@@ -351,7 +351,7 @@ class Student:
         parameters = self._assignment.all_parameters_of(name)
         settings = {key: kwargs.pop(key) for key in SETTINGS if key in kwargs and key not in parameters}
         label = labelled(name, args, kwargs, parameters)
-        stand_ins, fakes = self._in_place(replace or {})
+        affine_fakes, fakes = self._in_place(replace or {})
         packing = Packing(self.fakes)
         request = packing.invoke(
             args,
@@ -361,7 +361,7 @@ class Student:
             name=name,
             parameters=parameters,
             fakes=fakes,
-            replace=stand_ins,
+            replace=affine_fakes,
         )
         return invoked(self, request, name, label, (args, kwargs), packing)
 
@@ -411,8 +411,8 @@ class Student:
         return kinds[name]
 
     def _in_place(
-        self, replace: Mapping[str, StandIn | Fake]
-    ) -> tuple[dict[str, StandIn], dict[str, FakeForm]]:
+        self, replace: Mapping[str, AffineFake | Fake]
+    ) -> tuple[dict[str, AffineFake], dict[str, FakeForm]]:
         """What replaces graded names: fakes of known behavior, and fakes that answer here.
 
         Raises:
@@ -424,13 +424,13 @@ class Student:
                     f"A check puts a callback in the place of {name}, which is graded: whoever asks it gets "
                     "what is to be written. Use Fake.script, Fake.table or Fake.rows."
                 )
-        stand_ins = {name: value for name, value in replace.items() if isinstance(value, StandIn)}
+        affine_fakes = {name: value for name, value in replace.items() if isinstance(value, AffineFake)}
         fakes = {
             name: self.fakes.form(value, name, self._kind_of(name))
             for name, value in replace.items()
             if isinstance(value, Fake)
         }
-        return stand_ins, fakes
+        return affine_fakes, fakes
 
     def _arguments_of(self, called: FakeCalled, fake: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments that a fake was called with."""

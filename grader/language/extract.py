@@ -60,7 +60,7 @@ WORDS = {
     ),
     "reports/measured_words.py": ("{number}\N{NO-BREAK SPACE}hidden test images",),
     "reports/student/findings.py": ("`{name}`: {title}",),
-    "reports/student/standing.py": ("earned",),
+    "reports/student/grade_summary.py": ("earned",),
     "reports/student/trained_models.py": ("base",),
     "reports/student/training_charts.py": ("accuracy", "epoch"),
     "reports/student/training_texts.py": ("trained", "loops", "validation", "seeds", "but", "epochs", "size"),

@@ -147,7 +147,7 @@ def _results_text(
 def previous_download(out: Path) -> DownloadRecord | None:
     """The account of the files in an earlier results.json; None if there is none.
 
-    The gradebook has one for each download (`standing_downloads`), unless an older version graded it.
+    The gradebook has one for each download (`current_downloads`), unless an older version graded it.
     """
     try:
         return ResultsDocument.model_validate_json(told_frame(out / "results.json")).download

@@ -30,10 +30,10 @@ from grader.reports.results_json.results_file import submission_text, told_submi
 from grader.reports.whole_class.class_overview import Overview
 from grader.results.class_files import lying_beside, report_path, write_class, write_student
 from grader.results.current_state import (
+    current_downloads,
     edits_by_student,
     remove_moved_pages,
     results_now,
-    standing_downloads,
     told_results,
 )
 from grader.results.kept_scores import KnownScores, keep_scores, kept_scores
@@ -222,7 +222,7 @@ def write_pages(
         count = pages.write_reports(book, out, now, {**report_digests, **(reported or {})})
         overview = None
         if count or report_digests.keys() != made.evidence.keys() or class_anyway or not only_changed:
-            overview = pages.write_class(out, now, standing_downloads(book, out, made), report_digests)
+            overview = pages.write_class(out, now, current_downloads(book, out, made), report_digests)
         remove_moved_pages(out, made)
         note(out, book, assignment.id, made.state)
     return WrittenPages(count, pages.results, overview)

@@ -21,7 +21,7 @@ from grader.domain.edit import (
     Ruled,
     RunChosen,
     Waived,
-    standing_owner,
+    current_owner,
 )
 from grader.domain.evidence import Blame, Evidence, Finding, Status
 from grader.domain.score import (
@@ -144,7 +144,7 @@ def ownership(edits: Sequence[Edit]) -> Ownership | None:
     Args:
         edits: Those about it, oldest first, of any kind.
     """
-    owner = standing_owner(edits)
+    owner = current_owner(edits)
     if owner is None:
         return None
     reason = f"{owner.who}: {owner.why}" if owner.by_person else owner.why

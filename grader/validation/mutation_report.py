@@ -173,7 +173,7 @@ def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
         if checks:
             wrong.append(
                 f"{variant.file}: it is a mistake of {component}, but costs {other} too ({listed(checks)}). "
-                f"Judge {other} with a stand-in for {component}."
+                f"Judge {other} with a fake in place of {component}."
             )
     if detected and variant.name not in called:
         name = f"called {listed(called)}" if called else "not named"

@@ -164,7 +164,7 @@ def trials(
 
     All checks are run on the reference, the template and pairs of mistakes. They are also run on one mistake
     in every component, which shows that its failure costs no other component. On forms and all other
-    mistakes, only the checks of their own parts are run: other components see a stand-in.
+    mistakes, only the checks of their own parts are run: other components see a fake.
 
     Args:
         values: The values with which the variants are made; None: the first choice of each.

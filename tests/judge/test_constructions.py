@@ -1,4 +1,4 @@
-"""What the stand-ins in a component were constructed with, as a check reads it and as a worker may lie."""
+"""What the fakes in a component were constructed with, as a check reads it and as a worker may lie."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,13 +9,13 @@ from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.judge import untrusted_replies
 from grader.judge.student import Student
-from grader.kit import StandIn
+from grader.kit import AffineFake
 from grader.protocol.frames import Frame
 from grader.protocol.link import WorkerFault
-from grader.protocol.replies import Built, StandInMade
+from grader.protocol.replies import Built, FakeConstruction
 
 SIZES = (22, 2, 5, 4, 31)  # of the Transformer: dim, depth, heads, dim_head, mlp_dim
-REPLACED = {"Attention": StandIn(), "FeedForward": StandIn(), "PreNorm": StandIn(wraps=True)}
+REPLACED = {"Attention": AffineFake(), "FeedForward": AffineFake(), "PreNorm": AffineFake(wraps=True)}
 
 
 @pytest.fixture
@@ -85,6 +85,6 @@ def test_a_lie_about_constructions_is_the_workers_fault(told_by: Callable[..., A
 def test_what_our_own_worker_says_at_most_is_believed() -> None:
     """The limits leave room for what is honest, and for a lie that is small."""
     texts = ("x" * 200, 2**53 - 1, -1.5, True, None)
-    made = StandInMade("Attention", texts * 6, {f"{n}" * 100: n for n in range(32)})
+    made = FakeConstruction("Attention", texts * 6, {f"{n}" * 100: n for n in range(32)})
     built = Built(0, (), (), (made,) * 256)
     assert untrusted_replies.constructions(built) == built.made
