@@ -25,7 +25,7 @@ from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
 from grader.course.editions import edition_of
 from grader.course.homework_files import file_stem, provided_files, submitted_files
 from grader.course.measures import MEASURES_FILE, measures, require_functions, study_table
-from grader.course.rubric import forbidden_rules, rubric_items, told_checks
+from grader.course.rubric import forbidden_rules, hidden_checks_of_copy, rubric_items
 from grader.course.second_chances import resubmission, tries
 from grader.course.toml_file import (
     FILE,
@@ -187,7 +187,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         variant=stated_values(table.variant),
         edition=edition,
         digest=digest(folder, public_only=public_only),
-        hidden_checks=told_checks(table.hidden_check, names, public_only=public_only),
+        hidden_checks=hidden_checks_of_copy(table.hidden_check, names, public_only=public_only),
         example_id=table.handed_out.student_id if table.handed_out is not None else "",
     )
 

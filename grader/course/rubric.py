@@ -268,7 +268,7 @@ def hidden_checks_text(checks: Sequence[CheckSpec]) -> str:
     return _HEAD + "".join(tables) if tables else ""
 
 
-def told_checks(
+def hidden_checks_of_copy(
     tables: Sequence[HiddenCheckTable], components: Sequence[str], *, public_only: bool
 ) -> tuple[HiddenCheck, ...]:
     """What a student's copy says about the checks that it lacks.

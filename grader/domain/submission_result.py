@@ -17,7 +17,7 @@ from grader.domain.score import Score
 
 
 @dataclass(frozen=True)
-class ToldCause:
+class ReportedCause:
     """A finding whose message is shown.
 
     Attributes:
@@ -57,7 +57,7 @@ class ToldCause:
                 return counted(count, "more check has this remark", "more checks have this remark")
 
 
-def told_causes(findings: Sequence[Finding]) -> tuple[ToldCause, ...]:
+def reported_causes(findings: Sequence[Finding]) -> tuple[ReportedCause, ...]:
     """The findings of one component that are shown, in their order.
 
     A folded finding is shown under the one that has its cause, if that one exists and did not pass. A finding
@@ -77,7 +77,7 @@ def told_causes(findings: Sequence[Finding]) -> tuple[ToldCause, ...]:
     for finding in heads_of_groups:
         text = finding.message or (finding.hint, finding.where, finding.label)
         groups.setdefault((text, finding.status, finding.blame, finding.kind), []).append(finding)
-    return tuple(ToldCause(group[0], _others(group, heads, findings)) for group in groups.values())
+    return tuple(ReportedCause(group[0], _others(group, heads, findings)) for group in groups.values())
 
 
 def _others(

@@ -249,7 +249,7 @@ def hidden_seed(course: Course, submission: Submission, purpose: str, run: int =
     return submission_seed(course.secret, purpose, submission.digest, run)
 
 
-def told_seed(course: Course, submission: Submission, run: int, further: str = "") -> int:
+def worker_seed(course: Course, submission: Submission, run: int, further: str = "") -> int:
     """The seed of a training, which its worker is given: the student cannot know it beforehand.
 
     Args:

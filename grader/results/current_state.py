@@ -66,7 +66,7 @@ def edits_by_student(snapshot: Snapshot) -> dict[str, list[Edit]]:
     return by_student
 
 
-def told_results(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
+def reported_results(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
     """The results of the whole class, if they still equal those in the reports.
 
     Raises:

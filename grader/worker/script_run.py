@@ -71,18 +71,18 @@ class _Epochs:
     """The epochs of one model.
 
     Attributes:
-        told: What was reported, or will be, of each.
+        reported: What was reported, or will be, of each.
         before: The epochs of the model whose weights it began with, if that is another one.
     """
 
     model: nn.Module
-    told: list[EpochDone] = field(default_factory=list)
+    reported: list[EpochDone] = field(default_factory=list)
     before: "_Epochs | None" = None
 
     @property
     def whole(self) -> list[EpochDone]:
         """The epochs of the models before, and its own."""
-        return [*(self.before.whole if self.before is not None else ()), *self.told]
+        return [*(self.before.whole if self.before is not None else ()), *self.reported]
 
     @property
     def models(self) -> set[int]:
@@ -123,14 +123,20 @@ class ScriptWatch:
     """
 
     def __init__(
-        self, student: StudentModule, ready: Prepared, losses: LossWatch, tell: Tell, *, as_told: bool = False
+        self,
+        student: StudentModule,
+        ready: Prepared,
+        losses: LossWatch,
+        tell: Tell,
+        *,
+        reports_arguments: bool = False,
     ) -> None:
         """Nothing is trained yet.
 
         Args:
-            as_told: Report what a model is made with even if the source says it.
+            reports_arguments: Report what a model is made with even if the source says it.
         """
-        self._as_told = as_told
+        self._reports_arguments = reports_arguments
         self.models: dict[int, _Epochs] = {}
         self.losses = losses
         self.loader: WatchedLoader
@@ -213,7 +219,7 @@ class ScriptWatch:
         earlier = (
             epochs
             for epochs in reversed(list(self.models.values()))
-            if any(_same_arrays(arrays, done.arrays) for done in epochs.told)
+            if any(_same_arrays(arrays, done.arrays) for done in epochs.reported)
         )
         self._begun[id(model)] = _Epochs(model, before=next(earlier, None))
 
@@ -230,7 +236,7 @@ class ScriptWatch:
 
     def ended(self) -> None:
         """A pass over the training loader has ended."""
-        self.told()
+        self.report_pending()
         optimizers, self._optimizers = list(self._optimizers.values()), {}
         began, self._began = self._began, None
         with students_code():
@@ -247,7 +253,7 @@ class ScriptWatch:
             # copies: the model goes on, and its present state may be reported later, once it counts
             tree, arrays = module_tree(model), {name: value.copy() for name, value in state(model).items()}
         done = EpochDone(
-            number=len(epochs.told) + 1,
+            number=len(epochs.reported) + 1,
             learning_rate=self._rate,
             loop=began.loop,
             called=began.called,
@@ -262,9 +268,9 @@ class ScriptWatch:
         )
         self._pending = epochs, done
         if not self.losses.running:
-            self.told()
+            self.report_pending()
 
-    def told(self) -> None:
+    def report_pending(self) -> None:
         """Report the epoch that has ended; its losses are known when train_epoch has returned."""
         if self._pending is None:
             return
@@ -273,15 +279,15 @@ class ScriptWatch:
         if self._script.single:
             self._tell(done)
             done = replace(done, arrays={})
-        elif len(epochs.told) >= MOST_KEPT:
+        elif len(epochs.reported) >= MOST_KEPT:
             raise RecipeError("too_many_epochs")
-        epochs.told.append(done)
+        epochs.reported.append(done)
 
     def close(self) -> None:
         """The script has ended; steps after the last complete pass over the loader are also an epoch."""
         if self._optimizers:
             self.ended()
-        self.told()
+        self.report_pending()
 
     def constructed(self, model: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A model of the graded class is made."""
@@ -294,7 +300,7 @@ class ScriptWatch:
             RecipeError: It was made with something other than plain values.
         """
         from_source = self._script.single and self._student.program.recipe.model is not None
-        if from_source and not self._as_told:
+        if from_source and not self._reports_arguments:
             return None
         args, kwargs = self._made.get(id(model), ((), {}))
         if not all(
@@ -329,12 +335,12 @@ class ScriptWatch:
                 return candidate
         arrays = {STATE + name: array(value) for name, value in weights.items()}
         for candidate in fitting:
-            for done in candidate.told:
+            for done in candidate.reported:
                 if _same_arrays(arrays, done.arrays):
                     return candidate
         return fitting[0] if fitting else None
 
-    # --- what is told -------------------------------------------------------------------------------------
+    # --- what is reported ---------------------------------------------------------------------------------
 
     def _planned(self, optimizer: torch.optim.Optimizer) -> TrainingPlan:
         device = self._ready.device
@@ -380,8 +386,8 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: Other
     """
     script = student.program.script
     losses = LossWatch(student.namespace.get(script.trainer))
-    watch = ScriptWatch(student, ready, losses, tell, as_told=other is not None)
-    losses.returned = watch.told
+    watch = ScriptWatch(student, ready, losses, tell, reports_arguments=other is not None)
+    losses.returned = watch.report_pending
     saved: dict[str, Saved] = {}
     data = GradersData(_watched(ready, watch).by_role(student.class_names))
     values: dict[str, Any] = {
@@ -401,7 +407,7 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: Other
         with (
             student.replaced(values),
             _weights_in_memory(saved),
-            _constructions_told(student.namespace.get(script.model_class), watch, other),
+            _constructions_reported(student.namespace.get(script.model_class), watch, other),
             quiet(),
         ):
             _run(student, script, watch, ready)
@@ -585,7 +591,7 @@ def _called_with(function: Any, values: Mapping[str, Any]) -> Any:
 
 
 @contextlib.contextmanager
-def _constructions_told(kind: Any, watch: ScriptWatch, other: OtherValues | None) -> Iterator[None]:
+def _constructions_reported(kind: Any, watch: ScriptWatch, other: OtherValues | None) -> Iterator[None]:
     """Report each model of the graded class with what it is made with."""
     if not isinstance(kind, type):
         yield

@@ -422,7 +422,7 @@ def uses_its_parts(transformer):
 def test_transformer_adds_to_its_input(student):
     """Each part of a block adds to its input: where the parts give 0, the tokens come out as they went in."""
     x = 2 * student.tensor(2, 7, DIM) + 1
-    for told, attention, feed_forward in (("", 0.0, 0.0), ("Attention", 0.5, 0.0), ("FeedForward", 0.0, 0.5)):
+    for part, attention, feed_forward in (("", 0.0, 0.0), ("Attention", 0.5, 0.0), ("FeedForward", 0.0, 0.5)):
         parts = [AffineFake(scale=(0.0,), shift=(shift,)) for shift in (attention, feed_forward)]
         transformer = transformer_around(student, *parts)
         y = transformer(x, shape=(2, 7, DIM))
@@ -433,9 +433,9 @@ def test_transformer_adds_to_its_input(student):
         normed = normed / (normed.pow(2).mean(dim=-1, keepdim=True) + 1e-5).sqrt()
         if same(y, expected) or same(y, normed):  # a last normalization is usual
             continue
-        if told:
+        if part:
             raise Mismatch(
-                f"Where {told} gives {attention + feed_forward} for every number and the other part 0, each "
+                f"Where {part} gives {attention + feed_forward} for every number and the other part 0, each "
                 f"of {DEPTH} blocks should add just that to its input; it does not.",
                 hint="x = x + part(x), for both parts of every block.",
             )
@@ -1187,8 +1187,8 @@ def test_predictions_are_captioned(student, class_names):
     for picture in found:
         true, said = int(data.labels[picture.number]), int(data.predictions[picture.number])
         text = "\n".join(picture.captions)
-        told = {*classes_named(text, class_names), *numbers_named(text, class_names)}
-        if not {true, said} <= told:
+        classes = {*classes_named(text, class_names), *numbers_named(text, class_names)}
+        if not {true, said} <= classes:
             raise Mismatch(
                 f"An image of {class_names[true]} that the model takes for {class_names[said]} does not "
                 "carry both names.",

@@ -54,7 +54,7 @@ def told(assignment: Assignment, variant: Variant, mistake: Mistake) -> str | No
     return line_at(read.source, place)
 
 
-def lines_told(assignment: Assignment) -> Iterator[tuple[str, str, bool]]:
+def reported_lines(assignment: Assignment) -> Iterator[tuple[str, str, bool]]:
     """(Mistake, its line, whether the solution has that line, too)."""
     mistakes = course_code(assignment).mistakes
     made = variants(assignment)
@@ -67,7 +67,7 @@ def lines_told(assignment: Assignment) -> Iterator[tuple[str, str, bool]]:
 
 @pytest.mark.parametrize("name", sorted(LEAST))
 def test_the_line_of_a_mistake_is_the_one_to_change(name: str) -> None:
-    found = list(lines_told(read_assignment(REFERENCE / name)))
+    found = list(reported_lines(read_assignment(REFERENCE / name)))
     assert len(found) >= LEAST[name]
     beside = {mistake: line for mistake, line, in_solution in found if in_solution}
     assert set(beside) == BESIDE[name], beside

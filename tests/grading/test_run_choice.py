@@ -91,8 +91,8 @@ def test_the_same_files_never_lower_a_total_by_themselves(
         assert book.runs(STUDENT) == (1, 2) and book.evidence(STUDENT, 2) == worse
         assert book.images(STUDENT) == {}
     assert f"{before:g}" in report.read_text("utf-8")
-    told_so = result.score.lower.reason
-    assert "62 of 65 decided, 35 awaiting -> 54 of 65" in told_so and told_so.endswith("Run 1 counts.")
+    reason = result.score.lower.reason
+    assert "62 of 65 decided, 35 awaiting -> 54 of 65" in reason and reason.endswith("Run 1 counts.")
     # it holds nothing up: marks can go on, and nobody has lost anything
     assert "Examined again, the same files gave less" not in open_reasons(assignment, [result])
 

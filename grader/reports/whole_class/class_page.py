@@ -154,7 +154,7 @@ def overview_page(
             download=download,
             similarity=overview.similarity,
             aside=set_aside(download, ordered),
-            told_files=[file for file in download.files if file.reason] if download else [],
+            files_with_reasons=[file for file in download.files if file.reason] if download else [],
             sources=_fates_by_source(download),
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),
             digests=sorted({evidence.assignment_digest[:12] for evidence, _ in ordered} - {""}),

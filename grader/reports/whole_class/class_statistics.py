@@ -127,13 +127,13 @@ def common_mistakes(results: Results) -> tuple[CommonMistake, ...]:
         CommonMistake(
             diagnosis,
             component,
-            told_by_student[min(told_by_student)][0],
-            tuple(sorted(told_by_student)),
-            hint=told_by_student[min(told_by_student)][1],
-            share=len(told_by_student) / checked,
+            message_by_student[min(message_by_student)][0],
+            tuple(sorted(message_by_student)),
+            hint=message_by_student[min(message_by_student)][1],
+            share=len(message_by_student) / checked,
             unwritten=unwritten,
         )
-        for (component, diagnosis, unwritten), told_by_student in makers.items()
+        for (component, diagnosis, unwritten), message_by_student in makers.items()
     ]
     return tuple(sorted(mistakes, key=_rank))
 

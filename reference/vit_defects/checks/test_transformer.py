@@ -87,7 +87,7 @@ def test_transformer_matches_oracle(student, reference):
             raise reference.named(mistake.id)
     raise Mismatch(
         "A block does not compute x = x + Attention(norm(x)) followed by x = x + FeedForward(norm(x)). "
-        + told(student, x, norm, attentions, feed_forwards),
+        + description(student, x, norm, attentions, feed_forwards),
         hint="Two residual connections per block, each around PreNorm and the part that it wraps.",
     )
 
@@ -103,7 +103,7 @@ def prenorm_adds(student):
     return prenorm is not None and other is not None and not same(prenorm, other)
 
 
-def told(student, x, norm, attentions, feed_forwards):
+def description(student, x, norm, attentions, feed_forwards):
     """What a wrong Transformer does with one block, as far as sums of its parts show it."""
     one = built(student, 1)
     found = one(x, shape=tuple(x.shape))
