@@ -340,7 +340,7 @@ class DataUse:
         in_parts: Whether students receive the images in `train/<class>/` and `test/<class>/`, already split;
             otherwise in `<class>/`, and splitting is a part of the homework.
         size: Height and width of the images, in pixels, before any of the student's transforms.
-        channels: 1 for grey images, 3 for coloured ones.
+        channels: 1 for gray images, 3 for colored ones.
         are_images: Whether they are images with labels; otherwise inputs and targets are arrays of any kind.
     """
 
@@ -359,7 +359,7 @@ class DataUse:
 
     @property
     def image_shape(self) -> tuple[int, ...]:
-        """The shape of a stored image: (height, width), or (height, width, 3) in colour."""
+        """The shape of a stored image: (height, width), or (height, width, 3) in color."""
         return self.size if self.channels == 1 else (*self.size, self.channels)
 
 

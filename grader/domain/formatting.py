@@ -19,7 +19,7 @@ MOST_MARKS = 2  # combining marks on one letter: an accent and a tone, a shadda 
 OPEN, CLOSE, CODE = "“", "”", "`"
 
 # Characters without a shape of their own (default-ignorable code points, format and control characters,
-# surrogates), which hide, join or reorder their neighbours. Ordinary writing needs some of them: see
+# surrogates), which hide, join or reorder their neighbors. Ordinary writing needs some of them: see
 # `_replacement`.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"

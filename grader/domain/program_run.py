@@ -226,7 +226,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class AffineFake:
-    """A replacement with known behaviour for one of the student's components.
+    """A replacement with known behavior for one of the student's components.
 
     Its constructor takes anything. The i-th instance (0-based, in order of construction) computes
     `scale[i] * x.roll(roll, dims=1) + shift[i]`, over x's second axis for `roll != 0`. With `wraps`,

@@ -17,7 +17,7 @@ from grader.domain.several_attempts import FeedbackTry, ResubmissionRecord, TwoA
 
 
 def rounded(points: float) -> float:
-    """Points to two decimals, with halves rounded up, in the student's favour."""
+    """Points to two decimals, with halves rounded up, in the student's favor."""
     # the small addend compensates for halves that binary fractions cannot represent (1.005)
     return math.floor(points * 100 + 0.5 + 1e-9) / 100
 

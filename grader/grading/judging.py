@@ -246,7 +246,7 @@ def _notes(document: dict[str, Any], limits: Limits) -> tuple[Note, ...]:
 def png(pixels: Any) -> bytes:
     """A picture of RGBA pixels, uint8 (height, width, 4), on white and at most 900 pixels wide.
 
-    Its 128 colours are chosen by the method that is several times faster than the default and no worse here.
+    Its 128 colors are chosen by the method that is several times faster than the default and no worse here.
     """
     image = Image.fromarray(pixels)
     white = Image.new("RGBA", image.size, "white")

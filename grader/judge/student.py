@@ -29,7 +29,7 @@ from grader.domain.formatting import CODE, as_code, named
 from grader.domain.program_run import NOTHING_SEEN, AffineFake, ReachedPart, Watched
 from grader.judge import untrusted_replies
 from grader.judge.checked_component import INNER, Component
-from grader.judge.remote_objects import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labelled, unpacker
+from grader.judge.remote_objects import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labeled, unpacker
 from grader.judge.untrusted_replies import ForwardRecord
 from grader.judge.verdict import cannot_be_had, explained, explained_mismatch
 from grader.kit import Cause, Mismatch
@@ -350,7 +350,7 @@ class Student:
         self._require(name, self._kind_of(name))
         parameters = self._assignment.all_parameters_of(name)
         settings = {key: kwargs.pop(key) for key in SETTINGS if key in kwargs and key not in parameters}
-        label = labelled(name, args, kwargs, parameters)
+        label = labeled(name, args, kwargs, parameters)
         affine_fakes, fakes = self._in_place(replace or {})
         packing = Packing(self.fakes)
         request = packing.invoke(
@@ -372,7 +372,7 @@ class Student:
             Mismatch: It does not exist or raised, or made a value that cannot stay in the worker.
         """
         made: Thing = self.call(name, *args, **kwargs).returned.thing()
-        made.label = labelled(name, args, kwargs)
+        made.label = labeled(name, args, kwargs)
         return made
 
     def keep(self, value: Any, component: str = "") -> Thing:

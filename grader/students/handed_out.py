@@ -1,4 +1,4 @@
-"""The folder that a course handed out, and the homework in it, recognised by file names alone."""
+"""The folder that a course handed out, and the homework in it, recognized by file names alone."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -361,7 +361,7 @@ def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
 
         def judge(trial: Trial) -> TrialOutcome:
             program = program_of(assignment, trial)
-            judgement = judged(
+            judgment = judged(
                 judges,
                 workers,
                 program,
@@ -373,7 +373,7 @@ def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
                 files=trial.variant.handed_in(files),
                 values=trial.values,
             )
-            return outcome(assignment, trial, program, judgement)
+            return outcome(assignment, trial, program, judgment)
 
         yield judge
 

@@ -1,6 +1,6 @@
 """The charts of a whole class, as inline SVG, and the figures of its trainings that they show.
 
-The charts are pure functions of numbers and can be read without colour. The figures say how the trainings
+The charts are pure functions of numbers and can be read without color. The figures say how the trainings
 of a class went: accuracy against size, time and claim, and the best without names. This module also
 decides whether a claim differs from what was measured. It never decides which charts a page shows, and it
 never scores.

@@ -30,7 +30,7 @@ STATUS_WORDS = {
 
 @dataclass(frozen=True)
 class CommonMistake:
-    """A recognised mistake and who makes it.
+    """A recognized mistake and who makes it.
 
     Attributes:
         students: Their ids, sorted.
@@ -111,7 +111,7 @@ def _lines_of_item(score: Score, item: RubricItem) -> list[ScoreLine]:
 
 
 def common_mistakes(results: Results) -> tuple[CommonMistake, ...]:
-    """Recognised mistakes, the most frequent first; stubs that are not written yet come last."""
+    """Recognized mistakes, the most frequent first; stubs that are not written yet come last."""
     makers: dict[tuple[str, str, bool], dict[str, tuple[str, str]]] = {}
     for evidence, score in results:
         for finding in evidence.findings:
@@ -197,7 +197,7 @@ class CheckRate:
 
     Attributes:
         unwritten: Of the failed ones, those whose stub is not written yet.
-        unnamed: Of the failed ones that are written, those whose mistake was not recognised.
+        unnamed: Of the failed ones that are written, those whose mistake was not recognized.
         discrimination: See `point_biserial`; None where too few students would make it meaningless.
         waived: Who waived it for the whole class, and why; empty otherwise.
     """
