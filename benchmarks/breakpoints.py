@@ -30,7 +30,7 @@ from grader.course.reference_solution import solved_source
 from grader.course.student_data import student_split
 from grader.domain.errors import EngineError
 from grader.domain.measure import Measure
-from grader.files.user_folders import cache_folder
+from grader.files.known_folders import cache_folder
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
 from grader.kit.splits import Splits
 from grader.training import EpochReport, blinding

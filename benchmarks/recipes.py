@@ -22,7 +22,7 @@ from grader.course.assignment_file import read_assignment
 from grader.course.composing import TunedRecipe, recipes
 from grader.course.dataset_file import load_dataset
 from grader.domain.errors import EngineError
-from grader.files.user_folders import cache_folder
+from grader.files.known_folders import cache_folder
 from grader.kit.splits import Splits
 from grader.training import EpochReport
 

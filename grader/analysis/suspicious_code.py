@@ -38,7 +38,7 @@ from grader.analysis.reflection import (
 from grader.analysis.slicing import KNOWN, Reach
 from grader.analysis.units import Unit
 from grader.domain.analyzed_program import LOADING, TRAINING, Note, Place, Program
-from grader.domain.assignment import ForbiddenRule
+from grader.domain.assignment_rules import ForbiddenRule
 
 is_decoding = any_of(("base64.*decode*", "codecs.decode", "zlib.decompress", "binascii.*"))
 # what a library expects programs to set

@@ -26,7 +26,7 @@ from grader.course.editions import edition_of
 from grader.course.homework_files import file_stem, provided_files, submitted_files
 from grader.course.measures import MEASURES_FILE, measures, require_functions, study_table
 from grader.course.rubric import forbidden_rules, hidden_checks_of_copy, rubric_items
-from grader.course.second_chances import resubmission, tries
+from grader.course.submission_rules import resubmission, tries
 from grader.course.toml_file import (
     FILE,
     Table,
@@ -39,15 +39,14 @@ from grader.course.toml_file import (
 )
 from grader.course.variant_values import stated_values
 from grader.domain.assignment import (
-    PROVIDED,
     SUBMISSION,
     Assignment,
     Component,
     DataUse,
-    LatePolicy,
-    Limits,
     Remark,
 )
+from grader.domain.assignment_files import PROVIDED
+from grader.domain.assignment_rules import LatePolicy, Limits
 from grader.domain.assignment_versions import ONE_EDITION, OWN_VALUES, Edition
 from grader.domain.errors import CourseError
 from grader.domain.measure import Measure

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from grader.course.assignment_file import read_assignment
 from grader.course.check_files import PUBLIC_FILE
-from grader.course.token_order import late_tokens
+from grader.course.submission_rules import late_tokens
 from grader.course.toml_file import FILE as ASSIGNMENT_FILE
 from grader.course.toml_file import Table, listing, remedy, toml_table
 from grader.domain.assignment import Assignment

@@ -13,7 +13,14 @@ from itertools import pairwise
 
 from grader.course.assignment_tables import ForbiddenTable, HiddenCheckTable, RubricTable
 from grader.course.toml_file import fault, listing, remedy, require_different, require_file_name
-from grader.domain.assignment import SUBMISSION, CheckSpec, ForbiddenRule, HiddenCheck, RubricItem, RubricPart
+from grader.domain.assignment import (
+    SUBMISSION,
+    CheckSpec,
+    HiddenCheck,
+    RubricItem,
+    RubricPart,
+)
+from grader.domain.assignment_rules import ForbiddenRule
 from grader.domain.measure import SHARE, Measure
 
 CHANCE = "chance"

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from grader.domain.edit import RunChosen
 from grader.domain.errors import UsageError
-from grader.domain.student_history import Attempt
+from grader.domain.submission_result import Attempt
 from grader.gradebook.records import NOTHING, edit_of, evidence_from, kind_of
 from grader.gradebook.statements import EDITS, RUNS, of
 

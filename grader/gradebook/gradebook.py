@@ -15,7 +15,7 @@ from grader.domain.edit import Edit, Listed, Released
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Total
-from grader.domain.student_history import History
+from grader.domain.submission_result import History
 from grader.gradebook.attempts import attempts_of
 from grader.gradebook.database import Database
 from grader.gradebook.records import (

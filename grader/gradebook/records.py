@@ -32,7 +32,7 @@ from grader.domain.edit import (
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence, FindingKind, Status
 from grader.domain.score import Total
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 
 _CELL = re.compile(r"cell \d{1,9}")
 _LOOK = "a person should look"  # with these words, a note in format 1 asks for a person

@@ -11,12 +11,13 @@ import numpy as np
 from PIL import Image
 
 from grader.domain.analyzed_program import Note, Program
-from grader.domain.assignment import Assignment, CheckSpec, Limits
+from grader.domain.assignment import Assignment, CheckSpec
+from grader.domain.assignment_rules import Limits
 from grader.domain.assignment_versions import Value, first_choices
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSummary, Status
 from grader.domain.program_run import NOTHING_SEEN, Watched
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 from grader.protocol.frames import Frame, FrameLimit
 from grader.protocol.link import Silence, timed_answers
 from grader.protocol.requests import FILE, STATE

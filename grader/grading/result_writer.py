@@ -15,9 +15,8 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Because, Edit, Listed, RunChosen, current_owner
 from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.score import Score, Total, TotalFigures
-from grader.domain.student_history import NO_HISTORY, Attempt, History
 from grader.domain.submission import Submission
-from grader.domain.submission_result import Result
+from grader.domain.submission_result import NO_HISTORY, Attempt, History, Result
 from grader.gradebook import Gradebook
 from grader.results.class_files import report_path, write_student
 from grader.results.class_pages import writing

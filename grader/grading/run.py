@@ -25,7 +25,7 @@ from grader.domain.errors import UsageError
 from grader.domain.evidence import Attestation, Evidence
 from grader.domain.program_run import Watched
 from grader.domain.submission import Answers, Submission, View
-from grader.files.view_file import VIEW_FILE, view_bytes
+from grader.files.stored_records import VIEW_FILE, view_bytes
 from grader.grading.concurrent_work import Turns
 from grader.grading.hidden_splits import HiddenData
 from grader.parser.messages import MODULE as PARSER_MODULE

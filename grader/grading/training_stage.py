@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.domain.analyzed_program import Program
-from grader.domain.assignment import MEGABYTE, Assignment, Limits
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import MEGABYTE, Limits
 from grader.domain.assignment_versions import Value
 from grader.domain.errors import EngineError
 from grader.domain.evidence import (

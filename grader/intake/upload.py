@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path, PurePosixPath
 
-from grader.domain.assignment import MEGABYTE, Assignment
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.formatting import about_file, file_named
 from grader.domain.submission import (

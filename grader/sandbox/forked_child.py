@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from grader.domain.assignment import MEGABYTE
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import GraderError, SandboxError
 from grader.sandbox.attestation import ChildReport, Outside, failed_canaries
 from grader.sandbox.limits import ProcessLimits, address_space, apply_limits

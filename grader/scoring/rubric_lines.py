@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from grader.domain.analyzed_program import TRAINING, ForbiddenUse
-from grader.domain.assignment import Assignment, CheckSpec, ForbiddenRule, RubricItem
+from grader.domain.assignment import Assignment, CheckSpec, RubricItem
+from grader.domain.assignment_rules import ForbiddenRule
 from grader.domain.evidence import Blame, Evidence, Finding, FindingKind, Status
 from grader.domain.formatting import named
 from grader.domain.measure import StudyAgain

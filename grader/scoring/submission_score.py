@@ -13,8 +13,8 @@ from grader.domain.edit import Edit
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LineState, Score, rounded
-from grader.domain.student_history import NO_HISTORY, History
 from grader.domain.submission import Role
+from grader.domain.submission_result import NO_HISTORY, History
 from grader.scoring.decided_by_people import (
     acceptance,
     claimed,

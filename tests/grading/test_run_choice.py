@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
-from grader.domain.assignment import Assignment, LatePolicy
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import LatePolicy
 from grader.domain.edit import RunChosen
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence

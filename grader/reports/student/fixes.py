@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from grader.domain.analyzed_program import ForbiddenUse
-from grader.domain.assignment import SUBMISSION, Assignment, ForbiddenRule
+from grader.domain.assignment import SUBMISSION, Assignment
+from grader.domain.assignment_rules import ForbiddenRule
 from grader.domain.evidence import Blame, Evidence, Finding, FindingKind, Status
 from grader.domain.formatting import listed, named
 from grader.domain.score import ComponentScore, Score

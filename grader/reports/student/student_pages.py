@@ -17,7 +17,7 @@ from grader.domain.score import Score
 from grader.domain.submission import ANSWERS_FILE
 from grader.domain.submission_result import watch_notes
 from grader.files.file_names import ANSWERS_PAGE, REPORT, SUBMISSION_PAGE
-from grader.files.view_file import view_in
+from grader.files.stored_records import view_in
 from grader.reports.student import training_charts
 from grader.reports.student.answers_page import answers_page
 from grader.reports.student.code_lines import CodeLine, CodeLinks, excerpt

@@ -14,8 +14,7 @@ from statistics import fmean, median, pstdev
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.score import GradeStatus, Score, ScoreLine
-from grader.domain.stage_time import stage_seconds, stage_times
-from grader.domain.submission_result import team_mates
+from grader.domain.submission_result import stage_seconds, stage_times, team_mates
 from grader.reports.student.fixes import unimplemented
 
 Results = Sequence[tuple[Evidence, Score]]

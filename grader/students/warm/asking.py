@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from grader.domain.analyzed_program import Program
 from grader.domain.evidence import Finding
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 from grader.students.homework import LocalAssignment
 from grader.students.own_check import LocalCheck, local_check
 from grader.students.warm.address import Unanswered, WarmAddress, names_in, private_folder

@@ -1,7 +1,8 @@
-"""The order in which the assignments of a course use its late days: that of their deadlines.
+"""The rules on when and how often a student hands in: `[tries]`, `[resubmission]`, the order of late days.
 
-It reads of every assignment's file only what this depends on, so that a mistake elsewhere in another
-assignment stops nobody. It never decides how many late days a submission uses: `grader.scoring` does.
+It refuses rules that nobody can meet, each with one sentence. The assignments of a course use its late days
+in the order of their deadlines; of every assignment's file it reads only what this depends on, so that a
+mistake elsewhere in another assignment stops nobody. It never applies a rule: `grader.scoring` does.
 """
 
 from dataclasses import dataclass
@@ -10,10 +11,56 @@ from pathlib import Path
 
 from pydantic import ConfigDict
 
+from grader.course.assignment_tables import ResubmissionTable, TriesTable
 from grader.course.editions import edition_of
-from grader.course.toml_file import FILE, Table, toml_table
-from grader.domain.assignment import Assignment, LateTokens
+from grader.course.toml_file import FILE, Table, fault, toml_table
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import LateTokens, Resubmission, Tries
 from grader.domain.errors import CourseError
+
+
+def tries(table: TriesTable | None, deadline: datetime | None) -> Tries | None:
+    """The rule on feedback before the deadline; None where there is none.
+
+    Raises:
+        CourseError: There is no deadline.
+    """
+    if table is None:
+        return None
+    if deadline is None:
+        raise fault("[tries] has no deadline to count up to. Add 'deadline' above the first table.")
+    return Tries(table.feedback)
+
+
+def resubmission(table: ResubmissionTable | None, deadline: datetime | None) -> Resubmission | None:
+    """The rule on resubmissions; None where there is none.
+
+    Raises:
+        CourseError: Nothing says when resubmissions end, or they end before they begin.
+    """
+    if table is None:
+        return None
+    if deadline is None:
+        raise fault("[resubmission] has no deadline to come after. Add 'deadline' above the first table.")
+    if (table.until is None) == (table.days is None):
+        there = "neither 'until' nor 'days'" if table.until is None else "both 'until' and 'days'"
+        raise fault(
+            f"[resubmission] has {there}. Say by one of them when resubmissions end: a date and time with "
+            "its zone, or days after the deadline."
+        )
+    if table.until is not None and table.until.utcoffset() is None:
+        raise fault(
+            f"[resubmission]: 'until' has no time zone. Write it as in {table.until.isoformat()}+03:30."
+        )
+    if table.until is not None and deadline.utcoffset() is not None and table.until <= deadline:
+        raise fault(
+            f"[resubmission]: 'until' ({table.until.isoformat()}) is not after the deadline "
+            f"({deadline.isoformat()}). Correct one of them."
+        )
+    return Resubmission(table.regains, table.days, table.until)
+
+
+# --- order of late days ----------------------------------------------------------------------------------
 
 
 class _LateTable(Table):
