@@ -22,7 +22,8 @@ from itertools import pairwise
 
 from grader.analysis.bare_text import CLOSING, Token, tokens
 from grader.analysis.effects import Aliases
-from grader.analysis.references import ANYTHING, Computed, Reference
+from grader.analysis.name_scopes import ANYTHING
+from grader.analysis.references import Computed, Reference
 from grader.analysis.reflection import (
     ATTRIBUTES,
     BUILTINS,
