@@ -49,6 +49,7 @@ from grader.domain.assignment_files import PROVIDED
 from grader.domain.assignment_rules import LatePolicy, Limits
 from grader.domain.assignment_versions import ONE_EDITION, OWN_VALUES, Edition
 from grader.domain.errors import CourseError
+from grader.domain.formatting import zone_problem
 from grader.domain.measure import Measure
 from grader.domain.submission import Role
 
@@ -213,8 +214,8 @@ def digest(folder: Path, *, public_only: bool = False) -> str:
 
 
 def _deadline(deadline: datetime | None) -> datetime | None:
-    if deadline is not None and deadline.utcoffset() is None:
-        raise fault(f"the deadline has no time zone. Write it as in {deadline.isoformat()}+03:30.")
+    if deadline is not None and (problem := zone_problem(deadline, "the deadline")):
+        raise fault(problem)
     return deadline
 
 

@@ -251,6 +251,17 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}{SPACE}h {minutes % 60:02d}{SPACE}min"
 
 
+def zone_problem(moment: datetime, what: str) -> str:
+    """What is wrong with a moment without a time zone, in a sentence; empty if it has one.
+
+    Args:
+        what: The beginning of the sentence: `the deadline`.
+    """
+    if moment.utcoffset() is not None:
+        return ""
+    return f"{what} has no time zone. Write it as in {moment.isoformat()}+03:30."
+
+
 def stamp(moment: datetime | None) -> str:
     """A moment as `2026-11-20 14:05 UTC`, in its own time zone, independent of the machine's language."""
     if moment is None:
