@@ -259,10 +259,12 @@ class Checks:
             absent_modules = tuple(
                 name[:MAX_NAME] for name in student.loaded.absent_modules[:MAX_ABSENT_MODULES]
             )
-        student.prove_watch()
+        student.worker.prove_watch()
         student.close()
-        figures, cut = tuple(student.figures), student.output_cut
-        return Examined(tuple(findings), parameters, layers, figures, absent_modules, student.watched, cut)
+        figures, cut = tuple(student.figures), student.worker.output_cut
+        return Examined(
+            tuple(findings), parameters, layers, figures, absent_modules, student.worker.watched, cut
+        )
 
     def examined_trained(
         self,
@@ -315,7 +317,7 @@ class Checks:
         cause = so_far.folding.declared(spec)
         if cause is not None and not spec.tried_anyway:
             return f"It was not tried: it says nothing until `{cause}` passes.", cause
-        if student.waited > self.assignment.limits.checks_seconds:
+        if student.worker.waited > self.assignment.limits.checks_seconds:
             limit = f"{self.assignment.limits.checks_seconds:.0f} s, the limit for all checks together"
             return f"It could not be tried: the code took over {limit}.", None
         return "", None

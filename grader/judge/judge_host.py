@@ -139,8 +139,8 @@ class Judge:
             "absent_modules": list(examined.absent_modules),
             "watched": validator(Watched).dump_python(examined.watched, mode="json"),
             "output_cut": examined.output_cut,
-            "attestation": student.attestation
-            and validator(Attestation).dump_python(student.attestation, mode="json"),
+            "attestation": student.worker.attestation
+            and validator(Attestation).dump_python(student.worker.attestation, mode="json"),
         }
         write_frame(self._writer, Frame(document, pictures))
 

@@ -178,9 +178,9 @@ def test_making_calls_again_has_time_of_its_own(
     )
     try:
         student.build("Doubler", 3)(student.tensor(2, 3))
-        waited = student.waited
+        waited = student.worker.waited
         found = RandomPart(seconds).failure(Mismatch("Wrong."), student, assignment.checks[0])
-        assert student.waited == waited
+        assert student.worker.waited == waited
     finally:
         student.close()
     assert (found is not None) is random

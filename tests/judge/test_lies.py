@@ -317,8 +317,8 @@ def test_no_reply_is_more_than_a_mismatch(assignment: Assignment, data: st.DataO
     """Numbers beyond any size, NaN, missing arrays, wrong types and shapes, names twice."""
     program = Program("homework.py", recipe=Recipe(model="ViT()"))
     student = Student(lambda: pytest.fail("no worker is wanted"), program, assignment, seed=1)
-    student._link = Liar(data)  # type: ignore[assignment]
-    student._loaded = Loaded({"Attention": "class", "ViT": "class", "evaluate": "function"})
+    student.worker._link = Liar(data)  # type: ignore[assignment]
+    student.worker.loaded = Loaded({"Attention": "class", "ViT": "class", "evaluate": "function"})
     deed = data.draw(st.sampled_from(sorted(deeds(student))))
     try:
         deeds(student)[deed]()
