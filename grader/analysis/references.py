@@ -21,9 +21,7 @@ from grader.analysis.reflection import (
     LOOKING_UP,
     MODELS,
 )
-
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+from grader.analysis.syntax_trees import bound_names, children
 
 
 @dataclass(frozen=True)
@@ -100,35 +98,6 @@ class References:
         )
 
 
-def bound_names(nodes: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
-    """The names that statements bind in their own scope, and those that they declare global or nonlocal."""
-    bound: set[str] = set()
-    declared: set[str] = set()
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            bound.add(node.name)
-            continue
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, COMPREHENSIONS):
-            stack += [inner for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)]
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            bound.add(node.id)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            bound |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.Global | ast.Nonlocal):
-            declared |= set(node.names)
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            bound.add(node.name)
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            bound.add(node.rest)
-        stack += ast.iter_child_nodes(node)
-    return bound, declared
-
-
 def references(
     node: ast.AST,
     strings: Mapping[str, str],
@@ -191,7 +160,7 @@ class _Visitor:
         if handler is not None:
             handler(node)
         else:
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 self.visit(child)
 
     def _visit_all(self, nodes: Iterable[ast.AST | None]) -> None:
@@ -263,7 +232,7 @@ class _Visitor:
         self._children(node)
 
     def _children(self, node: ast.AST) -> None:
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self.visit(child)
 
     def _looked_into(self, node: ast.expr) -> None:
@@ -455,7 +424,7 @@ class _Visitor:
                 for part in parts:
                     self._pattern(part, None)
             case _:
-                for child in ast.iter_child_nodes(pattern):
+                for child in children(pattern):
                     if isinstance(child, ast.pattern):
                         self._pattern(child, None)
                     else:
