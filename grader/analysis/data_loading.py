@@ -6,7 +6,7 @@ wrong side, and nobody is asked. Where no batch size or transform is found the r
 `grader.worker.training_setup` takes the handout's and notes that. `script.script_data` decides what the
 training loops over.
 
-Tests: tests/analysis/script/test_standing_data.py, tests/analysis/test_recipe.py
+Tests: tests/analysis/script/test_substituted_data.py, tests/analysis/test_recipe.py
 """
 
 import ast

@@ -5,7 +5,7 @@ follow Python's rules of scope. This module never decides what is replaced: `joi
 are renamed, `script.script_data` which calls are replaced, and `grader.grading.submission_study` and
 `grader.students.own_training` which numbers change.
 
-Tests: tests/analysis/script/test_standing_data.py, tests/analysis/test_joining.py,
+Tests: tests/analysis/script/test_substituted_data.py, tests/analysis/test_joining.py,
 tests/grading/test_value_study.py
 """
 

@@ -5,7 +5,7 @@ is bound to, and only where that is unknown, from the name itself. A misleading 
 and nobody is asked. Statements that bind a role are not executed on loading. `slicing` decides what is
 executed; `grader.worker.training_setup` and `script.script_data` decide what replaces roles.
 
-Tests: tests/analysis/script/test_standing_data.py, tests/analysis/test_loading_statements.py
+Tests: tests/analysis/script/test_substituted_data.py, tests/analysis/test_loading_statements.py
 """
 
 import ast

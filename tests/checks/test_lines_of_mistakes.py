@@ -54,7 +54,7 @@ def told(assignment: Assignment, variant: Variant, mistake: Mistake) -> str | No
     return line_at(read.source, place)
 
 
-def lines_told(assignment: Assignment, step: int) -> Iterator[tuple[str, str, bool]]:
+def reported_lines(assignment: Assignment, step: int) -> Iterator[tuple[str, str, bool]]:
     """(Mistake, its line, whether the solution has that line, too), of each mistake or of every `step`th."""
     mistakes = course_code(assignment).mistakes
     made = variants(assignment)
@@ -69,7 +69,7 @@ def lines_told(assignment: Assignment, step: int) -> Iterator[tuple[str, str, bo
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", sorted(LEAST))
 def test_the_line_of_a_mistake_is_the_one_to_change(name: str, step: int) -> None:
-    lines = list(lines_told(read_assignment(REFERENCE / name), step))
+    lines = list(reported_lines(read_assignment(REFERENCE / name), step))
     assert len(lines) >= LEAST[name] // (step + 1 if step > 1 else 1)
     beside = {mistake: line for mistake, line, in_solution in lines if in_solution}
     assert beside.keys() <= BESIDE[name], beside

@@ -14,7 +14,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import FindingKind
 from grader.judge.examination import Checks, run_pytest
 from grader.judge.student import Student
-from grader.kit import Mismatch, StandIn
+from grader.kit import AffineFake, Mismatch
 from grader.protocol.frames import Frame
 from grader.protocol.link import WorkerFault, WorkerProcess
 
@@ -182,7 +182,7 @@ def test_a_missing_name_is_told(solved: str, examined: Callable[..., Any]) -> No
 def test_inline_parts_are_proven_all_the_same(
     composed: Callable[..., str], examined: Callable[..., Any]
 ) -> None:
-    """A stand-in that is never called decides nothing: a part written inline is judged with the whole."""
+    """A fake that is never called decides nothing: a part written inline is judged with the whole."""
     part = """
 class Transformer(nn.Module):
     def __init__(self, dim, depth, heads, dim_head, mlp_dim, dropout=0.0):
@@ -235,7 +235,7 @@ def test_lies_in_arrays_are_the_workers_fault(
     try:
         x = student.tensor(2, 5, 22)
         for ask in (
-            lambda: student.build("PreNorm", 22, inner=StandIn())(x, shape=(2, 5, 22)),
+            lambda: student.build("PreNorm", 22, inner=AffineFake())(x, shape=(2, 5, 22)),
             lambda: student.build("FeedForward", 22, 31).gradients(x, x),
             lambda: student.build("FeedForward", 22, 31).weights(),
         ):

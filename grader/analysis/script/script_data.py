@@ -6,7 +6,7 @@ outward become nothing. A loop that decides by what it measures in between gets 
 images (`grader.worker.training_setup`). Hidden images are never used. `training_script` decides which
 statements are executed.
 
-Tests: tests/analysis/script/test_standing_data.py, tests/training/test_cheats.py,
+Tests: tests/analysis/script/test_substituted_data.py, tests/training/test_cheats.py,
 tests/training/test_replay.py
 """
 
@@ -388,7 +388,7 @@ class Substitution:
                 yield instead(node, NOTHING_NAME)
                 return
             if effects & Effect.DATA:
-                yield instead(node, self._standing_for(node, side_by_name))
+                yield instead(node, self._substitute_for(node, side_by_name))
                 return
         self._variables_around.append(_bound_in(node))
         if isinstance(node, ast.Dict):
@@ -405,7 +405,7 @@ class Substitution:
                     yield from self._clause(child)
         self._variables_around.pop()
 
-    def _standing_for(self, call: ast.Call, side_by_name: str | None) -> str:
+    def _substitute_for(self, call: ast.Call, side_by_name: str | None) -> str:
         """What replaces data that a call loads; a parameter or loop variable may show the side (`split`)."""
         role = self._role(call, side_by_name)
         names = {name.id for name in walk(call) if isinstance(name, ast.Name)}
