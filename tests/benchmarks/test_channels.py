@@ -5,18 +5,18 @@ import sys
 import pytest
 
 from benchmarks import channels
-from benchmarks.channels import KNOWN, Told, decoded, entropy
+from benchmarks.channels import KNOWN, Received, decoded, entropy
 from grader.domain.errors import SandboxError
 from grader.sandbox.host_client import Host
 
 
 def test_a_rate_is_that_of_a_binary_symmetric_channel():
     assert entropy(0.5) == 1 and entropy(0.0) == 0
-    assert Told(errors=0.0, bits=500, seconds=2).rate == 250
-    assert Told(errors=0.11, bits=500, seconds=1).rate == pytest.approx(250, rel=0.01)
-    assert Told(errors=0.52, bits=500, seconds=1).rate == 0
+    assert Received(errors=0.0, bits=500, seconds=2).rate == 250
+    assert Received(errors=0.11, bits=500, seconds=1).rate == pytest.approx(250, rel=0.01)
+    assert Received(errors=0.52, bits=500, seconds=1).rate == 0
     # a receiver that hears everything the wrong way round hears it all the same
-    assert Told(errors=1.0, bits=500, seconds=1).rate == 500
+    assert Received(errors=1.0, bits=500, seconds=1).rate == 500
 
 
 def test_the_border_is_learned_from_the_known_bits():
