@@ -90,13 +90,13 @@ def measured(rounds: int = ROUNDS) -> Section:
 
 def best(channel: "Channel", pair: Pair, rounds: int) -> tuple[str, Received]:
     """The length of a bit with the greatest rate, in words, and the median message of that length."""
-    found = []
+    medians = []
     for wait in channel.slots_ms:
-        received = sorted(
+        messages = sorted(
             (channel.message(pair, wait / 1000) for _ in range(rounds)), key=lambda each: each.rate
         )
-        found.append(received[len(received) // 2])
-    received = max(found, key=lambda each: each.rate)
+        medians.append(messages[len(messages) // 2])
+    received = max(medians, key=lambda each: each.rate)
     length = received.seconds / received.bits
     return (f"{length * 1e6:.0f} µs" if length < 0.001 else f"{length * 1e3:.1f} ms"), received
 
