@@ -249,7 +249,7 @@ def delivered(message: Any) -> Any:
 class Liar:
     """A link to a worker that answers with whatever a test draws."""
 
-    broken = False
+    broken, granted = False, 0.0
 
     def __init__(self, data: st.DataObject) -> None:
         self._data = data
