@@ -27,8 +27,7 @@ from grader.intake.naming import Closeness, copy_mark, own_match
 from grader.intake.unpacking import Opener, unpacked
 from grader.lms.system import DownloadName
 
-MOST_FILES = 20_000
-MOST_ARCHIVES = 10  # of one student
+MOST_FILES, MOST_ARCHIVES = 5_000, 10  # of one student
 NESTED = 2  # archives within archives
 DEEPEST = 8
 
@@ -95,7 +94,6 @@ class Sorting:
         self._scratch = scratch
         self._opener = opener
         self._ledger = ledger
-        self._count = 0
         self._archives = 0
 
     def sort(self, heap: StudentFiles) -> list[StudentFiles]:
@@ -167,14 +165,14 @@ class Sorting:
                 self._refuse(heap, item, reason)
             elif item.path.is_dir():
                 self._take_folder(heap, item.path, item, budget, depth + 1, nested)
-            elif self._count >= MOST_FILES:
+            elif budget.files >= MOST_FILES:
                 self._refuse(
                     heap, item, f"{item.name}: is beyond the first {MOST_FILES} files. Hand in fewer."
                 )
             elif item.is_archive:
                 self._take_archive(heap, item, budget, depth, nested)
             else:
-                self._count += 1
+                budget.files += 1
                 heap.files.append(item)
 
     def _take_folder(
@@ -278,7 +276,8 @@ class Sorting:
 
 @dataclass
 class _Budget:
-    """How much one student's archives may still unpack to."""
+    """How much one student's archives may still unpack to, and how many archives and files there were."""
 
     bytes: int
     archives: int = 0
+    files: int = 0

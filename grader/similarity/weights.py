@@ -1,6 +1,6 @@
 """Compares checkpoints without loading them: by the bytes of their tensors, whatever their names.
 
-A checkpoint is a zip (see `intake.checkpoint`) that holds each tensor's values as an entry
+A checkpoint is a zip (see `intake.archive`) that holds each tensor's values as an entry
 `<name>/data/<number>` beside the pickle, which is never read.
 """
 

@@ -6,7 +6,7 @@ import pytest
 
 from grader.domain.errors import UsageError
 from grader.files.file_names import sanitized
-from grader.intake import submissions
+from grader.intake import student_files, submissions
 from grader.intake.naming import name_match
 from grader.lms.downloads import read_name
 
@@ -131,6 +131,15 @@ def test_no_name_takes_long_to_read(name):
         name_match(each, "{student_id}_Lab8_Homework")
         sanitized(each)
     assert time.process_time() - begun < 0.5  # seconds; usually 0.001
+
+
+def test_too_many_files_of_one_student_cost_no_other(folder, assignment, tmp_path, monkeypatch):
+    monkeypatch.setattr(student_files, "MOST_FILES", 3)
+    many = {f"400101204/part{number}.py": "x" for number in range(9)}
+    others = {f"{student}/{student}_Lab8_Homework.py": "x" for student in ("400101205", "400101206")}
+    uploads = submissions(folder(many | others), assignment, tmp_path / "scratch")
+    counts = {student: len(names) for student, names in found(uploads).items()}
+    assert counts == {"400101204": 3, "400101205": 1, "400101206": 1}
 
 
 def test_sections_are_classes_within_a_class(folder, assignment, tmp_path):
