@@ -20,8 +20,10 @@ NOBODY = 65534
 FIRST_UID = 200_000
 # the greatest pid that Linux allows: one uid per process that can be alive
 MOST_UIDS = 1 << 22
-# chown, setgid, setuid, setpcap, sys_admin
-_NEEDED_CAPABILITIES = (0, 6, 7, 8, 21)
+_MOST_ROUNDS = 100  # what has ended and was not waited for yet still counts as a process
+# chown, setgid, setuid, setpcap
+_USER_CAPABILITIES = (0, 6, 7, 8)
+_SYS_ADMIN = 21  # for namespaces, without a user namespace
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,16 @@ class Identity:
         return self.first_uid + pid % self.uids if self.own_uids else os.geteuid()
 
 
-def identity() -> Identity:
-    """What the calling process may do."""
+def identity(*, contained: bool = False) -> Identity:
+    """What the calling process may do.
+
+    Args:
+        contained: No namespaces will be made, so that less is needed.
+    """
+    needed = _USER_CAPABILITIES if contained else (*_USER_CAPABILITIES, _SYS_ADMIN)
     effective = int(status_fields("self")["CapEff"], 16)
     uids = _spare_uids(Path("/proc/self/uid_map").read_text())
-    if uids is None or not all(effective >> bit & 1 for bit in _NEEDED_CAPABILITIES):
+    if uids is None or not all(effective >> bit & 1 for bit in needed):
         return Identity(own_uids=False)
     return Identity(True, *uids)
 
@@ -79,6 +86,25 @@ def become_user(uid: int) -> None:
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
+
+
+def end_processes_of(uid: int) -> None:
+    """Kill every process of a user whose own process has ended: what it left behind ends with it.
+
+    The caller must be root. A fork becomes the user, because signals to a user's processes reach all of them
+    at once, however fast they fork.
+    """
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+        return
+    try:
+        become_user(uid)
+        for _ in range(_MOST_ROUNDS):
+            os.kill(-1, signal.SIGKILL)
+    finally:
+        # nobody is left, or nobody can be reached
+        os._exit(0)
 
 
 def enter_user_namespace(*, inside: tuple[int, int] | None = None, own_files: int | None = None) -> None:
