@@ -190,7 +190,8 @@ def _write(
     path = out or Path(f"{assignment_id}-{kind}.zip")
     if not path.parent.is_dir():
         raise UsageError(f"--out {path}: there is no folder {path.parent}. Make it, or choose another one.")
-    settings = PackageSettings(kind, assignment_id, minutes, memory_mb, leaderboard, __version__)
+    values = located.values(assignment_id, assignment.variant)
+    settings = PackageSettings(kind, assignment_id, minutes, memory_mb, leaderboard, __version__, values)
     extra = "" if located.language == "en" else "[language]"
     sources = Sources(_address(index, PYPI), _address(torch_index, TORCH_CPU), extra)
     written = write_package(path, located, assignment, settings, sources, image=image)

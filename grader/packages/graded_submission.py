@@ -24,18 +24,13 @@ from grader.domain.submission import Submission
 from grader.grading.run import Run, running_hosts, running_parsers
 from grader.grading.submission_run import examined
 from grader.intake import Uploads, submissions
+from grader.packages.earlier_submissions import earlier_submissions, with_earlier
 from grader.packages.failed_run import NOT_FINISHED, failed_document, packed
 from grader.packages.gradescope_results import gradescope_document
 from grader.packages.package_settings import PackageSettings, read_settings
 from grader.packages.package_tree import TREES, PackageTree
 from grader.packages.prairielearn_results import prairielearn_document
-from grader.packages.submission_metadata import (
-    ShownFeedback,
-    read_metadata,
-    received_at,
-    shown_feedback,
-    submission_number,
-)
+from grader.packages.submission_metadata import read_metadata, received_at, submission_number
 from grader.parser.client.parsed_files import ParserOpener
 from grader.sandbox.host_client import Host
 from grader.scoring.submission_score import score
@@ -49,14 +44,13 @@ class GradedSubmission:
     """What came of a submission.
 
     Attributes:
-        shown: What the student sees of it at once.
+        score: With what follows from the student's earlier submissions.
         seconds: How long it took.
     """
 
     assignment: Assignment
     evidence: Evidence
     score: Score
-    shown: ShownFeedback
     seconds: float
 
 
@@ -88,7 +82,7 @@ def graded_submission(tree: PackageTree, settings: PackageSettings) -> GradedSub
     """
     started = time.monotonic()
     # a variable of the surroundings must not replace the package's key
-    course = located_course(tree.course, environment={})
+    course = replace(located_course(tree.course, environment={}), known_values=tuple(settings.values.items()))
     assignment = _within(settings, course.assignment(settings.assignment_id))
     metadata = read_metadata(tree.metadata)
     with tempfile.TemporaryDirectory(prefix="grader-package-") as name:
@@ -97,11 +91,11 @@ def graded_submission(tree: PackageTree, settings: PackageSettings) -> GradedSub
         with running_parsers(course, hidden=hidden, unofficial=False, in_package=True) as parsers:
             submission = _taken_in(tree, assignment, scratch, parsers, metadata)
             evidence = _evidence(course, assignment, submission, parsers, hidden)
+    by_itself = score(assignment, evidence)
     return GradedSubmission(
         assignment=assignment,
         evidence=evidence,
-        score=score(assignment, evidence),
-        shown=shown_feedback(assignment, metadata),
+        score=with_earlier(assignment, evidence, by_itself, earlier_submissions(metadata)),
         seconds=time.monotonic() - started,
     )
 
@@ -175,12 +169,11 @@ def _evidence(
 
 def _document(kind: str, graded: GradedSubmission, settings: PackageSettings) -> dict[str, Any]:
     if kind == "prairielearn":
-        return prairielearn_document(graded.assignment, graded.evidence, graded.score, graded.shown)
+        return prairielearn_document(graded.assignment, graded.evidence, graded.score)
     return gradescope_document(
         graded.assignment,
         graded.evidence,
         graded.score,
-        graded.shown,
         seconds=graded.seconds,
         leaderboard=settings.leaderboard,
     )
@@ -192,7 +185,9 @@ def _public_words(error: GraderError) -> str:
 
 
 def _tell_staff(graded: GradedSubmission) -> None:
-    """What only staff see: the isolation that was proved, and what the machine does not give."""
+    """What only staff see: the points, the isolation that was proved, and what the machine does not give."""
+    total = graded.score.total
+    _say(f"Total: {'none' if total is None else f'{total:g}'}, {graded.score.decided:g} points decided.")
     attestation = graded.evidence.attestation
     _say(f"Isolation: {attestation.level} {dict(attestation.layers or {})}")
     for sentence in attestation.missing:

@@ -12,8 +12,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.formatting import printable
 from grader.domain.score import Score, ScoreLine
-from grader.packages.result_texts import ResultTexts
-from grader.packages.submission_metadata import ShownFeedback
+from grader.packages.result_texts import ResultTexts, shows_hidden_checks
 
 VISIBLE, PUBLISHED = "visible", "after_published"
 _NO_POINTS = {"name": "Nothing decided", "score": 0, "max_score": 0, "visibility": PUBLISHED}
@@ -23,7 +22,6 @@ def gradescope_document(
     assignment: Assignment,
     evidence: Evidence,
     score: Score,
-    shown: ShownFeedback,
     *,
     seconds: float,
     leaderboard: bool = False,
@@ -31,18 +29,21 @@ def gradescope_document(
     """The document.
 
     Args:
-        shown: What students see before grades are published.
+        score: Its `tries` says whether hidden checks are shown at once; without it they wait.
         seconds: How long the run took.
         leaderboard: Add a line with how many public checks passed, without any name.
     """
     texts, tests = ResultTexts(assignment, evidence, score), []
-    tests += [_item(line, texts, _visibility_of_line(line, assignment, shown)) for line in score.lines]
+    at_once = shows_hidden_checks(score)
+    tests += [_item(line, texts, _visibility_of_line(line, assignment, at_once)) for line in score.lines]
     if not any("score" in test for test in tests):
         tests.append(dict(_NO_POINTS))  # Gradescope needs a score somewhere
-    hidden = VISIBLE if shown.hidden_checks else PUBLISHED
+    hidden = VISIBLE if at_once else PUBLISHED
     tests += _checks(assignment, texts, hidden)
     document: dict[str, Any] = {
-        "output": texts.html(_whole(texts, shown)),
+        "output": texts.html(
+            texts.of_whole(with_points=at_once or all(check.public for check in assignment.checks))
+        ),
         "output_format": "html",
         "test_output_format": "html",
         "execution_time": round(seconds),
@@ -58,18 +59,11 @@ def gradescope_document(
     return document
 
 
-def _whole(texts: ResultTexts, shown: ShownFeedback) -> Iterator[str]:
-    every = all(check.public for check in texts.assignment.checks)
-    yield from texts.of_whole(with_points=shown.hidden_checks or every)
-    if shown.tries_left is not None:
-        yield f"Tries left that show hidden checks: {shown.tries_left}."
-
-
-def _visibility_of_line(line: ScoreLine, assignment: Assignment, shown: ShownFeedback) -> str:
+def _visibility_of_line(line: ScoreLine, assignment: Assignment, at_once: bool) -> str:
     """Points that hidden checks have a part in would tell what these found."""
     components = {share.component for share in line.components}
     hidden = any(check.component in components and not check.public for check in assignment.checks)
-    return PUBLISHED if hidden and not shown.hidden_checks else VISIBLE
+    return PUBLISHED if hidden and not at_once else VISIBLE
 
 
 def _item(line: ScoreLine, texts: ResultTexts, visibility: str) -> dict[str, Any]:
@@ -119,12 +113,10 @@ def _passed(finding: Finding) -> bool:
 
 
 def _for_staff(evidence: Evidence, score: Score) -> dict[str, Any]:
-    """What `grader grade` would say, for whoever downloads the results."""
+    """What `grader grade` would say, but for points: no page of Gradescope's promises that it hides them."""
     attestation = evidence.attestation
     return {
         "status": score.status.value,
-        "total": score.total,
-        "decided": score.decided,
         "max_score": score.maximum,
         "awaiting": list(score.awaiting),
         "not_run": list(score.not_run),

@@ -15,6 +15,7 @@ from pathlib import Path
 from grader.course.locate import FILE as COURSE_FILE
 from grader.course.locate import SECRET_VARIABLE, Course
 from grader.course.student_template import student_wheel
+from grader.course.toml_file import listing
 from grader.domain.assignment import PROVIDED, Assignment
 from grader.domain.errors import UsageError
 from grader.packages.package_settings import FILE as SETTINGS_FILE
@@ -41,17 +42,23 @@ def require_packable(course: Course, assignment: Assignment) -> None:
     """Refuse what a package cannot grade as `grader grade` does.
 
     Raises:
-        UsageError: The secret is public, or values are drawn from it.
+        UsageError: The secret is public, each student has other values, or the course wants more isolation.
     """
     if course.secret_is_public:
         raise UsageError(
             f"{COURSE_FILE}: 'secret' is still the one that the course was handed out with, so everybody "
             f"could derive a package's key. Put a long random text there, or into ${SECRET_VARIABLE}."
         )
-    if assignment.variant:
+    if course.minimum_level == "strict":
         raise UsageError(
-            f"{assignment.id}: its [variant] draws values from the course's secret, which no package holds. "
-            "Grade it with `grader grade`."
+            f"{COURSE_FILE}: [sandbox] asks for the level 'strict', which no other grader's container gives. "
+            "Grade with `grader grade`, or take that line out."
+        )
+    own = [value.name for value in assignment.variant if value.per_student]
+    if own:
+        raise UsageError(
+            f"{assignment.id}: [variant] draws {listing(own)} for each student from the course's secret, "
+            "which no package holds. Grade it with `grader grade`."
         )
 
 
@@ -82,7 +89,9 @@ def _course_settings(course: Course, assignment: Assignment) -> str:
         "language": course.language,
     }
     # a JSON string is a TOML string
-    lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
+    if course.late_tokens:
+        lines += ["[late]", f"tokens = {course.late_tokens}"]
     return "\n".join([f"# Of a package: the key is derived for {assignment.id} alone.", *lines, ""])
 
 

@@ -5,9 +5,11 @@ of the time and memory is left for a student's code. It imports nothing slow: th
 """
 
 import json
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
+from grader.domain.assignment_versions import Value, frozen_value
 from grader.domain.errors import UsageError
 
 FILE = "package.json"
@@ -28,6 +30,7 @@ class PackageSettings:
         memory_mb: That the whole run may use, the grader included.
         leaderboard: A line for the leaderboard is written.
         engine: The grader's version.
+        values: What was drawn for this assignment and term: no package holds what it is drawn from.
     """
 
     kind: str
@@ -36,6 +39,7 @@ class PackageSettings:
     memory_mb: int
     leaderboard: bool = False
     engine: str = ""
+    values: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def run_seconds(self) -> float:
@@ -62,8 +66,10 @@ def read_settings(folder: Path) -> PackageSettings:
     path = folder / FILE
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        return PackageSettings(**{field.name: document[field.name] for field in fields(PackageSettings)})
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        told = {field.name: document[field.name] for field in fields(PackageSettings)}
+        values = {name: frozen_value(value) for name, value in told.pop("values").items()}
+        return PackageSettings(**told, values=values)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
             f"{path}: is not the description of a package ({type(error).__name__}). Make the package again: "
             "grader package"

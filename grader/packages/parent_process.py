@@ -30,6 +30,7 @@ from grader.packages.package_settings import PackageSettings, read_settings
 from grader.packages.package_tree import TREES, PackageTree, write_atomically
 
 _POLL_SECONDS = 0.5
+_GRACE_SECONDS = 3.0  # less than what `PackageSettings.run_seconds` reserves
 _MEGABYTE = 10**6
 _MOST_RESULT_BYTES = 1_000_000  # PrairieLearn's limit
 _KEPT_ENVIRONMENT = ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH", "TMPDIR")
@@ -119,14 +120,28 @@ def _offer_to_be_killed_first(pid: int) -> None:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the grading process and all that it started: hosts end with the process that started them."""
+    """End the grading process and all that it started.
+
+    Hosts end with the process that started them, and first end what students' processes have left behind.
+    """
     started = _descendants(process.pid)
     if process.poll() is None:
         process.kill()
     process.wait()
+    patience = time.monotonic() + _GRACE_SECONDS
+    while any(map(_runs, started)) and time.monotonic() < patience:
+        time.sleep(_POLL_SECONDS / 5)
     for pid in started:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process has not ended; whoever is to wait for it may not have done so yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (OSError, IndexError):
+        return False
 
 
 def _memory_of_all(pid: int) -> int:

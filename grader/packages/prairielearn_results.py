@@ -11,23 +11,17 @@ from typing import Any
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Status
 from grader.domain.score import GradeStatus, Score
-from grader.packages.result_texts import ResultTexts
-from grader.packages.submission_metadata import ShownFeedback
+from grader.packages.result_texts import ResultTexts, shows_hidden_checks
 
 MOST_BYTES = 900_000  # PrairieLearn refuses what has more than 1,000,000
 _SHORTEST = 200  # characters that are left of an output, where all of them are cut
 _WORD = {Status.PASSED: "Passed.", Status.FAILED: "Failed."}
 
 
-def prairielearn_document(
-    assignment: Assignment, evidence: Evidence, score: Score, shown: ShownFeedback
-) -> dict[str, Any]:
+def prairielearn_document(assignment: Assignment, evidence: Evidence, score: Score) -> dict[str, Any]:
     """The document.
 
     The score is the share of those points that are decided here; what people mark is not part of it.
-
-    Args:
-        shown: What students see at once.
     """
     texts = ResultTexts(assignment, evidence, score)
     known = sum(line.points for line in score.lines if line.points is not None)
@@ -38,7 +32,7 @@ def prairielearn_document(
         "score": share if gradable else 0.0,
         "message": texts.text(texts.of_whole(with_points=True, with_notes=False)),
         "output": "",
-        "tests": [*_items(texts), *_checks(assignment, texts, shown)],
+        "tests": [*_items(texts), *_checks(assignment, texts)],
     }
     if not gradable:
         document["format_errors"] = [texts.words(score.reason or "The submission cannot be graded.")]
@@ -57,8 +51,9 @@ def _items(texts: ResultTexts) -> Iterator[dict[str, Any]]:
         }
 
 
-def _checks(assignment: Assignment, texts: ResultTexts, shown: ShownFeedback) -> Iterator[dict[str, Any]]:
-    seen = {check.id for check in assignment.checks if check.public or shown.hidden_checks}
+def _checks(assignment: Assignment, texts: ResultTexts) -> Iterator[dict[str, Any]]:
+    at_once = shows_hidden_checks(texts.score)
+    seen = {check.id for check in assignment.checks if check.public or at_once}
     for finding in texts.evidence.findings:
         if finding.check not in seen:
             continue

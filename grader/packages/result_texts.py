@@ -22,6 +22,11 @@ from grader.reports.typesetting import language_of, prose
 _LONGEST = 2_000  # characters of one sentence of a student's own making
 
 
+def shows_hidden_checks(score: Score) -> bool:
+    """Whether students see at once what hidden checks found: by the rule on tries, never without it."""
+    return score.tries is not None and score.tries.shown
+
+
 @dataclass(frozen=True)
 class ResultTexts:
     """The sentences about one submission."""
@@ -89,12 +94,14 @@ class ResultTexts:
                 f"{points(score.decided)} of {points(score.maximum)} points are decided here. Points that "
                 "hidden checks have a part in are shown when grades are published."
             )
+        if score.tries is not None:
+            yield score.tries.reason
         if score.reason:
             yield f"{score.reason.rstrip('.')}."
         for line in score.lines:
             if line.points is None:
                 yield f"Open: {line.title} ({points(line.maximum)} points). {line.reason}".rstrip()
-        if score.late is not None and score.late.penalty:
+        if score.late is not None and (score.late.penalty or score.late.asked):
             yield score.late.reason
         if with_notes:
             yield from dict.fromkeys(str(note) for note in self.evidence.notes)

@@ -1,19 +1,14 @@
-"""What the other grader says of a submission, and what a student is shown at once because of it.
+"""What the other grader says of a submission: its number and its time.
 
-It reads Gradescope's `submission_metadata.json` as far as it can be believed: number, time, earlier tries.
-What is malformed is left out; PrairieLearn says none of it. `shown_feedback` is the one place where a package
-asks whether hidden checks are shown, and how many such tries are left. It decides nothing about lateness, and
-nothing about points.
+It reads Gradescope's `submission_metadata.json` as far as it can be believed. What is malformed is left out;
+PrairieLearn says none of it. It decides nothing about lateness, and nothing about points.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-
-from grader.domain.assignment import Assignment
 
 _MOST_BYTES = 20_000_000  # it holds the results of all earlier submissions
 
@@ -29,42 +24,21 @@ def read_metadata(path: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def received_at(metadata: Mapping[str, Any]) -> datetime | None:
-    """When the submission was handed in, with its zone; None where that is not said."""
+def moment(text: object) -> datetime | None:
+    """A time with its zone; None for anything else."""
     try:
-        moment = datetime.fromisoformat(str(metadata.get("created_at", "")))
+        told = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
         return None
-    return moment if moment.tzinfo is not None else None
+    return told if told is not None and told.tzinfo is not None else None
+
+
+def received_at(metadata: Mapping[str, Any]) -> datetime | None:
+    """When the submission was handed in, with its zone; None where that is not said."""
+    return moment(metadata.get("created_at"))
 
 
 def submission_number(metadata: Mapping[str, Any]) -> str:
     """The other grader's number of the submission; `1` where it says none."""
     number = str(metadata.get("id", ""))
     return number if number.isdecimal() and len(number) <= 20 else "1"
-
-
-# --- feedback --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ShownFeedback:
-    """What a student is shown at once.
-
-    Attributes:
-        hidden_checks: What hidden checks found is shown now, and not only when grades are published.
-        tries_left: How many more times that will be so; None: there is no rule.
-    """
-
-    hidden_checks: bool = False
-    tries_left: int | None = None
-
-
-def shown_feedback(assignment: Assignment, metadata: Mapping[str, Any]) -> ShownFeedback:
-    """What is shown of this submission: without a rule, hidden checks wait until grades are published.
-
-    Args:
-        assignment: Its rule on tries, where it has one.
-        metadata: What the other grader says of the submission and of earlier ones.
-    """
-    return ShownFeedback()

@@ -48,6 +48,7 @@ class _Job:
         started: When it was handed over, in monotonic seconds.
         shared: How much its host held in memory when it was forked, in bytes.
         refuses_memory: Its limit on memory makes requests fail, instead of ending it.
+        uid: Its user, once that is proved; -1 before.
     """
 
     limits: ProcessLimits
@@ -66,6 +67,7 @@ class _Job:
     started: float = 0.0
     shared: int = 0
     refuses_memory: bool = False
+    uid: int = -1
 
 
 class HostLoop:
@@ -292,12 +294,13 @@ class HostLoop:
         if self._lockdown.trusted:
             return {"level": "unofficial", "layers": {}, "missing": ["This process is trusted."]}
         pid = pid_in_proc(job.pidfd)
+        job.uid = self._who.uid_of(pid)
         expected = Expectation(
             layers=self._lockdown.layers,
             gpu=job.gpu,
             cgroup=job.cgroup,
             host_links=self._links,
-            uid=self._who.uid_of(pid),
+            uid=job.uid,
             own_uids=self._who.own_uids,
             contained=self._lockdown.contained,
             bubblewrap=self._bubblewrap,
@@ -357,9 +360,9 @@ class HostLoop:
 
     def _clean(self, job: _Job) -> None:
         self._jobs.remove(job)
-        if self._lockdown.contained and Layer.SECCOMP not in self._lockdown.layers:
+        if self._lockdown.contained and Layer.SECCOMP not in self._lockdown.layers and job.uid >= 0:
             # nothing kept it from forking, and no namespace ends with it
-            end_processes_of(self._who.uid_of(job.pid))
+            end_processes_of(job.uid, self._who.unused_uid)
         self._spares = {kind: spare for kind, spare in self._spares.items() if spare is not job}
         for watched in (job.connection, job.pidfd, job.report):
             if watched is not None:

@@ -43,6 +43,11 @@ class Identity:
         """The uid of the process that has this pid in the host's view: its own while it lives."""
         return self.first_uid + pid % self.uids if self.own_uids else os.geteuid()
 
+    @property
+    def unused_uid(self) -> int:
+        """A uid of the range that no process ever gets."""
+        return self.first_uid + self.uids
+
 
 def identity(*, contained: bool = False) -> Identity:
     """What the calling process may do.
@@ -75,7 +80,7 @@ def _spare_uids(uid_map: str) -> tuple[int, int] | None:
     for start, count in ranges:
         spare = start + count - FIRST_UID
         if start <= FIRST_UID and spare > 10_000:
-            return FIRST_UID, min(spare, MOST_UIDS)
+            return FIRST_UID, min(spare - 1, MOST_UIDS)
     start, count = max(ranges, key=lambda entry: entry[1])
     # containers often map 65,536 ids: the upper half of those has no users
     return (start + count // 2, count // 2 - 2) if count >= 10_000 else None
@@ -88,18 +93,25 @@ def become_user(uid: int) -> None:
     os.setresuid(uid, uid, uid)
 
 
-def end_processes_of(uid: int) -> None:
+def end_processes_of(uid: int, unused_uid: int) -> None:
     """Kill every process of a user whose own process has ended: what it left behind ends with it.
 
     The caller must be root. A fork becomes the user, because signals to a user's processes reach all of them
-    at once, however fast they fork.
+    at once, however fast they fork. It is the user by its effective uid alone, so that none of them can kill
+    it first.
+
+    Args:
+        uid: Nobody else's.
+        unused_uid: A uid without processes.
     """
     pid = os.fork()
     if pid:
         os.waitpid(pid, 0)
         return
     try:
-        become_user(uid)
+        os.setgroups([])
+        os.setresgid(unused_uid, unused_uid, unused_uid)
+        os.setresuid(unused_uid, uid, unused_uid)
         for _ in range(_MOST_ROUNDS):
             os.kill(-1, signal.SIGKILL)
     finally:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import jsonschema
@@ -13,16 +13,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from packages.schemas import require_valid
 
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import Assignment, LateTokens, Resubmission, Tries
 from grader.domain.evidence import Attestation, Blame, Evidence, Finding, Status
+from grader.packages.earlier_submissions import EarlierSubmission, earlier_submissions, with_earlier
 from grader.packages.failed_run import failed_document
 from grader.packages.gradescope_results import gradescope_document
 from grader.packages.prairielearn_results import MOST_BYTES, prairielearn_document
-from grader.packages.submission_metadata import ShownFeedback, read_metadata, received_at, submission_number
+from grader.packages.submission_metadata import read_metadata, received_at, submission_number
 from grader.scoring import score
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
-AT_ONCE = ShownFeedback(hidden_checks=True, tries_left=2)
+DUE = datetime(2026, 5, 2, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 HIDDEN_WORDS = "what a hidden check says <b>"
 
 
@@ -66,12 +68,19 @@ def evidence(assignment: Assignment) -> Evidence:
 
 
 @pytest.fixture
+def with_tries(assignment: Assignment) -> Assignment:
+    """Three submissions before the deadline see what hidden checks found."""
+    return replace(assignment, deadline=DUE, tries=Tries(3))
+
+
+@pytest.fixture
 def gradescope(assignment: Assignment, evidence: Evidence) -> Callable:
-    def document(shown: ShownFeedback = ShownFeedback(), changed: Evidence | None = None, **options) -> dict:  # noqa: B008
+    def document(
+        changed: Evidence | None = None, rules: Assignment = assignment, earlier: tuple = (), **options
+    ) -> dict:
         graded = changed or evidence
-        made = gradescope_document(
-            assignment, graded, score(assignment, graded), shown, seconds=61.2, **options
-        )
+        points = with_earlier(rules, graded, score(rules, graded), earlier)
+        made = gradescope_document(rules, graded, points, seconds=61.2, **options)
         require_valid("gradescope", made)
         return made
 
@@ -80,9 +89,9 @@ def gradescope(assignment: Assignment, evidence: Evidence) -> Callable:
 
 @pytest.fixture
 def prairielearn(assignment: Assignment, evidence: Evidence) -> Callable:
-    def document(shown: ShownFeedback = ShownFeedback(), changed: Evidence | None = None) -> dict:  # noqa: B008
+    def document(changed: Evidence | None = None, rules: Assignment = assignment) -> dict:
         graded = changed or evidence
-        made = prairielearn_document(assignment, graded, score(assignment, graded), shown)
+        made = prairielearn_document(rules, graded, with_earlier(rules, graded, score(rules, graded), ()))
         require_valid("prairielearn", made)
         return made
 
@@ -94,6 +103,12 @@ def shown_at_once(document: dict) -> str:
     assert any(test["visibility"] != "visible" and "score" in test for test in document["tests"])
     tests = [test for test in document["tests"] if test["visibility"] == "visible"]
     return document["output"] + str([{key: test[key] for key in ("name", "output")} for test in tests])
+
+
+def shown_to(document: dict) -> str:
+    """What a student reads of either document before grades are published."""
+    shown = [test for test in document["tests"] if test.get("visibility", "visible") == "visible"]
+    return f"{document['output']} {shown}"
 
 
 def test_hidden_checks_wait_until_grades_are_published(gradescope: Callable, assignment: Assignment) -> None:
@@ -114,11 +129,87 @@ def test_what_a_hidden_check_causes_is_told_by_itself(gradescope: Callable, evid
     assert hidden_title not in shown_at_once(gradescope())
 
 
-def test_with_a_try_all_is_shown_at_once(gradescope: Callable) -> None:
-    document = gradescope(AT_ONCE)
+# --- earlier submissions ---------------------------------------------------------------------------------
+
+
+def test_with_a_try_all_is_shown_at_once(
+    gradescope: Callable, evidence: Evidence, with_tries: Assignment
+) -> None:
+    document = gradescope(replace(evidence, received_at=NOW), with_tries)
     assert {test["visibility"] for test in document["tests"]} == {"visible"}
-    assert "Tries left that show hidden checks: 2." in document["output"]
+    assert "Try 1 of 3 with feedback on hidden checks, 2 left." in document["output"]
     assert "hidden check says &lt;b&gt;" in str(document["tests"])
+
+
+@pytest.mark.parametrize(
+    ("came", "earlier", "words"),
+    [
+        (NOW, [NOW - HOUR, NOW - 2 * HOUR], "Try 3 of 3 with feedback on hidden checks, 0 left."),
+        (NOW, [NOW - HOUR, NOW - 2 * HOUR, NOW - 3 * HOUR], "None of the 3 tries"),
+        (DUE + HOUR, [], "It came after the deadline: hidden checks are shown when grades are released."),
+    ],
+)
+def test_tries_are_counted_by_the_rule_of_grader_grade(
+    gradescope: Callable,
+    evidence: Evidence,
+    with_tries: Assignment,
+    came: datetime,
+    earlier: list,
+    words: str,
+) -> None:
+    """What `grader.scoring` says of the same times."""
+    before = tuple(EarlierSubmission(moment, str(moment)) for moment in earlier)
+    document = gradescope(replace(evidence, received_at=came), with_tries, before)
+    assert words in document["output"]
+    assert ("hidden check says" in shown_to(document)) == words.startswith("Try 3")
+
+
+def test_neither_the_same_files_nor_a_failed_run_use_a_try(
+    gradescope: Callable, evidence: Evidence, with_tries: Assignment
+) -> None:
+    same = {"submission_digest": evidence.submission_digest}
+    results = [{"extra_data": same}, {"extra_data": {"status": "not_graded"}}, {"extra_data": 5}, None]
+    told = [{"submission_time": "2026-04-30T10:00:00+00:00", "results": each} for each in results]
+    told += [{**told[2], "autograder_error": True}, {"submission_time": 7}, "nonsense"]
+    earlier = earlier_submissions({"previous_submissions": told})
+    assert len(earlier) == 3 and earlier_submissions({"previous_submissions": 3}) == ()
+    document = gradescope(replace(evidence, received_at=NOW), with_tries, earlier)
+    assert "Try 3 of 3" in document["output"]
+
+
+def test_where_no_time_is_told_hidden_checks_wait(
+    gradescope: Callable, prairielearn: Callable, with_tries: Assignment
+) -> None:
+    for document in (gradescope(rules=with_tries), prairielearn(rules=with_tries)):
+        assert "hidden check says" not in shown_to(document)
+
+
+def test_a_resubmission_is_left_to_grader_grade(
+    gradescope: Callable, evidence: Evidence, with_tries: Assignment
+) -> None:
+    rules = replace(with_tries, resubmission=Resubmission(0.5, days=7))
+    late = replace(evidence, received_at=DUE + HOUR)
+    before = (EarlierSubmission(NOW, "a"),)
+    document = gradescope(late, rules, before)
+    assert "score" not in document and "compares the two" in document["output"]
+    # without one before the deadline the rule on late work applies, and in time nothing is open
+    assert "score" in gradescope(replace(evidence, received_at=NOW), rules, before)
+    assert "compares the two" not in gradescope(late, rules)["output"]
+
+
+def test_late_days_of_the_course_are_left_to_grader_grade(
+    gradescope: Callable, evidence: Evidence, with_tries: Assignment
+) -> None:
+    late_rule = replace(with_tries.late, points_per_day=5.0)
+    rules = replace(with_tries, late=late_rule, late_tokens=LateTokens(3))
+    late = gradescope(replace(evidence, received_at=DUE + HOUR), rules)
+    assert "score" not in late and "counts them over all assignments" in late["output"]
+    assert "score" in gradescope(replace(evidence, received_at=NOW), rules)
+    without = gradescope(replace(evidence, received_at=DUE + HOUR), replace(rules, late_tokens=None))
+    assert "points are taken off" in without["output"] and "score" in without
+
+
+# --- what is open ----------------------------------------------------------------------------------------
 
 
 def test_what_is_open_is_no_zero_and_has_its_reason(gradescope: Callable) -> None:
@@ -144,7 +235,7 @@ def test_where_nothing_is_decided_the_file_is_valid_and_no_zero_of_points(
     gradescope: Callable, evidence: Evidence
 ) -> None:
     refused = replace(evidence, status="refused", reason="homework.py: is not Python.", findings=())
-    document = gradescope(changed=refused)
+    document = gradescope(refused)
     assert "score" not in document
     assert [test["max_score"] for test in document["tests"] if "score" in test] == [0]
     assert "is not Python" in document["output"]
@@ -162,21 +253,21 @@ def test_the_leaderboard_counts_public_checks_and_names_nobody(
 
 
 def test_prairielearn_gets_a_share_of_what_is_decided(prairielearn: Callable) -> None:
+    """It tells no times, so that no rule on tries applies."""
     document = prairielearn()
     assert document["gradable"] and 0 < document["score"] < 1
     assert "hidden check says" not in str(document) and "what a public check says" in str(document)
-    assert "hidden check says" in str(prairielearn(AT_ONCE))
 
 
 def test_prairielearn_is_told_what_cannot_be_graded(prairielearn: Callable, evidence: Evidence) -> None:
     refused = replace(evidence, status="refused", reason="homework.py: is not Python.", findings=())
-    document = prairielearn(changed=refused)
+    document = prairielearn(refused)
     assert document["gradable"] is False and "not Python" in document["format_errors"][0]
 
 
 def test_prairielearns_megabyte_is_kept(prairielearn: Callable, evidence: Evidence) -> None:
     long = tuple(replace(finding, message="ü" * 40_000) for finding in evidence.findings)
-    document = prairielearn(AT_ONCE, changed=replace(evidence, findings=long))
+    document = prairielearn(replace(evidence, findings=long))
     assert len(str(document).encode()) < MOST_BYTES
 
 
