@@ -1,4 +1,7 @@
-"""Packages of `vit_defects`, made by the command, and trees of folders laid out like other graders'."""
+"""Packages, made by the command, and trees of folders laid out like other graders'.
+
+What is run as a package is a small assignment: a run loads PyTorch twice, and little more than that.
+"""
 
 import json
 import os
@@ -16,6 +19,8 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
+from grader.course.locate import located_course
+from grader.course.reference_solution import solved_source
 
 SECRET = "a secret of the tests: 5e0c1b7f"
 HERE = Path(__file__).parent
@@ -44,21 +49,44 @@ class MadePackage:
 
 @pytest.fixture(scope="session")
 def made(course_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., MadePackage]:
-    """Make a package by the command; each kind once."""
-    known: dict[tuple[str, ...], MadePackage] = {}
+    """Make a package by the command; each once."""
+    known: dict[tuple[object, ...], MadePackage] = {}
 
-    def package(kind: str, *options: str) -> MadePackage:
-        if (kind, *options) not in known:
+    def package(
+        kind: str, *options: str, assignment: str = "vit_defects", course: Path = course_root
+    ) -> MadePackage:
+        key = (kind, *options, assignment, course)
+        if key not in known:
             path = tmp_path_factory.mktemp("package") / f"{kind}.zip"
-            arguments = ["package", kind, "--assignment", "vit_defects", "--course", str(course_root)]
+            arguments = ["package", kind, "--assignment", assignment, "--course", str(course)]
             done = CliRunner().invoke(
                 cli, [*arguments, "--out", str(path), *options], env={"GRADER_SECRET": SECRET}
             )
             assert done.exit_code == 0, done.output
-            known[kind, *options] = MadePackage(path, done.output)
-        return known[kind, *options]
+            known[key] = MadePackage(path, done.output)
+        return known[key]
 
     return package
+
+
+@pytest.fixture(scope="session")
+def small_course(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A course with one assignment, `heads`, whose values are drawn for the term."""
+    folder = tmp_path_factory.mktemp("small") / "course"
+    shutil.copytree(HERE.parent / "courses" / "drawn", folder)
+    path = folder / "reference" / "heads" / "assignment.toml"
+    path.write_text(path.read_text("utf-8").replace('per = "student"\n', ""), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def small_solution(small_course: Path) -> str:
+    """The solution of `heads` with the values of the term."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADER_SECRET", SECRET)
+        course = located_course(small_course)
+    text = (course.reference("heads") / "solution.py").read_text("utf-8")
+    return solved_source(text, "solution.py", course.values("heads", course.assignment("heads").variant))
 
 
 @dataclass(frozen=True)
@@ -99,6 +127,7 @@ class Tree:
         assert done.returncode == 0, done.stderr
         document = json.loads(self.results.read_text("utf-8"))
         document["printed"] = done.stdout + done.stderr
+        sys.stdout.write(document["printed"])  # shown where a test fails
         return document
 
 
@@ -112,9 +141,9 @@ def root_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def gradescope_tree(made: Callable[..., MadePackage], root_folder: Path) -> Tree:
+def gradescope_tree(made: Callable[..., MadePackage], root_folder: Path, small_course: Path) -> Tree:
     """`/autograder` with an unpacked package, and with Python where `setup.sh` puts it."""
-    made("gradescope").unpack(root_folder / "source")
+    made("gradescope", assignment="heads", course=small_course).unpack(root_folder / "source")
     for name in ("submission", "results"):
         (root_folder / name).mkdir()
     (root_folder / "venv").symlink_to(sys.prefix)
@@ -125,9 +154,9 @@ def gradescope_tree(made: Callable[..., MadePackage], root_folder: Path) -> Tree
 
 
 @pytest.fixture
-def prairielearn_tree(made: Callable[..., MadePackage], root_folder: Path) -> Tree:
+def prairielearn_tree(made: Callable[..., MadePackage], root_folder: Path, small_course: Path) -> Tree:
     """`/grade` with the question's tests, and an image's folder beside it."""
-    made("prairielearn").unpack(root_folder)
+    made("prairielearn", assignment="heads", course=small_course).unpack(root_folder)
     grade = root_folder / "grade"
     for name in ("student", "data"):
         (grade / name).mkdir(parents=True)

@@ -1,104 +1,79 @@
 """A package's own script, in folders laid out like other graders': the same points; cheats gain nothing.
 
-Each run loads PyTorch twice. What was published as ways to cheat inside of Gradescope is tried together in
-one homework; leaving with the exit code of success ends a process, and is tried apart.
+What was published as ways to cheat inside of Gradescope is tried together in one homework: one part tries all
+that goes on, the other leaves with the exit code of success.
 """
 
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from packages.conftest import Tree
+from packages.conftest import SECRET, Tree
 from packages.schemas import require_valid
-from submissions import build
 
 from grader.cli import cli
 from grader.sandbox.namespaces import FIRST_UID, MOST_UIDS
 
-HERE = Path(__file__).parent
-GOLDEN = ("good_script", "missing_scale", "no_residual", "good_notebook", "bare_template", "syntax_error")
-WAYS = ("container", "user", "container without seccomp,landlock")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("is_root")]
 WEAKEST = "container without seccomp,landlock"
-
-
-def hand_in(tree: Tree, behaviour: str, folder: Path) -> str:
-    """Put a golden submission into a tree; whose it is."""
-    built = build.build(HERE.parent / "submissions" / behaviour, folder)
-    for path in built.iterdir():
-        path.rename(tree.submission / path.name)
-    built.rmdir()
-    return built.name
+STUDENT = "400101204"
 
 
 @pytest.fixture(scope="module")
-def by_command(course_root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What `grader grade` makes of the golden submissions: behaviour -> item -> points."""
+def homework(small_solution: str) -> str:
+    """One part is right, the other one is not."""
+    wrong = small_solution.replace(".transpose(1, 2)", "")
+    assert wrong != small_solution
+    return wrong
+
+
+@pytest.fixture(scope="module")
+def by_command(
+    homework: str, small_course: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, float | None]:
+    """What `grader grade` makes of it: item -> points."""
     folder = tmp_path_factory.mktemp("golden")
-    students = {
-        build.build(HERE.parent / "submissions" / name, folder / "class").name: name for name in GOLDEN
-    }
-    arguments = ["grade", str(folder / "class"), "--assignment", "vit_defects", "--no-train", "--jobs", "1"]
+    (folder / "class").mkdir()
+    (folder / "class" / f"{STUDENT}_Heads.py").write_text(homework, "utf-8")
+    arguments = ["--course", str(small_course), "grade", str(folder / "class"), "--assignment", "heads"]
     done = CliRunner().invoke(
-        cli, [*arguments, "--out", str(folder / "out"), "--course", str(course_root)], catch_exceptions=False
+        cli, [*arguments, "--out", str(folder / "out"), "--jobs", "1"], env={"GRADER_SECRET": SECRET}
     )
     assert done.exit_code == 0, done.output
-    document = json.loads((folder / "out" / "results.json").read_text("utf-8"))
-    return {
-        students[record["student_id"]]: {item["id"]: item["points"] for item in record["items"]}
-        for record in document["submissions"]
-    }
+    [record] = json.loads((folder / "out" / "results.json").read_text("utf-8"))["submissions"]
+    points = {item["id"]: item["points"] for item in record["items"]}
+    assert 0 < sum(points.values()) < 10
+    return points
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("is_root")
-@pytest.mark.parametrize(("number", "behaviour"), list(enumerate(GOLDEN)))
 def test_each_item_has_the_points_of_grader_grade(
-    gradescope_tree: Tree,
-    by_command: dict[str, dict[str, Any]],
-    number: int,
-    behaviour: str,
-    tmp_path: Path,
+    gradescope_tree: Tree, by_command: dict[str, float | None], homework: str
 ) -> None:
-    hand_in(gradescope_tree, behaviour, tmp_path)
-    document = gradescope_tree.graded(how=WAYS[number % len(WAYS)])
+    """As an ordinary user, to whom the machine gives namespaces."""
+    (gradescope_tree.submission / f"{STUDENT}_Heads.py").write_text(homework, "utf-8")
+    document = gradescope_tree.graded(how="user")
     require_valid("gradescope", document)
     items = {
         test["tags"][0]: test.get("score") for test in document["tests"] if len(test.get("tags", ())) == 1
     }
-    assert items == by_command[behaviour]
-    level = "standard" if WAYS[number % len(WAYS)] == "user" else "container"
-    if behaviour != "syntax_error":
-        assert document["extra_data"]["isolation"] == level
-        assert f"Isolation: {level}" in document["printed"]
+    assert items == by_command
+    assert document["extra_data"]["isolation"] == "standard"
+    assert "Isolation: standard" in document["printed"]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("is_root")
 def test_prairielearn_gets_the_share_of_the_same_points(
-    prairielearn_tree: Tree, by_command: dict[str, dict[str, Any]], tmp_path: Path
+    prairielearn_tree: Tree, by_command: dict[str, float | None], homework: str
 ) -> None:
-    built = build.build(HERE.parent / "submissions" / "missing_scale", tmp_path)
-    next(built.glob("*.py")).rename(prairielearn_tree.submission / "homework.py")
+    (prairielearn_tree.submission / "homework.py").write_text(homework, "utf-8")
     document = prairielearn_tree.graded(how="container")
     require_valid("prairielearn", document)
-    known = [points for points in by_command["missing_scale"].values() if points is not None]
-    assert document["gradable"] and document["score"] == pytest.approx(sum(known) / 50)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("is_root")
-def test_an_empty_submission_leaves_a_valid_file(gradescope_tree: Tree) -> None:
-    (gradescope_tree.submission / "link.py").symlink_to("/etc/passwd")
-    document = gradescope_tree.graded(how="container")
-    require_valid("gradescope", document)
-    assert "No code was handed in" in document["output"]
-    assert [test["score"] for test in document["tests"] if "score" in test] == [0]  # of 0 points
+    known = [points for points in by_command.values() if points is not None]
+    assert document["gradable"] and document["score"] == pytest.approx(sum(known) / 10)
 
 
 # --- cheats ----------------------------------------------------------------------------------------------
@@ -161,43 +136,32 @@ def _leave_behind():
     return pid
 
 
-class PreNorm(PreNorm):
-    def forward(self, x, **kwargs):
+class Pool(Pool):
+    def forward(self, x):
         cheats = [_overwrite, _replace, _read_tests, _read_metadata, _environment, _leave_behind, _patch]
         outcomes = [_try(cheat) for cheat in cheats]
         raise ValueError("tried: " + "".join(outcomes))
-"""
-_EXIT = """
-class PreNorm(PreNorm):
-    def forward(self, x, **kwargs):
+
+
+class SplitHeads(SplitHeads):
+    def forward(self, x):
         import os
-        print('{"score": 100}', flush=True)
+        print('{{"score": 100}}', flush=True)
         os._exit(0)
 """
 
 
-def cheating(tree: Tree, folder: Path, code: str) -> str:
-    """Hand in the solution with a cheat in PreNorm, in the place of a class of that name."""
-    student = hand_in(tree, "good_script", folder)
-    path = next(tree.submission.glob("*.py"))
-    text = path.read_text("utf-8")
-    begin = text.index("class FeedForward")
-    path.write_text(text[:begin] + code.replace("{root}", str(tree.root)) + "\n\n" + text[begin:], "utf-8")
-    return student
-
-
-def shares(document: dict[str, Any]) -> str:
-    return next(test["output"] for test in document["tests"] if test.get("tags") == ["model"])
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("is_root")
 @pytest.mark.parametrize("how", [WEAKEST, "container"])
-def test_the_published_cheats_gain_nothing(gradescope_tree: Tree, tmp_path: Path, how: str) -> None:
-    cheating(gradescope_tree, tmp_path, _CHEATS)
+def test_the_published_cheats_gain_nothing(gradescope_tree: Tree, small_solution: str, how: str) -> None:
+    code = small_solution + _CHEATS.replace("{root}", str(gradescope_tree.root)).replace("{{", "{").replace(
+        "}}", "}"
+    )
+    (gradescope_tree.submission / f"{STUDENT}_Heads.py").write_text(code, "utf-8")
     document = gradescope_tree.graded(how=how)
     require_valid("gradescope", document)
-    assert "PreNorm: 0 of 3" in shares(document) and document["score"] <= 47
+    shares = next(test["output"] for test in document["tests"] if test.get("tags") == ["parts"])
+    assert document["extra_data"]["isolation"] == "container"
+    assert "SplitHeads: 0 of 6" in shares and "Pool: 0 of 4" in shares and document["score"] == 0
     output = next(test["output"] for test in document["tests"] if "tried: " in test["output"])
     # refused but for tests, of which nothing is seen, and patches, which change the process's own functions;
     # without a filter something is left behind
@@ -221,12 +185,3 @@ def left_running() -> list[str]:
         if is_fork and lines["State"].split()[0] != "Z":
             running.append(f"{status} {uid}")
     return running
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("is_root")
-def test_leaving_with_success_gains_nothing(gradescope_tree: Tree, tmp_path: Path) -> None:
-    cheating(gradescope_tree, tmp_path, _EXIT)
-    document = gradescope_tree.graded(how=WEAKEST)
-    require_valid("gradescope", document)
-    assert "PreNorm: 0 of 3" in shares(document) and document["score"] <= 47
