@@ -30,7 +30,7 @@ from grader.course.reference_solution import solved_source
 from grader.course.student_data import student_split
 from grader.domain.errors import EngineError
 from grader.domain.measure import Measure
-from grader.files.user_folders import cache_folder
+from grader.files.known_folders import cache_folder
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
 from grader.kit.splits import Splits
 from grader.training import EpochReport, blinding
@@ -161,7 +161,7 @@ def train(planned: Sequence[Planned]) -> None:
                 each.seed,
                 assignment=ASSIGNMENT,
                 splits=images(each.seed),
-                report=lambda told: _told(name, told),
+                report=lambda report: _print_epoch(name, report),
                 measure=each.measure,
                 of=each.code,
                 order_seed=each.seed if each.images == GRADED else None,
@@ -177,7 +177,7 @@ def train(planned: Sequence[Planned]) -> None:
         list(pool.map(one, wanted))
 
 
-def _told(name: str, report: EpochReport) -> None:
+def _print_epoch(name: str, report: EpochReport) -> None:
     if report.epoch.number % 5 == 0:
         print(f"{name}: epoch {report.epoch.number} of {report.planned}", flush=True)
 

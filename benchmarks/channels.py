@@ -2,7 +2,7 @@
 
 Both know when they start and what the first bits are. The receiver learns from those where the border between
 0 and 1 lies. A channel's rate is that of a binary symmetric channel: the bits of a second, times
-1 - H(share of wrong bits). Where the share does not differ from a half (95 % interval), nothing was told.
+1 - H(share of wrong bits). Where the share does not differ from a half (95 % interval), nothing was received.
 """
 
 import json
@@ -30,7 +30,7 @@ BITS_OF_A_LABEL = math.log2(6)
 
 
 @dataclass(frozen=True)
-class Told:
+class Received:
     """How well one message came through.
 
     Attributes:
@@ -69,9 +69,9 @@ def measured(rounds: int = ROUNDS) -> Section:
         pair = Pair(sender, receiver)
         rows, rates = [], []
         for name, channel in _channels().items():
-            step, told = best(channel, pair, rounds)
-            rows.append((name, step, f"{told.errors:.1%}", _figure(told.rate)))
-            rates.append(told.rate)
+            step, received = best(channel, pair, rounds)
+            rows.append((name, step, f"{received.errors:.1%}", _figure(received.rate)))
+            rates.append(received.rate)
             print(f"  {name}: {rows[-1][1:]}", flush=True)
     whole = LABELS * BITS_OF_A_LABEL
     return Section(
@@ -88,15 +88,17 @@ def measured(rounds: int = ROUNDS) -> Section:
     )
 
 
-def best(channel: "Channel", pair: Pair, rounds: int) -> tuple[str, Told]:
+def best(channel: "Channel", pair: Pair, rounds: int) -> tuple[str, Received]:
     """The length of a bit with the greatest rate, in words, and the median message of that length."""
     found = []
     for wait in channel.slots_ms:
-        told = sorted((channel.message(pair, wait / 1000) for _ in range(rounds)), key=lambda each: each.rate)
-        found.append(told[len(told) // 2])
-    told = max(found, key=lambda each: each.rate)
-    length = told.seconds / told.bits
-    return (f"{length * 1e6:.0f} µs" if length < 0.001 else f"{length * 1e3:.1f} ms"), told
+        received = sorted(
+            (channel.message(pair, wait / 1000) for _ in range(rounds)), key=lambda each: each.rate
+        )
+        found.append(received[len(received) // 2])
+    received = max(found, key=lambda each: each.rate)
+    length = received.seconds / received.bits
+    return (f"{length * 1e6:.0f} µs" if length < 0.001 else f"{length * 1e3:.1f} ms"), received
 
 
 def entropy(share: float) -> float:
@@ -120,7 +122,7 @@ class Channel:
         slots_ms: The lengths of slots to try; one, of no meaning, where a bit takes as long as it takes.
     """
 
-    message: Callable[[Pair, float], Told]
+    message: Callable[[Pair, float], Received]
     slots_ms: tuple[int, ...] = SLOTS_MS
 
 
@@ -145,7 +147,7 @@ def _channels() -> dict[str, Channel]:
     }
 
 
-def by_slots(pair: Pair, channel: str, processors: tuple[int, int], seconds: float) -> Told:
+def by_slots(pair: Pair, channel: str, processors: tuple[int, int], seconds: float) -> Received:
     """One message, sent by doing something or nothing in slots of time."""
     bits = _message()
     start = time.monotonic() + 0.1
@@ -153,10 +155,10 @@ def by_slots(pair: Pair, channel: str, processors: tuple[int, int], seconds: flo
     _tell(pair.sender, {**order, "bits": bits, "processor": processors[0]})
     _tell(pair.receiver, {**order, "bits": None, "processor": processors[1]})
     _answer(pair.sender)
-    return _told(_answer(pair.receiver), bits, seconds * BITS)
+    return _received(_answer(pair.receiver), bits, seconds * BITS)
 
 
-def by_places(pair: Pair, channel: str, paths: list[str], processors: tuple[int, int]) -> Told:
+def by_places(pair: Pair, channel: str, paths: list[str], processors: tuple[int, int]) -> Received:
     """One message, sent by touching some of the places and then hearing which ones."""
     bits = _message()
     started = time.perf_counter()
@@ -165,7 +167,7 @@ def by_places(pair: Pair, channel: str, paths: list[str], processors: tuple[int,
     _answer(pair.sender)
     _tell(pair.receiver, {**order, "bits": None, "processor": processors[1]})
     heard = _answer(pair.receiver)
-    return _told(heard, bits, (time.perf_counter() - started) * BITS / len(bits))
+    return _received(heard, bits, (time.perf_counter() - started) * BITS / len(bits))
 
 
 def _message() -> list[int]:
@@ -174,10 +176,10 @@ def _message() -> list[int]:
     return [number % 2 for number in range(KNOWN)] + [dice.randrange(2) for _ in range(BITS)]
 
 
-def _told(heard: list[float], bits: list[int], seconds: float) -> Told:
+def _received(heard: list[float], bits: list[int], seconds: float) -> Received:
     found = decoded(heard, bits[:KNOWN])
     wrong = sum(a != b for a, b in zip(found, bits[KNOWN:], strict=True))
-    return Told(wrong / BITS, BITS, seconds)
+    return Received(wrong / BITS, BITS, seconds)
 
 
 def _new_names() -> list[str]:

@@ -32,9 +32,10 @@ from grader.course.composing import source_text
 from grader.course.dataset_file import load_dataset
 from grader.course.homework_files import file_digest
 from grader.course.reference_solution import solved_source
-from grader.domain.assignment import PROVIDED, Assignment
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_files import PROVIDED
 from grader.domain.errors import EngineError
-from grader.files.user_folders import cache_folder
+from grader.files.known_folders import cache_folder
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
 from grader.kit.splits import Splits, united, without_named
 

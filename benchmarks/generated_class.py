@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.submissions.build import behaviours, build
+from tests.submissions.build import behaviors, build
 
 ROOT = Path(__file__).parents[1]
 JOBS = 2
@@ -14,7 +14,7 @@ JOBS = 2
 
 def write_submissions(destination: Path, sources: Iterable[str]) -> int:
     """Write a submission of each source, with weights and a report, and return how many there are."""
-    pattern = build(behaviours()[0], destination)
+    pattern = build(behaviors()[0], destination)
     count = 0
     for count, source in enumerate(sources, start=1):
         student_id = str(500_000_000 + count)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.recipes import ASSIGNMENT, real_splits, told
+from benchmarks.recipes import ASSIGNMENT, print_epoch, real_splits
 from benchmarks.section import Section
 from benchmarks.training_records import Record, digest, keep, kept, trained, where
 from grader.course.reference_solution import solved_source
@@ -100,7 +100,7 @@ def train() -> None:
                     seed,
                     assignment=ASSIGNMENT,
                     splits=splits if without == kinds()[0] else _perturbed(splits, seed),
-                    report=told,
+                    report=print_epoch,
                 )
             except EngineError as error:
                 print(f"  {error}", flush=True)

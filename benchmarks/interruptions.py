@@ -53,8 +53,8 @@ def measured(kills: int = KILLS) -> Section:
         killed = _killed(folder, kills, seconds)
         outs = list(dict.fromkeys(kill.out for kill in killed))
         require_success(_start(folder, outs[-1]).wait(), folder / "log")
-        whole = _told(folder / "whole" / "results.json")
-        same = sum(_told(folder / out / "results.json") == whole for out in outs)
+        whole = _lasting_results(folder / "whole" / "results.json")
+        same = sum(_lasting_results(folder / out / "results.json") == whole for out in outs)
         runs = [count for out in outs for count in _runs(folder / out)]
     trained = sum(one["training"]["outcome"] == "completed" for one in whole["submissions"])
     once = "once" if set(runs) == {1} else f"up to {max(runs)} times"
@@ -112,7 +112,7 @@ def _runs(out: Path) -> list[int]:
         return [len(book.runs(student)) for student in book.students()]
 
 
-def _told(path: Path) -> Any:
+def _lasting_results(path: Path) -> Any:
     """What a results.json says, without what varies."""
 
     def lasting(part: Any) -> Any:

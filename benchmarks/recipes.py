@@ -22,7 +22,7 @@ from grader.course.assignment_file import read_assignment
 from grader.course.composing import TunedRecipe, recipes
 from grader.course.dataset_file import load_dataset
 from grader.domain.errors import EngineError
-from grader.files.user_folders import cache_folder
+from grader.files.known_folders import cache_folder
 from grader.kit.splits import Splits
 from grader.training import EpochReport
 
@@ -140,7 +140,7 @@ def train(planned: Sequence[Planned]) -> None:
                 each.seed,
                 assignment=ASSIGNMENT,
                 splits=splits,
-                report=told,
+                report=print_epoch,
             )
         except EngineError as error:
             print(f"  {error}", flush=True)
@@ -149,7 +149,7 @@ def train(planned: Sequence[Planned]) -> None:
         keep_instead(RECORDS, record)
 
 
-def told(report: EpochReport) -> None:
+def print_epoch(report: EpochReport) -> None:
     """Print every tenth epoch."""
     if report.epoch.number % 10 == 0:
         print(f"  epoch {report.epoch.number} of {report.planned}", flush=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from benchmarks.recipes import ASSIGNMENT, real_splits, told
+from benchmarks.recipes import ASSIGNMENT, print_epoch, real_splits
 from benchmarks.section import Section
 from benchmarks.training_records import (
     Record,
@@ -128,7 +128,13 @@ def train() -> None:
                         alone(name, source, seed, splits)
                         if without == ALONE
                         else trained(
-                            name, without, source, seed, assignment=ASSIGNMENT, splits=splits, report=told
+                            name,
+                            without,
+                            source,
+                            seed,
+                            assignment=ASSIGNMENT,
+                            splits=splits,
+                            report=print_epoch,
                         )
                     )
                 except EngineError as error:
@@ -161,10 +167,10 @@ def alone(name: str, source: str, seed: int, splits: Splits) -> Record:
             text=True,
             check=False,
         )
-    told_accuracies = re.findall(r"accuracy (\d+)/(\d+)", done.stdout)
-    if done.returncode or not told_accuracies:
+    printed_accuracies = re.findall(r"accuracy (\d+)/(\d+)", done.stdout)
+    if done.returncode or not printed_accuracies:
         raise EngineError(f"{name}, seed {seed}: the script by itself came to no end: {done.stderr[-300:]}")
-    correct, images = map(int, told_accuracies[-1])  # of the weights that were saved and read back
+    correct, images = map(int, printed_accuracies[-1])  # of the weights that were saved and read back
     return new_record(
         recipe=name,
         without=ALONE,

@@ -109,7 +109,7 @@ def trained(
     *,
     assignment: Assignment,
     splits: Splits,
-    report: Callable[[EpochReport], None] = lambda told: None,
+    report: Callable[[EpochReport], None] = lambda epoch: None,
     measure: Measure | None = None,
     of: str = "",
     order_seed: int | None = None,

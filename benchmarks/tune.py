@@ -39,7 +39,7 @@ def validation(splits: Splits) -> Splits:
     )
 
 
-def told(report: EpochReport) -> None:
+def print_epoch(report: EpochReport) -> None:
     """Print how every tenth epoch does on the validation images."""
     epoch = report.epoch
     if epoch.number % 10 == 0:
@@ -67,7 +67,7 @@ def main() -> None:
         recipes.SEEDS[0],
         assignment=recipes.ASSIGNMENT,
         splits=validation(recipes.real_splits()),
-        report=told,
+        report=print_epoch,
     )
     said = "; ".join(values) or "as it is"
     print(

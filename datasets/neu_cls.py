@@ -20,7 +20,7 @@ def load(source: Path | None, *, seed: int, train_share: float = 0.7, cache: Pat
     """The data set, split per class, with identical images on one side.
 
     Args:
-        source: The course's zip or the unpacked folder. None is an error: the images come without a licence,
+        source: The course's zip or the unpacked folder. None is an error: the images come without a license,
             so that the course does not hold them.
         seed: Of the shuffle of each class's sorted names; 42 is the students'.
         train_share: The share of each class that trains, more than 0, less than 1.

@@ -262,13 +262,22 @@ def examined(
         components: Sequence[str] | None = None,
         seed: int = 5,
         limits: dict[str, float] | None = None,
+        workers: list[WorkerProcess] | None = None,
     ) -> Examined:
+        """The findings; each worker that was started is added to `workers`."""
+
+        def start() -> WorkerProcess:
+            process = spawn()
+            if workers is not None:
+                workers.append(process)
+            return process
+
         specs = [s for s in assignment.checks if components is None or s.component in components]
         bounds = replace(assignment.limits, **(limits or {}))
 
         def job(checks: Checks) -> Examined:
             checks.assignment = replace(assignment, checks=tuple(specs), limits=bounds)
-            student = Student(spawn, analyzed(text), checks.assignment, seed=seed)
+            student = Student(start, analyzed(text), checks.assignment, seed=seed)
             try:
                 return checks.examined(student)
             finally:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from grader.analysis.syntax_trees import walk
 from grader.domain.errors import Interruption
 
 MOST_LETTERS = 10_000
@@ -287,14 +288,14 @@ def paths_in_cache(statements: Sequence[ast.stmt], strings: Names) -> dict[str, 
     bound = Counter(
         inner.id
         for node in statements
-        for inner in ast.walk(node)
+        for inner in walk(node)
         if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load)
     )
     return {name: repository for name, repository in repositories.items() if repository and bound[name] == 1}
 
 
 def _assigned_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    for inner in ast.walk(node):
+    for inner in walk(node):
         match inner:
             case ast.withitem(context_expr=value, optional_vars=ast.Name(id=name)):
                 yield name, value

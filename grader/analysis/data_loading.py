@@ -6,7 +6,7 @@ wrong side, and nobody is asked. Where no batch size or transform is found the r
 `grader.worker.training_setup` takes the handout's and notes that. `script.script_data` decides what the
 training loops over.
 
-Tests: tests/analysis/script/test_standing_data.py, tests/analysis/test_recipe.py
+Tests: tests/analysis/script/test_substituted_data.py, tests/analysis/test_recipe.py
 """
 
 import ast
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from grader.analysis.flow import Flow, Flows, arguments
 from grader.analysis.roles import side
-from grader.analysis.units import Unit, assigned, calls, statements_within
+from grader.analysis.syntax_trees import assigned, calls, children, statements_within, walk
+from grader.analysis.units import Unit
 
 CALL_DEPTH = 3
 TRANSFORMS = {"Compose", "ToTensor", "Resize", "Grayscale", "Normalize", "RandAugment", "TrivialAugmentWide"}
@@ -250,10 +251,10 @@ class DataUse:
 
 def _shallow_calls(statement: ast.stmt) -> Iterator[ast.Call]:
     """The calls in a statement's own expressions, including lambdas, but not in statements within it."""
-    for child in ast.iter_child_nodes(statement):
+    for child in children(statement):
         if not isinstance(child, ast.stmt | ast.excepthandler):
             yield from calls(child)
-            for node in ast.walk(child):
+            for node in walk(child):
                 if isinstance(node, ast.Lambda):
                     yield from calls(node.body)
 
@@ -276,7 +277,7 @@ def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
 
 def _keys(statement: ast.stmt, call: ast.Call) -> Iterator[str]:
     """The keys and keywords under which a statement puts what a call gives: `{"train": DataLoader(...)}`."""
-    for node in ast.walk(statement):
+    for node in walk(statement):
         match node:
             case ast.Dict(keys=keys, values=values):
                 for key, value in zip(keys, values, strict=True):
@@ -288,7 +289,7 @@ def _keys(statement: ast.stmt, call: ast.Call) -> Iterator[str]:
 
 def _loop_values(statement: ast.stmt, value: ast.expr) -> list[ast.expr]:
     """What a variable of a comprehension stands for, if that is written out: `for t in (a, b)`."""
-    for node in ast.walk(statement) if isinstance(value, ast.Name) else ():
+    for node in walk(statement) if isinstance(value, ast.Name) else ():
         for generator in getattr(node, "generators", ()):
             match generator:
                 case ast.comprehension(target=ast.Name(id=name), iter=ast.Tuple() | ast.List() as items):

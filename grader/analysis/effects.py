@@ -16,8 +16,10 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from grader.analysis.constant_values import handles_in, read_file
-from grader.analysis.references import ANYTHING, Reference
-from grader.analysis.units import Unit, assigned
+from grader.analysis.name_scopes import ANYTHING
+from grader.analysis.references import Reference
+from grader.analysis.syntax_trees import assigned
+from grader.analysis.units import Unit
 
 
 class Effect(IntFlag):

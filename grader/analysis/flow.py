@@ -19,7 +19,8 @@ from grader.analysis.effects import Effect, Effects
 from grader.analysis.references import references
 from grader.analysis.roles import bindings
 from grader.analysis.slicing import KNOWN
-from grader.analysis.units import Cell, Unit, calls, is_main_guard, segment, statements_within, unit
+from grader.analysis.syntax_trees import calls, statements_within
+from grader.analysis.units import Cell, Unit, is_main_guard, segment, unit
 from grader.domain.analyzed_program import Place, Statement
 
 OPENED = Effect.TRAIN | Effect.MODEL | Effect.OPTIMIZER | Effect.DATA | Effect.FILES

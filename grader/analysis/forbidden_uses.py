@@ -21,7 +21,8 @@ from grader.analysis.slicing import Reach
 from grader.analysis.suspicious_code import Prying
 from grader.analysis.units import Unit
 from grader.domain.analyzed_program import LOADING, TRAINING, ForbiddenUse, Note, Place, Program
-from grader.domain.assignment import Assignment, ForbiddenRule
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import ForbiddenRule
 from grader.domain.program_run import ReachedPart
 
 VISION = "torchvision.models"

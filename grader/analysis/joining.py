@@ -26,6 +26,7 @@ from grader.analysis.rewriting import (
     start_of,
     top_level_names,
 )
+from grader.analysis.syntax_trees import walk
 from grader.analysis.units import Cell, is_main_guard
 
 Dotted = tuple[str, ...]
@@ -305,7 +306,7 @@ class _Rewriting:
     def _names(self) -> Iterator[Edit]:
         parents = {
             id(inner): node
-            for node in ast.walk(self.file.cell.tree)
+            for node in walk(self.file.cell.tree)
             if isinstance(node, ast.Attribute)
             for inner in (node.value,)
         }

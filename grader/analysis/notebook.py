@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import Any
 
 from grader.analysis.notebook_commands import plain
-from grader.analysis.references import bound_names, references
-from grader.analysis.units import DEFINITIONS
+from grader.analysis.references import references
+from grader.analysis.syntax_trees import DEFINITIONS, bound_names
 from grader.domain.analyzed_program import cell_name, executed_name
 from grader.domain.errors import SubmissionError
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from grader.analysis.syntax_trees import walk
 from grader.analysis.units import Cell
 from grader.domain.formatting import as_code
 
@@ -242,7 +243,7 @@ class _Commands:
 
     def _nodes(self) -> Iterator[ast.AST]:
         for tree in self._trees:
-            yield from ast.walk(tree)
+            yield from walk(tree)
 
     def statements(self, body: Iterable[ast.AST]) -> Iterator[_Removed]:
         """The statements of a block, and of blocks in it, that only check."""
@@ -258,7 +259,7 @@ class _Commands:
 
     def remain(self, removed: Iterable[ast.stmt]) -> bool:
         """Whether any other statement uses or binds one of the names."""
-        gone = {id(node) for statement in removed for node in ast.walk(statement)}
+        gone = {id(node) for statement in removed for node in walk(statement)}
         names = self._packages | self._checks | self._results
         return any(names & set(_names(node)) for node in self._nodes() if id(node) not in gone)
 
@@ -282,15 +283,11 @@ class _Commands:
 
     def _is_about_results(self, node: ast.expr) -> bool:
         """Whether an expression only checks, or only shows or combines what checks returned."""
-        checks = [inner for inner in ast.walk(node) if self._is_check(inner)]
-        called = {id(inner) for check in checks for inner in ast.walk(check.func)}
-        arguments = {
-            id(inner) for check in checks for inner in ast.walk(check)
-        } - called  # which part is checked
+        checks = [inner for inner in walk(node) if self._is_check(inner)]
+        called = {id(inner) for check in checks for inner in walk(check.func)}
+        arguments = {id(inner) for check in checks for inner in walk(check)} - called  # which part is checked
         own_names = self._packages | self._checks
-        outer_names = [
-            name for name in ast.walk(node) if isinstance(name, ast.Name) and id(name) not in called
-        ]
+        outer_names = [name for name in walk(node) if isinstance(name, ast.Name) and id(name) not in called]
         free_names = [name for name in outer_names if id(name) not in arguments or name.id in own_names]
         bound_names = {name.id for name in free_names if isinstance(name.ctx, ast.Store)}
         used_names = {name.id for name in free_names} - bound_names

@@ -26,16 +26,9 @@ from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
 from grader.analysis.source import TOO_DEEP, Source, source
 from grader.analysis.stated_values import claim_in_outputs, epochs_in_outputs, tuned
 from grader.analysis.suspicious_code import written_data
+from grader.analysis.syntax_trees import DEFINITIONS, statements_within, walk
 from grader.analysis.training_recipe import DATA_ROLES, Reading, Sources, ingredients, reading
-from grader.analysis.units import (
-    DEFINITIONS,
-    Cell,
-    Unit,
-    further_units,
-    statements_within,
-    text_constants,
-    units,
-)
+from grader.analysis.units import Cell, Unit, further_units, text_constants, units
 from grader.domain.analyzed_program import (
     LOADING,
     TRAINING,
@@ -61,7 +54,7 @@ def definitions(units: Sequence[Unit]) -> dict[str, tuple[Place, str]]:
     for unit in units:
         kinds = {
             node.name: ("class" if isinstance(node, ast.ClassDef) else "function", node.lineno)
-            for node in ast.walk(unit.node)
+            for node in walk(unit.node)
             if isinstance(node, DEFINITIONS) and node.name in unit.binds
         }
         for name in unit.binds:
@@ -156,7 +149,7 @@ def _cell_of(node: ast.expr, cells: Sequence[Cell]) -> Cell:
         for statement in cell.tree.body:
             if not statement.lineno <= node.lineno <= (statement.end_lineno or 0):
                 continue
-            for inner in ast.walk(statement):
+            for inner in walk(statement):
                 if not isinstance(inner, ast.expr) or (inner.lineno, inner.col_offset) != place[:2]:
                     continue
                 if ast.dump(inner) == place[2]:

@@ -18,9 +18,10 @@ from functools import cached_property
 
 from grader.analysis.constant_values import string
 from grader.analysis.effects import Aliases
-from grader.analysis.references import FUNCTIONS, references
+from grader.analysis.references import references
 from grader.analysis.slicing import Graph, Reach
-from grader.analysis.units import Unit, assigned
+from grader.analysis.syntax_trees import FUNCTIONS, assigned, children, walk
+from grader.analysis.units import Unit
 from grader.domain.analyzed_program import TRAINING, Note, Place, Recipe, Script
 
 # attributes that read a state, whatever object they belong to and however their names are written
@@ -162,11 +163,11 @@ class _Source:
 
     def _nodes(self) -> Iterator[ast.AST]:
         for unit in self._units:
-            yield from ast.walk(unit.node)
+            yield from walk(unit.node)
 
     def reads(self, unit: Unit) -> Iterator[tuple[ast.expr | ast.pattern, str]]:
         """The expressions of a statement that stand for a seed or a state, each with its name."""
-        for node in ast.walk(unit.node):
+        for node in walk(unit.node):
             match node:
                 case ast.Attribute(attr=name, ctx=ast.Load()) if name in READING | AMBIGUOUS:
                     yield node, name
@@ -197,7 +198,7 @@ class _Source:
     @cached_property
     def _parents(self) -> dict[int, ast.AST]:
         """`id` of a node -> the node that it is directly part of."""
-        return {id(child): node for node in self._nodes() for child in ast.iter_child_nodes(node)}
+        return {id(child): node for node in self._nodes() for child in children(node)}
 
     @cached_property
     def _loads(self) -> dict[str, list[ast.Name]]:
@@ -384,7 +385,7 @@ def _attribute_names(node: ast.ClassDef) -> set[str]:
     method_names = {inner.name for inner in node.body if isinstance(inner, FUNCTIONS)}
     return method_names | {
         inner.attr
-        for inner in ast.walk(node)
+        for inner in walk(node)
         if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store)
     }
 

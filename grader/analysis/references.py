@@ -9,9 +9,10 @@ Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_prying.py
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from grader.analysis.constant_values import Unknown, called_name, handles_in, read_file, string, value
+from grader.analysis.name_scopes import ANYTHING, DottedPath, Scope, Scopes, name_parts
 from grader.analysis.reflection import (
     ATTRIBUTES,
     DEFINED,
@@ -20,10 +21,7 @@ from grader.analysis.reflection import (
     LOOKING_UP,
     MODELS,
 )
-
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-ANYTHING = ""
+from grader.analysis.syntax_trees import bound_names, children
 
 
 @dataclass(frozen=True)
@@ -100,35 +98,6 @@ class References:
         )
 
 
-def bound_names(nodes: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
-    """The names that statements bind in their own scope, and those that they declare global or nonlocal."""
-    bound: set[str] = set()
-    declared: set[str] = set()
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            bound.add(node.name)
-            continue
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, COMPREHENSIONS):
-            stack += [inner for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)]
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            bound.add(node.id)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            bound |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.Global | ast.Nonlocal):
-            declared |= set(node.names)
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            bound.add(node.name)
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            bound.add(node.rest)
-        stack += ast.iter_child_nodes(node)
-    return bound, declared
-
-
 def references(
     node: ast.AST,
     strings: Mapping[str, str],
@@ -148,29 +117,6 @@ def references(
     return References(tuple(visitor.used), tuple(visitor.imported), tuple(visitor.computed))
 
 
-@dataclass
-class _Scope:
-    """A function, class or comprehension that is being visited.
-
-    Attributes:
-        self_name: The first parameter of a method: `self`.
-        forwarded: The name that a method `__getattr__` is asked for.
-        texts: Names that stand for one of a few texts: variables of a loop over them.
-    """
-
-    is_class: bool
-    lazy: bool
-    names: set[str]
-    aliases: dict[str, "_Path"] = field(default_factory=dict)
-    self_name: str = ""
-    forwarded: str = ""
-    texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-_Path = tuple[tuple[str, ...], bool]
-"""A path, and whether it is absolute."""
-
-
 class _Visitor:
     """Walks a statement and keeps track of scopes."""
 
@@ -180,13 +126,12 @@ class _Visitor:
         self.used: list[Reference] = []
         self.imported: list[Imported] = []
         self.computed: list[Computed] = []
-        self._texts: dict[str, tuple[str, ...]] = {}  # as in a scope, for the top level
         self._harmless: set[int] = set()  # the `id` of calls of `globals` that look up a known name, or none
         self._strings = strings
         self._handles = handles
         self._file_of_call: dict[int, str] = {}  # `id` of what is called -> the file that it is given
         self._lazy_annotations = lazy_annotations
-        self._scopes: list[_Scope] = []
+        self._scopes = Scopes(strings)
         self._handlers: dict[type, Callable[..., None]] = {
             ast.Name: self._name,
             ast.Attribute: self._attribute,
@@ -215,106 +160,13 @@ class _Visitor:
         if handler is not None:
             handler(node)
         else:
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 self.visit(child)
 
     def _visit_all(self, nodes: Iterable[ast.AST | None]) -> None:
         for node in nodes:
             if node is not None:
                 self.visit(node)
-
-    # --- what names mean ---
-
-    def _scope_of(self, name: str) -> _Scope | None:
-        """The scope that binds a name; None for the module."""
-        for depth, scope in enumerate(reversed(self._scopes)):
-            if name in scope.names and (depth == 0 or not scope.is_class):
-                return scope
-        return None
-
-    def _path(self, node: ast.expr) -> _Path | None:
-        """The path that an expression stands for and whether it is absolute; None if it is not a path."""
-        match node:
-            case ast.Name(id=name):
-                scope = self._scope_of(name)
-                if scope is None:
-                    return (name,), False
-                return scope.aliases.get(name)
-            case ast.Attribute(value=base, attr=attr):
-                inner = self._path(base)
-                return (inner[0] + (attr,), inner[1]) if inner else None
-            case ast.Subscript(value=base, slice=index):
-                return self._item(base, index)
-            case ast.Call():
-                paths = self._dynamic(node)
-                return paths[0] if len(paths) == 1 else None
-            case ast.NamedExpr(value=inner_value):
-                return self._path(inner_value)
-            case _:
-                return None
-
-    def _item(self, container: ast.expr, index: ast.expr) -> _Path | None:
-        """The path of `nn.__dict__["Linear"]`, `vars(nn)["Linear"]` and `sys.modules["timm"]`."""
-        key = string(index, self._strings)
-        if key is None:
-            return None
-        if isinstance(container, ast.Attribute) and container.attr == "modules":
-            return tuple(key.split(".")), True
-        if isinstance(container, ast.Attribute) and container.attr == "__dict__":
-            inner = self._path(container.value)
-        elif (
-            isinstance(container, ast.Call)
-            and isinstance(container.func, ast.Name)
-            and container.func.id == "vars"
-        ):
-            inner = self._path(container.args[0]) if container.args else None
-        elif (
-            isinstance(container, ast.Call)
-            and isinstance(container.func, ast.Name)
-            and container.func.id == "globals"
-        ):
-            return (key,), False
-        else:
-            return None
-        return (inner[0] + (key,), inner[1]) if inner else None
-
-    def _dynamic(self, node: ast.Call) -> list[_Path]:
-        """The paths of `getattr(nn, "Linear")`, `import_module("timm")` and the like: one for each name."""
-        name = called_name(node.func)
-        if name in LOOKING_UP and len(node.args) >= 2:
-            inner = self._path(node.args[0]) or ((ANYTHING,), False)
-            return [(inner[0] + _parts(text), inner[1]) for text in self._texts_of(node.args[1])]
-        if name in ("__getattribute__", "__getattr__") and len(node.args) == 1:
-            inner = (self._path(node.func.value) if isinstance(node.func, ast.Attribute) else None) or (
-                (ANYTHING,),
-                False,
-            )
-            return [(inner[0] + _parts(text), inner[1]) for text in self._texts_of(node.args[0])]
-        if name in FINDING and node.args:
-            return [(_parts(text.lstrip(".")), True) for text in self._texts_of(node.args[0])]
-        if name in MODELS and node.args:
-            return [(("torchvision", "models", text), True) for text in self._texts_of(node.args[0])]
-        if isinstance(node.func, ast.Call) and called_name(node.func.func) in GETTERS and node.args:
-            inner = self._path(node.args[0]) or ((ANYTHING,), False)
-            return [
-                (inner[0] + _parts(text), inner[1]) for arg in node.func.args for text in self._texts_of(arg)
-            ]
-        if name in ("get", "pop", "__getitem__", "setdefault") and isinstance(node.func, ast.Attribute):
-            path = self._item(node.func.value, node.args[0]) if node.args else None
-            return [path] if path else []
-        return []
-
-    def _texts_of(self, node: ast.expr) -> tuple[str, ...]:
-        """The texts that an expression may be; empty where they are not known or are not names."""
-        if isinstance(node, ast.Name):
-            scope = self._scope_of(node.id)
-            texts = (scope.texts if scope is not None else self._texts).get(node.id)
-            if texts is not None:
-                return texts
-            if scope is not None:
-                return ()
-        text = string(node, self._strings)
-        return (text,) if text else ()
 
     # --- what is used ---
 
@@ -334,21 +186,21 @@ class _Visitor:
 
     def _record_computed(self, function: str, base: ast.expr | None, node: ast.expr) -> None:
         """Record that a computed name is looked up."""
-        path, absolute = (self._path(base) if base is not None else None) or ((), False)
+        path, absolute = (self._scopes.path(base) if base is not None else None) or ((), False)
         self.computed.append(Computed(function, path, absolute, node.lineno, self._eager))
 
     @property
     def _eager(self) -> bool:
-        return not any(scope.lazy for scope in self._scopes)
+        return not any(scope.lazy for scope in self._scopes.stack)
 
     def _name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
-            path = self._path(node)
+            path = self._scopes.path(node)
             if path:
                 self._use(*path, node, whole=True)
 
     def _attribute(self, node: ast.Attribute) -> None:
-        path = self._path(node)
+        path = self._scopes.path(node)
         if id(node) in self._harmless and node.attr == "modules":  # `"google.colab" in sys.modules`
             self._looked_into(node.value)
             return
@@ -366,7 +218,7 @@ class _Visitor:
             self._children(base)
 
     def _subscript(self, node: ast.Subscript) -> None:
-        path = self._path(node)
+        path = self._scopes.path(node)
         if path is not None:
             self._use(*path, node)
         if path is not None or isinstance(node.ctx, ast.Store):
@@ -380,15 +232,15 @@ class _Visitor:
         self._children(node)
 
     def _children(self, node: ast.AST) -> None:
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self.visit(child)
 
     def _looked_into(self, node: ast.expr) -> None:
         """Visit what is looked into here, so that it does not count as handed on."""
-        path = self._path(node)
+        path = self._scopes.path(node)
         if path is not None and isinstance(node, ast.Name | ast.Attribute):
             self._use(*path, node)
-        elif path is not None and isinstance(node, ast.Call) and path in self._dynamic(node):
+        elif path is not None and isinstance(node, ast.Call) and path in self._scopes.dynamic(node):
             self._use(*path, node)
             self._called(node.func)
             self._visit_all((*node.args, *(keyword.value for keyword in node.keywords)))
@@ -397,20 +249,20 @@ class _Visitor:
 
     def _called(self, function: ast.expr) -> None:
         """Visit what a call calls, which does not count as handed on."""
-        path = self._path(function)
+        path = self._scopes.path(function)
         if path is not None:
             self._use(*path, function, called=True)
         else:
             self.visit(function)
 
     def _call(self, node: ast.Call) -> None:
-        called_path, file = self._path(node.func), read_file(node, self._strings, self._handles)
+        called_path, file = self._scopes.path(node.func), read_file(node, self._strings, self._handles)
         self._file_of_call[id(node.func)] = file
         if called_path is not None:
             self._use(*called_path, node.func, called=True, file=file)
         elif isinstance(node.func, ast.Attribute):
             self._use((ANYTHING, node.func.attr), False, node.func, called=True, file=file)
-        dynamic = self._dynamic(node)
+        dynamic = self._scopes.dynamic(node)
         for path in dynamic:
             self._use(*path, node, whole=True)
         if dynamic and isinstance(node.func, ast.Attribute):
@@ -430,15 +282,15 @@ class _Visitor:
         """Whether a call looks for nothing but known names in its first argument."""
         name = called_name(node.func)
         if name in ("hasattr", "delattr", "setattr"):
-            return len(node.args) >= 2 and bool(self._texts_of(node.args[1]))
+            return len(node.args) >= 2 and bool(self._scopes.texts_of(node.args[1]))
         return resolved and (name in LOOKING_UP or isinstance(node.func, ast.Call))
 
     def _record_setattr(self, node: ast.Call) -> None:
         """Record `setattr(nn, "Linear", Own)`."""
-        path = self._path(node.args[0]) if called_name(node.func) in ("setattr", "delattr") else None
+        path = self._scopes.path(node.args[0]) if called_name(node.func) in ("setattr", "delattr") else None
         if path is not None:
-            for text in self._texts_of(node.args[1]):
-                self._use((*path[0], *_parts(text)), path[1], node, stored=True)
+            for text in self._scopes.texts_of(node.args[1]):
+                self._use((*path[0], *name_parts(text)), path[1], node, stored=True)
 
     def _unresolved(self, node: ast.Call) -> None:
         """Record names that a call resolves and that cannot be read off the source."""
@@ -446,7 +298,7 @@ class _Visitor:
         if name in LOOKING_UP and len(args) >= 2:
             if not (self._is_own(args[0]) or _is_plain_name(args[1]) or self._forwards(args[1])):
                 self._record_computed(name, args[0], node)
-        elif name in (FINDING | MODELS | GETTERS) and not (args and self._texts_of(args[0])):
+        elif name in (FINDING | MODELS | GETTERS) and not (args and self._scopes.texts_of(args[0])):
             if args or node.keywords:
                 self._record_computed(name, None, node)
         elif name == "globals" and id(node) not in self._harmless:
@@ -460,14 +312,14 @@ class _Visitor:
         """Whether an expression is the object itself in one of its methods: `self`."""
         if not isinstance(node, ast.Name):
             return False
-        scope = self._scope_of(node.id)
+        scope = self._scopes.scope_of(node.id)
         return scope is not None and scope.self_name == node.id
 
     def _forwards(self, node: ast.expr) -> bool:
         """Whether an expression is the name that `__getattr__` was asked for."""
         if not isinstance(node, ast.Name):
             return False
-        scope = self._scope_of(node.id)
+        scope = self._scopes.scope_of(node.id)
         return scope is not None and scope.forwarded == node.id
 
     # --- scopes ---
@@ -479,14 +331,14 @@ class _Visitor:
         if not self._lazy_annotations:
             annotations = [node.returns, *(arg.annotation for arg in parameters)]
             self._visit_in_scope(
-                _Scope(False, False, _type_parameters(node)), [a for a in annotations if a is not None]
+                Scope(False, False, _type_parameters(node)), [a for a in annotations if a is not None]
             )
         if node.name in DEFINED:
             self._use((ANYTHING, node.name), False, node)
         bound, declared = bound_names(node.body)
         names = (bound | {arg.arg for arg in parameters}) - declared
-        scope = _Scope(False, True, names | _type_parameters(node))
-        if self._scopes and self._scopes[-1].is_class and parameters:
+        scope = Scope(False, True, names | _type_parameters(node))
+        if self._scopes.stack and self._scopes.stack[-1].is_class and parameters:
             scope.self_name = parameters[0].arg
             if node.name == "__getattr__" and len(parameters) == 2:
                 scope.forwarded = parameters[1].arg
@@ -495,17 +347,17 @@ class _Visitor:
     def _lambda(self, node: ast.Lambda) -> None:
         self._visit_all([*node.args.defaults, *node.args.kw_defaults])
         names = {arg.arg for arg in _parameters(node.args)}
-        self._visit_in_scope(_Scope(False, True, names), [node.body])
+        self._visit_in_scope(Scope(False, True, names), [node.body])
 
     def _class(self, node: ast.ClassDef) -> None:
         self._visit_all(node.decorator_list)
         parents = [*node.bases, *(keyword.value for keyword in node.keywords)]
-        generic = _Scope(False, False, _type_parameters(node))
+        generic = Scope(False, False, _type_parameters(node))
         self._visit_in_scope(generic, parents)
         bound, declared = bound_names(node.body)
-        self._scopes.append(generic)
-        self._visit_in_scope(_Scope(True, False, bound - declared), node.body)
-        self._scopes.pop()
+        self._scopes.stack.append(generic)
+        self._visit_in_scope(Scope(True, False, bound - declared), node.body)
+        self._scopes.stack.pop()
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
         first, *following = node.generators
@@ -513,7 +365,7 @@ class _Visitor:
         names = bound_names(generator.target for generator in node.generators)[0]
         parts: list[ast.AST] = [first.target, *first.ifs, *following]
         parts += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        scope = _Scope(False, False, names)
+        scope = Scope(False, False, names)
         for generator in node.generators:
             scope.texts |= self._texts_in(generator.target, generator.iter)
         self._visit_in_scope(scope, parts)
@@ -521,7 +373,7 @@ class _Visitor:
     def _for(self, node: ast.For) -> None:
         """Visit a loop; the variable of a loop over a few texts is one of them."""
         texts = self._texts_in(node.target, node.iter)
-        visible = self._scopes[-1].texts if self._scopes else self._texts
+        visible = self._scopes.stack[-1].texts if self._scopes.stack else self._scopes.texts
         visible |= texts
         self._children(node)
         for name in texts:
@@ -543,12 +395,12 @@ class _Visitor:
 
     def _match(self, node: ast.Match) -> None:
         self._visit_all([node.subject])
-        subject = self._path(node.subject)
+        subject = self._scopes.path(node.subject)
         for case in node.cases:
             self._pattern(case.pattern, subject)
             self._visit_all([case.guard, *case.body])
 
-    def _pattern(self, pattern: ast.pattern, subject: _Path | None) -> None:
+    def _pattern(self, pattern: ast.pattern, subject: DottedPath | None) -> None:
         """Record the attributes that `case object(MultiheadAttention=M)` looks up."""
         match pattern:
             case ast.MatchClass():
@@ -560,8 +412,8 @@ class _Visitor:
                     self._use((*path, name), absolute, pattern)
                     self._pattern(part, ((*path, name), absolute))
             case ast.MatchAs(pattern=inner, name=name):
-                if name and subject and self._scopes and name in self._scopes[-1].names:
-                    self._scopes[-1].aliases[name] = subject
+                if name and subject and self._scopes.stack and name in self._scopes.stack[-1].names:
+                    self._scopes.stack[-1].aliases[name] = subject
                 if inner is not None:
                     self._pattern(inner, subject)
             case ast.MatchOr(patterns=parts):
@@ -572,16 +424,16 @@ class _Visitor:
                 for part in parts:
                     self._pattern(part, None)
             case _:
-                for child in ast.iter_child_nodes(pattern):
+                for child in children(pattern):
                     if isinstance(child, ast.pattern):
                         self._pattern(child, None)
                     else:
                         self.visit(child)
 
-    def _visit_in_scope(self, scope: _Scope, body: Iterable[ast.AST]) -> None:
-        self._scopes.append(scope)
+    def _visit_in_scope(self, scope: Scope, body: Iterable[ast.AST]) -> None:
+        self._scopes.stack.append(scope)
         self._visit_all(body)
-        self._scopes.pop()
+        self._scopes.stack.pop()
 
     # --- imports and aliases ---
 
@@ -599,18 +451,18 @@ class _Visitor:
             self._imported(alias.asname or alias.name, f"{module}.{alias.name}", node.lineno)
 
     def _imported(self, name: str, target: str, line: int) -> None:
-        if not self._scopes:
+        if not self._scopes.stack:
             self.imported.append(Imported("*" if target.endswith(".*") else name, target, line))
             return
         path = tuple(target.split("."))
-        self._scopes[-1].aliases[name] = (path, True)
-        eager = not any(scope.lazy for scope in self._scopes)
+        self._scopes.stack[-1].aliases[name] = (path, True)
+        eager = not any(scope.lazy for scope in self._scopes.stack)
         self.used.append(Reference(path, True, line, eager, False))
 
     def _loaded_module(self, target: str, node: ast.Import) -> None:
         """Record that `import a.b` binds `a` but loads `a.b`."""
-        if self._scopes:
-            eager = not any(scope.lazy for scope in self._scopes)
+        if self._scopes.stack:
+            eager = not any(scope.lazy for scope in self._scopes.stack)
             self.used.append(Reference(tuple(target.split(".")), True, node.lineno, eager, False))
         else:
             self.imported.append(Imported("", target, node.lineno))
@@ -628,17 +480,21 @@ class _Visitor:
             self.visit(node.annotation)
         self._visit_all(targets)
         for target, assigned in pairs:
-            if isinstance(target, ast.Name) and self._scopes and target.id in self._scopes[-1].names:
+            if (
+                isinstance(target, ast.Name)
+                and self._scopes.stack
+                and target.id in self._scopes.stack[-1].names
+            ):
                 # what is later used under the other name is known to be this
-                path = self._path(assigned)
+                path = self._scopes.path(assigned)
                 if path:
-                    self._scopes[-1].aliases[target.id] = path
+                    self._scopes.stack[-1].aliases[target.id] = path
 
     def _is_alias(self, target: ast.expr, node: ast.AST) -> bool:
         """Whether an assignment makes an alias that is recognized wherever it is used."""
         if not isinstance(target, ast.Name) or isinstance(node, ast.NamedExpr):
             return False
-        scope = self._scopes[-1] if self._scopes else None
+        scope = self._scopes.stack[-1] if self._scopes.stack else None
         return scope is None or (target.id in scope.names and not scope.is_class)
 
 
@@ -651,11 +507,6 @@ def _pairs(target: ast.expr, assigned: ast.expr | None) -> list[tuple[ast.expr, 
             if not any(isinstance(element, ast.Starred) for element in (*targets, *values)):
                 return list(zip(targets, values, strict=True))
     return [(target, assigned)]
-
-
-def _parts(text: str) -> tuple[str, ...]:
-    """The parts of `torch.nn:MultiheadAttention`."""
-    return tuple(text.replace(":", ".").split("."))
 
 
 def _is_plain_name(node: ast.expr) -> bool:

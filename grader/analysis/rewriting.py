@@ -5,7 +5,7 @@ follow Python's rules of scope. This module never decides what is replaced: `joi
 are renamed, `script.script_data` which calls are replaced, and `grader.grading.submission_study` and
 `grader.students.own_training` which numbers change.
 
-Tests: tests/analysis/script/test_standing_data.py, tests/analysis/test_joining.py,
+Tests: tests/analysis/script/test_substituted_data.py, tests/analysis/test_joining.py,
 tests/grading/test_value_study.py
 """
 
@@ -14,7 +14,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from grader.analysis.references import COMPREHENSIONS, FUNCTIONS, bound_names
+from grader.analysis.syntax_trees import COMPREHENSIONS, FUNCTIONS, bound_names, children, walk
 from grader.domain.analyzed_program import Program, Span, cell_number, cell_run
 
 Position = tuple[int, int]  # line, column in UTF-8 bytes
@@ -96,9 +96,9 @@ def global_uses(tree: ast.Module) -> GlobalUses:
     """The nodes of a file that refer to its global names."""
     uses = GlobalUses()
     _Walk(uses).statements(tree.body, frozenset(), frozenset())
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.JoinedStr):
-            for inner in ast.walk(node):
+            for inner in walk(node):
                 uses.formatted.setdefault(id(inner), node)
     return uses
 
@@ -106,7 +106,7 @@ def global_uses(tree: ast.Module) -> GlobalUses:
 def top_level_names(tree: ast.Module) -> set[str]:
     """The names that a file binds at top level, or declares global in a function."""
     bound, _ = bound_names(tree.body)
-    declared = (name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names)
+    declared = (name for node in walk(tree) if isinstance(node, ast.Global) for name in node.names)
     return bound | set(declared)
 
 
@@ -137,7 +137,7 @@ class _Walk:
             self._node(node.body, inner, inner)
         elif isinstance(node, COMPREHENSIONS):
             targets, _ = bound_names(part.target for part in node.generators)
-            self.statements(ast.iter_child_nodes(node), hidden | targets, around | targets)
+            self.statements(children(node), hidden | targets, around | targets)
         elif isinstance(node, ast.Name):
             if node.id not in hidden:
                 self._uses.names.append(node)
@@ -146,7 +146,7 @@ class _Walk:
         elif isinstance(node, Import):
             self._uses.imports.append(node)
         else:
-            self.statements(ast.iter_child_nodes(node), hidden, around)
+            self.statements(children(node), hidden, around)
 
     def _definition(
         self,
@@ -165,7 +165,7 @@ class _Walk:
         self.statements(outside, hidden, around)
         globals_here = {
             name
-            for inner_node in ast.walk(node)
+            for inner_node in walk(node)
             if isinstance(inner_node, ast.Global)
             for name in inner_node.names
         }
@@ -178,7 +178,7 @@ def _imported(body: Iterable[ast.stmt]) -> set[str]:
     return {
         alias.asname or alias.name.split(".")[0]
         for statement in body
-        for node in ast.walk(statement)
+        for node in walk(statement)
         if isinstance(node, Import)
         for alias in node.names
     }

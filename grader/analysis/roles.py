@@ -5,7 +5,7 @@ is bound to, and only where that is unknown, from the name itself. A misleading 
 and nobody is asked. Statements that bind a role are not executed on loading. `slicing` decides what is
 executed; `grader.worker.training_setup` and `script.script_data` decide what replaces roles.
 
-Tests: tests/analysis/script/test_standing_data.py, tests/analysis/test_loading_statements.py
+Tests: tests/analysis/script/test_substituted_data.py, tests/analysis/test_loading_statements.py
 """
 
 import ast
@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from grader.analysis.effects import BLOCKING, Aliases, Effects
-from grader.analysis.units import Unit, assigned, statements_within
+from grader.analysis.syntax_trees import assigned, children, statements_within, walk
+from grader.analysis.units import Unit
 
 PURE = {
     *("range", "len", "int", "float", "str", "bool", "tuple", "list", "dict", "set", "frozenset", "min"),
@@ -71,7 +72,7 @@ def _is_plain_value(value: ast.expr) -> bool:
                 return False
         elif not isinstance(node, SIMPLE):
             return False
-        stack += ast.iter_child_nodes(node)
+        stack += children(node)
     return True
 
 
@@ -341,4 +342,4 @@ def _target_values(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast
 
 
 def _names(target: ast.expr) -> Iterator[str]:
-    return (node.id for node in ast.walk(target) if isinstance(node, ast.Name))
+    return (node.id for node in walk(target) if isinstance(node, ast.Name))

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from grader.analysis.effects import BLOCKING, Aliases, Effect, Effects, reason
 from grader.analysis.roles import is_plain
-from grader.analysis.units import DEFINITIONS, IMPORTS, Unit, aligned, assigned, reread, unit
+from grader.analysis.syntax_trees import DEFINITIONS, assigned
+from grader.analysis.units import IMPORTS, Unit, aligned, reread, unit
 from grader.domain.analyzed_program import Omission, Statement
 from grader.domain.formatting import named
 

@@ -20,6 +20,7 @@ from pathlib import PurePath
 from grader.analysis.joining import OwnModule, joined, own_module
 from grader.analysis.notebook import code_cells, is_notebook
 from grader.analysis.notebook_commands import plain, run_file, without_checks, written_file
+from grader.analysis.syntax_trees import walk
 from grader.analysis.units import Cell
 from grader.domain.analyzed_program import Omission, Place
 from grader.domain.errors import SubmissionError
@@ -127,7 +128,7 @@ def repaired(file: str, code: str, tree: ast.Module) -> Repaired:
     """
     edits: list[_Edit] = []
     notes: list[str] = []
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if not isinstance(node, ast.Call) or node.keywords:
             continue
         name = _last_name(node.func)

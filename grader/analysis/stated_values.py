@@ -20,8 +20,9 @@ from typing import Any
 from grader.analysis.constant_values import Unknown, value
 from grader.analysis.flow import Flow
 from grader.analysis.roles import unwrapped
+from grader.analysis.syntax_trees import statements_within, walk
 from grader.analysis.training_recipe import Ingredients
-from grader.analysis.units import Unit, statements_within
+from grader.analysis.units import Unit
 from grader.domain.analyzed_program import Claim, Place, Span, TunedValue
 
 SHOWN_OF_A_CLAIM = 160
@@ -286,7 +287,7 @@ class _Reader:
             self._home = {id(inner): unit for unit in self._units for inner in _expressions(unit.node)}
         unit = self._home.get(id(node))
         if unit is None:
-            step = next((s for s in self._parts.flow.steps if node in ast.walk(s.node)), None)
+            step = next((s for s in self._parts.flow.steps if node in walk(s.node)), None)
             unit = step or self._units[0]
         return unit
 
@@ -368,7 +369,7 @@ class _Reader:
                 shown = _steps(test.node, test.flow)
                 yield TunedValue("test_transform", shown, test.unit.cell.place(test.node.lineno))
         for unit in self._units:
-            for node in ast.walk(unit.node):
+            for node in walk(unit.node):
                 if isinstance(node, ast.keyword) and node.arg == "label_smoothing":
                     shown = Values(self._parts.flow, self._classes).shown(node.value)
                     if shown not in ("0", "0.0"):
@@ -379,7 +380,7 @@ class _Reader:
 
 def _returned_call(function: ast.FunctionDef, classes: set[str]) -> ast.Call | None:
     """The call of a class in a function that returns a model."""
-    for node in ast.walk(function):
+    for node in walk(function):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
@@ -391,7 +392,7 @@ def _returned_call(function: ast.FunctionDef, classes: set[str]) -> ast.Call | N
 
 
 def _expressions(node: ast.AST) -> Iterator[ast.AST]:
-    return (inner for inner in ast.walk(node) if isinstance(inner, ast.expr))
+    return (inner for inner in walk(node) if isinstance(inner, ast.expr))
 
 
 def _steps(node: ast.expr, flow: Flow) -> str:

@@ -22,7 +22,8 @@ from itertools import pairwise
 
 from grader.analysis.bare_text import CLOSING, Token, tokens
 from grader.analysis.effects import Aliases
-from grader.analysis.references import ANYTHING, Computed, Reference
+from grader.analysis.name_scopes import ANYTHING
+from grader.analysis.references import Computed, Reference
 from grader.analysis.reflection import (
     ATTRIBUTES,
     BUILTINS,
@@ -38,7 +39,7 @@ from grader.analysis.reflection import (
 from grader.analysis.slicing import KNOWN, Reach
 from grader.analysis.units import Unit
 from grader.domain.analyzed_program import LOADING, TRAINING, Note, Place, Program
-from grader.domain.assignment import ForbiddenRule
+from grader.domain.assignment_rules import ForbiddenRule
 
 is_decoding = any_of(("base64.*decode*", "codecs.decode", "zlib.decompress", "binascii.*"))
 # what a library expects programs to set

@@ -17,7 +17,8 @@ from grader.analysis.data_loading import DataArgument, DataUse
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.flow import Flow, Flows, Lifting, Phase
 from grader.analysis.roles import SCHEDULES, RoleReader, unwrapped
-from grader.analysis.units import DEFINITIONS, Unit, calls, statements_within
+from grader.analysis.syntax_trees import DEFINITIONS, calls, children, statements_within
+from grader.analysis.units import Unit
 from grader.domain.analyzed_program import Place, Recipe, Statement
 from grader.domain.formatting import as_code, named
 
@@ -104,7 +105,7 @@ def own_calls(node: ast.stmt) -> Iterator[ast.Call]:
             continue
         if isinstance(current, ast.Call):
             yield current
-        stack += ast.iter_child_nodes(current)
+        stack += children(current)
 
 
 def _method(call: ast.Call) -> str:

@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from grader.analysis.constant_values import paths_in_cache, string
-from grader.analysis.references import FUNCTIONS, References, bound_names, references
+from grader.analysis.references import References, references
+from grader.analysis.syntax_trees import (
+    DEFINITIONS,
+    assigned,
+    bound_names,
+    statements_within,
+    walk,
+)
 from grader.domain.analyzed_program import Place
 
 
@@ -48,7 +55,6 @@ class Cell:
 # --- units -----------------------------------------------------------------------------------------------
 
 
-DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
 MUTATING = {
     *("append", "extend", "insert", "update", "setdefault", "add", "pop", "clear", "remove", "sort"),
@@ -225,19 +231,6 @@ def segment(node: ast.stmt, lines: Sequence[str]) -> str:
     return "\n".join(kept_lines)
 
 
-def statements_within(node: ast.AST) -> Iterator[ast.stmt]:
-    """All statements in a block, without those of functions and classes defined in it."""
-    stack: list[ast.AST] = [node]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, ast.stmt):
-            yield current
-            if isinstance(current, DEFINITIONS) and current is not node:
-                continue
-        if not isinstance(current, ast.expr):
-            stack += reversed(list(ast.iter_child_nodes(current)))
-
-
 def is_main_guard(node: ast.stmt) -> bool:
     """Whether a statement is `if __name__ == "__main__":`."""
     if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
@@ -245,15 +238,6 @@ def is_main_guard(node: ast.stmt) -> bool:
     sides = [node.test.left, *node.test.comparators]
     has_name = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
     return has_name and any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
-
-
-def assigned(node: ast.stmt) -> tuple[list[ast.expr], ast.expr] | None:
-    """The targets and the value of an assignment."""
-    if isinstance(node, ast.Assign):
-        return node.targets, node.value
-    if isinstance(node, ast.AnnAssign) and node.value is not None:
-        return [node.target], node.value
-    return None
 
 
 def _flattened(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -268,7 +252,7 @@ def _string_lines(node: ast.stmt) -> set[int]:
     """Lines that begin within a string."""
     return {
         line
-        for inner in ast.walk(node)
+        for inner in walk(node)
         if isinstance(inner, ast.JoinedStr)
         or (isinstance(inner, ast.Constant) and isinstance(inner.value, str | bytes))
         for line in range(inner.lineno + 1, (inner.end_lineno or inner.lineno) + 1)
@@ -298,7 +282,7 @@ def _strings_of_classes(cells: Sequence[Cell], names: Mapping[str, str]) -> dict
     texts_by_name: dict[str, set[str | None]] = {}
     bound_elsewhere: set[str] = set()
     bound_around: dict[int, set[str]] = {}  # `id` of a call in a class -> what the class body binds
-    for node in (node for cell in cells for node in ast.walk(cell.tree)):
+    for node in (node for cell in cells for node in walk(cell.tree)):
         match node:
             case ast.ClassDef():
                 bound = {
@@ -309,7 +293,7 @@ def _strings_of_classes(cells: Sequence[Cell], names: Mapping[str, str]) -> dict
                 }
                 for name, text in bound.items():
                     texts_by_name.setdefault(name, set()).add(text)
-                bound_around |= {id(inner): set(bound) for inner in ast.walk(node) if _sets_on_self(inner)}
+                bound_around |= {id(inner): set(bound) for inner in walk(node) if _sets_on_self(inner)}
             case ast.Attribute(ctx=ast.Store() | ast.Del()):
                 bound_elsewhere.add(node.attr)
             case ast.Call(func=ast.Name(id="setattr") | ast.Attribute(attr="__setattr__"), args=args):
@@ -370,17 +354,3 @@ def _root(node: ast.expr) -> set[str]:
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return {node.id} if isinstance(node, ast.Name) else set()
-
-
-def calls(node: ast.AST) -> Iterator[ast.Call]:
-    """All calls in a node, without those in functions and classes defined within it."""
-    stack: list[ast.AST] = [node]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, ast.Call):
-            yield current
-        stack += [
-            child
-            for child in ast.iter_child_nodes(current)
-            if not isinstance(child, (*DEFINITIONS, ast.Lambda))
-        ]

@@ -165,7 +165,7 @@ def _spinner(page: Page, *, first: bool) -> AbstractContextManager[object]:
 def ctrl_c() -> Iterator[Event]:
     """An event that is set once Ctrl-C was pressed, which also interrupts.
 
-    An interrupt that comes while Python finalises an object is only printed, not raised. Code that waits for
+    An interrupt that comes while Python finalizes an object is only printed, not raised. Code that waits for
     nothing but the interrupt might wait forever.
     """
     pressed = Event()

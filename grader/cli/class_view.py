@@ -22,8 +22,7 @@ from grader.cli.terminal_page import console
 from grader.domain.assignment import Assignment
 from grader.domain.formatting import SPACE, clipped, counted, duration, percent, points, printable
 from grader.domain.score import GradeStatus, Score
-from grader.domain.stage_time import stage_times
-from grader.domain.submission_result import Result
+from grader.domain.submission_result import Result, stage_times
 from grader.grading.concurrent_work import UNCHANGED, GradingStage, Progress, Watcher
 from grader.grading.time_estimate import Workload
 from grader.reports.student.fixes import fixes

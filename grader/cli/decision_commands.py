@@ -13,6 +13,7 @@ import click
 
 from grader.cli.command_options import decision_options, print_revision, session
 from grader.domain.errors import UsageError
+from grader.domain.formatting import zone_problem
 
 if TYPE_CHECKING:
     from grader.decisions.upload_owner import NewOwner
@@ -264,8 +265,8 @@ def _moment(text: str) -> datetime:
         raise UsageError(
             f"{text}: is not a date and time. Write it as in {EXAMPLE}, or {IN_TIME}, or {NO_TIME}."
         ) from None
-    if moment.utcoffset() is None:
-        raise UsageError(f"{text}: has no time zone. Write it as in {EXAMPLE}.")
+    if problem := zone_problem(moment, f"{text}:"):
+        raise UsageError(problem)
     return moment
 
 

@@ -24,7 +24,7 @@ from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import as_code, clipped, counted, listed, named, printable, quantity
 from grader.domain.measure import Measure, call_in_words
 from grader.domain.program_run import Plan
-from grader.domain.submission_result import ToldCause, told_causes
+from grader.domain.submission_result import ReportedCause, reported_causes
 from grader.reports.student.code_lines import excerpt
 from grader.reports.student.training_texts import plan_rows
 from grader.students.own_check import LocalCheck
@@ -130,8 +130,8 @@ class CheckView:
         findings = self._waiting.pop(component)
         lost = [finding for finding in findings if finding.status is not Status.PASSED]
         shown_causes = (
-            *told_causes(lost),
-            *told_causes([finding for finding in findings if finding.flagged]),
+            *reported_causes(lost),
+            *reported_causes([finding for finding in findings if finding.flagged]),
         )
         causes = {cause.finding.check: cause for cause in shown_causes}
         folded = {finding.check for cause in shown_causes for finding in cause.others}
@@ -143,7 +143,7 @@ class CheckView:
             if finding.check in causes:
                 self._explain(causes[finding.check])
 
-    def _explain(self, cause: ToldCause) -> None:
+    def _explain(self, cause: ReportedCause) -> None:
         finding = cause.finding
         if finding.status is Status.PASSED:
             self._page.detail(f"A person will take a look: {finding.message} It costs no points.", indent=6)
@@ -172,7 +172,10 @@ class CheckView:
         self._show_plans(check)
         notes = [
             *(note.text for note in program.notes),
-            *(f"{named(name)} is not installed here: a stand-in took its place." for name in check.stand_ins),
+            *(
+                f"{named(name)} is not installed here; an inert placeholder module took its place."
+                for name in check.absent_modules
+            ),
         ]
         notes += [
             f"{named(name)}, which `{part}` uses, is defined nowhere in the file."
@@ -199,12 +202,12 @@ class CheckView:
     def _show_names(self, check: LocalCheck) -> None:
         """Show nearly right names that no check has reported."""
         program = check.program
-        told_places = {
+        reported_places = {
             finding.where
             for finding in check.findings
             if finding.component == SUBMISSION and finding.status is Status.FAILED
         }
-        near_names = [near for near in program.near_names if str(near.place) not in told_places]
+        near_names = [near for near in program.near_names if str(near.place) not in reported_places]
         if near_names:
             self._page.heading("Names that are nearly right")
         for near in near_names:

@@ -1,8 +1,16 @@
-"""`python -m grader.cli.manual > docs/commands.md` writes the help of all commands as one page."""
+"""The parts of the documentation that the program writes: the page of commands, and tables in a page.
+
+`python -m grader.cli.manual > docs/commands.md` writes the help of all commands as one page.
+`python -m grader.cli.manual --tables docs/instructor.md` renews the tables of forms and mistakes in a page.
+"""
+
+import sys
+from pathlib import Path
 
 import click
 
 from grader.cli import COMMANDS, cli
+from grader.domain.errors import GraderError
 
 WIDTH = 100
 
@@ -38,5 +46,23 @@ def _described(command: click.Command, parent: click.Context, name: str) -> list
     return lines_of_page
 
 
+@click.command()
+@click.option("--tables", "page", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def command(page: Path | None) -> None:
+    """Print the page of commands; or renew the tables between the marks in PAGE, from its course."""
+    from grader.course.locate import located_course
+    from grader.course.variants import with_tables
+
+    if page is None:
+        click.echo(manual(), nl=False)
+        return
+    text = page.read_text(encoding="utf-8")
+    try:
+        renewed = with_tables(text, located_course(working=page.resolve().parent))
+    except GraderError as error:
+        sys.exit(f"error: {error}")
+    page.write_text(renewed, encoding="utf-8", newline="\n")
+
+
 if __name__ == "__main__":
-    click.echo(manual(), nl=False)
+    command()

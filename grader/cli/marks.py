@@ -177,5 +177,5 @@ def _tell_refused(refused: "Sequence[tuple[Entry, LoweringRow]]") -> None:
     click.echo(f"{rows} left out: a grade that was released would fall.")
     for entry, row in refused:
         for change in row.changes:
-            _say(f"  {entry.place}, {entry.target}: {change.told}")
+            _say(f"  {entry.place}, {entry.target}: {change.in_words}")
     click.echo("All others are taken. If these are meant, import again with --allow-lower.")

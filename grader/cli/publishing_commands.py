@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from grader.cli.command_options import session, session_options
+from grader.lms import FORMATS
 from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Choices, ExportFormat, InputFile, Option
-from grader.publishing.formats import FORMATS
 
 if TYPE_CHECKING:
     from grader.publishing.exporting import Exported

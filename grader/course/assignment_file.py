@@ -25,8 +25,8 @@ from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
 from grader.course.editions import edition_of
 from grader.course.homework_files import file_stem, provided_files, submitted_files
 from grader.course.measures import MEASURES_FILE, measures, require_functions, study_table
-from grader.course.rubric import forbidden_rules, rubric_items, told_checks
-from grader.course.second_chances import resubmission, tries
+from grader.course.rubric import forbidden_rules, hidden_checks_of_copy, rubric_items
+from grader.course.submission_rules import resubmission, tries
 from grader.course.toml_file import (
     FILE,
     Table,
@@ -39,17 +39,17 @@ from grader.course.toml_file import (
 )
 from grader.course.variant_values import stated_values
 from grader.domain.assignment import (
-    PROVIDED,
     SUBMISSION,
     Assignment,
     Component,
     DataUse,
-    LatePolicy,
-    Limits,
     Remark,
 )
+from grader.domain.assignment_files import PROVIDED
+from grader.domain.assignment_rules import LatePolicy, Limits
 from grader.domain.assignment_versions import ONE_EDITION, OWN_VALUES, Edition
 from grader.domain.errors import CourseError
+from grader.domain.formatting import zone_problem
 from grader.domain.measure import Measure
 from grader.domain.submission import Role
 
@@ -187,7 +187,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         variant=stated_values(table.variant),
         edition=edition,
         digest=digest(folder, public_only=public_only),
-        hidden_checks=told_checks(table.hidden_check, names, public_only=public_only),
+        hidden_checks=hidden_checks_of_copy(table.hidden_check, names, public_only=public_only),
         example_id=table.handed_out.student_id if table.handed_out is not None else "",
     )
 
@@ -214,8 +214,8 @@ def digest(folder: Path, *, public_only: bool = False) -> str:
 
 
 def _deadline(deadline: datetime | None) -> datetime | None:
-    if deadline is not None and deadline.utcoffset() is None:
-        raise fault(f"the deadline has no time zone. Write it as in {deadline.isoformat()}+03:30.")
+    if deadline is not None and (problem := zone_problem(deadline, "the deadline")):
+        raise fault(problem)
     return deadline
 
 

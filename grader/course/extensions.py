@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.domain.errors import UsageError
+from grader.domain.formatting import zone_problem
 
 COLUMNS = ("student_id", "deadline")
 MOST_BYTES = 1_000_000
@@ -72,8 +73,8 @@ def _moment(path: Path, number: int, text: str, deadline: datetime | None) -> da
         raise _fault(
             path, number, "deadline", f"'{text[:40]}' is not a date and time. Write it as in {EXAMPLE}."
         ) from None
-    if moment.utcoffset() is None:
-        raise _fault(path, number, "deadline", f"'{text[:40]}' has no time zone. Write it as in {EXAMPLE}.")
+    if problem := zone_problem(moment, f"'{text[:40]}'"):
+        raise _fault(path, number, "deadline", problem)
     if deadline is not None and moment < deadline:
         raise _fault(
             path,

@@ -25,7 +25,14 @@ from grader.course.assignment_tables import (
     SubmittedFileTable,
 )
 from grader.course.toml_file import fault, listing, remedy, require_different
-from grader.domain.assignment import HUB, MEGABYTE, PROVIDED, TORCH, ProvidedFile, SubmittedFile
+from grader.domain.assignment_files import (
+    HUB,
+    PROVIDED,
+    TORCH,
+    ProvidedFile,
+    SubmittedFile,
+)
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.submission import Role
 
 # other files of a student's folder, and names that tools would take for their own

@@ -12,14 +12,14 @@ from pydantic import Field
 
 from grader.course.assignment_file import read_assignment
 from grader.course.check_files import PUBLIC_FILE
-from grader.course.token_order import late_tokens
+from grader.course.submission_rules import late_tokens
 from grader.course.toml_file import FILE as ASSIGNMENT_FILE
 from grader.course.toml_file import Table, listing, remedy, toml_table
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import DrawnValue, Value, drawn_values
 from grader.domain.errors import CourseError, UsageError
 from grader.language import ENGLISH, language, require_language
-from grader.language.translation import FOLDER as CATALOGUE_FOLDER
+from grader.language.translation import FOLDER as CATALOG_FOLDER
 
 FILE = "course.toml"
 COURSE_VARIABLE = "GRADER_COURSE"
@@ -121,11 +121,11 @@ class Course:
 
         Raises:
             UsageError: There is no such assignment, or Babel is missing.
-            CourseError: One of its files is malformed, a catalogue among them.
+            CourseError: One of its files is malformed, a catalog among them.
         """
         assignment = read_assignment(self.reference(assignment_id))
-        # raises if a catalogue is malformed
-        language(self.language, (self.root / CATALOGUE_FOLDER, assignment.folder / CATALOGUE_FOLDER))
+        # raises if a catalog is malformed
+        language(self.language, (self.root / CATALOG_FOLDER, assignment.folder / CATALOG_FOLDER))
         tokens = late_tokens(self.root, assignment, self.late_tokens)
         return replace(assignment, language=self.language, late_tokens=tokens)
 
@@ -168,7 +168,7 @@ def located_course(
     table = toml_table(root / FILE, _CourseTable)
     if table.term:
         require_term(table.term, f"{FILE}: 'term'")
-    require_language(table.language, f"{FILE}: 'language'", root / CATALOGUE_FOLDER)
+    require_language(table.language, f"{FILE}: 'language'", root / CATALOG_FOLDER)
     return Course(
         root=root,
         title=table.title,

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from grader.course.editions import edition_text, without_left_out
 from grader.course.variant_values import filled_code
-from grader.domain.assignment import PROVIDED, Component, ProvidedFile
+from grader.domain.assignment import Component
+from grader.domain.assignment_files import PROVIDED, ProvidedFile
 from grader.domain.assignment_versions import Edition, Value
 from grader.domain.errors import CourseError
 

@@ -13,7 +13,14 @@ from itertools import pairwise
 
 from grader.course.assignment_tables import ForbiddenTable, HiddenCheckTable, RubricTable
 from grader.course.toml_file import fault, listing, remedy, require_different, require_file_name
-from grader.domain.assignment import SUBMISSION, CheckSpec, ForbiddenRule, HiddenCheck, RubricItem, RubricPart
+from grader.domain.assignment import (
+    SUBMISSION,
+    CheckSpec,
+    HiddenCheck,
+    RubricItem,
+    RubricPart,
+)
+from grader.domain.assignment_rules import ForbiddenRule
 from grader.domain.measure import SHARE, Measure
 
 CHANCE = "chance"
@@ -268,7 +275,7 @@ def hidden_checks_text(checks: Sequence[CheckSpec]) -> str:
     return _HEAD + "".join(tables) if tables else ""
 
 
-def told_checks(
+def hidden_checks_of_copy(
     tables: Sequence[HiddenCheckTable], components: Sequence[str], *, public_only: bool
 ) -> tuple[HiddenCheck, ...]:
     """What a student's copy says about the checks that it lacks.

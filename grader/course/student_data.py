@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.course.dataset_file import dataset_file, load_dataset
 from grader.domain.assignment import DataUse
-from grader.files.user_folders import cache_folder
+from grader.files.known_folders import cache_folder
 from grader.kit.image_folders import folder_images, opened_source, write_image_zip
 from grader.kit.splits import LabeledImages, Splits, first_of_each, taken, united, without_named
 

@@ -39,7 +39,7 @@ from grader.course.variant_values import (
     values_stated_in,
     written_id,
 )
-from grader.domain.assignment import PROVIDED
+from grader.domain.assignment_files import PROVIDED
 from grader.domain.assignment_versions import ONE_EDITION, DrawnValue, Edition, Value, python_text
 from grader.domain.errors import CourseError, UsageError
 from grader.files import atomic

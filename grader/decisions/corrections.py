@@ -2,8 +2,9 @@
 
 It records which run of a student counts, the claim of a report, the acceptance of a file, waivers of wrong
 checks for the whole class, and when submissions were due and came. Every decision is recorded with its
-reason; decisions elsewhere also have their reasons checked here. It never gives marks (`marking` does), and
-it never scores: the revision of the class does.
+reason; decisions elsewhere also have their reasons checked here. Where the resubmission rule or a deadline
+changed, it decides anew which attempt counts. It never gives marks (`marking` does), and it never scores:
+the revision of the class does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from grader.course.toml_file import remedy
-from grader.decisions.resubmission_window import chosen_by_the_window
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Accepted, Claimed, Edit, Extended, InTime, Received, RunChosen, Waived
+from grader.domain.edit import Accepted, Because, Claimed, Edit, Extended, InTime, Received, RunChosen, Waived
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import printable
@@ -22,8 +22,10 @@ from grader.domain.score import LateRecord
 from grader.domain.submission import Role
 from grader.domain.submission_result import Result
 from grader.gradebook import Snapshot
+from grader.results.current_state import edits_by_student
 from grader.results.revision import Revision
 from grader.results.session import ClassSession
+from grader.scoring import counting_instead
 
 
 def stated(why: str) -> str:
@@ -326,3 +328,49 @@ def extension_edits(
             deadline = new_deadline.astimezone(UTC)
             edits.append(Extended(who=who, when=when, why=why, student_id=student_id, deadline=deadline))
     return edits
+
+
+# --- attempts that count ---------------------------------------------------------------------------------
+
+
+def chosen_by_the_window(session: ClassSession, new: Sequence[Edit] = ()) -> Sequence[RunChosen]:
+    """The choices of runs that follow from the rule and the deadlines as they are now.
+
+    Args:
+        new: What is decided beside them, as new deadlines.
+
+    Raises:
+        UsageError: The book cannot be used.
+    """
+    assignment, known = session.assignment, session.book.edits()
+    noted = any(isinstance(edit, RunChosen) and edit.because is Because.TOO_LATE for edit in known)
+    if assignment.resubmission is None and not noted:
+        return ()
+    snapshot = session.book.snapshot(attempts=True).with_edits(new)
+    edits = edits_by_student(snapshot)
+    choices = []
+    for student_id, evidence in snapshot.evidence.items():
+        chosen = [edit for edit in edits[student_id] if isinstance(edit, RunChosen)]
+        before = chosen[-1].because if chosen else Because.LATEST
+        history = snapshot.history(student_id, attempts=True)
+        if before is None or not history.attempts:
+            continue  # a person said so, or there is one attempt alone
+        newest = max(history.attempts, key=lambda attempt: attempt.first_run)
+        instead = counting_instead(assignment, newest.evidence, edits[student_id], history)
+        if instead is not None and instead.digest != evidence.submission_digest:
+            number, because = instead.number, Because.TOO_LATE
+        elif instead is None and before is Because.TOO_LATE:
+            number, because = newest.number, Because.LATEST
+        else:
+            continue
+        choices.append(
+            RunChosen(
+                who=session.who,
+                when=session.clock(),
+                why="",
+                student_id=student_id,
+                number=number,
+                because=because,
+            )
+        )
+    return choices

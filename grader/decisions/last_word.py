@@ -21,7 +21,7 @@ from grader.domain.submission import Origin
 from grader.domain.submission_result import Result
 from grader.gradebook import Snapshot
 from grader.reports.results_json.results_contract import DownloadRecord
-from grader.results.current_state import standing_downloads
+from grader.results.current_state import current_downloads
 from grader.results.revision import Revision
 from grader.results.session import ClassSession
 from grader.scoring.decided_by_people import RULED
@@ -136,7 +136,7 @@ def _absences(session: ClassSession, named: Sequence[str]) -> tuple[list[Evidenc
     if set(named) <= set(session.book.students()):
         return [], ()
     snapshot = session.book.snapshot()
-    origins = known_students(standing_downloads(session.book, session.out, snapshot))
+    origins = known_students(current_downloads(session.book, session.out, snapshot))
     absent = [
         absence(session.assignment, student, origins[student], session.clock())
         for student in named

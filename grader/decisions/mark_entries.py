@@ -219,18 +219,18 @@ class MarkChecks:
             MarkField.POINTS, f"'{given or points(value)}' is not from 0 to {points(most)}. Correct it"
         )
 
-    def words(self, mark: Mark, target: str | None, told: Sequence[str] = ()) -> list[MarkFault]:
+    def words(self, mark: Mark, target: str | None, ids_before: Sequence[str] = ()) -> list[MarkFault]:
         """What is wrong with the words of a mark: its comment and the chosen comments.
 
         Args:
             target: The item that it is for; None if unknown.
-            told: Ids of comments that the student got before: the comment bank may have lost them since.
+            ids_before: Of comments that the student got before: the comment bank may have lost them since.
         """
         faults = []
         if len(mark.comment) > _LONGEST:
             sentence = f"it has {len(mark.comment)} characters. At most {_LONGEST} are kept: cut it"
             faults.append(MarkFault(MarkField.COMMENT, sentence))
-        faults += self._remarks(mark.remarks, target, told)
+        faults += self._remarks(mark.remarks, target, ids_before)
         if mark.points is None and (mark.comment or mark.remarks):
             field = MarkField.COMMENT if mark.comment else MarkField.REMARKS
             faults.append(

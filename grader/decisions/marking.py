@@ -29,7 +29,7 @@ from grader.decisions.mark_entries import (
     points_in,
     with_mates,
 )
-from grader.decisions.marking_sheet import standing_marks
+from grader.decisions.marking_sheet import current_marks
 from grader.decisions.sheet_files import SheetRow
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, Marked
@@ -132,7 +132,7 @@ class Reader:
         Raises:
             UsageError: Cells are wrong; all are listed.
         """
-        marks, marks_given = standing_marks(self.edits), _marks_by_target(self.edits)
+        marks, marks_given = current_marks(self.edits), _marks_by_target(self.edits)
         entries: dict[tuple[str, str], Entry] = {}
         for row in rows:
             row_marks = marks_given[self._key(row)]
@@ -227,7 +227,7 @@ class Reader:
 
     def _chosen_before(self, row: SheetRow) -> tuple[str, ...]:
         """The comments of the mark that stands, which the student has got already."""
-        return mark_of(standing_marks(self.edits).get(self._key(row))).remarks
+        return mark_of(current_marks(self.edits).get(self._key(row))).remarks
 
 
 _FILLED = (MarkField.POINTS, MarkField.COMMENT, MarkField.REMARKS)
@@ -360,7 +360,7 @@ def set_mark(session: ClassSession, new: NewMark, *, allow_lower: bool = False) 
 
     def decide(snapshot: Snapshot, _: object) -> Sequence[Edit]:
         nonlocal entries, notes
-        marks = standing_marks(snapshot.edits)
+        marks = current_marks(snapshot.edits)
         entry = _checked_entry(MarkChecks(session.assignment, tuple(snapshot.evidence)), new, reason, marks)
         key = (entry.student_id, entry.target)
         teams = {} if new.alone else shared_by(snapshot.evidence.values())

@@ -29,7 +29,7 @@ from grader.results.session import ClassSession
 _LONGEST = 2000  # characters of hyperparameters
 
 
-def standing_marks(edits: Sequence[Edit]) -> dict[tuple[str, str], Marked]:
+def current_marks(edits: Sequence[Edit]) -> dict[tuple[str, str], Marked]:
     """(student, item or part) -> the last mark, which may withdraw an earlier one."""
     return {(edit.student_id or "", edit.target): edit for edit in edits if isinstance(edit, Marked)}
 
@@ -54,7 +54,7 @@ def marking_rows(
         links: Student -> relative address of the report.
         items: Only these rubric items; all by default.
     """
-    marks = standing_marks(edits)
+    marks = current_marks(edits)
     marks_given = Counter((edit.student_id or "", edit.target) for edit in edits if isinstance(edit, Marked))
     teams = shared_by(evidence for evidence, _ in results)
     rows: dict[tuple[str | tuple[str, ...], str, Mark], MarkRow] = {}

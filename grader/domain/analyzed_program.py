@@ -1,9 +1,9 @@
-"""The result of analysing a submission's source: the statements to execute, each with its origin.
+"""The result of analyzing a submission's source: the statements to execute, each with its origin.
 
 Nothing here has been executed. The worker executes `Program.statements`; everything else is for the
 checks, for training and for the report. The types hold places in a source, what was left out and why, what
 is forbidden, how the model is trained, and the notes that a report shows beside the findings. They do not
-analyse a source.
+analyze a source.
 """
 
 import re

@@ -1,14 +1,27 @@
 """An assignment, as read from `assignment.toml` and its check files; it never changes afterwards."""
 
 import ast
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
+from grader.domain.assignment_files import (
+    PROVIDED,
+    STUDENT_ID,
+    AskedFile,
+    ProvidedFile,
+    SubmittedFile,
+)
+from grader.domain.assignment_rules import (
+    ForbiddenRule,
+    LatePolicy,
+    LateTokens,
+    Limits,
+    Resubmission,
+    Tries,
+)
 from grader.domain.assignment_versions import ONE_EDITION, DrawnValue, Edition
 from grader.domain.errors import UsageError
 from grader.domain.measure import NO_ROLES, SHARE, Measure, ProgramRoles, Scale, StudyTable
@@ -23,9 +36,6 @@ CHECK_MARKERS = (
     "because(*checks, run=True): the checks of the same stub in which its failure has its cause",
     "explains(*checks): the checks of the same stub whose failure has its cause in this one's",
 )
-PROVIDED = "provided"  # a folder of an assignment
-TORCH, HUB = "torch", "huggingface"  # folders of the cache: what TORCH_HOME and HF_HOME name
-STUDENT_ID = "{student_id}"  # in the names of files
 TEST_ACCURACY = "test_accuracy"  # the only measure of an assignment that names none
 # other keys of a measured model in the results, which no measure may have as its id
 MEASUREMENTS = frozenset(
@@ -151,179 +161,6 @@ def part_target(item: RubricItem, part: RubricPart) -> str:
 
 
 @dataclass(frozen=True)
-class ForbiddenRule:
-    """A part that the assignment does not allow.
-
-    Attributes:
-        pattern: A dotted name with `*` as in file names: `torchvision.models.vit*`. It covers submodules.
-        policy: `forbid` or `flag` (no points lost, a person sees it).
-        costs: What a reachable use costs: a rubric item's id (`model`) or a component (`Attention`).
-        reason: The sentence that the student reads.
-    """
-
-    pattern: str
-    policy: str
-    costs: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class SubmittedFile:
-    """A file that is handed in.
-
-    Attributes:
-        role: One of `Role`, or one that the assignment names: `metrics`.
-        suffixes: Those that it may have: `.py`, `.ipynb`.
-        stem: How its name begins, if differently from all other files.
-        required: Whether there is no grade without it; otherwise only what depends on it is lost.
-    """
-
-    role: str
-    suffixes: tuple[str, ...]
-    stem: str = ""
-    required: bool = True
-
-
-@dataclass(frozen=True)
-class AskedFile:
-    """A file that must be handed in, and its required name.
-
-    Attributes:
-        stem: What its name begins with: `{student_id}_Lab8_Homework`.
-        measure: For weights: the measure of their model.
-        mark: The part of the name that distinguishes it from other files with the same suffix; empty: none.
-        required: Whether there is no grade without it.
-    """
-
-    role: str
-    suffixes: tuple[str, ...]
-    stem: str
-    measure: str = ""
-    mark: str = ""
-    required: bool = True
-
-    def is_marked(self, name: str) -> bool:
-        """Whether a name has the part that distinguishes this file from others, in any spelling."""
-        stem, mark = Path(name).stem.casefold(), self.mark.casefold()
-        bare = _SEPARATORS.sub("", mark)
-        return mark in stem or (len(bare) >= _TELLING and bare in _SEPARATORS.sub("", stem))
-
-    def name(self, student_id: str, suffix: str = "") -> str:
-        """Its required name: `400101204_Lab8_Homework.pdf`.
-
-        Args:
-            suffix: One of its own; empty: the first.
-        """
-        return self.stem.replace(STUDENT_ID, student_id) + (suffix or self.suffixes[0])
-
-
-_SEPARATORS = re.compile(r"[\s_.-]+")
-_TELLING = 4  # letters: a shorter part of a name may occur by chance
-
-MEGABYTE = 10**6  # bytes
-
-
-def _limit(default: float, bounds: str) -> Any:
-    """A limit's default, and what it bounds, as a clause."""
-    return field(default=default, metadata={"bounds": bounds})
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one submission may use: the single declaration of every limit that a course chooses.
-
-    The keys of `[limits]` in `assignment.toml` follow from it (`course.assignment_tables`). So do the limits
-    of a process with the same names (`sandbox.limits`), and the table in `docs/instructor.md`, which a test
-    compares. Seconds are wall-clock seconds, megabytes are 10**6 bytes.
-    """
-
-    load_seconds: float = _limit(20.0, "executing the definitions of the submitted file")
-    call_seconds: float = _limit(10.0, "one call of a submitted function")
-    checks_seconds: float = _limit(60.0, "all checks together")
-    training_seconds: float = _limit(1800.0, "a training; one that takes longer is done again at the end")
-    queued_training_seconds: float = _limit(7200.0, "a training at the end; off when it is no larger")
-    memory_mb: int = _limit(3000, "memory of a worker")
-    gpu_memory_mb: int = _limit(4000, "a worker's part of a GPU; what needs more is trained again alone")
-    file_mb: int = _limit(
-        64, "the largest file that code may write, the largest PDF, and the largest file of any other role"
-    )
-    processes: int = _limit(64, "threads and processes of a worker")
-    output_kb: int = _limit(256, "what is kept of the printed output")
-    checkpoint_mb: int = _limit(200, "the checkpoint that is handed in")
-    source_kb: int = _limit(2000, "the script that is handed in")
-    notebook_mb: int = _limit(50, "the notebook that is handed in")
-    archive_mb: int = _limit(500, "what one student's archives hold, unpacked")
-
-
-@dataclass(frozen=True)
-class LatePolicy:
-    """The consequences of handing in after the deadline.
-
-    Attributes:
-        grace_minutes: Nothing is late for this long after the deadline.
-        points_per_day: Taken off the total for each day that has begun since the deadline; None: the course
-            has no rule, and a person decides.
-        most_points: The most that is taken off; None: down to zero.
-        tokens: Whether the late days of the course may be used here.
-    """
-
-    grace_minutes: float = 0.0
-    points_per_day: float | None = None
-    most_points: float | None = None
-    tokens: bool = True
-
-
-@dataclass(frozen=True)
-class LateTokens:
-    """The late days that a student has for all assignments of the course, as one assignment sees them.
-
-    Attributes:
-        count: How many there are for the whole course.
-        earlier: The assignments that use them before this one does: those with earlier deadlines.
-        later: Those that use them after it.
-    """
-
-    count: int
-    earlier: tuple[str, ...] = ()
-    later: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Resubmission:
-    """That one submission after the deadline regains a share of the points that the one before it lost.
-
-    Attributes:
-        regains: The share, 0 to 1.
-        days: Resubmissions end so long after the student's deadline, in days; None: `until` says when.
-        until: When they end for everybody.
-    """
-
-    regains: float
-    days: float | None = None
-    until: datetime | None = None
-
-    def end(self, due: datetime) -> datetime:
-        """When resubmissions end for a student.
-
-        Args:
-            due: The student's deadline.
-        """
-        return self.until if self.until is not None else due + timedelta(days=self.days or 0.0)
-
-
-@dataclass(frozen=True)
-class Tries:
-    """How often a student sees, before the deadline, what hidden checks found.
-
-    Attributes:
-        feedback: So many submissions get this feedback, the first ones; of the others it is shown when grades
-            are released.
-    """
-
-    feedback: int
-
-
-@dataclass(frozen=True)
 class DataUse:
     """Which data sets the assignment uses, by the file names under `datasets/`.
 
@@ -340,7 +177,7 @@ class DataUse:
         in_parts: Whether students receive the images in `train/<class>/` and `test/<class>/`, already split;
             otherwise in `<class>/`, and splitting is a part of the homework.
         size: Height and width of the images, in pixels, before any of the student's transforms.
-        channels: 1 for grey images, 3 for coloured ones.
+        channels: 1 for gray images, 3 for colored ones.
         are_images: Whether they are images with labels; otherwise inputs and targets are arrays of any kind.
     """
 
@@ -359,7 +196,7 @@ class DataUse:
 
     @property
     def image_shape(self) -> tuple[int, ...]:
-        """The shape of a stored image: (height, width), or (height, width, 3) in colour."""
+        """The shape of a stored image: (height, width), or (height, width, 3) in color."""
         return self.size if self.channels == 1 else (*self.size, self.channels)
 
 
@@ -400,39 +237,6 @@ class ProgramRules:
     provided: tuple[str, ...] = ()
     cached: tuple[str, ...] = ()
     modules: dict[str, bytes] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ProvidedFile:
-    """A file that students get and that lies beside the homework wherever that is executed.
-
-    Attributes:
-        name: Its name there.
-        sha256: Of its content, hexadecimal.
-        cached: Where libraries that would download it look for it: `torch/hub/checkpoints/vit.pth`,
-            `huggingface/OWNER/NAME/model.safetensors`.
-        code: Its content, if it is a module that homework imports; empty on a student's own machine, where
-            the file lies beside the homework.
-    """
-
-    name: str
-    sha256: str
-    cached: tuple[str, ...] = ()
-    code: bytes = b""
-
-    @property
-    def cached_names(self) -> tuple[str, ...]:
-        """Its names in caches, and the names of the repositories that it belongs to."""
-        names: list[str] = []
-        for place in self.cached:
-            cache, *parts = place.split("/")
-            names.append(parts[-1])
-            if cache == HUB:
-                is_whole = parts[0] == "hub" and len(parts) > 1
-                names.append(
-                    parts[1].removeprefix("models--").replace("--", "/") if is_whole else "/".join(parts[:2])
-                )
-        return tuple(dict.fromkeys(names))
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ class Accepted(Edit):
     file: str | None
 
 
-def standing_owner(edits: Iterable[Edit]) -> Listed | None:
+def current_owner(edits: Iterable[Edit]) -> Listed | None:
     """The edit that says whose a submission is: the last one by a person, else the grader's last one.
 
     Args:

@@ -19,7 +19,7 @@ MOST_MARKS = 2  # combining marks on one letter: an accent and a tone, a shadda 
 OPEN, CLOSE, CODE = "“", "”", "`"
 
 # Characters without a shape of their own (default-ignorable code points, format and control characters,
-# surrogates), which hide, join or reorder their neighbours. Ordinary writing needs some of them: see
+# surrogates), which hide, join or reorder their neighbors. Ordinary writing needs some of them: see
 # `_replacement`.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
@@ -249,6 +249,17 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes}{SPACE}min {rest:02d}{SPACE}s"
     return f"{minutes // 60}{SPACE}h {minutes % 60:02d}{SPACE}min"
+
+
+def zone_problem(moment: datetime, what: str) -> str:
+    """What is wrong with a moment without a time zone, in a sentence; empty if it has one.
+
+    Args:
+        what: The beginning of the sentence: `the deadline`.
+    """
+    if moment.utcoffset() is not None:
+        return ""
+    return f"{what} has no time zone. Write it as in {moment.isoformat()}+03:30."
 
 
 def stamp(moment: datetime | None) -> str:

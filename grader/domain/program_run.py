@@ -2,7 +2,7 @@
 
 It holds the training of the model that counts, as read from the source and as a trial showed it; the
 forbidden parts that running code used, and where it pried; how a process ended, according to the kernel and
-never to the process itself; and the stand-ins for other components while one is tested alone. It never runs
+never to the process itself; and the fakes of other components while one is tested alone. It never runs
 anything and does not decide what follows for a grade.
 """
 
@@ -221,12 +221,12 @@ class Ending:
     near_memory: bool = False
 
 
-# --- standin behavior ------------------------------------------------------------------------------------
+# --- affine fakes ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class StandIn:
-    """A replacement with known behaviour for one of the student's components.
+class AffineFake:
+    """A replacement with known behavior for one of the student's components.
 
     Its constructor takes anything. The i-th instance (0-based, in order of construction) computes
     `scale[i] * x.roll(roll, dims=1) + shift[i]`, over x's second axis for `roll != 0`. With `wraps`,

@@ -17,7 +17,7 @@ from grader.domain.several_attempts import FeedbackTry, ResubmissionRecord, TwoA
 
 
 def rounded(points: float) -> float:
-    """Points to two decimals, with halves rounded up, in the student's favour."""
+    """Points to two decimals, with halves rounded up, in the student's favor."""
     # the small addend compensates for halves that binary fractions cannot represent (1.005)
     return math.floor(points * 100 + 0.5 + 1e-9) / 100
 
@@ -380,7 +380,7 @@ class Total:
 
     def says_the_same_as(self, other: "Total") -> bool:
         """Whether a reader would see no difference; lateness is compared only if both state it."""
-        if self._told() != other._told():
+        if self._shown_values() != other._shown_values():
             return False
         return self.lateness is None or other.lateness is None or self.final == other.final
 
@@ -390,9 +390,9 @@ class Total:
 
     def differs_in_lateness_alone(self, other: "Total") -> bool:
         """Whether the points are the same, but not what is left of them after lateness."""
-        return self._told() == other._told() and not self.says_the_same_as(other)
+        return self._shown_values() == other._shown_values() and not self.says_the_same_as(other)
 
-    def _told(self) -> tuple[object, ...]:
+    def _shown_values(self) -> tuple[object, ...]:
         return self.student_id, self.points, self.decided, self.awaiting, self.maximum, self.status
 
 

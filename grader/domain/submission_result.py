@@ -1,12 +1,16 @@
-"""The result of a submission, and what its evidence says in sentences.
+"""The result of a submission: what its evidence says in sentences, and the student's other attempts.
 
 It holds evidence together with its score. It decides which findings of a component are shown first, by
 their causes. It words the notes on prying code and on trainings beyond what the assignment allows, and
-says which students handed in together. It gives no points and changes no evidence.
+says which students handed in together and how long the stages took. It holds the student's attempts, which
+the rule on resubmissions compares, and the late days used for other assignments. It gives no points, changes
+no evidence, and never decides which attempt counts: `grader.scoring` does.
 """
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from grader.domain.analyzed_program import Note
 from grader.domain.evidence import Evidence, Finding, Status
@@ -17,7 +21,7 @@ from grader.domain.score import Score
 
 
 @dataclass(frozen=True)
-class ToldCause:
+class ReportedCause:
     """A finding whose message is shown.
 
     Attributes:
@@ -57,7 +61,7 @@ class ToldCause:
                 return counted(count, "more check has this remark", "more checks have this remark")
 
 
-def told_causes(findings: Sequence[Finding]) -> tuple[ToldCause, ...]:
+def reported_causes(findings: Sequence[Finding]) -> tuple[ReportedCause, ...]:
     """The findings of one component that are shown, in their order.
 
     A folded finding is shown under the one that has its cause, if that one exists and did not pass. A finding
@@ -77,7 +81,7 @@ def told_causes(findings: Sequence[Finding]) -> tuple[ToldCause, ...]:
     for finding in heads_of_groups:
         text = finding.message or (finding.hint, finding.where, finding.label)
         groups.setdefault((text, finding.status, finding.blame, finding.kind), []).append(finding)
-    return tuple(ToldCause(group[0], _others(group, heads, findings)) for group in groups.values())
+    return tuple(ReportedCause(group[0], _others(group, heads, findings)) for group in groups.values())
 
 
 def _others(
@@ -201,3 +205,94 @@ class Result:
     evidence: Evidence
     score: Score
     known: bool = False
+
+
+# --- time of the stages ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StageTime:
+    """The wall-clock seconds of one stage, over the submissions that went through it.
+
+    Attributes:
+        share: Of the time of all stages, 0 to 1.
+    """
+
+    stage: str
+    submissions: int
+    total: float
+    median: float
+    longest: float
+    share: float
+
+
+def stage_times(all_evidence: Iterable[Evidence]) -> tuple[StageTime, ...]:
+    """One row per stage, in the order in which a submission goes through them."""
+    seconds_by_stage: dict[str, list[float]] = {}
+    for evidence in all_evidence:
+        for stage, seconds in stage_seconds(evidence).items():
+            seconds_by_stage.setdefault(stage, []).append(seconds)
+    total = sum(map(sum, seconds_by_stage.values()))
+    return tuple(
+        StageTime(
+            stage,
+            len(seconds),
+            sum(seconds),
+            median(seconds),
+            max(seconds),
+            sum(seconds) / total if total else 0.0,
+        )
+        for stage, seconds in seconds_by_stage.items()
+    )
+
+
+def stage_seconds(evidence: Evidence) -> dict[str, float]:
+    """Stage -> the wall-clock seconds of one submission."""
+    return {stage: value for stage, value in (evidence.seconds or {}).items() if math.isfinite(value)}
+
+
+# --- student history -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One submission of the student, as it was examined.
+
+    Attributes:
+        evidence: Of the run that counted while this was the newest attempt.
+        number: That run's number.
+        first_run: The number of the first run of the same files.
+    """
+
+    evidence: Evidence
+    number: int
+    first_run: int
+
+    @property
+    def digest(self) -> str:
+        """Of the submitted files."""
+        return self.evidence.submission_digest
+
+
+@dataclass(frozen=True)
+class History:
+    """What a score depends on beside the evidence and what people decided.
+
+    Attributes:
+        attempts: The student's attempts for this assignment, in the order in which they were examined first;
+            the one that is scored is among them as soon as it is in the gradebook.
+        late_days: Other assignment of the same gradebook -> the late days that the student used there.
+    """
+
+    attempts: tuple[Attempt, ...] = ()
+    late_days: tuple[tuple[str, int], ...] = ()
+
+    def first_run(self, evidence: Evidence) -> int | None:
+        """The number of the first run of the same files; None where they are not in the gradebook yet."""
+        numbers = (
+            attempt.first_run for attempt in self.attempts if attempt.digest == evidence.submission_digest
+        )
+        return next(numbers, None)
+
+
+NO_HISTORY = History()

@@ -126,8 +126,8 @@ def _python_files(folder: Path, depth: int, words: set[bytes]) -> Iterable[Path]
         if entry.is_file() and entry.suffix == ".py":
             yield entry
         elif entry.is_dir() and depth and entry.name.encode() in words:
-            # modules of a package import their neighbours by names that the homework does not mention
-            inside = words | {neighbour.name.encode() for neighbour in entry.iterdir()}
+            # modules of a package import their neighbors by names that the homework does not mention
+            inside = words | {neighbor.name.encode() for neighbor in entry.iterdir()}
             yield from _python_files(entry, depth - 1, inside)
 
 

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, select
 
 from grader.domain.edit import RunChosen
-from grader.domain.errors import UsageError
-from grader.domain.student_history import Attempt
-from grader.gradebook.records import NOTHING, edit_of, evidence_from, kind_of
+from grader.domain.submission_result import Attempt
+from grader.gradebook.records import NOTHING, damaged, edit_of, evidence_from, kind_of
 from grader.gradebook.statements import EDITS, RUNS, of
 
 Runs = dict[int, int]
@@ -63,8 +62,5 @@ def _attempt(connection: Connection, row: str, runs: Runs, chosen: Sequence[int]
     try:
         evidence = evidence_from(text)
     except (ValueError, RecursionError):
-        raise UsageError(
-            f"The gradebook's run {number} of '{row}' is damaged: it is not what the grader wrote. "
-            "Put back a copy of the gradebook."
-        ) from None
+        raise damaged(f"run {number} of '{row}'") from None
     return Attempt(evidence, number, min(runs))

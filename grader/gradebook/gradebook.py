@@ -15,12 +15,13 @@ from grader.domain.edit import Edit, Listed, Released
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Total
-from grader.domain.student_history import History
+from grader.domain.submission_result import History
 from grader.gradebook.attempts import attempts_of
 from grader.gradebook.database import Database
 from grader.gradebook.records import (
     NOTHING,
     RunRecord,
+    damaged,
     edit_values,
     evidence_from,
     evidence_text,
@@ -538,10 +539,7 @@ class Gradebook:
     def _parsed(self, row: Any) -> Evidence:
         evidence = _evidence_in(row)
         if evidence is None:
-            raise UsageError(
-                f"{self._database.name}: run {row.number} of '{row.student_id}' is damaged: it is not what "
-                "the grader wrote. Grade that submission again."
-            )
+            raise damaged(f"run {row.number} of '{row.student_id}'", "Grade that submission again.")
         return evidence
 
 

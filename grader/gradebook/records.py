@@ -32,7 +32,7 @@ from grader.domain.edit import (
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence, FindingKind, Status
 from grader.domain.score import Total
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 
 _CELL = re.compile(r"cell \d{1,9}")
 _LOOK = "a person should look"  # with these words, a note in format 1 asks for a person
@@ -128,6 +128,16 @@ def evidence_from(text: str) -> Evidence:
     return validated
 
 
+def damaged(record: str, remedy: str = "Put back a copy of the gradebook.") -> UsageError:
+    """The error for a record that cannot be read.
+
+    Args:
+        record: Which one: `edit 7`.
+        remedy: What to do about it, in a sentence.
+    """
+    return UsageError(f"The gradebook's {record} is damaged: it is not what the grader wrote. {remedy}")
+
+
 # --- records ---------------------------------------------------------------------------------------------
 
 
@@ -219,10 +229,7 @@ def edit_of(row: Row[Any]) -> Edit:
     try:
         edit: Edit = validator(_KINDS[row.kind]).validate_python({**json.loads(row.content), **shared})
     except (ValueError, TypeError):
-        raise UsageError(
-            f"The gradebook's edit {row.id} is damaged: it is not what the grader wrote. "
-            "Put back a copy of the gradebook."
-        ) from None
+        raise damaged(f"edit {row.id}") from None
     return edit
 
 

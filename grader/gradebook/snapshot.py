@@ -8,8 +8,8 @@ from grader.domain.edit import Edit, Listed, Released
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Total
-from grader.domain.student_history import Attempt, History
 from grader.domain.submission import KnownUpload
+from grader.domain.submission_result import Attempt, History
 from grader.gradebook.statements import Listing, State, listing
 
 

@@ -30,7 +30,7 @@ from sqlalchemy import (
     union,
 )
 
-from grader.domain.edit import Edit, Listed, Released, RunChosen, standing_owner
+from grader.domain.edit import Edit, Listed, Released, RunChosen, current_owner
 from grader.domain.score import Total
 from grader.gradebook.records import edit_of, kind_of, total_of, total_values
 
@@ -181,7 +181,7 @@ def listing(rows: Iterable[str], edits: Sequence[Edit]) -> Listing:
             edits_by_row[edit.student_id].append((position, edit))
     id_by_row, decisions, ranks = {}, {}, {}
     for row, row_edits in edits_by_row.items():
-        owner_edit = standing_owner(edit for _, edit in row_edits)
+        owner_edit = current_owner(edit for _, edit in row_edits)
         id_by_row[row] = row if owner_edit is None else owner_edit.listed_as
         ranks[row] = (False, -1)
         if owner_edit is not None:

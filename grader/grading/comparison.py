@@ -28,7 +28,7 @@ from grader.parser.client.parsed_files import ParserOpener, ParserReader
 from grader.reports.whole_class.similarity_page import similarity_page, similarity_table
 from grader.reports.whole_class.similarity_record import FILE, PAGE, record_text, similarity_record
 from grader.results.class_pages import CatchUp, caught_up, write_pages
-from grader.results.current_state import told_results, uploads_of
+from grader.results.current_state import reported_results, uploads_of
 from grader.sandbox.child_processes import Processes
 from grader.similarity.compared_pairs import THRESHOLD, Comparison, compared
 from grader.similarity.compared_work import Code, ComparedPicture, SampledWeights, Work
@@ -287,7 +287,7 @@ def _write_class_page(
         if assignment.id not in book.assignments():
             return
         try:
-            told_results(assignment, book.snapshot(attempts=assignment.compares_attempts))
+            reported_results(assignment, book.snapshot(attempts=assignment.compares_attempts))
         except UsageError:
             watch.rubric_changed()
             return

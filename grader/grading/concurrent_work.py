@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from grader.domain.assignment import MEGABYTE
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import UsageError
 
 

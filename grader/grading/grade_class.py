@@ -21,10 +21,9 @@ from grader.course.locate import FILE as COURSE_FILE
 from grader.course.locate import Course, located_course
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
-from grader.domain.stage_time import stage_times
 from grader.domain.submission import Fate, Submission
-from grader.domain.submission_result import Result
-from grader.files.user_folders import cache_folder
+from grader.domain.submission_result import Result, stage_times
+from grader.files.known_folders import cache_folder
 from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
 from grader.grading.concurrent_work import Watcher, training_device, turns_on

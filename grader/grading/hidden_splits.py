@@ -19,7 +19,7 @@ from grader.course.locate import Course
 from grader.domain.assignment import Assignment, DataUse
 from grader.domain.assignment_versions import keyed_number
 from grader.domain.evidence import Evidence
-from grader.files.user_folders import cache_folder
+from grader.files.known_folders import cache_folder
 from grader.kit.splits import Examples, Rows, Splits, first_of_each, sides, taken, united, without_named
 
 KEPT = 2  # attempts whose data are kept

@@ -11,12 +11,13 @@ import numpy as np
 from PIL import Image
 
 from grader.domain.analyzed_program import Note, Program
-from grader.domain.assignment import Assignment, CheckSpec, Limits
+from grader.domain.assignment import Assignment, CheckSpec
+from grader.domain.assignment_rules import Limits
 from grader.domain.assignment_versions import Value, first_choices
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSummary, Status
 from grader.domain.program_run import NOTHING_SEEN, Watched
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 from grader.protocol.frames import Frame, FrameLimit
 from grader.protocol.link import Silence, timed_answers
 from grader.protocol.requests import FILE, STATE
@@ -37,7 +38,7 @@ class Judged:
 
     Attributes:
         images: PNG by the names in `figures`.
-        stand_ins: Modules that are not installed here.
+        absent_modules: Modules that are not installed here.
         watched: The uses of forbidden parts that were seen at run time.
         notes: For the report.
     """
@@ -47,7 +48,7 @@ class Judged:
     layers: tuple[LayerSummary, ...]
     figures: tuple[Figure, ...]
     images: dict[str, bytes]
-    stand_ins: tuple[str, ...]
+    absent_modules: tuple[str, ...]
     watched: Watched
     attestation: Attestation | None
     notes: tuple[Note, ...] = ()
@@ -225,7 +226,7 @@ def _judged(
         tuple(LayerSummary(*layer) for layer in document["layers"]),
         tuple(figures),
         images,
-        tuple(document["stand_ins"]),
+        tuple(document["absent_modules"]),
         validator(Watched).validate_json(json.dumps(document["watched"])),
         validator(Attestation).validate_python(document["attestation"]) if document["attestation"] else None,
         _notes(document, limits),
@@ -246,7 +247,7 @@ def _notes(document: dict[str, Any], limits: Limits) -> tuple[Note, ...]:
 def png(pixels: Any) -> bytes:
     """A picture of RGBA pixels, uint8 (height, width, 4), on white and at most 900 pixels wide.
 
-    Its 128 colours are chosen by the method that is several times faster than the default and no worse here.
+    Its 128 colors are chosen by the method that is several times faster than the default and no worse here.
     """
     image = Image.fromarray(pixels)
     white = Image.new("RGBA", image.size, "white")

@@ -12,12 +12,11 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Because, Edit, Listed, RunChosen, standing_owner
+from grader.domain.edit import Because, Edit, Listed, RunChosen, current_owner
 from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.score import Score, Total, TotalFigures
-from grader.domain.student_history import NO_HISTORY, Attempt, History
 from grader.domain.submission import Submission
-from grader.domain.submission_result import Result
+from grader.domain.submission_result import NO_HISTORY, Attempt, History, Result
 from grader.gradebook import Gradebook
 from grader.results.class_files import report_path, write_student
 from grader.results.class_pages import writing
@@ -102,7 +101,7 @@ def outcome(
     student_id = evidence.student_id
     edits = book.edits(student_id)
     history = student_history(assignment, book, student_id)
-    if held and standing_owner(edits) is None:
+    if held and current_owner(edits) is None:
         edit = Listed(
             who=who,
             when=now,

@@ -25,7 +25,7 @@ from grader.domain.errors import UsageError
 from grader.domain.evidence import Attestation, Evidence
 from grader.domain.program_run import Watched
 from grader.domain.submission import Answers, Submission, View
-from grader.files.view_file import VIEW_FILE, view_bytes
+from grader.files.stored_records import VIEW_FILE, view_bytes
 from grader.grading.concurrent_work import Turns
 from grader.grading.hidden_splits import HiddenData
 from grader.parser.messages import MODULE as PARSER_MODULE
@@ -265,7 +265,7 @@ def hidden_seed(course: Course, submission: Submission, purpose: str, run: int =
     return submission_seed(course.secret, purpose, submission.digest, run)
 
 
-def told_seed(course: Course, submission: Submission, run: int, further: str = "") -> int:
+def worker_seed(course: Course, submission: Submission, run: int, further: str = "") -> int:
     """The seed of a training, which its worker is given: the student cannot know it beforehand.
 
     Args:

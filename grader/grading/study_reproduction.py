@@ -206,10 +206,10 @@ def _base(rows: Sequence[_Read]) -> tuple[str, ...]:
     """The configuration with most rows; of several, the one from which most others differ in one value."""
     counts = Counter(row.values for row in rows)
 
-    def standing(configuration: tuple[str, ...]) -> tuple[int, int]:
+    def frequency(configuration: tuple[str, ...]) -> tuple[int, int]:
         return counts[configuration], sum(len(_differing(row.values, configuration)) == 1 for row in rows)
 
-    return max(counts, key=standing)
+    return max(counts, key=frequency)
 
 
 def _chosen(table: StudyTable, base: tuple[str, ...], rows: Sequence[_Read], secret: str) -> list[_Read]:

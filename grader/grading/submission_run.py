@@ -315,8 +315,8 @@ def _check(
     )
     builder.images |= result.images
     absent = tuple(
-        Note(f"{named(name)} is not installed here; an inert stand-in took its place.")
-        for name in result.stand_ins
+        Note(f"{named(name)} is not installed here; an inert placeholder module took its place.")
+        for name in result.absent_modules
     )
     builder.add(
         findings=(*result.findings, *filter(None, [own_values])),

@@ -130,7 +130,7 @@ def studied(
     planned: Study,
     *,
     jobs: int,
-    report: Callable[[Choice | None, EpochReport], None] = lambda choice, told: None,
+    report: Callable[[Choice | None, EpochReport], None] = lambda choice, epoch: None,
 ) -> list[StudyRun]:
     """Train the student's own values, then each choice, in isolation.
 

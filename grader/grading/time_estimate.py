@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from grader.domain.errors import UsageError
-from grader.domain.stage_time import StageTime
 from grader.domain.submission import Submission
+from grader.domain.submission_result import StageTime
 from grader.files import atomic
 from grader.gradebook import Gradebook, RunRecord
 from grader.grading.run import Run, mates

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.domain.analyzed_program import Program
-from grader.domain.assignment import MEGABYTE, Assignment, Limits
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import MEGABYTE, Limits
 from grader.domain.assignment_versions import Value
 from grader.domain.errors import EngineError
 from grader.domain.evidence import (
@@ -27,7 +28,7 @@ from grader.domain.program_run import Plan, plan_of
 from grader.domain.submission import Intake, Submission
 from grader.grading.concurrent_work import GradingStage, Progress, Watcher
 from grader.grading.judging import trained_model_judged
-from grader.grading.run import EvidenceBuilder, Run, hidden_seed, told_seed
+from grader.grading.run import EvidenceBuilder, Run, hidden_seed, worker_seed
 from grader.grading.study_reproduction import call_of, other_values, study_again
 from grader.intake.acceptance import bounded_content
 from grader.kit.splits import Examples, Splits
@@ -199,7 +200,7 @@ def _jobs(
             limits=limits,
             forbidden=run.assignment.forbidden_patterns,
             device=run.device,
-            seed=told_seed(run.course, submission, number, further),
+            seed=worker_seed(run.course, submission, number, further),
             order_seed=hidden_seed(run.course, submission, f"order {further}".strip(), number),
             gpu_memory_mb=limits.gpu_memory_mb,
         )

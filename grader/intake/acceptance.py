@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.domain.assignment import MEGABYTE, AskedFile, Assignment, Limits
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_files import AskedFile
+from grader.domain.assignment_rules import MEGABYTE, Limits
 from grader.domain.errors import SubmissionError
 from grader.domain.formatting import about_file, file_named
 from grader.domain.submission import AcceptedFile, Intake, RefusedFile, Role, Submission

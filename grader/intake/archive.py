@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator
 from pathlib import PurePath, PurePosixPath
 from typing import BinaryIO
 
-from grader.domain.assignment import MEGABYTE
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import RefusedFile
 from grader.files.file_names import displayable

@@ -6,7 +6,8 @@ from datetime import datetime
 from itertools import combinations
 from pathlib import Path
 
-from grader.domain.assignment import MEGABYTE, Assignment
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, RefusedFile
 from grader.intake.archive_pieces import Caps

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path, PurePosixPath
 
-from grader.domain.assignment import MEGABYTE, Assignment
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.formatting import about_file, file_named
 from grader.domain.submission import (
@@ -232,7 +233,7 @@ class _Class:
             for upload in counting:
                 submission = self._submission(upload, verdict_by_key[upload.origin.key], carried_ids)
                 all_submissions.append(replace(submission, team=team if len(heap_uploads) > 1 else ()))
-        verdicts_told = [
+        verdicts_with_notes = [
             (
                 verdict_by_key[upload.origin.key],
                 _foreign_name_notes(upload.heap, verdict_by_key[upload.origin.key], carried_ids),
@@ -240,7 +241,7 @@ class _Class:
             for heap_uploads, carried_ids in zip(uploads_of_heaps, names, strict=True)
             for upload in heap_uploads
         ]
-        notes = (*self.gathering.notes, *_notes(verdicts_told))
+        notes = (*self.gathering.notes, *_notes(verdicts_with_notes))
         account = self.ledger.accounted(ids)
         all_submissions.sort(key=lambda submission: submission.student_id)
         lacking = tuple(self.gathering.lacking)

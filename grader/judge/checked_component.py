@@ -24,7 +24,7 @@ from grader.domain.formatting import named
 from grader.judge import untrusted_replies
 from grader.judge.remote_objects import Owner, Thing
 from grader.kit import Cause, Mismatch, same
-from grader.protocol.replies import Built, Called, Done, Module, Parameter, StandInCall, WeightValues
+from grader.protocol.replies import AffineFakeCall, Built, Called, Done, Module, Parameter, WeightValues
 from grader.protocol.requests import Call, SetWeights, Weights
 from grader.protocol.trees import Plain
 
@@ -110,17 +110,17 @@ class Component(Thing):
         name: str,
         label: str,
         built: Built,
-        stand_ins: frozenset[str] = frozenset(),
+        affine_fakes: frozenset[str] = frozenset(),
         sizes: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(student, name, label, built.handle, kind="module", made=name)
         self.parameters: tuple[Parameter, ...] = built.parameters
         self.modules: tuple[Module, ...] = built.modules
         self.made = untrusted_replies.constructions(built)
-        self.calls: tuple[tuple[StandInCall, Tensor], ...] = ()
+        self.calls: tuple[tuple[AffineFakeCall, Tensor], ...] = ()
         self.last_call: Call | None = None
         self.last_seconds = 0.0
-        self._stand_ins = stand_ins
+        self._affine_fakes = affine_fakes
         self._sizes = sizes or {}
 
     @property
@@ -181,23 +181,23 @@ class Component(Thing):
         first, second = (self._checked(self._reply_to(call), None) for call in calls)
         return not same(first, second)
 
-    def inputs_of(self, stand_in: str) -> tuple[Tensor, ...]:
+    def inputs_of(self, fake: str) -> tuple[Tensor, ...]:
         """What a fake was given during the last call, one tensor for each time that it was called.
 
         Args:
-            stand_in: The component's name or the fake's path; `inner`: the one handed over.
+            fake: The component's name or the fake's path; `inner`: the one handed over.
 
         Raises:
             Mismatch: It was not called, so nothing is known of what goes through it.
         """
-        inputs = tuple(x for call, x in self.calls if call.component == stand_in)
+        inputs = tuple(x for call, x in self.calls if call.component == fake)
         if not inputs:
-            what = "the module that it is given" if stand_in == INNER else named(stand_in)
+            what = "the module that it is given" if fake == INNER else named(fake)
             raise Mismatch(
                 f"`{self.label}` never calls {what}.",
                 hint="Call it in forward, and go on with what it returns.",
                 cause=Cause.NOT_CALLED,
-                concerns=f"{stand_in} in {self.name}",
+                concerns=f"{fake} in {self.name}",
             )
         return inputs
 
@@ -317,7 +317,7 @@ class Component(Thing):
                 cause=Cause.NOT_FINITE,
                 concerns=self.name,
             )
-        self.calls = untrusted_replies.stand_in_calls(called, self._stand_ins)
+        self.calls = untrusted_replies.affine_fake_calls(called, self._affine_fakes)
         return output
 
 

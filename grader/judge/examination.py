@@ -95,7 +95,7 @@ def _shared(spec: CheckSpec, error: BaseException | None) -> Shared | None:
 # --- examination -----------------------------------------------------------------------------------------
 
 
-MAX_STAND_INS, MAX_NAME = 50, 100  # that are reported, and characters of each
+MAX_ABSENT_MODULES, MAX_NAME = 50, 100  # that are reported, and characters of each
 CHECK_CALLS = 2  # a check may take this many times the limit on a call
 
 
@@ -107,7 +107,7 @@ class Examined:
         findings: One per check of the assignment, in its order.
         parameters, layers: Of the model as the student configured it; None and () when it cannot be built.
         figures: (component, RGBA uint8 (height, width, 4)).
-        stand_ins: Modules that are not installed here and were replaced by inert ones.
+        absent_modules: Modules that are not installed here and were replaced by inert placeholders.
         watched: What was seen of forbidden parts at run time.
         output_cut: Whether more was printed than is kept.
     """
@@ -116,7 +116,7 @@ class Examined:
     parameters: int | None = None
     layers: tuple[LayerSummary, ...] = ()
     figures: tuple[tuple[str, Any], ...] = ()
-    stand_ins: tuple[str, ...] = ()
+    absent_modules: tuple[str, ...] = ()
     watched: Watched = NOTHING_SEEN
     output_cut: bool = False
 
@@ -254,13 +254,17 @@ class Checks:
             findings.append(result)
             report(result)
         parameters, layers = _summary(student)
-        stand_ins: tuple[str, ...] = ()
+        absent_modules: tuple[str, ...] = ()
         with contextlib.suppress(Mismatch, WorkerFault):
-            stand_ins = tuple(name[:MAX_NAME] for name in student.loaded.stand_ins[:MAX_STAND_INS])
-        student.prove_watch()
+            absent_modules = tuple(
+                name[:MAX_NAME] for name in student.loaded.absent_modules[:MAX_ABSENT_MODULES]
+            )
+        student.worker.prove_watch()
         student.close()
-        figures, cut = tuple(student.figures), student.output_cut
-        return Examined(tuple(findings), parameters, layers, figures, stand_ins, student.watched, cut)
+        figures, cut = tuple(student.figures), student.worker.output_cut
+        return Examined(
+            tuple(findings), parameters, layers, figures, absent_modules, student.worker.watched, cut
+        )
 
     def examined_trained(
         self,
@@ -313,7 +317,7 @@ class Checks:
         cause = so_far.folding.declared(spec)
         if cause is not None and not spec.tried_anyway:
             return f"It was not tried: it says nothing until `{cause}` passes.", cause
-        if student.waited > self.assignment.limits.checks_seconds:
+        if student.worker.waited > self.assignment.limits.checks_seconds:
             limit = f"{self.assignment.limits.checks_seconds:.0f} s, the limit for all checks together"
             return f"It could not be tried: the code took over {limit}.", None
         return "", None

@@ -18,12 +18,13 @@ import torch
 from grader.course.assignment_file import read_assignment
 from grader.course.check_files import CHECKS, TRAINED
 from grader.domain.analyzed_program import Program
-from grader.domain.assignment import MEGABYTE, Assignment, Limits
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import MEGABYTE, Limits
 from grader.domain.assignment_versions import first_choices, frozen_value
 from grader.domain.errors import GraderError
 from grader.domain.evidence import Attestation, Finding
 from grader.domain.program_run import Watched
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 from grader.judge.course_code import CodeByValues
 from grader.judge.examination import Checks, Examined, run_pytest
 from grader.judge.repeated_calls import state_of
@@ -135,11 +136,11 @@ class Judge:
             "parameters": examined.parameters,
             "layers": [[layer.path, layer.type, layer.parameters, layer.depth] for layer in examined.layers],
             "figures": [component for component, _ in examined.figures],
-            "stand_ins": list(examined.stand_ins),
+            "absent_modules": list(examined.absent_modules),
             "watched": validator(Watched).dump_python(examined.watched, mode="json"),
             "output_cut": examined.output_cut,
-            "attestation": student.attestation
-            and validator(Attestation).dump_python(student.attestation, mode="json"),
+            "attestation": student.worker.attestation
+            and validator(Attestation).dump_python(student.worker.attestation, mode="json"),
         }
         write_frame(self._writer, Frame(document, pictures))
 

@@ -448,9 +448,7 @@ def _gradients(gradients: Sequence[Any], args: Sequence[Any], label: str) -> tup
     return tuple(gradients)
 
 
-def labelled(
-    name: str, args: Sequence[Any], kwargs: Mapping[str, Any], parameters: Sequence[str] = ()
-) -> str:
+def labeled(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], parameters: Sequence[str] = ()) -> str:
     """A call in our words: small values as they are, others by the stub's names."""
     return f"{name}({_arguments(args, kwargs, parameters)})"
 

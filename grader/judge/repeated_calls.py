@@ -52,13 +52,13 @@ class RandomPart:
         if not judged or cost > self._left:
             return None
         self._left -= cost
-        waited = student.waited
+        waited = student.worker.waited
         try:
             student.allow(max(self._left, 1.0))
             random = judged[-1].is_random()
         except (Mismatch, WorkerFault):
             random = False
-        student.waited = waited
+        student.worker.waited = waited
         if not random:
             return None
         return Mismatch(

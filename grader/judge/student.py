@@ -9,7 +9,6 @@ Tests: tests/judge/test_examination.py, tests/judge/test_calls.py, tests/judge/t
 """
 
 import math
-import secrets
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,31 +23,27 @@ from grader.analysis.forbidden_uses import matches
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
-from grader.domain.evidence import Attestation
 from grader.domain.formatting import CODE, as_code, named
-from grader.domain.program_run import NOTHING_SEEN, ReachedPart, StandIn, Watched
+from grader.domain.program_run import AffineFake, ReachedPart
 from grader.judge import untrusted_replies
 from grader.judge.checked_component import INNER, Component
-from grader.judge.remote_objects import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labelled, unpacker
+from grader.judge.loaded_worker import Answers, LoadedWorker
+from grader.judge.remote_objects import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labeled, unpacker
 from grader.judge.untrusted_replies import ForwardRecord
 from grader.judge.verdict import cannot_be_had, explained, explained_mismatch
 from grader.kit import Cause, Mismatch
 from grader.kit.doubles import Batches, Fake
 from grader.kit.rigged_data import RiggedData
-from grader.protocol.frames import FrameLimit, ProtocolError
+from grader.protocol.frames import ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault, WorkerProcess
 from grader.protocol.replies import Built, DrawnFigure, FakeCalled, ForwardPass, Loaded, Ran
-from grader.protocol.requests import Adopt, Build, Call, FakeForm, Invoke, Load, RunFunction
-from grader.protocol.worker_reports import WatchRecord
+from grader.protocol.requests import Adopt, Build, Call, FakeForm, Invoke, RunFunction
 from grader.sandbox.limits import ProcessLimits
 
-REPLY_LIMIT = FrameLimit(document=8_000_000, arrays=256_000_000)
 MAX_PICTURES = 3  # of one function
 MAX_SIDE = 1500  # pixels
 MAX_PATH = 300  # characters of a module's path
 KEEPS_GRAPH = "it holds tensors with their graph: append loss.item()"
-
-Answers = Mapping[type[Any], Callable[[Any], Any]]
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,7 @@ class Run:
 
 
 class Student:
-    """A submission, loaded in a worker that is replaced when it dies.
+    """A submission, loaded in a worker.
 
     Attributes:
         program: What was analyzed of the source.
@@ -85,9 +80,7 @@ class Student:
         figures: Pictures that checks keep for the report: (component, RGBA uint8 (height, width, 4)).
         built: The components that the running check built, oldest first.
         flagged: What the running check leaves to a person, although it passes: (policy, sentence).
-        attestation: What isolates the worker; None while none was needed.
-        waited: Seconds that the worker took to answer in total, without calls that hung.
-        output_cut: Whether a worker printed more than is kept.
+        worker: The worker in which the submission is loaded.
         fakes: The fakes that the worker may call.
     """
 
@@ -114,21 +107,14 @@ class Student:
         self.figures: list[tuple[str, Any]] = []
         self.built: list[Component] = []
         self.flagged: list[tuple[str, str]] = []
-        self._spawn = spawn
         self._assignment = assignment
         self._limits = assignment.limits
+        self.worker = LoadedWorker(spawn, program, assignment)
         self._seed = seed
         self._pictures = pictures
         self._shared: dict[str, Any] = {}
         self._allowed = self._until = math.inf
-        self._link: Link | None = None
-        self._watched = NOTHING_SEEN  # reported by workers that are gone
         self._falls_under: dict[str, tuple[str, ...]] = {}
-        self._loaded: Loaded | None = None
-        self._load_fault: WorkerFault | None = None
-        self.attestation: Attestation | None = None
-        self.waited = 0.0
-        self.output_cut = False
         self._granted = granted
         self.fakes = Fakes(self._arguments_of)
         self._files = files
@@ -136,58 +122,7 @@ class Student:
     @property
     def link(self) -> Link:
         """The link to a worker in which the submission is loaded."""
-        if self._load_fault is not None:
-            raise self._load_fault  # it would not load the next time either
-        if self._link is None or self._link.broken:
-            self.close()
-            record = WatchRecord(self._assignment.forbidden_patterns, tuple(self.program.source or {}))
-            self._link = Link(self._spawn(), record)
-            self.attestation = self._link.process.attestation
-            request = Load(
-                self.program,
-                self._assignment.forbidden_patterns,
-                self._assignment.class_names,
-                # the worker learns it, so it must not be the judge's own
-                zlib.crc32(repr(self.program.source).encode()),
-            )
-            try:
-                loaded = self._timed_reply(self._link, request, Loaded, self._limits.load_seconds)
-                self._loaded = untrusted_replies.loaded(loaded, self.program)
-            except WorkerFault as fault:
-                self._load_fault = fault
-                raise
-            self.prove_watch()
-            if self._link.broken:
-                self._load_fault = WorkerFault("death", "it did not go on after it was loaded")
-                raise self._load_fault
-        return self._link
-
-    @property
-    def watched(self) -> Watched:
-        """Which forbidden parts were reached at run time, and where the code pried."""
-        return self._watched | self._link.watch.watched if self._link is not None else self._watched
-
-    def prove_watch(self) -> None:
-        """Test whether every watched part still reports its use."""
-        if self._link is not None and not self._link.broken:
-            started = time.monotonic()
-            token, seconds = secrets.randbelow(2**31), self._limits.load_seconds
-            self._link.prove_watch(token, seconds=seconds, limit=REPLY_LIMIT)
-            self.waited += time.monotonic() - started
-
-    def _timed_reply(
-        self, link: Link, request: Any, reply: type[Any], seconds: float, answers: Answers | None = None
-    ) -> Any:
-        """Ask the worker and note how long it took."""
-        started = time.monotonic()
-        try:
-            return link.ask(request, reply, seconds=seconds, limit=REPLY_LIMIT, answers=answers)
-        except WorkerFault as fault:
-            if fault.kind == "time":  # a hang costs its component only, not the others' time
-                started = time.monotonic()
-            raise
-        finally:
-            self.waited += time.monotonic() - started
+        return self.worker.link
 
     @property
     def loaded(self) -> Loaded:
@@ -197,7 +132,7 @@ class Student:
             Mismatch: The file cannot be loaded.
         """
         try:
-            _ = self.link
+            _ = self.worker.link
         except WorkerFault as fault:
             raise Mismatch(
                 f"Loading the file failed: {explained(fault)}.",
@@ -205,9 +140,9 @@ class Student:
                 cause=Cause.NOT_LOADED,
                 concerns="the file",
             ) from fault
-        if self._loaded is None:
+        if self.worker.loaded is None:
             raise RuntimeError("a link without a loaded program")
-        return self._loaded
+        return self.worker.loaded
 
     def allow(self, seconds: float) -> None:
         """From now on all calls together may take this long, within the limit on each single call."""
@@ -290,9 +225,9 @@ class Student:
         self,
         component: str,
         *args: Any,
-        replace: Mapping[str, StandIn | Fake] | None = None,
-        inner: StandIn | None = None,
-        substitute: Mapping[str, StandIn] | None = None,
+        replace: Mapping[str, AffineFake | Fake] | None = None,
+        inner: AffineFake | None = None,
+        substitute: Mapping[str, AffineFake] | None = None,
         double: bool = False,
         **kwargs: Any,
     ) -> Component:
@@ -313,21 +248,21 @@ class Student:
         label = _label(component, args, kwargs, inner)
         packing = Packing(self.fakes)
         nodes = tuple(map(packing.node, args)), {name: packing.node(value) for name, value in kwargs.items()}
-        stand_ins, fakes = self._in_place(replace or {})
+        affine_fakes, fakes = self._in_place(replace or {})
         under = dict(substitute or {})
         request = Build(
-            component, *nodes, stand_ins, fakes, inner, under, double, self.next_seed(), packing.arrays
+            component, *nodes, affine_fakes, fakes, inner, under, double, self.next_seed(), packing.arrays
         )
         built = self.ask(request, Built, self.link, component, label)
         self._note_forbidden(component, built)
-        places = {*stand_ins, *under, *([INNER] if inner is not None else [])}
+        places = {*affine_fakes, *under, *([INNER] if inner is not None else [])}
         arguments = {**dict(zip(self.parameter_names(component), args, strict=False)), **kwargs}
         sizes = {name: value for name, value in arguments.items() if type(value) is int}
         self.built.append(Component(self, component, label, built, frozenset(places), sizes))
         return self.built[-1]
 
     def call(
-        self, name: str, /, *args: Any, replace: Mapping[str, StandIn | Fake] | None = None, **kwargs: Any
+        self, name: str, /, *args: Any, replace: Mapping[str, AffineFake | Fake] | None = None, **kwargs: Any
     ) -> Outcome:
         """Call something graded: a function, or a class, whose object then stays in the worker.
 
@@ -350,8 +285,8 @@ class Student:
         self._require(name, self._kind_of(name))
         parameters = self._assignment.all_parameters_of(name)
         settings = {key: kwargs.pop(key) for key in SETTINGS if key in kwargs and key not in parameters}
-        label = labelled(name, args, kwargs, parameters)
-        stand_ins, fakes = self._in_place(replace or {})
+        label = labeled(name, args, kwargs, parameters)
+        affine_fakes, fakes = self._in_place(replace or {})
         packing = Packing(self.fakes)
         request = packing.invoke(
             args,
@@ -361,7 +296,7 @@ class Student:
             name=name,
             parameters=parameters,
             fakes=fakes,
-            replace=stand_ins,
+            replace=affine_fakes,
         )
         return invoked(self, request, name, label, (args, kwargs), packing)
 
@@ -372,7 +307,7 @@ class Student:
             Mismatch: It does not exist or raised, or made a value that cannot stay in the worker.
         """
         made: Thing = self.call(name, *args, **kwargs).returned.thing()
-        made.label = labelled(name, args, kwargs)
+        made.label = labeled(name, args, kwargs)
         return made
 
     def keep(self, value: Any, component: str = "") -> Thing:
@@ -411,8 +346,8 @@ class Student:
         return kinds[name]
 
     def _in_place(
-        self, replace: Mapping[str, StandIn | Fake]
-    ) -> tuple[dict[str, StandIn], dict[str, FakeForm]]:
+        self, replace: Mapping[str, AffineFake | Fake]
+    ) -> tuple[dict[str, AffineFake], dict[str, FakeForm]]:
         """What replaces graded names: fakes of known behavior, and fakes that answer here.
 
         Raises:
@@ -424,13 +359,13 @@ class Student:
                     f"A check puts a callback in the place of {name}, which is graded: whoever asks it gets "
                     "what is to be written. Use Fake.script, Fake.table or Fake.rows."
                 )
-        stand_ins = {name: value for name, value in replace.items() if isinstance(value, StandIn)}
+        affine_fakes = {name: value for name, value in replace.items() if isinstance(value, AffineFake)}
         fakes = {
             name: self.fakes.form(value, name, self._kind_of(name))
             for name, value in replace.items()
             if isinstance(value, Fake)
         }
-        return stand_ins, fakes
+        return affine_fakes, fakes
 
     def _arguments_of(self, called: FakeCalled, fake: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments that a fake was called with."""
@@ -540,9 +475,10 @@ class Student:
         answers = {**(answers or {}), FakeCalled: self.fakes.answer}
         try:
             remaining = max(self._until - time.monotonic(), 0.1)
-            answer = self._timed_reply(
+            answer = self.worker.timed_reply(
                 link, request, reply, min(self._limits.call_seconds, remaining), answers
             )
+            self._until += link.granted
         except StudentRaised as raised:
             if self.fakes.refusal is not None:
                 raise self.fakes.refusal from None
@@ -551,7 +487,7 @@ class Student:
                 component,
                 label or component,
                 self.program,
-                self._loaded,
+                self.worker.loaded,
                 self._granted,
                 assignment=self._assignment.id,
             ) from None
@@ -621,10 +557,7 @@ class Student:
 
     def close(self) -> None:
         """End the worker."""
-        if self._link is not None:
-            self._link.close()
-            self._watched |= self._link.watch.watched
-            self.output_cut |= self._link.process.output_cut
+        self.worker.close()
 
 
 def _paths_above(path: str) -> Iterator[str]:

@@ -31,15 +31,15 @@ from grader.kit.rigged_data import RiggedData
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import (
     MAX_MADE,
+    AffineFakeCall,
     Built,
     Called,
     DrawnFigure,
+    FakeConstruction,
     ForwardPass,
     Loaded,
     Parameter,
     Ran,
-    StandInCall,
-    StandInMade,
 )
 from grader.protocol.requests import Rows
 from grader.protocol.trees import MAX_ARGUMENTS, MAX_TEXT, is_small
@@ -116,7 +116,7 @@ def parameters(built: Built) -> None:
         raise nonsense()
 
 
-def constructions(built: Built) -> tuple[StandInMade, ...]:
+def constructions(built: Built) -> tuple[FakeConstruction, ...]:
     """What the fakes in a component were constructed with: few, small and finite values.
 
     A check computes with them; a number of thousands of digits must not make the check look faulty.
@@ -160,11 +160,13 @@ def loaded(reply: Loaded, program: Program) -> Loaded:
     problems = tuple(
         replace(problem, where=raised_at(problem, program)) for problem in reply.problems[:MAX_PROBLEMS]
     )
-    absent = tuple(name for name in reply.stand_ins if set(name.split(".")) <= words)
-    return replace(reply, problems=problems, stand_ins=absent)
+    absent = tuple(name for name in reply.absent_modules if set(name.split(".")) <= words)
+    return replace(reply, problems=problems, absent_modules=absent)
 
 
-def stand_in_calls(called: Called, components: frozenset[str]) -> tuple[tuple[StandInCall, Tensor], ...]:
+def affine_fake_calls(
+    called: Called, components: frozenset[str]
+) -> tuple[tuple[AffineFakeCall, Tensor], ...]:
     """The fakes' calls, each with its input.
 
     Args:

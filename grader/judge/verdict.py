@@ -211,7 +211,7 @@ def _not_handed_in(name: str, module: str) -> str:
 
 def _absent_module(name: str, program: Program, loaded: Loaded) -> str:
     """The module that a graded name is imported from, if it is missing; else empty."""
-    absent = {module.partition(".")[0] for module in loaded.stand_ins}
+    absent = {module.partition(".")[0] for module in loaded.absent_modules}
     binding = [line.source for line in program.statements if name in line.binds] if absent else []
     match = re.match(r"from\s+(\w+)", binding[-1].strip()) if binding else None
     return match[1] if match and match[1] in absent else ""
@@ -219,7 +219,7 @@ def _absent_module(name: str, program: Program, loaded: Loaded) -> str:
 
 def _absent_within(component: str, program: Program, loaded: Loaded | None) -> Iterator[tuple[str, str]]:
     """(Graded name, module) of what a part uses and imports from a missing module."""
-    if loaded is None or not loaded.stand_ins:
+    if loaded is None or not loaded.absent_modules:
         return
     source = "\n".join(statement.source for statement in program.statements if component in statement.binds)
     for name in loaded.kinds:

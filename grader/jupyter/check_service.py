@@ -170,7 +170,7 @@ def _of_part(local: "LocalAssignment", part: str) -> "LocalAssignment":
 def _version(request: CheckRequest) -> tuple[str, str | None, tuple[int, ...]]:
     """Which assignment a request is about: where it is, and when its files were written."""
     from grader.course.toml_file import FILE
-    from grader.students.handed_out import PUBLIC_CHECKS
+    from grader.files.known_folders import PUBLIC_CHECKS
 
     folder = Path(request.working, request.folder or "")
     files = [folder / name for name in (FILE, PUBLIC_CHECKS)]

@@ -10,8 +10,8 @@ from grader.cli.terminal_page import WIDEST, Page
 from grader.domain.formatting import clipped, printable
 from grader.reports.typesetting import prose
 
-# Colours that are visible on white and on black: a notebook does not say which of the two it has. Words have
-# the notebook's own colour.
+# Colors that are visible on white and on black: a notebook does not say which of the two it has. Words have
+# the notebook's own color.
 COLORS = {"passed": "#2da44e", "failed": "#e5534b", "note": "#8b949e"}
 UNDECIDED = "#bf8700"
 MONO = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.92em"

@@ -5,7 +5,7 @@ It holds no answers, and does not import torch at module level. What is for one 
 """
 
 from grader.domain.formatting import named, quoted
-from grader.domain.program_run import StandIn
+from grader.domain.program_run import AffineFake
 from grader.kit.compared_results import (
     Cause,
     GradientFault,
@@ -25,9 +25,9 @@ from grader.kit.doubles import (
     FakeObject,
     Library,
     Part,
+    affine_fake_class,
     answer,
     batches,
-    stand_in_class,
 )
 from grader.kit.drawn_figures import (
     ACCURACY,
@@ -64,6 +64,7 @@ __all__ = [
     "ACCURACY",
     "PREDICTED",
     "TRUE",
+    "AffineFake",
     "Batches",
     "Cause",
     "Curve",
@@ -81,8 +82,8 @@ __all__ = [
     "Picture",
     "RiggedData",
     "Splits",
-    "StandIn",
     "Undecided",
+    "affine_fake_class",
     "answer",
     "at_rest",
     "batches",
@@ -110,7 +111,6 @@ __all__ = [
     "plain",
     "quoted",
     "same",
-    "stand_in_class",
     "stated",
     "stratified_split",
     "token_numbers",

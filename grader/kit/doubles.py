@@ -1,4 +1,4 @@
-"""Fakes: those whose answers a check decides, and those of known behavior (`StandIn`).
+"""Fakes: those whose answers a check decides, and those of known behavior (`AffineFake`).
 
 A fake replaces a model, a layer, a function or a data loader in a student's code. A fake of known behavior
 computes the same in the judge as in the worker. Nothing here runs a student's code.
@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 
 from grader.domain.formatting import named, quoted
-from grader.domain.program_run import StandIn
+from grader.domain.program_run import AffineFake
 from grader.kit.compared_results import Mismatch
 from grader.kit.rigged_data import ID_BITS, image_numbers, token_numbers
 
 Tensor = Any
 
 
-def answer(behavior: StandIn, instance: int, x: Tensor) -> Tensor:
+def answer(behavior: AffineFake, instance: int, x: Tensor) -> Tensor:
     """The output of an instance of a fake for x, (batch, ...); it rolls the second axis."""
     y = x.roll(behavior.roll, dims=1) if behavior.roll else x
     index = max(instance, 0)
     return y * _value_for(behavior.scale, index) + _value_for(behavior.shift, index)
 
 
-def stand_in_class(behavior: StandIn) -> type[Any]:
+def affine_fake_class(behavior: AffineFake) -> type[Any]:
     """A class for a mistake's namespace that behaves like the worker's fake."""
     from torch import nn
 

@@ -1,4 +1,4 @@
-"""Sentences in the language of a course: catalogues, and what finds a sentence's translation in them.
+"""Sentences in the language of a course: catalogs, and what finds a sentence's translation in them.
 
 Facts stay English wherever they are stored; they are translated where a page shows them.
 """

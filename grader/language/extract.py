@@ -1,7 +1,7 @@
-"""`python -m grader.language.extract`: makes the templates of the catalogues from the sources.
+"""`python -m grader.language.extract`: makes the templates of the catalogs from the sources.
 
-The engine's is `grader/language/catalogues/messages.pot`, that of an assignment of a course
-`reference/<id>/language/messages.pot`. Poedit updates a catalogue from them.
+The engine's is `grader/language/catalogs/messages.pot`, that of an assignment of a course
+`reference/<id>/language/messages.pot`. Poedit updates a catalog from them.
 """
 
 import sys
@@ -18,7 +18,7 @@ from jinja2 import Environment, nodes
 from jinja2.ext import babel_extract
 
 from grader.language.sentences import SourceSentence, check_titles, first_paragraphs, of_number, sentences_in
-from grader.language.translation import CATALOGUES, FOLDER
+from grader.language.translation import CATALOGS, FOLDER
 
 TEMPLATE = "messages.pot"
 ENGINE = Path(__file__).parents[1]
@@ -78,7 +78,7 @@ WORDS = {
     ),
     "reports/measured_words.py": ("{number}\N{NO-BREAK SPACE}hidden test images",),
     "reports/student/findings.py": ("`{name}`: {title}",),
-    "reports/student/standing.py": ("earned",),
+    "reports/student/grade_summary.py": ("earned",),
     "reports/student/trained_models.py": ("base",),
     "reports/student/training_charts.py": ("accuracy", "epoch"),
     "reports/student/training_texts.py": ("trained", "loops", "validation", "seeds", "but", "epochs", "size"),
@@ -89,7 +89,7 @@ _OPTIONS = {"trimmed": "true", "newstyle_gettext": "true", "trim_blocks": "true"
 
 
 def engine_template() -> str:
-    """The template of the engine's catalogues, as text."""
+    """The template of the engine's catalogs, as text."""
     catalog = _catalog("the grader's reports")
     pages = ENGINE / "reports" / "templates"
     for path in sorted(pages.glob("*.j2")):
@@ -110,7 +110,7 @@ def engine_template() -> str:
 
 
 def assignment_template(folder: Path) -> str:
-    """The template of an assignment's catalogues, as text.
+    """The template of an assignment's catalogs, as text.
 
     Args:
         folder: `reference/<id>`.
@@ -139,7 +139,7 @@ def written(root: Path) -> dict[Path, str]:
     Args:
         root: The folder of `course.toml`.
     """
-    made = {CATALOGUES / TEMPLATE: engine_template()}
+    made = {CATALOGS / TEMPLATE: engine_template()}
     for path in sorted(root.glob(f"reference/*/{FOLDER}")):
         made[path / TEMPLATE] = assignment_template(path.parent)
     return made

@@ -311,7 +311,7 @@ class Pattern:
 
 
 def pattern(message: str) -> Pattern | None:
-    """The pattern that a catalogue's entry is; None where it has no placeholders."""
+    """The pattern that a catalog's entry is; None where it has no placeholders."""
     pieces = _FIELD.split(message)
     literals = tuple(piece.replace("{{", "{").replace("}}", "}") for piece in pieces[::2])
     if len(literals) < 2 or not all(literals[1:-1]):

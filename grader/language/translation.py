@@ -1,6 +1,6 @@
-"""A language: its catalogues, and how a sentence reads in it, with the parts that stay untranslated.
+"""A language: its catalogs, and how a sentence reads in it, with the parts that stay untranslated.
 
-Catalogues are `.po` files, as gettext uses them and Poedit opens them: the engine's, the course's and the
+Catalogs are `.po` files, as gettext uses them and Poedit opens them: the engine's, the course's and the
 assignment's. This module decides which entry fits a sentence. It never decides which sentences a page
 shows.
 """
@@ -43,7 +43,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Message:
-    """An entry of a catalogue.
+    """An entry of a catalog.
 
     Attributes:
         forms: The English sentence, and its plural where it has one.
@@ -73,7 +73,7 @@ class Language:
     Attributes:
         code: As in `<html lang>`: `fa`.
         direction: `ltr` or `rtl`.
-        messages: The entries of its catalogues; later ones win.
+        messages: The entries of its catalogs; later ones win.
         form: Which translation a number takes.
     """
 
@@ -236,8 +236,8 @@ ENGLISH = Language()
 # --- po files --------------------------------------------------------------------------------------------
 
 
-CATALOGUES = Path(__file__).parent / "catalogues"
-FOLDER = "language"  # of a course or of an assignment, with catalogues of its own
+CATALOGS = Path(__file__).parent / "catalogs"
+FOLDER = "language"  # of a course or of an assignment, with catalogs of its own
 _FROM_THE_RIGHT = frozenset({"ar", "arc", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "ur", "yi"})
 
 
@@ -245,34 +245,34 @@ def available(*folders: Path) -> tuple[str, ...]:
     """The codes of the languages that reports can be written in, English first.
 
     Args:
-        folders: Folders with catalogues besides the engine's, such as a course's.
+        folders: Folders with catalogs besides the engine's, such as a course's.
     """
-    codes = {path.stem for folder in (CATALOGUES, *folders) for path in folder.glob("*.po")}
+    codes = {path.stem for folder in (CATALOGS, *folders) for path in folder.glob("*.po")}
     return ("en", *sorted(codes - {"en"}))
 
 
 def require_language(code: str, source: str, *folders: Path) -> None:
-    """Refuse a language without a catalogue, or whose catalogue cannot be read here.
+    """Refuse a language without a catalog, or whose catalog cannot be read here.
 
     Args:
         code: As the course names it.
         source: Where it names it, to begin a sentence: `course.toml: 'language'`.
-        folders: Folders with catalogues besides the engine's.
+        folders: Folders with catalogs besides the engine's.
 
     Raises:
-        CourseError: There is no such catalogue.
-        UsageError: Babel, which reads catalogues, is not installed.
+        CourseError: There is no such catalog.
+        UsageError: Babel, which reads catalogs, is not installed.
     """
     codes = available(*folders)
     if code not in codes:
         choices = ", ".join(f"'{choice}'" for choice in codes)
         raise CourseError(
-            f"{source} is '{code}', and there is no catalogue {code}.po. Choose one of {choices}, or put a "
-            f"catalogue into {folders[0] if folders else CATALOGUES}."
+            f"{source} is '{code}', and there is no catalog {code}.po. Choose one of {choices}, or put a "
+            f"catalog into {folders[0] if folders else CATALOGS}."
         )
     if code != ENGLISH.code and find_spec("babel") is None:
         raise UsageError(
-            f"{source} is '{code}', and Babel, which reads the catalogue, is not installed. "
+            f"{source} is '{code}', and Babel, which reads the catalog, is not installed. "
             "Install it: pip install 'vit-grader[language]'"
         )
 
@@ -282,15 +282,15 @@ def language(code: str, folders: Sequence[Path] = ()) -> Language:
 
     Args:
         code: `en` is the language in which sentences are composed.
-        folders: Folders with further catalogues; later ones win.
+        folders: Folders with further catalogs; later ones win.
 
     Raises:
-        CourseError: A catalogue is not a `.po` file.
+        CourseError: A catalog is not a `.po` file.
         UsageError: Babel is not installed.
     """
     if code == ENGLISH.code:
         return ENGLISH
-    paths = [folder / f"{code}.po" for folder in (CATALOGUES, *folders)]
+    paths = [folder / f"{code}.po" for folder in (CATALOGS, *folders)]
     dated_paths = tuple((path, path.stat().st_mtime_ns) for path in paths if path.is_file())
     return _read(code, dated_paths)
 
@@ -308,7 +308,7 @@ def _read(code: str, paths: tuple[tuple[Path, int], ...]) -> Language:
 
 
 def _messages(path: Path) -> Iterator[Message]:
-    """The translated entries of a catalogue, without those marked as fuzzy."""
+    """The translated entries of a catalog, without those marked as fuzzy."""
     try:
         from babel.messages.pofile import PoFileError, read_po
     except ImportError:
@@ -320,7 +320,7 @@ def _messages(path: Path) -> Iterator[Message]:
         with path.open("rb") as file:
             catalog = read_po(file, abort_invalid=True)
     except (OSError, ValueError, PoFileError) as error:
-        raise CourseError(f"{path} is not a catalogue ({error}). Open it in Poedit, and save it.") from None
+        raise CourseError(f"{path} is not a catalog ({error}). Open it in Poedit, and save it.") from None
     for entry in catalog:
         forms = (entry.id,) if isinstance(entry.id, str) else tuple(entry.id)
         texts = (entry.string,) if isinstance(entry.string, str) else tuple(entry.string or ("",))
@@ -329,7 +329,7 @@ def _messages(path: Path) -> Iterator[Message]:
 
 
 def _plural_rule(path: Path) -> str:
-    """Which number takes which translation, as the catalogue's header says in C."""
+    """Which number takes which translation, as the catalog's header says in C."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith('"Plural-Forms:'):
             return line.partition("plural=")[2].partition(";")[0].strip()

@@ -2,7 +2,7 @@
 
 It describes an LMS: the names in its downloads, its metadata, its class lists and its formats. From the list
 of submissions in an LMS's export it decides which of a student's submissions counts, and who shares it.
-Each LMS's own behaviour is in its own module.
+Each LMS's own behavior is in its own module.
 """
 
 import re

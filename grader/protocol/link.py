@@ -1,134 +1,24 @@
 """One side of a conversation with a worker or another forked process that may hang, die or talk nonsense.
 
 It asks, waits a limited time for the answer, and ends a process that does not give one. Whatever goes wrong
-becomes a fault of one kind. One thread of a process keeps all deadlines: a worker is asked hundreds of times
-for one submission, and a thread for each question would cost more than many of the answers. The caller
-decides what a fault means.
+becomes a fault of one kind. The caller decides what a fault means.
 """
 
 import contextlib
-import heapq
-import itertools
-import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
 from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 
 from grader.domain.errors import EngineError, Interruption
 from grader.domain.evidence import Attestation
 from grader.domain.program_run import Ending, EndingLimit
+from grader.protocol.deadlines import Deadline
 from grader.protocol.error_kinds import Gap, exception_named_in_source
 from grader.protocol.frames import ClosedError, Frame, FrameLimit, ProtocolError, read_frame, write_frame
 from grader.protocol.replies import Done, Problem, Raised
 from grader.protocol.requests import Prove
 from grader.protocol.typed_messages import NOTICES, receive, send
 from grader.protocol.worker_reports import WatchRecord
-
-
-class Deadline:
-    """A time after which something is called once, unless the `with` block has ended by then.
-
-    Attributes:
-        expired: The time is up, and it was called.
-    """
-
-    def __init__(self, seconds: float, expire: Callable[[], None]) -> None:
-        """Set it.
-
-        Args:
-            seconds: From the beginning of the block; at least a hundredth.
-            expire: Called in another thread.
-        """
-        self.expired = False
-        self._seconds = max(seconds, 0.01)
-        self._expire = expire
-        self._over = False
-
-    def __enter__(self) -> "Deadline":
-        _clock().add(time.monotonic() + self._seconds, self)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._over = True
-
-    @property
-    def is_over(self) -> bool:
-        """The block has ended, so that nothing is to be called any more."""
-        return self._over
-
-    def expire(self) -> None:
-        """Call what is to be called."""
-        self.expired = True
-        self._expire()
-
-
-class _Clock:
-    """A thread that sleeps until the earliest deadline.
-
-    A deadline whose block has ended stays listed until its time. So the thread is woken for the earliest
-    deadline only, not for each that comes and goes.
-    """
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._waiting: list[tuple[float, int, Deadline]] = []
-        self._numbers = itertools.count()  # of two deadlines at the same time, the first one set comes first
-        threading.Thread(target=self._run, name="deadlines", daemon=True).start()
-
-    def add(self, when: float, deadline: Deadline) -> None:
-        """List a deadline; `when` is a time of the monotonic clock, in seconds."""
-        with self._changed:
-            heapq.heappush(self._waiting, (when, next(self._numbers), deadline))
-            if self._waiting[0][2] is deadline:
-                self._changed.notify()
-
-    def _run(self) -> None:
-        while True:
-            with contextlib.suppress(OSError):  # a process that is gone need not be ended
-                self._next().expire()
-
-    def _next(self) -> Deadline:
-        """The next deadline whose time is up; waits for it."""
-        with self._changed:
-            while True:
-                while self._waiting and self._waiting[0][2].is_over:
-                    heapq.heappop(self._waiting)
-                remaining = self._waiting[0][0] - time.monotonic() if self._waiting else None
-                if remaining is not None and remaining <= 0:
-                    return heapq.heappop(self._waiting)[2]
-                self._changed.wait(remaining)
-
-
-_clocks: dict[int, _Clock] = {}  # by process: a thread does not survive a fork
-_making = threading.Lock()
-
-
-def _clock() -> _Clock:
-    pid = os.getpid()
-    with _making:
-        if pid not in _clocks:
-            _clocks.clear()
-            _clocks[pid] = _Clock()
-        return _clocks[pid]
-
-
-def _forget() -> None:
-    """In a fork: the lock may be held by a thread that is not there."""
-    global _making
-    _making = threading.Lock()
-    _clocks.clear()
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no forks
-    os.register_at_fork(after_in_child=_forget)
-
-
-# --- link ------------------------------------------------------------------------------------------------
-
 
 Reply = TypeVar("Reply")
 FaultKind = Literal["time", "death", "nonsense"]
@@ -214,12 +104,14 @@ class Link:
 
     Attributes:
         watch: What it has reported about forbidden parts.
+        granted: The seconds that the last question got beyond its limit, since the machine was busy.
     """
 
     def __init__(self, process: WorkerProcess, watch: WatchRecord | None = None) -> None:
         self.process = process
         self.watch = watch or WatchRecord()
         self.broken = False
+        self.granted = 0.0
 
     def ask(
         self,
@@ -292,13 +184,15 @@ class Link:
                         yield answer
         except ClosedError as error:
             self._give_up()
-            if deadline.expired or time.monotonic() - started >= seconds:
+            if deadline.expired or time.monotonic() - started >= seconds + deadline.granted:
                 raise WorkerFault("time", f"no answer within {seconds:.0f} s", seconds) from error
             ending = self.process.ending()
             raise WorkerFault("death", ending.words, limit=ending.limit) from error
         except ProtocolError as error:
             self._give_up()
             raise WorkerFault("nonsense", "it answered with something that is not an answer") from error
+        finally:
+            self.granted = deadline.granted
 
     def _give_up(self) -> None:
         self.broken = True

@@ -76,12 +76,12 @@ class Loaded:
     Attributes:
         kinds: Graded name -> `class`, `function` or `other`, for those that exist.
         problems: Statements that raised; the others were executed all the same.
-        stand_ins: Modules that are not installed here and were replaced by inert ones.
+        absent_modules: Modules that are not installed here and were replaced by inert placeholders.
     """
 
     kinds: dict[str, str]
     problems: tuple[Problem, ...] = ()
-    stand_ins: tuple[str, ...] = ()
+    absent_modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ MAX_MADE = 256  # constructions that are reported of one component
 
 
 @dataclass(frozen=True)
-class StandInMade:
+class FakeConstruction:
     """One construction of a fake of known behavior, with its arguments.
 
     Attributes:
@@ -138,11 +138,11 @@ class Built:
     handle: int
     parameters: tuple[Parameter, ...]
     modules: tuple[Module, ...]
-    made: tuple[StandInMade, ...] = ()
+    made: tuple[FakeConstruction, ...] = ()
 
 
 @dataclass(frozen=True)
-class StandInCall:
+class AffineFakeCall:
     """One call of a fake of known behavior.
 
     Attributes:
@@ -168,7 +168,7 @@ class Called:
     """
 
     result: str
-    calls: tuple[StandInCall, ...] = ()
+    calls: tuple[AffineFakeCall, ...] = ()
     no_gradient: tuple[str, ...] = ()
     arrays: Arrays = field(default_factory=dict)
 

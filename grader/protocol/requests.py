@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from grader.domain.analyzed_program import Program
-from grader.domain.program_run import StandIn
+from grader.domain.program_run import AffineFake
 from grader.protocol.trees import ModelMade, Node, OtherValues
 
 Arrays = Mapping[str, Any]  # numpy arrays by name; they travel beside the document
@@ -106,10 +106,10 @@ class Build:
     component: str
     args: tuple[Node, ...] = ()
     kwargs: dict[str, Node] = field(default_factory=dict)
-    replace: dict[str, StandIn] = field(default_factory=dict)
+    replace: dict[str, AffineFake] = field(default_factory=dict)
     fakes: dict[str, FakeForm] = field(default_factory=dict)
-    inner: StandIn | None = None
-    substitute: dict[str, StandIn] = field(default_factory=dict)
+    inner: AffineFake | None = None
+    substitute: dict[str, AffineFake] = field(default_factory=dict)
     double: bool = False
     seed: int = 0
     arrays: Arrays = field(default_factory=dict)
@@ -158,7 +158,7 @@ class Invoke:
     kwargs: dict[str, Node] = field(default_factory=dict)
     parameters: tuple[str, ...] = ()
     fakes: dict[str, FakeForm] = field(default_factory=dict)
-    replace: dict[str, StandIn] = field(default_factory=dict)
+    replace: dict[str, AffineFake] = field(default_factory=dict)
     reads: tuple[str, ...] = ()
     training: bool | None = None
     figures: bool = False

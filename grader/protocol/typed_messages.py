@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 from grader.protocol import replies, requests
 from grader.protocol.frames import Frame, FrameLimit, ProtocolError, read_frame, write_frame
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from grader.domain.analyzed_program import LOADING, Place, Program, line_at, place_of
-from grader.domain.assignment import HUB, PROVIDED, TORCH
+from grader.domain.assignment_files import HUB, PROVIDED, TORCH
 from grader.domain.formatting import quoted
 from grader.domain.program_run import Pried, ReachedPart, Watched
 from grader.protocol.error_kinds import exception_named_in_source

@@ -14,7 +14,7 @@ from grader.lms.matching import candidates
 from grader.publishing.releases import exported_grades, require_nothing_lacking, unnoted_releases, warnings
 from grader.reports.student.code_lines import alone
 from grader.results.class_files import report_path
-from grader.results.current_state import standing_downloads, told_results
+from grader.results.current_state import current_downloads, reported_results
 
 FOLDER = "exports"
 ELSEWHERE = "Give another place with --to."
@@ -66,8 +66,8 @@ def export_grades(
             written. Or a grade awaits a person, or a submission is missing, without `partial`.
     """
     snapshot = book.snapshot(attempts=assignment.compares_attempts)
-    results = told_results(assignment, snapshot)
-    downloads = standing_downloads(book, out, snapshot)
+    results = reported_results(assignment, snapshot)
+    downloads = current_downloads(book, out, snapshot)
     if not request.partial:
         require_nothing_lacking(results, downloads)
     file = None if request.template is None else _template_file(request.template)

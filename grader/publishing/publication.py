@@ -36,7 +36,7 @@ from grader.reports.whole_class.review_cases import LACKING, cases
 from grader.reports.whole_class.review_queue import still_lacking, summed
 from grader.reports.whole_class.similarity_record import PAGE, SimilarityRecord, previous_similarity
 from grader.reports.whole_class.similarity_record import PAGE as SIMILARITY_PAGE
-from grader.results.current_state import results_now, standing_downloads
+from grader.results.current_state import current_downloads, results_now
 from grader.results.session import ClassSession
 
 INSTRUCTORS, STUDENTS = "instructors", "students"  # the folders of a publication
@@ -418,7 +418,7 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
     assignment, out = session.assignment, session.out
     snapshot = session.book.snapshot(attempts=assignment.compares_attempts)
     results = results_now(assignment, snapshot)
-    download = summed(standing_downloads(session.book, out, snapshot))
+    download = summed(current_downloads(session.book, out, snapshot))
     reasons = open_reasons(assignment, results, download)
     if reasons and not request.partial:
         raise UsageError(

@@ -141,7 +141,7 @@ def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[Downl
     class_candidates = candidates((result.evidence, result.score) for result in results)
     lacking = still_lacking(summed(downloads), class_candidates)
     if lacking:
-        lines = [f"  {record.student_id}: {record.told}" for record in lacking]
+        lines = [f"  {record.student_id}: {record.in_words}" for record in lacking]
         verb = "is" if len(lacking) == 1 else "are"
         first = (
             f"{counted(len(lacking), 'submission')} that the LMS lists {verb} not in its download, so "

@@ -253,7 +253,7 @@ def _gettext_functions(spoken: Language) -> dict[str, Callable[..., Markup]]:
         return printed if spoken.is_english or not printed else Markup(_isolate(str(printed)))
 
     def gettext(message: str, **values: object) -> Markup:
-        made = Markup(spoken.gettext(message))  # a catalogue is a file of the course's
+        made = Markup(spoken.gettext(message))  # a catalog is a file of the course's
         return made % {name: shown(value) for name, value in values.items()}
 
     def ngettext(singular: str, plural: str, num: int, **values: object) -> Markup:

@@ -17,9 +17,9 @@ from grader.lms.matching import candidates
 from grader.reports.results_json.results_contract import DownloadRecord, ResultsDocument
 from grader.reports.results_json.results_file import (
     results_text,
+    submission_entries,
     submission_text,
-    told_frame,
-    told_submissions,
+    text_without_submissions,
 )
 from grader.reports.results_json.results_record import attended, scores_csv
 from grader.reports.student.student_pages import attention_page, shows_attention, student_pages
@@ -132,7 +132,7 @@ def _results_text(
     unchanged: Collection[str],
 ) -> Iterator[str]:
     """The text of results.json; the entries of unchanged students are copied from the existing file."""
-    with contextlib.closing(told_submissions(path)) as before:  # sorted by student, like the new ones
+    with contextlib.closing(submission_entries(path)) as before:  # sorted by student, like the new ones
 
         def text_of(evidence: Evidence, score: Score) -> str:
             if score.student_id in unchanged:
@@ -147,9 +147,9 @@ def _results_text(
 def previous_download(out: Path) -> DownloadRecord | None:
     """The account of the files in an earlier results.json; None if there is none.
 
-    The gradebook has one for each download (`standing_downloads`), unless an older version graded it.
+    The gradebook has one for each download (`current_downloads`), unless an older version graded it.
     """
     try:
-        return ResultsDocument.model_validate_json(told_frame(out / "results.json")).download
+        return ResultsDocument.model_validate_json(text_without_submissions(out / "results.json")).download
     except (OSError, ValueError):  # it is written again from the gradebook
         return None

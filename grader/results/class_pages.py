@@ -26,15 +26,15 @@ from grader.domain.submission_result import Result
 from grader.files import atomic
 from grader.gradebook import Gradebook, Snapshot, State
 from grader.reports.results_json.results_contract import DownloadRecord
-from grader.reports.results_json.results_file import submission_text, told_submissions
+from grader.reports.results_json.results_file import submission_entries, submission_text
 from grader.reports.whole_class.class_overview import Overview
 from grader.results.class_files import lying_beside, report_path, write_class, write_student
 from grader.results.current_state import (
+    current_downloads,
     edits_by_student,
     remove_moved_pages,
+    reported_results,
     results_now,
-    standing_downloads,
-    told_results,
 )
 from grader.results.kept_scores import KnownScores, keep_scores, kept_scores
 
@@ -216,13 +216,13 @@ def write_pages(
         if known is None:
             known = KnownScores(assignment, book.identity(), kept_scores(out) if only_changed else None)
         pages = ClassPages(assignment, made, known)
-        report_digests = told_digests(out) if only_changed else {}
+        report_digests = entry_digests(out) if only_changed else {}
         if class_anyway or not only_changed:
             note(out, book, assignment.id, None)  # even the same state may give other files
         count = pages.write_reports(book, out, now, {**report_digests, **(reported or {})})
         overview = None
         if count or report_digests.keys() != made.evidence.keys() or class_anyway or not only_changed:
-            overview = pages.write_class(out, now, standing_downloads(book, out, made), report_digests)
+            overview = pages.write_class(out, now, current_downloads(book, out, made), report_digests)
         remove_moved_pages(out, made)
         note(out, book, assignment.id, made.state)
     return WrittenPages(count, pages.results, overview)
@@ -307,11 +307,11 @@ def may_show_more(score: Score, now: datetime) -> bool:
     return score.tries is not None and not score.tries.shown and now > score.tries.due
 
 
-def told_digests(out: Path) -> dict[str, str]:
+def entry_digests(out: Path) -> dict[str, str]:
     """Student -> the digest of the entry in the existing `results.json`, as far as that is readable."""
     digests: dict[str, str] = {}
     with contextlib.suppress(OSError, ValueError):
-        for student_id, text in told_submissions(out / "results.json"):
+        for student_id, text in submission_entries(out / "results.json"):
             digests[student_id] = _digest(text)
     return digests
 
@@ -391,7 +391,7 @@ def caught_up(
         return CatchUp(CatchUpOutcome.READ_ONLY, out)
     snapshot = book.snapshot(attempts=assignment.compares_attempts)
     try:
-        told_results(assignment, snapshot)
+        reported_results(assignment, snapshot)
     except UsageError:
         return CatchUp(CatchUpOutcome.RUBRIC_CHANGED, out)
     try:

@@ -66,7 +66,7 @@ def edits_by_student(snapshot: Snapshot) -> dict[str, list[Edit]]:
     return by_student
 
 
-def told_results(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
+def reported_results(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
     """The results of the whole class, if they still equal those in the reports.
 
     Raises:
@@ -211,7 +211,7 @@ class Account:
         return cls(record, uploads.keys)
 
 
-def standing_accounts(book: Gradebook, out: Path) -> tuple[Account, ...]:
+def current_accounts(book: Gradebook, out: Path) -> tuple[Account, ...]:
     """The accounts that count, oldest first, without those that a later one contains completely.
 
     Args:
@@ -223,9 +223,9 @@ def standing_accounts(book: Gradebook, out: Path) -> tuple[Account, ...]:
     return _without_outdated(accounts)
 
 
-def standing_downloads(book: Gradebook, out: Path, snapshot: Snapshot) -> tuple[DownloadRecord, ...]:
+def current_downloads(book: Gradebook, out: Path, snapshot: Snapshot) -> tuple[DownloadRecord, ...]:
     """The accounts that count, with the current ids of submissions, as pages show them."""
-    return tuple(relabeled(account.download, snapshot) for account in standing_accounts(book, out))
+    return tuple(relabeled(account.download, snapshot) for account in current_accounts(book, out))
 
 
 def keep_account(book: Gradebook, out: Path, account: Account, *, who: str, when: datetime) -> Account:
@@ -236,7 +236,7 @@ def keep_account(book: Gradebook, out: Path, account: Account, *, who: str, when
     Returns:
         The account as it was kept.
     """
-    before = standing_accounts(book, out)
+    before = current_accounts(book, out)
     if not book.accounts():
         for earlier in before:  # so that an older version's account is not lost
             book.add_account(earlier.source, earlier.text(), who=who, when=when)
@@ -260,10 +260,10 @@ def _under_its_own_name(account: Account, others: Sequence[Account]) -> Account:
 
 
 def _without_outdated(accounts: Iterable[Account]) -> tuple[Account, ...]:
-    standing: list[Account] = []
+    current: list[Account] = []
     for account in accounts:
-        standing = [earlier for earlier in standing if not earlier.is_outdated_by(account)] + [account]
-    return tuple(standing)
+        current = [earlier for earlier in current if not earlier.is_outdated_by(account)] + [account]
+    return tuple(current)
 
 
 def _account(text: str) -> Account:

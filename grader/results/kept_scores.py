@@ -13,10 +13,9 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
-from grader.domain.student_history import NO_HISTORY, History
-from grader.domain.submission_result import Result
+from grader.domain.submission_result import NO_HISTORY, History, Result
 from grader.files import atomic
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 from grader.scoring import score
 
 FILE = ".scores"

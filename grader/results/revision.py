@@ -82,7 +82,7 @@ class Change:
         return f"{self.after.student_id}: {total_before} -> {total_sentence(self.after)}"
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The change, with the released grade if there is one."""
         if self.released is None:
             return str(self)
@@ -232,7 +232,7 @@ def _require_no_loss(changes: Sequence[Change]) -> None:
             "\n".join(
                 [
                     f"{count} would fall. Nothing was changed. If that is meant, add --allow-lower.",
-                    *(f"  {change.told}" for change in fallen),
+                    *(f"  {change.in_words}" for change in fallen),
                 ]
             )
         )

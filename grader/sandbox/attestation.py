@@ -234,12 +234,12 @@ class ChildReport:
     """What a child reports before it knows anything about a submission.
 
     Attributes:
-        told: What only the process itself knows (`landlock` -> version).
+        reported: What only the process itself knows (`landlock` -> version).
         succeeded: Canaries that should have failed.
         error: Why the lock-down could not be completed; empty if it was.
     """
 
-    told: Mapping[str, str] = field(default_factory=dict)
+    reported: Mapping[str, str] = field(default_factory=dict)
     succeeded: tuple[str, ...] = ()
     error: str = ""
 
@@ -334,7 +334,7 @@ def _observed_layers(pid: int, report: ChildReport, expected: Expectation) -> di
     if Layer.SECCOMP in expected.layers:
         layers["seccomp"] = _required("the system-call filter", status["Seccomp"], "2")
     if Layer.LANDLOCK in expected.layers:
-        layers["landlock"] = report.told.get("landlock", "")
+        layers["landlock"] = report.reported.get("landlock", "")
     if expected.bubblewrap:
         layers["bubblewrap"] = expected.bubblewrap
     if expected.gpu:

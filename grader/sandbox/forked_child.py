@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from grader.domain.assignment import MEGABYTE
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import GraderError, SandboxError
 from grader.sandbox.attestation import ChildReport, Outside, failed_canaries
 from grader.sandbox.limits import ProcessLimits, address_space, apply_limits
@@ -118,7 +118,7 @@ def _run(
 ) -> None:
     _keep_only(pipes.of_child)
     report = _report(limits, confinement, outside)
-    document = {"told": dict(report.told), "succeeded": list(report.succeeded), "error": report.error}
+    document = {"reported": dict(report.reported), "succeeded": list(report.succeeded), "error": report.error}
     with open(_REPORT, "wb") as stream:  # noqa: PTH123 - a descriptor
         stream.write(json.dumps(document).encode() + b"\n")
     with open(_GO, "rb") as stream:  # noqa: PTH123
@@ -167,7 +167,7 @@ def child_report(packed: bytes) -> ChildReport:
     """
     try:
         document = json.loads(packed)
-        return ChildReport(document["told"], tuple(document["succeeded"]), document["error"])
+        return ChildReport(document["reported"], tuple(document["succeeded"]), document["error"])
     except (ValueError, KeyError, TypeError) as error:
         raise SandboxError(
             "A process died while it was being locked down, so nothing was executed. "

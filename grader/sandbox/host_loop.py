@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grader.domain.assignment import MEGABYTE
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import GraderError, SandboxError
 from grader.sandbox import child_processes, kernel_filters
 from grader.sandbox.attestation import REMEDY, Expectation, Outside, attestation

@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
-from grader.domain.assignment import MEGABYTE
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SandboxError
 from grader.sandbox import kernel_filters, libc, rootfs
 from grader.sandbox.limits import Cgroup, ProcessLimits, address_space, apply_limits

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.domain.assignment import HUB, Assignment
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_files import HUB
 
 # /usr as a whole is not given: images keep applications in /usr/src
 _SYSTEM = (

@@ -21,7 +21,7 @@ from grader.domain.edit import (
     Ruled,
     RunChosen,
     Waived,
-    standing_owner,
+    current_owner,
 )
 from grader.domain.evidence import Blame, Evidence, Finding, Status
 from grader.domain.score import (
@@ -111,9 +111,9 @@ def _unfolded(finding: Finding, waived: Collection[str]) -> Finding:
         return finding
     if finding.status is not Status.SKIPPED:
         return replace(finding, because=None)
-    told = f"It was not tried because of `{finding.because}`, which was given back to the class."
+    message = f"It was not tried because of `{finding.because}`, which was given back to the class."
     return replace(
-        finding, because=None, status=Status.ERRORED, blame=Blame.INSTRUCTOR, message=told, hint=""
+        finding, because=None, status=Status.ERRORED, blame=Blame.INSTRUCTOR, message=message, hint=""
     )
 
 
@@ -144,7 +144,7 @@ def ownership(edits: Sequence[Edit]) -> Ownership | None:
     Args:
         edits: Those about it, oldest first, of any kind.
     """
-    owner = standing_owner(edits)
+    owner = current_owner(edits)
     if owner is None:
         return None
     reason = f"{owner.who}: {owner.why}" if owner.by_person else owner.why
@@ -244,11 +244,11 @@ def total_of(
     if status is GradeStatus.GRADED:
         return RuledTotal(known, reason)
     by_hand = decided and status is not GradeStatus.INCOMPLETE
-    points, closed, told = known if by_hand else None, False, reason
+    points, closed, explanation = known if by_hand else None, False, reason
     if by_hand:
-        told = f"{reason} People gave the points of every item.".lstrip()
+        explanation = f"{reason} People gave the points of every item.".lstrip()
     elif status is GradeStatus.INCOMPLETE:
-        told = f"{reason}: the total is withheld."
+        explanation = f"{reason}: the total is withheld."
     edits = []
     for ruling in ruled:
         closed = not ruling.counts
@@ -256,10 +256,10 @@ def total_of(
         edits.append(ScoreEdit(ruling.who, ruling.when, ruling.why, points, new))
         points, why = new, ruling.why.rstrip(".")
         if status is GradeStatus.INCOMPLETE:
-            told = f"{reason}: {_RULES[ruling.counts]} ({why})."
+            explanation = f"{reason}: {_RULES[ruling.counts]} ({why})."
         else:
-            told = f"{reason} {_ON_REFUSED[ruling.counts]}: {why}.".lstrip()
-    return RuledTotal(points, told, closed, tuple(edits))
+            explanation = f"{reason} {_ON_REFUSED[ruling.counts]}: {why}.".lstrip()
+    return RuledTotal(points, explanation, closed, tuple(edits))
 
 
 # --- marked lines ----------------------------------------------------------------------------------------

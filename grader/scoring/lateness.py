@@ -1,8 +1,10 @@
-"""How late one submission is, and what that costs.
+"""How late one submission is, what that costs, and how many late days of the course it uses.
 
 It decides when a submission came and was due, by what the LMS records and what people decided, and takes
 off what the rule of the assignment says: never more than what is known of the time. Late days of the course
-are used first (`late_days`). It never decides which of several attempts counts.
+(the tokens of `[late] tokens`) are used first. Assignments use them in the order of their deadlines, in whole
+days, and only where they leave the student more points. It never decides which of several attempts counts,
+nor which other assignments used how many late days.
 """
 
 import math
@@ -10,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import LatePolicy, LateTokens
 from grader.domain.edit import Edit, Extended, InTime, Received
 from grader.domain.evidence import Evidence
 from grader.domain.score import LateRecord, how_late, rounded
-from grader.domain.student_history import NO_HISTORY, History
 from grader.domain.submission import Arrival
-from grader.scoring.late_days import penalty, tokens_left, tokens_used, tokens_words
+from grader.domain.submission_result import NO_HISTORY, History
 from grader.scoring.measurements import plain
 
 DAY = 86_400  # seconds
@@ -148,3 +150,55 @@ def _late(assignment: Assignment, seconds: float, total: float | None, left: int
     reason = f"{shown}: {plain(lost)} points are taken off"
     reason += "." if total is None or after is None else f", so {plain(total)} become {plain(after)}."
     return record(lost, after, reason)
+
+
+# --- late days -------------------------------------------------------------------------------------------
+
+
+def penalty(rule: LatePolicy, days: int, total: float | None) -> float:
+    """The points that so many late days cost under a rule that has points for a day.
+
+    Args:
+        total: The points that there are: no more can be lost; None where they are withheld.
+    """
+    bounds = [bound for bound in (rule.most_points, total) if bound is not None]
+    return min([days * (rule.points_per_day or 0.0), *bounds])
+
+
+def tokens_left(tokens: LateTokens, history: History) -> int:
+    """How many late days the assignments with earlier deadlines have left to this one."""
+    used = dict(history.late_days)
+    return max(0, tokens.count - sum(used.get(earlier, 0) for earlier in tokens.earlier))
+
+
+def tokens_used(rule: LatePolicy, days: int, total: float | None, left: int) -> int:
+    """How many late days a submission uses: the fewest that cost the student the least.
+
+    Without points for a day a person decides about the days that remain, so that each one helps. Where there
+    are no points, or they are withheld, nothing can be saved.
+
+    Args:
+        days: That had begun since the deadline.
+        left: Late days that there are.
+    """
+    most = min(days, left)
+    if most <= 0 or not total:
+        return 0
+    if rule.points_per_day is None:
+        return most
+    least = penalty(rule, days - most, total)
+    return next(used for used in range(most + 1) if penalty(rule, days - used, total) <= least)
+
+
+def tokens_words(tokens: LateTokens, used: int, left: int) -> str:
+    """What became of the late days, in a sentence for the student.
+
+    Args:
+        used: Of them, here.
+        left: That there were for this assignment.
+    """
+    if used:
+        return f"{used} of {tokens.count} late days used here, {left - used} left."
+    if not left:
+        return f"None of the {tokens.count} late days of the course are left."
+    return f"No late day would help here: {left} of {tokens.count} are left."

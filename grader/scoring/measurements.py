@@ -71,8 +71,8 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
     training = evidence.training
     is_measured = item.scale.is_value(training.measured)
     if training.objections and is_measured:
-        told = f"{_told(item, training)} {' '.join(training.objections)} A person decides."
-        return _undecided(item, told)
+        sentence = f"{_measured_sentence(item, training)} {' '.join(training.objections)} A person decides."
+        return _undecided(item, sentence)
     match training.outcome:
         case TrainingOutcome.COMPLETED:
             if not is_measured:
@@ -94,12 +94,12 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
                 item.id, item.title, None, item.points, "Training was not run.", LineState.NOT_RUN
             )
         case TrainingOutcome.BUDGET:
-            told = _sentence("The grader's own limit stopped the training", training.reason)
-            return _undecided(item, f"{told} A person decides.", training)
+            sentence = _sentence("The grader's own limit stopped the training", training.reason)
+            return _undecided(item, f"{sentence} A person decides.", training)
         case _:
             what = "The accuracy" if item.scale == SHARE else "What it is worth"
-            told = _sentence(f"{what} is unknown", training.reason)
-            return _undecided(item, f"{told} A person decides.", training)
+            sentence = _sentence(f"{what} is unknown", training.reason)
+            return _undecided(item, f"{sentence} A person decides.", training)
 
 
 def _asking(
@@ -114,9 +114,9 @@ def _asking(
     """
     if line.points is None or not (questions or doubts):
         return line
-    told = " ".join((line.reason, *questions, *doubts, "A person decides."))
+    sentence = " ".join((line.reason, *questions, *doubts, "A person decides."))
     floor = min(line.points, worst) if doubts else line.points
-    return replace(line, points=None, reason=told, state=LineState.AWAITING, floor=floor)
+    return replace(line, points=None, reason=sentence, state=LineState.AWAITING, floor=floor)
 
 
 def uncertainties(item: RubricItem, training: Training) -> tuple[str, ...]:
@@ -214,17 +214,17 @@ def training_accuracy(training: Training) -> float:
 
 
 def _by_measurement(item: RubricItem, training: Training, preface: str) -> ScoreLine:
-    return _line(item, measured_points(item, training), preface + _told(item, training))
+    return _line(item, measured_points(item, training), preface + _measured_sentence(item, training))
 
 
-def _told(item: RubricItem, training: Training) -> str:
+def _measured_sentence(item: RubricItem, training: Training) -> str:
     """The measurement as a sentence."""
     scale, value = item.scale, training.measured or 0.0
     if training.value is None:
-        told = f"{scale.shown(value)} of the hidden test images are classified correctly"
+        sentence = f"{scale.shown(value)} of the hidden test images are classified correctly"
     else:
         direction = ", where lower is better" if scale.lower_is_better else ""
-        told = f"{item.measured}: {scale.shown(value)} on hidden data{direction}"
+        sentence = f"{item.measured}: {scale.shown(value)} on hidden data{direction}"
     if training.interval is not None:
         low, high = training.interval
         several = len(training.runs) > 1
@@ -232,14 +232,14 @@ def _told(item: RubricItem, training: Training) -> str:
         seeds = f"mean of {len(training.runs)} training runs: {listed}; " if several else ""
         counted = seeds + (f"{training.counted}; " if training.counted else "")
         if counted:
-            told += f" ({counted}95 % interval: {scale.shown(low)} to {scale.shown(high)})"
+            sentence += f" ({counted}95 % interval: {scale.shown(low)} to {scale.shown(high)})"
         else:
-            told += f" (95 % interval: {scale.shown(low)} to {scale.shown(high)})"
+            sentence += f" (95 % interval: {scale.shown(low)} to {scale.shown(high)})"
     if item.threshold is not None:
-        told += f"; {scale.shown(item.threshold)} is asked for"
+        sentence += f"; {scale.shown(item.threshold)} is asked for"
         if not scale.reaches(value, item.threshold) and passes(training, item.threshold, scale):
-            told += ", which the interval reaches: it counts as reached"
-    return f"{told}."
+            sentence += ", which the interval reaches: it counts as reached"
+    return f"{sentence}."
 
 
 def passes(training: Training, threshold: float, scale: Scale = SHARE) -> bool:
@@ -285,6 +285,6 @@ def _undecided(item: RubricItem, reason: str, training: Training | None = None) 
 
 def _sentence(start: str, reason: str, where: str = "") -> str:
     """`Training failed (homework.py:41): ViT is not implemented.`"""
-    told = f"{start} ({where})" if where and where not in reason else start
-    told = f"{told}: {reason.strip()}" if reason.strip() else told
-    return told if told.endswith((".", "!", "?")) else f"{told}."
+    sentence = f"{start} ({where})" if where and where not in reason else start
+    sentence = f"{sentence}: {reason.strip()}" if reason.strip() else sentence
+    return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."

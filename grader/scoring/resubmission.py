@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from grader.domain.assignment import Assignment, Resubmission, RubricItem
+from grader.domain.assignment import Assignment, RubricItem
+from grader.domain.assignment_rules import Resubmission
 from grader.domain.edit import Edit, Marked
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LineState, Score, ScoreLine, rounded
 from grader.domain.several_attempts import ResubmissionRecord, ResubmissionState, TwoAttempts
-from grader.domain.student_history import Attempt, History
+from grader.domain.submission_result import Attempt, History
 from grader.scoring.lateness import arrival, seconds_late
 from grader.scoring.measurements import plain
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from grader.domain.analyzed_program import TRAINING, ForbiddenUse
-from grader.domain.assignment import Assignment, CheckSpec, ForbiddenRule, RubricItem
+from grader.domain.assignment import Assignment, CheckSpec, RubricItem
+from grader.domain.assignment_rules import ForbiddenRule
 from grader.domain.evidence import Blame, Evidence, Finding, FindingKind, Status
 from grader.domain.formatting import named
 from grader.domain.measure import StudyAgain
@@ -84,7 +85,7 @@ def without_points(share_before: Share, reason: str) -> Share:
 def undecided_share(share_before: Share, reason: str) -> Share:
     """The share with its points left to a person."""
     component_score = share_before.score
-    told = f"{component_score.reason} {reason} A person decides."
+    full_reason = f"{component_score.reason} {reason} A person decides."
     return Share(
         ComponentScore(
             component_score.component,
@@ -92,7 +93,7 @@ def undecided_share(share_before: Share, reason: str) -> Share:
             component_score.maximum,
             component_score.passed,
             component_score.total,
-            told,
+            full_reason,
         ),
         0.0,
     )
@@ -271,15 +272,15 @@ def study_line(item: RubricItem, study: StudyAgain | None) -> ScoreLine:
     if study is None or study.agrees is None:
         why = "No row of the study was trained again." if study is None else _not_compared(study)
         return undecided_line(item, f"{why} A person marks this.")
-    told = " and ".join(
+    comparison = " and ".join(
         f"{100 * claimed:+.1f} points claimed, {100 * measured:+.1f} measured"
         for _, claimed, measured in study.differences
     )
     chance = f"chance alone accounts for up to {100 * study.tolerance:.1f}"
     if not study.agrees:
-        why = f"When trained again, a row does not differ from the base as claimed: {told}; {chance}."
+        why = f"When trained again, a row does not differ from the base as claimed: {comparison}; {chance}."
         return undecided_line(item, f"{why} A person marks this.")
-    why = f"When trained again, the rows differ from the base as claimed: {told}; {chance}."
+    why = f"When trained again, the rows differ from the base as claimed: {comparison}; {chance}."
     return ScoreLine(item.id, item.title, item.points, item.points, why, LineState.DECIDED)
 
 
@@ -308,8 +309,8 @@ def _asking(line: ScoreLine, reason: str) -> ScoreLine:
     """The line with its points left to a person; unchanged if it has none to lose."""
     if line.points == 0.0:
         return line
-    told = f"{line.reason} {reason} A person decides."
-    return replace(line, points=None, state=LineState.AWAITING, floor=None, reason=told)
+    full_reason = f"{line.reason} {reason} A person decides."
+    return replace(line, points=None, state=LineState.AWAITING, floor=None, reason=full_reason)
 
 
 def _training_beyond_limits(measure: str, assignment: Assignment, evidence: Evidence) -> str:

@@ -13,8 +13,8 @@ from grader.domain.edit import Edit
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LineState, Score, rounded
-from grader.domain.student_history import NO_HISTORY, History
 from grader.domain.submission import Role
+from grader.domain.submission_result import NO_HISTORY, History
 from grader.scoring.decided_by_people import (
     acceptance,
     claimed,
@@ -156,8 +156,8 @@ def _status(assignment: Assignment, evidence: Evidence) -> tuple[GradeStatus, st
     if evidence.missing and not evidence.partial:
         asked = evidence.origin.asked_id(evidence.student_id)
         names = [_file_name(assignment, asked, role) for role in evidence.missing]
-        told = f"{names[0]} is missing" if len(names) == 1 else f"{' and '.join(names)} are missing"
-        return GradeStatus.INCOMPLETE, told
+        reason = f"{names[0]} is missing" if len(names) == 1 else f"{' and '.join(names)} are missing"
+        return GradeStatus.INCOMPLETE, reason
     return GradeStatus.GRADED, evidence.reason
 
 

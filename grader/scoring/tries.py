@@ -8,11 +8,12 @@ leaves out (`reports.student.withheld_feedback` does).
 
 from collections.abc import Sequence
 
-from grader.domain.assignment import Assignment, Tries
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import Tries
 from grader.domain.edit import Edit
 from grader.domain.evidence import Evidence
 from grader.domain.several_attempts import FeedbackTry, SubmissionTimes
-from grader.domain.student_history import History
+from grader.domain.submission_result import History
 from grader.scoring.lateness import arrival
 
 

@@ -5,12 +5,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.domain.assignment import AskedFile, Assignment
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_files import AskedFile
 from grader.domain.errors import UsageError
 from grader.domain.submission import Role
 from grader.files.file_names import sanitized
+from grader.files.known_folders import HOMEWORK
 from grader.intake.naming import CONFIGURATION, Closeness, is_clutter, own_match
-from grader.students.handed_out import HOMEWORK
 
 OPTIONS: dict[str, str] = {Role.CODE: "--code", Role.CHECKPOINT: "--checkpoint", Role.REPORT: "--report"}
 # how the template's stubs begin, in a script and in the JSON of a notebook

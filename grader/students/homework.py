@@ -16,7 +16,7 @@ from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.assignment_versions import Value
 from grader.domain.errors import NoAssignmentFound, UsageError
 from grader.domain.formatting import listed, named
-from grader.students.handed_out import (
+from grader.files.known_folders import (
     ASSIGNMENT_FILE,
     PUBLIC_CHECKS,
     files_present,

@@ -142,7 +142,7 @@ class LocalCheck:
     Attributes:
         findings: One per public check, in the order of the file.
         parameters: Trainable parameters of the model as the student configured it; None: it cannot be built.
-        stand_ins: Modules that are not installed here.
+        absent_modules: Modules that are not installed here.
         forbidden: Forbidden parts that were used at run time, where the source does not show it.
         plans: What would be trained, by the measure's id, with a trial where there is something to try.
     """
@@ -150,7 +150,7 @@ class LocalCheck:
     program: Program
     findings: tuple[Finding, ...]
     parameters: int | None
-    stand_ins: tuple[str, ...]
+    absent_modules: tuple[str, ...]
     forbidden: tuple[ForbiddenUse, ...]
     plans: dict[str, Plan] = field(default_factory=dict)
 
@@ -258,12 +258,14 @@ def found_by(
     findings = tuple(examined.findings)
     if part:
         reached = tuple(use for use in uses if part in use.reached_from)
-        return LocalCheck(of_part(program, part), findings, examined.parameters, examined.stand_ins, reached)
+        return LocalCheck(
+            of_part(program, part), findings, examined.parameters, examined.absent_modules, reached
+        )
     if tried:
         plans = own_plans(path, program, assignment, workers, findings, CHECK_SECONDS, code)
     else:
         plans = untried_plans(program, assignment)
-    return LocalCheck(program, findings, examined.parameters, examined.stand_ins, uses, plans)
+    return LocalCheck(program, findings, examined.parameters, examined.absent_modules, uses, plans)
 
 
 def of_part(program: Program, part: str) -> Program:

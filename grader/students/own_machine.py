@@ -12,12 +12,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from grader.domain.analyzed_program import Program
-from grader.domain.assignment import MEGABYTE, AskedFile, Assignment
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_files import AskedFile
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.assignment_versions import PUBLIC_KEY, submission_seed
 from grader.domain.errors import SubmissionError, UsageError
 from grader.files.file_names import modules_beside
+from grader.files.known_folders import homework_in
 from grader.intake.naming import Closeness, name_match
-from grader.students.handed_out import homework_in
 
 if TYPE_CHECKING:
     from grader.judge.student import Student

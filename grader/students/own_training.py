@@ -130,7 +130,7 @@ def student_data(local: LocalAssignment, source: Path | None) -> "Splits | Examp
     """The data set, of any kind, split as students split it. See `grader.course.student_data`."""
     from grader.course.dataset_file import load_examples
     from grader.course.student_data import student_split
-    from grader.files.user_folders import cache_folder
+    from grader.files.known_folders import cache_folder
 
     use = local.assignment.required_data()
     if use.are_images:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from grader.course.variant_values import written_id
 from grader.domain.analyzed_program import Place, Program
-from grader.domain.assignment import STUDENT_ID, AskedFile, Assignment
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_files import STUDENT_ID, AskedFile
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.evidence import Checkpoint
 from grader.domain.submission import Role, Submission

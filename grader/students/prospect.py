@@ -177,7 +177,10 @@ def _planned_trainings(assignment: Assignment, own_check: LocalCheck) -> Iterato
         if plan is not None:
             program = own_check.program.read_for(measure.id)
             yield PlannedTraining(
-                measure, plan, _model_places(program, plan), _absent_modules(program, own_check.stand_ins)
+                measure,
+                plan,
+                _model_places(program, plan),
+                _needed_modules(program, own_check.absent_modules),
             )
 
 
@@ -188,7 +191,7 @@ def absent_for_training(program: Program) -> tuple[str, ...]:
         for statement in _imports(program)
         for top in re.findall(r"^\s*(?:from|import)\s+(\w+)", statement.source)
     ]
-    return _absent_modules(program, [top for top in dict.fromkeys(tops) if not _is_here(top)])
+    return _needed_modules(program, [top for top in dict.fromkeys(tops) if not _is_here(top)])
 
 
 def _imports(program: Program) -> list[Statement]:
@@ -204,13 +207,13 @@ def _is_here(library: str) -> bool:
         return False
 
 
-def _absent_modules(program: Program, stand_ins: Collection[str]) -> tuple[str, ...]:
+def _needed_modules(program: Program, absent_modules: Collection[str]) -> tuple[str, ...]:
     """The missing modules that the training needs; code that only reports is not part of the training."""
     imported = _imports(program)
     training_code = "\n".join(s.source for s in program.script.statements if s.kind != "import")
     needed = (
         module
-        for module in stand_ins
+        for module in absent_modules
         for statement in imported
         if re.search(rf"\b{re.escape(module)}\b", statement.source)
         and any(re.search(rf"\b{re.escape(name)}\b", training_code) for name in statement.binds)

@@ -54,7 +54,7 @@ class CalledRecord:
         self._planned = _planned(job)
         self._pass_started = self._started
         self._epochs: list[Epoch] = []
-        self._told: list[EpochDone] = []
+        self._epoch_replies: list[EpochDone] = []
 
     def take_pass(self, done: EpochDone, outputs: Any) -> None:
         """Take a pass over the training loader, and what the model then answers for the hidden inputs."""
@@ -75,7 +75,7 @@ class CalledRecord:
         )
         self._pass_started = now
         self._epochs.append(epoch)
-        self._told.append(replace(done, arrays={}, modules=()))
+        self._epoch_replies.append(replace(done, arrays={}, modules=()))
         self._report(EpochReport(epoch, max(self._planned or 0, epoch.number)))
 
     def trained(self) -> None:
@@ -154,7 +154,7 @@ class CalledRecord:
             classes=job.classes,
             epochs=tuple(self._epochs),
             planned_epochs=self._planned if self._epochs else None,
-            stages=stages(self._told, job.program),
+            stages=stages(self._epoch_replies, job.program),
             counted=f"after {call_in_words(job.call)}",
             seconds=self._seconds if self._seconds is not None else time.monotonic() - self._started,
             **values,

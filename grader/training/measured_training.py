@@ -97,7 +97,7 @@ def _channels_first(images: Any) -> Any:
 IMAGES_PER_CLASS = 4
 SECONDS = 30.0
 MOST_MODELS = 1000  # that are reported
-MOST_TOLD = 10**15  # of a model's size
+MAX_MODEL_SIZE = 10**15  # of a model's size
 NOISE = 5  # the seed of what the images show
 
 
@@ -159,7 +159,7 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
 
 def _possible_size(size: int) -> int | None:
     """A size that a worker reports; None if it cannot be one."""
-    return size if 0 <= size <= MOST_TOLD else None
+    return size if 0 <= size <= MAX_MODEL_SIZE else None
 
 
 def _in_words(raised: StudentRaised, job: Job) -> str:

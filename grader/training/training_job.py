@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from grader.domain.analyzed_program import Note, Place, Program, line_at, place_of
-from grader.domain.assignment import Limits
+from grader.domain.assignment_rules import Limits
 from grader.domain.evidence import Attestation, Epoch, Training
 from grader.domain.measure import TrainingCall
 from grader.domain.program_run import NOTHING_SEEN, Ending, Stage, Watched

@@ -79,7 +79,7 @@ class Record:
         self._chosen = example_images(job.splits)
         self._plan: TrainingPlan | None = None
         self._epochs: list[Epoch] = []
-        self._told: list[EpochDone] = []  # without their arrays
+        self._epoch_replies: list[EpochDone] = []  # without their arrays
         self._logits: Any = None
         self._augmented: float | None = None  # the accuracy of the weights in the end, with chance
         self._attention: Any = None
@@ -189,7 +189,7 @@ class Record:
         )
         self._epoch_started = now
         self._epochs.append(epoch)
-        self._told.append(replace(done, arrays={}, modules=()))
+        self._epoch_replies.append(replace(done, arrays={}, modules=()))
         planned = self._planned or number
         self._report(EpochReport(epoch, planned))
         self._project(planned)
@@ -345,7 +345,7 @@ class Record:
             classes=splits.classes,
             epochs=tuple(self._epochs),
             planned_epochs=self._planned,
-            stages=stages(self._told, self._job.program),
+            stages=stages(self._epoch_replies, self._job.program),
             seconds=time.monotonic() - self._started,
             projected_seconds=self._projected,
             doubts=() if self._answers_alike else (ANSWERS_OTHERWISE,),

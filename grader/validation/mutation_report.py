@@ -13,7 +13,7 @@ from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
 from grader.domain.formatting import clipped, counted, listed
-from grader.domain.submission_result import told_causes
+from grader.domain.submission_result import reported_causes
 from grader.validation.trials import TrialOutcome
 
 _MESSAGE = 200  # characters of a finding's message that a sentence quotes
@@ -53,7 +53,7 @@ class VariantVerdict:
         """The number of messages that are shown, after folding."""
         lost = _lost(self.outcome)
         return sum(
-            len(told_causes([finding for finding in lost if finding.component == component]))
+            len(reported_causes([finding for finding in lost if finding.component == component]))
             for component in {finding.component for finding in lost}
         )
 
@@ -173,7 +173,7 @@ def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
         if checks:
             wrong.append(
                 f"{variant.file}: it is a mistake of {component}, but costs {other} too ({listed(checks)}). "
-                f"Judge {other} with a stand-in for {component}."
+                f"Judge {other} with a fake in place of {component}."
             )
     if detected and variant.name not in called:
         name = f"called {listed(called)}" if called else "not named"

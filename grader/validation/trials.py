@@ -164,7 +164,7 @@ def trials(
 
     All checks are run on the reference, the template and pairs of mistakes. They are also run on one mistake
     in every component, which shows that its failure costs no other component. On forms and all other
-    mistakes, only the checks of their own parts are run: other components see a stand-in.
+    mistakes, only the checks of their own parts are run: other components see a fake.
 
     Args:
         values: The values with which the variants are made; None: the first choice of each.
@@ -361,7 +361,7 @@ def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
 
         def judge(trial: Trial) -> TrialOutcome:
             program = program_of(assignment, trial)
-            judgement = judged(
+            judgment = judged(
                 judges,
                 workers,
                 program,
@@ -373,7 +373,7 @@ def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
                 files=trial.variant.handed_in(files),
                 values=trial.values,
             )
-            return outcome(assignment, trial, program, judgement)
+            return outcome(assignment, trial, program, judgment)
 
         yield judge
 

@@ -20,7 +20,7 @@ from grader.worker.invocation import Invocations
 from grader.worker.model_outputs import MAX_MODULES, array, module_tree
 from grader.worker.student_faults import StudentFault, students_code
 from grader.worker.student_module import StudentModule, quiet, seed_all
-from grader.worker.substitutes import StandIns
+from grader.worker.substitutes import AffineFakes
 from grader.worker.training_setup import configured_model
 
 CONFIGURED_MODEL = "$model"
@@ -34,8 +34,8 @@ class Components:
 
     def build(self, request: Build) -> Built:
         """Construct a component; whatever the student's code raises passes through."""
-        stand_ins = StandIns()
-        replacements = self._invocations.replacements(request.fakes, stand_ins, request.replace)
+        affine_fakes = AffineFakes()
+        replacements = self._invocations.replacements(request.fakes, affine_fakes, request.replace)
         seed_all(request.seed)
         unpacking = self._invocations.unpacker(request)
         args = [unpacking.value(node) for node in request.args]
@@ -45,7 +45,7 @@ class Components:
                 built: Any = configured_model(self._student)
             else:
                 if request.inner is not None:
-                    args.append(stand_ins.inner(request.inner))
+                    args.append(affine_fakes.inner(request.inner))
                 with students_code():
                     built = self._student.namespace[request.component](*args, **kwargs)
         if not isinstance(built, nn.Module):
@@ -54,11 +54,11 @@ class Components:
         with students_code():
             for number, (path, behavior) in enumerate(request.substitute.items()):
                 around, _, name = path.rpartition(".")
-                setattr(built.get_submodule(around), name, stand_ins.submodule(path, number, behavior))
+                setattr(built.get_submodule(around), name, affine_fakes.submodule(path, number, behavior))
             built = built.to("cpu")
             if request.double:
                 built = built.double()
-        return self._built(self._objects.keep(Kept(built, stand_ins, replacements)))
+        return self._built(self._objects.keep(Kept(built, affine_fakes, replacements)))
 
     def adopt(self, request: Adopt) -> Built:
         """Take a module that is kept as a component."""
@@ -68,15 +68,15 @@ class Components:
         kept = self._objects[handle]
         with students_code():  # reading a lazy layer's parameters raises
             parameters = _parameters(kept.value)
-        return Built(handle, parameters, module_tree(kept.value), tuple(kept.stand_ins.made))
+        return Built(handle, parameters, module_tree(kept.value), tuple(kept.affine_fakes.made))
 
     def call(self, request: Call) -> Called:
         """Call a component; whatever the student's code raises passes through."""
         kept = self._objects[request.handle]
-        module, stand_ins = kept.value, kept.stand_ins
+        module, affine_fakes = kept.value, kept.affine_fakes
         with students_code():
             module.train(request.train)
-        stand_ins.clear()
+        affine_fakes.clear()
         inputs = _inputs(request.arrays)
         keywords = {
             name.removeprefix("keyword:"): torch.from_numpy(value.copy())
@@ -99,7 +99,7 @@ class Components:
         arrays: dict[str, Any] = {}
         no_gradient: tuple[str, ...] = ()
         with students_code():  # a tensor of a student's own class may do anything when it is read
-            calls = _calls(stand_ins, arrays)
+            calls = _calls(affine_fakes, arrays)
             if not isinstance(output, Tensor):
                 return Called(type(output).__name__, calls, arrays=arrays)
             arrays["output"] = array(output)
@@ -135,10 +135,10 @@ def _inputs(arrays: Mapping[str, Any]) -> list[Tensor]:
     return [torch.from_numpy(value.copy()) for _, value in numbered]
 
 
-def _calls(stand_ins: StandIns, arrays: dict[str, Any]) -> tuple[Any, ...]:
-    for number, (_, x) in enumerate(stand_ins.calls):
+def _calls(affine_fakes: AffineFakes, arrays: dict[str, Any]) -> tuple[Any, ...]:
+    for number, (_, x) in enumerate(affine_fakes.calls):
         arrays[f"call{number}"] = array(x)
-    return tuple(call for call, _ in stand_ins.calls)
+    return tuple(call for call, _ in affine_fakes.calls)
 
 
 def _dropout_rates(module: nn.Module) -> dict[nn.modules.dropout._DropoutNd, float]:

@@ -24,7 +24,7 @@ from grader.protocol.frames import ProtocolError
 from grader.protocol.requests import FakeForm
 from grader.protocol.trees import MAX_VALUES, Node, Packer, Unpacker
 from grader.worker.rigged_objects import batches
-from grader.worker.substitutes import StandIns
+from grader.worker.substitutes import AffineFakes
 
 MOST_OBJECTS = 20_000
 
@@ -35,12 +35,12 @@ class Kept:
 
     Attributes:
         value: The object itself.
-        stand_ins: The fakes of known behavior in it, which record their calls.
+        affine_fakes: The fakes of known behavior in it, which record their calls.
         replacements: What replaces the student's names while it is used.
     """
 
     value: Any
-    stand_ins: StandIns = field(default_factory=StandIns)
+    affine_fakes: AffineFakes = field(default_factory=AffineFakes)
     replacements: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -73,7 +73,7 @@ class Objects:
         if handle is not None:
             return handle
         return self.keep(
-            Kept(value) if around is None else Kept(value, around.stand_ins, around.replacements)
+            Kept(value) if around is None else Kept(value, around.affine_fakes, around.replacements)
         )
 
     def __getitem__(self, handle: int) -> Kept:

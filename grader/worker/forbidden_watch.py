@@ -184,17 +184,17 @@ _Entry = tuple[
 
 def _entry(part: Part, number: int, used: FunctionType) -> _Entry:
     """Make one part report; and what shows that it still does."""
-    functions, standing = part.functions, part.thing
+    functions, expected = part.functions, part.thing
     for function in functions:
         _tell_first(function, number, used)
     if not functions:
-        standing = _fake(part, number, used)
-        functions = (standing,)
+        expected = _fake(part, number, used)
+        functions = (expected,)
     places: list[tuple[Mapping[str, Any], str, Any]] = [
-        (vars(module), name, standing) for module, name in part.places
+        (vars(module), name, expected) for module, name in part.places
     ]
-    if isinstance(standing, type):
-        places += [(vars(standing), name, vars(standing)[name]) for name in part.names]
+    if isinstance(expected, type):
+        places += [(vars(expected), name, vars(expected)[name]) for name in part.names]
     return tuple(places), tuple((function, function.__code__) for function in functions), functions[0]
 
 
@@ -260,8 +260,8 @@ def _prove(token: int, which: int | None) -> None:
         entries = entries[which : which + 1]
     for places, codes, function in entries:
         is_intact = True
-        for namespace, name, standing in places:
-            is_intact = is_intact and namespace.get(name) is standing
+        for namespace, name, expected in places:
+            is_intact = is_intact and namespace.get(name) is expected
         for inner, code in codes:
             is_intact = is_intact and inner.__code__ is code
         if is_intact:

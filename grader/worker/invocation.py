@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grader.domain.program_run import StandIn
+from grader.domain.program_run import AffineFake
 from grader.protocol.replies import EpochDone, Invoked
 from grader.protocol.requests import DRAWN, FILE, FakeForm, Invoke
 from grader.protocol.trees import Node, Packer, Unpacker
@@ -30,7 +30,7 @@ from grader.worker.figures import kept_figures
 from grader.worker.student_environment import logs_in
 from grader.worker.student_faults import students_code
 from grader.worker.student_module import StudentModule, quiet, seed_all
-from grader.worker.substitutes import NOTHING, AskJudge, Fakes, Genuine, MakeGenuine, StandIns
+from grader.worker.substitutes import NOTHING, AffineFakes, AskJudge, Fakes, Genuine, MakeGenuine
 from grader.worker.training_passes import watched_passes
 
 MOST_FILE = 50_000_000  # bytes of one file
@@ -58,14 +58,14 @@ class Invocations:
         return unpacker(message.arrays, self._objects, self._part, self.fakes.made)
 
     def replacements(
-        self, fakes: Mapping[str, FakeForm], stand_ins: StandIns, behaviors: Mapping[str, StandIn]
+        self, fakes: Mapping[str, FakeForm], affine_fakes: AffineFakes, behaviors: Mapping[str, AffineFake]
     ) -> dict[str, Any]:
         """What replaces the student's names: the judge's fakes, and fakes of known behavior."""
         placed: dict[str, Any] = {
-            name: stand_ins.replacement(name, behavior, self._genuine(name))
+            name: affine_fakes.replacement(name, behavior, self._genuine(name))
             for name, behavior in behaviors.items()
         }
-        return placed | {name: self.fakes.made(form, stand_ins.note) for name, form in fakes.items()}
+        return placed | {name: self.fakes.made(form, affine_fakes.note) for name, form in fakes.items()}
 
     def _genuine(self, name: str) -> MakeGenuine:
         """Makes the student's own objects of a class that fakes replace."""
@@ -135,9 +135,9 @@ class Invocations:
         """What replaces the student's names meanwhile, and records it."""
         if not request.fakes and not request.replace:
             return kept
-        stand_ins = StandIns()
-        replaced = self.replacements(request.fakes, stand_ins, request.replace)
-        return Kept(kept.value, stand_ins, {**kept.replacements, **replaced})
+        affine_fakes = AffineFakes()
+        replaced = self.replacements(request.fakes, affine_fakes, request.replace)
+        return Kept(kept.value, affine_fakes, {**kept.replacements, **replaced})
 
     def _result_of(self, request: Invoke, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if request.action == "keep":

@@ -50,7 +50,8 @@ from grader.worker.invocation import Invocations
 from grader.worker.loaded_weights import Measuring, checkpoint_loaded
 from grader.worker.rigged_objects import AskForRows
 from grader.worker.rigged_run import rigged_run
-from grader.worker.script_run import Tell, run_script
+from grader.worker.script_run import run_script
+from grader.worker.script_watch import Tell
 from grader.worker.student_environment import usable_device
 from grader.worker.student_faults import (
     RecipeError,

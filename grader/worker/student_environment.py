@@ -108,7 +108,7 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.names: list[str] = []
         self._prefix = student_prefix
 
-    def stands_in_for(self, statement: str) -> bool:
+    def replace_unimportable(self, statement: str) -> bool:
         """Replace a module that exists, but cannot be imported because another is missing.
 
         `torch.utils.tensorboard` is part of PyTorch, and imports `tensorboard`, which need not be installed.

@@ -34,7 +34,7 @@ import torch
 
 import grader
 from grader.domain.analyzed_program import Place, Program, Statement
-from grader.domain.assignment import HUB, TORCH
+from grader.domain.assignment_files import HUB, TORCH
 from grader.domain.errors import Interruption
 from grader.domain.formatting import Said
 from grader.protocol.error_kinds import REFUSED, Gap, is_raised_by_a_statement

@@ -89,7 +89,7 @@ class StudentModule:
             try:
                 exec(code, self.namespace)
             except ModuleNotFoundError:
-                if not self._absent.stands_in_for(statement.source):
+                if not self._absent.replace_unimportable(statement.source):
                     raise
                 exec(code, self.namespace)
 
@@ -98,7 +98,7 @@ class StudentModule:
         return Loaded(
             kinds={name: _kind(self.namespace[name]) for name in self._graded() if name in self.namespace},
             problems=tuple(self._problems[:20]),
-            stand_ins=tuple(self._absent.names[:50]),
+            absent_modules=tuple(self._absent.names[:50]),
         )
 
     def run(self, statements: Iterable[Statement]) -> None:

@@ -1,4 +1,4 @@
-"""Fakes of a student's parts: with known behavior (`StandIns`), or answered by the judge (`Fakes`).
+"""Fakes of a student's parts: with known behavior (`AffineFakes`), or answered by the judge (`Fakes`).
 
 Those with known behavior record their calls and what they were constructed with, within bounds. The others
 pass each call on and return the judge's answer. Other parts may ask for members of the student's own object;
@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from grader.domain.errors import Interruption
-from grader.domain.program_run import StandIn
-from grader.protocol.replies import MAX_MADE, FakeCalled, StandInCall, StandInMade
+from grader.domain.program_run import AffineFake
+from grader.protocol.replies import MAX_MADE, AffineFakeCall, FakeCalled, FakeConstruction
 from grader.protocol.requests import FakeAnswer, FakeForm
 from grader.protocol.trees import MAX_ARGUMENTS, MAX_NUMBER, MAX_TEXT, Node, Packer, Plain, Unpacker
 
@@ -252,10 +252,10 @@ def _mark(values: tuple[Any, ...], number: int) -> None:
                 tensor.fill_(number)
 
 
-# --- standin ---------------------------------------------------------------------------------------------
+# --- affine fakes ----------------------------------------------------------------------------------------
 
 
-class StandIns:
+class AffineFakes:
     """The fakes of known behavior in one built component: their classes and the calls that they received.
 
     Attributes:
@@ -264,8 +264,8 @@ class StandIns:
     """
 
     def __init__(self) -> None:
-        self.made: list[StandInMade] = []
-        self.calls: list[tuple[StandInCall, Tensor]] = []
+        self.made: list[FakeConstruction] = []
+        self.calls: list[tuple[AffineFakeCall, Tensor]] = []
 
     def clear(self) -> None:
         """Forget the calls."""
@@ -274,7 +274,7 @@ class StandIns:
     def record(self, component: str, instance: int, x: Tensor) -> None:
         """Remember a call; the first 256 of them."""
         if len(self.calls) < 256:
-            call = StandInCall(component, instance, tuple(x.shape))
+            call = AffineFakeCall(component, instance, tuple(x.shape))
             self.calls.append((call, x.detach().clone()))
 
     def note(self, component: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
@@ -283,10 +283,10 @@ class StandIns:
             named = {
                 _sendable_text(name): _plain(value) for name, value in list(kwargs.items())[:MAX_ARGUMENTS]
             }
-            self.made.append(StandInMade(component, tuple(map(_plain, args[:MAX_ARGUMENTS])), named))
+            self.made.append(FakeConstruction(component, tuple(map(_plain, args[:MAX_ARGUMENTS])), named))
 
     def replacement(
-        self, component: str, behavior: StandIn, genuine: MakeGenuine = lambda args, kwargs: NOTHING
+        self, component: str, behavior: AffineFake, genuine: MakeGenuine = lambda args, kwargs: NOTHING
     ) -> type[nn.Module]:
         """A class that replaces `component`; its instances are numbered as they are made.
 
@@ -296,7 +296,7 @@ class StandIns:
         owner = self
         numbers = iter(range(10_000))
 
-        class Replacement(StandInModule):
+        class Replacement(AffineFakeModule):
             def __init__(self, *args: Any, **kwargs: Any) -> None:
                 super().__init__(owner, component, next(numbers), behavior, genuine(args, kwargs))
                 owner.note(component, args, kwargs)
@@ -309,24 +309,24 @@ class StandIns:
         Replacement.__name__ = Replacement.__qualname__ = component
         return Replacement
 
-    def inner(self, behavior: StandIn) -> "StandInModule":
+    def inner(self, behavior: AffineFake) -> "AffineFakeModule":
         """A single fake, to be handed to a component (PreNorm's fn)."""
-        return StandInModule(self, "inner", -1, behavior)
+        return AffineFakeModule(self, "inner", -1, behavior)
 
-    def submodule(self, path: str, number: int, behavior: StandIn) -> "StandInModule":
+    def submodule(self, path: str, number: int, behavior: AffineFake) -> "AffineFakeModule":
         """A fake of one module of a built component."""
-        return StandInModule(self, path, number, behavior)
+        return AffineFakeModule(self, path, number, behavior)
 
 
-class StandInModule(InPlaceOfOwn):
+class AffineFakeModule(InPlaceOfOwn):
     """`scale * x.roll(roll, dims=1) + shift`, by itself or before the module that it wraps."""
 
     def __init__(
         self,
-        owner: StandIns,
+        owner: AffineFakes,
         component: str,
         instance: int,
-        behavior: StandIn,
+        behavior: AffineFake,
         genuine: Genuine = NOTHING,
     ) -> None:
         super().__init__()
@@ -336,10 +336,10 @@ class StandInModule(InPlaceOfOwn):
             self.held = nn.Parameter(torch.zeros(behavior.parameters))
         self.stand_for(genuine)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "StandInModule":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "AffineFakeModule":
         copied = type(self).__new__(type(self))  # the copy's calls belong to the same owner
         number = self.number_of_a_copy()
-        StandInModule.__init__(copied, self._owner, self._component, number, self._behavior, self._genuine)
+        AffineFakeModule.__init__(copied, self._owner, self._component, number, self._behavior, self._genuine)
         copied.inner = deepcopy(self.inner, memo)
         copied.training = self.training
         return copied

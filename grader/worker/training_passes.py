@@ -143,7 +143,7 @@ class PassWatch:
 
     def ended(self) -> None:
         """A pass over the training loader has ended."""
-        self.told()
+        self.report_pending()
         first, self._first = self._first, None
         if first is None or self._count >= MOST_PASSES:
             return
@@ -155,9 +155,9 @@ class PassWatch:
             first, number=self._count, learning_rate=self._rate, per_batch=per_batch, arrays=arrays
         )
         if not self._losses.running:
-            self.told()
+            self.report_pending()
 
-    def told(self) -> None:
+    def report_pending(self) -> None:
         """Report the pass that has ended; its losses are known when the function has returned."""
         if self._pending is None:
             return
@@ -189,13 +189,13 @@ def watched_passes(
         return
     losses = LossWatch(namespace.get(trainer))
     watch = PassWatch(model, losses, tell)
-    losses.returned = watch.told
+    losses.returned = watch.report_pending
     for loader in loaders:
         loader.ended = watch.ended  # type: ignore[method-assign]
     hook = register_optimizer_step_pre_hook(watch.stepping)
     try:
         yield {trainer: losses.watched()} if trainer in namespace else {}
-        watch.told()
+        watch.report_pending()
     finally:
         hook.remove()
 

@@ -111,22 +111,22 @@ def test_evaluate_returns_a_dictionary(student):
     criterion = Fake.script([torch.tensor(0.5)], kind="function", name="criterion")
     loader = batches(torch.zeros(3, 3, 8, 8), torch.tensor([0, 1, 1]))
     model = Fake.script([torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]])])
-    told = student.call("evaluate", model, loader, criterion, torch.device("cpu")).returned
-    told.at("loss").number(0)
-    told.at("accuracy").number(0, 1)
+    returned = student.call("evaluate", model, loader, criterion, torch.device("cpu")).returned
+    returned.at("loss").number(0)
+    returned.at("accuracy").number(0, 1)
     for name in ("targets", "predictions"):
-        told.at(name).items(3, name)
-    told.at("probabilities").array(3, 2)
+        returned.at(name).items(3, name)
+    returned.at("probabilities").array(3, 2)
 
 
 @pytest.mark.component("fit")
 def test_fit_trains_each_epoch(student):
     """fit trains for as many epochs as it is asked to, and returns its history."""
-    told = {
+    evaluation = {
         "loss": 0.5, "accuracy": 0.5, "targets": torch.tensor([0]),
         "predictions": torch.tensor([0]), "probabilities": torch.tensor([[1.0, 0.0]]),
     }  # fmt: skip
-    fakes = {"train_epoch": Fake.script([(0.5, 0.5)]), "evaluate": Fake.script([told])}
+    fakes = {"train_epoch": Fake.script([(0.5, 0.5)]), "evaluate": Fake.script([evaluation])}
     model = student.keep(Fake.script([torch.zeros(2, 2)], parameters={"weight": (2, 2)}), "fit")
     loader = batches(torch.zeros(2, 3, 8, 8), torch.tensor([0, 1]), [1, 1])
     outcome = student.call(
@@ -140,12 +140,12 @@ def test_fit_trains_each_epoch(student):
 @pytest.mark.component("classification_metrics")
 def test_metrics_are_there(student):
     """classification_metrics gives the confusion matrix and the measures of each class."""
-    told = student.call(
+    returned = student.call(
         "classification_metrics", np.array([0, 1, 1]), np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
     ).returned
-    told.at("confusion").items(2, "rows")
+    returned.at("confusion").items(2, "rows")
     for name in ("precision", "recall", "f1", "support", "roc_auc"):
-        told.at(name).items(2, "numbers, one for each class")
+        returned.at(name).items(2, "numbers, one for each class")
 
 
 @pytest.mark.component("export_metrics")

@@ -11,7 +11,8 @@ import pytest
 
 from grader.analysis import program
 from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, Program
-from grader.domain.assignment import Component, ForbiddenRule, ProgramRules
+from grader.domain.assignment import Component, ProgramRules
+from grader.domain.assignment_rules import ForbiddenRule
 
 COMPONENTS = (
     Component("Attention", "class", "dim, heads=4, dim_head=64, dropout=0."),

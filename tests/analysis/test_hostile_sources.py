@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from grader.analysis import program
 from grader.domain.analyzed_program import Program
-from grader.domain.assignment import Component, ForbiddenRule, ProgramRules
+from grader.domain.assignment import Component, ProgramRules
+from grader.domain.assignment_rules import ForbiddenRule
 from grader.domain.errors import SubmissionError
 
 COMPONENTS = (Component("ViT", "class", "dim"), Component("train_epoch", "function", "model, optimizer"))

@@ -6,7 +6,8 @@ import pytest
 
 from grader.analysis import program
 from grader.domain.analyzed_program import Program
-from grader.domain.assignment import Component, ProgramRules, ProvidedFile
+from grader.domain.assignment import Component, ProgramRules
+from grader.domain.assignment_files import ProvidedFile
 
 RULES = ProgramRules(
     (Component("Net", "class", "text"),), provided=("corpus.txt", "tiny.pth", "vocab.json", "x.npz", "x.csv")

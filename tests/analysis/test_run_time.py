@@ -7,7 +7,8 @@ import pytest
 
 from grader.analysis.forbidden_uses import run_time_uses
 from grader.domain.analyzed_program import LOADING, TRAINING, ForbiddenUse, Place, Program
-from grader.domain.assignment import Assignment, ForbiddenRule
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import ForbiddenRule
 from grader.domain.program_run import ReachedPart
 
 MHA, CORE, LAYER = (

@@ -244,7 +244,14 @@ def told() -> Callable[[Program, Judged], str]:
 
     def of(found: Program, said: Judged) -> str:
         findings = TypeAdapter(tuple[Finding, ...]).dump_json(said.findings).decode()
-        rest = (said.parameters, said.layers, said.figures, said.stand_ins, said.watched, said.attestation)
+        rest = (
+            said.parameters,
+            said.layers,
+            said.figures,
+            said.absent_modules,
+            said.watched,
+            said.attestation,
+        )
         images = b"".join(said.images.values()).decode("latin-1")
         return json.dumps([findings, repr(rest), repr(found.notes), images])
 

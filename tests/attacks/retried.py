@@ -157,7 +157,7 @@ def looked_up(img, scores):
 
 
 """
-SPLIT_TOLD = '''
+SPLIT_LEAK = '''
 def secret_letters(dataset):
     """Which images train: told by as many letters as an exception holds."""
     bits = "".join(str(int(image.mean() > 0)) for image, _ in list(dataset)[:560])
@@ -237,11 +237,11 @@ RETRIED = (
     ),
     Retried(
         183,
-        "split_told_by_what_is_raised",
+        "split_leaked_by_what_is_raised",
         "Raises which images train, by the words and the name of an exception, for others to read",
         "of what is raised in training a name that the source has, and the line, are told",
         "undecided",
-        in_loop(SPLIT_TOLD, "ended(train_set)"),
+        in_loop(SPLIT_LEAK, "ended(train_set)"),
         undecided_because("it raised an exception of its own", unsaid="XQ[A-Z]{6}"),
     ),
     Retried(

@@ -70,14 +70,14 @@ def test_regrading_tells_what_changed_for_whom(graded_class: Path, tmp_path: Pat
     output = said("regrade", graded_class, "--course", course, "--by", "ta2")
     assert output.splitlines() == [
         "400101201: 62 of 65 decided, 35 awaiting -> 65 of 65 decided, 35 awaiting",
-        f"400101202: {told_before(graded_class, '400101202')} -> {now(graded_class, '400101202')}",
+        f"400101202: {total_before(graded_class, '400101202')} -> {now(graded_class, '400101202')}",
         "4 submissions scored again. 2 totals changed.",
     ]
     assert told(graded_class, "400101201")["total"] == 65
     assert "65" in (graded_class / "students/400101201/report.html").read_text("utf-8")
 
 
-def told_before(out: Path, student: str) -> str:
+def total_before(out: Path, student: str) -> str:
     with Gradebook(out) as book:
         return f"{book.totals(student)[-2].points:g} of 65 decided, 35 awaiting"
 

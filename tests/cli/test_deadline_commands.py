@@ -19,7 +19,7 @@ from grader.domain.submission import Delivery
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.results.class_pages import write_pages
-from grader.results.current_state import told_results
+from grader.results.current_state import reported_results
 
 STUDENT, NOW = "400101201", datetime(2026, 2, 5, tzinfo=UTC)
 DEADLINE = "# deadline = 2026-01-31T23:59:00+03:30"
@@ -250,7 +250,7 @@ def test_a_book_that_told_nothing_of_lateness_moves_only_the_grades_that_move(
     with Gradebook(graded_class) as book:
         before = {one: len(book.totals(one)) for one in book.students()}
         assert {total.lateness for one in before for total in book.totals(one)} == {None}
-        told_results(late_assignment, book.snapshot())
+        reported_results(late_assignment, book.snapshot())
     assert say("regrade").endswith("4 submissions scored again. 0 totals changed.\n")
     assert say("history", STUDENT).splitlines()[0].endswith("35 awaiting")
     file = tmp_path / "extensions.csv"
@@ -263,7 +263,7 @@ def test_a_book_that_told_nothing_of_lateness_moves_only_the_grades_that_move(
         after = {one: len(book.totals(one)) for one in book.students()}
         assert after == {**before, STUDENT: before[STUDENT] + 1}
         assert book.totals(STUDENT)[-1].final == 62
-        told_results(late_assignment, book.snapshot())
+        reported_results(late_assignment, book.snapshot())
 
 
 def test_of_two_extensions_the_later_deadline_counts(

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from grader.cli import cli
 from grader.domain.edit import Released
 from grader.gradebook import Gradebook
-from grader.publishing.formats import FORMATS
+from grader.lms import FORMATS
 
 STUDENTS = ("400101201", "400101202", "400101203", "400101204")
 SHEET = "\ufeffIdentifier,Full name,ID number,Grade,Maximum Grade,Last modified (grade)\r\n" + "".join(

@@ -21,7 +21,7 @@ from grader.grading.result_writer import Keeper
 from grader.intake import Uploads
 from grader.reports.results_json.results_contract import RosterRecord
 from grader.results.class_files import write_class
-from grader.results.current_state import Account, keep_account, results_now, standing_downloads
+from grader.results.current_state import Account, current_downloads, keep_account, results_now
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 RIGHT, REFUSED, FAILED, WORD = "400101301", "400101309", "400101310", "400101311"
@@ -51,7 +51,7 @@ def keep(assignment: Assignment, tmp_path: Path) -> Callable[..., None]:
             for one in evidence:
                 keeper.kept(one, {}, NOW)
             snapshot = book.snapshot()
-            downloads = standing_downloads(book, out, snapshot)
+            downloads = current_downloads(book, out, snapshot)
             write_class(assignment, results_now(assignment, snapshot), out, NOW, downloads)
 
     return kept

@@ -27,8 +27,8 @@ def uploads(course_root: Path) -> ModuleType:
 @pytest.fixture(scope="session")
 def built(uploads, course_root, tmp_path_factory) -> Path:
     """The three files of a good submission, under their right names."""
-    behaviour = course_root / "tests" / "submissions" / "good_script"
-    return Path(uploads.build(behaviour, tmp_path_factory.mktemp("built")))
+    behavior = course_root / "tests" / "submissions" / "good_script"
+    return Path(uploads.build(behavior, tmp_path_factory.mktemp("built")))
 
 
 @pytest.fixture

@@ -174,7 +174,7 @@ def test_every_assignment_of_the_course_is_tried(validated):
                 ),
             ],
             "mistakes/tripled.py: it is a mistake of Doubler, but costs other too (other). "
-            "Judge other with a stand-in for Doubler.",
+            "Judge other with a fake in place of Doubler.",
             id="a mistake costs another component",
         ),
         pytest.param(

@@ -7,7 +7,9 @@ import pytest
 
 from grader.course.assignment_file import digest, read_assignment
 from grader.course.student_template import public_settings
-from grader.domain.assignment import Assignment, Component, LatePolicy, Limits, SubmittedFile
+from grader.domain.assignment import Assignment, Component
+from grader.domain.assignment_files import SubmittedFile
+from grader.domain.assignment_rules import LatePolicy, Limits
 from grader.domain.errors import CourseError
 from grader.domain.measure import Measure, ProgramRoles
 from grader.domain.submission import Role

@@ -54,6 +54,6 @@ def test_only_what_stands_between_the_marks_is_replaced(tiny_course: Path) -> No
 
 def test_the_instructors_page_has_todays_table(course_root: Path) -> None:
     page = (course_root / "docs" / "instructor.md").read_text("utf-8")
-    advice = "run: python -m grader.cli.forms docs/instructor.md"
+    advice = "run: python -m grader.cli.manual --tables docs/instructor.md"
     assert "<!-- forms of vit_defects: " in page
     assert page == with_tables(page, located_course(course_root, environment={})), advice

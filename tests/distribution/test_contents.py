@@ -27,7 +27,7 @@ _SDIST_FILES = re.compile(
     r"grader/.+|vit_grader\.egg-info/.+|PKG-INFO|README\.md|MANIFEST\.in|pyproject\.toml|setup\.cfg"
 )
 _ENGINE_FILE = re.compile(
-    r".+\.(py|j2|css)|grader/language/catalogues/\w+\.po|grader/py\.typed|grader/analysis/words\.txt|.+/beginnings/.+\.txt"
+    r".+\.(py|j2|css)|grader/language/catalogs/\w+\.po|grader/py\.typed|grader/analysis/words\.txt|.+/beginnings/.+\.txt"
 )
 _BEGINNINGS = "grader/course/beginnings/"  # small assignments of nobody's: instructors install them
 

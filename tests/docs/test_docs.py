@@ -23,7 +23,8 @@ from grader.course.assignment_tables import (
     VariantTable,
 )
 from grader.course.variant_values import filled_code, stated_values
-from grader.domain.assignment import Assignment, Limits
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import Limits
 from grader.domain.assignment_versions import drawn_values
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.domain.assignment import Assignment, Component, DataUse, Limits
+from grader.domain.assignment import Assignment, Component, DataUse
+from grader.domain.assignment_rules import Limits
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def class_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All example uploads, one folder per student."""
     folder = tmp_path_factory.mktemp("class")
     builder = upload_builder()
-    builder.build_class(folder, [path.name for path in builder.behaviours()])
+    builder.build_class(folder, [path.name for path in builder.behaviors()])
     return folder
 
 

@@ -31,16 +31,16 @@ QUICK = {
 }
 
 
-def about(*behaviours: str) -> list[Any]:
+def about(*behaviors: str) -> list[Any]:
     """Parameters of a test, each about one upload; those of a slow one are slow."""
     return [
         pytest.param(one, marks=[pytest.mark.uploads(one), *([] if one in QUICK else [pytest.mark.slow])])
-        for one in behaviours
+        for one in behaviors
     ]
 
 
-def result_of(behaviour: str, results: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = results[UPLOADS[behaviour]["upload"]["student_id"]]
+def result_of(behavior: str, results: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = results[UPLOADS[behavior]["upload"]["student_id"]]
     return found
 
 
@@ -52,10 +52,10 @@ def failing(result: dict[str, Any]) -> set[str]:
     return {found["component"] for found in result["findings"] if found["status"] != "passed"}
 
 
-@pytest.mark.parametrize("behaviour", about(*sorted(UPLOADS)))
-def test_upload_comes_to_what_it_says(behaviour: str, results: dict[str, Any]) -> None:
-    expected = UPLOADS[behaviour]["expected"]
-    result = result_of(behaviour, results)
+@pytest.mark.parametrize("behavior", about(*sorted(UPLOADS)))
+def test_upload_comes_to_what_it_says(behavior: str, results: dict[str, Any]) -> None:
+    expected = UPLOADS[behavior]["expected"]
+    result = result_of(behavior, results)
     assert result["status"] == expected["status"], result["reason"]
     if expected["status"] in ("graded", "incomplete") and "failing" in expected:
         assert failing(result) == set(expected["failing"])
@@ -66,10 +66,10 @@ def test_upload_comes_to_what_it_says(behaviour: str, results: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(
-    "behaviour", about("good_script", "good_notebook", "near_names", "wrong_checkpoint", "unused_import")
+    "behavior", about("good_script", "good_notebook", "near_names", "wrong_checkpoint", "unused_import")
 )
-def test_right_work_earns_every_automatic_point(behaviour: str, results: dict[str, Any]) -> None:
-    result = result_of(behaviour, results)
+def test_right_work_earns_every_automatic_point(behavior: str, results: dict[str, Any]) -> None:
+    result = result_of(behavior, results)
     assert [points(result)[item] for item in CHECKED_ITEMS] == [35, 5, 10]
     assert result["training"]["outcome"] == "completed"
 
@@ -150,14 +150,14 @@ def test_what_cannot_be_read_is_refused_with_a_sentence(results: dict[str, Any])
     assert "empty" in result_of("empty_file", results)["reason"]
 
 
-@pytest.mark.parametrize("behaviour", about("good_notebook", "good_script", "syntax_error", "missing_file"))
+@pytest.mark.parametrize("behavior", about("good_notebook", "good_script", "syntax_error", "missing_file"))
 def test_the_pdf_is_shown_whatever_became_of_the_code(
-    behaviour: str, run_of_class: tuple[Path, list[Progress]]
+    behavior: str, run_of_class: tuple[Path, list[Progress]]
 ) -> None:
-    upload = UPLOADS[behaviour]["upload"]
+    upload = UPLOADS[behavior]["upload"]
     folder = run_of_class[0] / "students" / upload["student_id"]
     handed_in = "report" not in upload.get("leave_out", ())
-    assert handed_in == (behaviour != "missing_file")
+    assert handed_in == (behavior != "missing_file")
     assert (folder / "answers.html").is_file() == (folder / "answers.pdf").is_file() == handed_in
     if handed_in:
         page = (folder / "answers.html").read_text("utf-8")

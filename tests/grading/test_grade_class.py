@@ -94,8 +94,8 @@ def test_a_class_is_graded_and_graded_on(
     for name in ("index.html", "scores.csv", "results.json", f"students/{RIGHT}/report.html"):
         assert (out / name).exists()
     with Gradebook(out) as book:
-        told_of = noted(out)
-        assert told_of is not None and told_of.state == book.state()
+        note = noted(out)
+        assert note is not None and note.state == book.state()
         assert [run.who for run in book.run_records(RIGHT)] == ["ta1"]
 
     (out / "results.json").unlink()

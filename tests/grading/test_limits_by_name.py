@@ -243,7 +243,7 @@ DONE = {
     "parameters": None,
     "layers": [],
     "figures": [],
-    "stand_ins": [],
+    "absent_modules": [],
     "watched": {},
     "output_cut": False,
     "attestation": asdict(Attestation("strict", {})),

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
-from grader.domain.assignment import Assignment, LatePolicy
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import LatePolicy
 from grader.domain.edit import RunChosen
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
@@ -70,7 +71,7 @@ def told(out: Path) -> float | None:
         return book.totals(STUDENT)[-1].points
 
 
-def standing(assignment: Assignment, out: Path) -> Result:
+def counting_result(assignment: Assignment, out: Path) -> Result:
     with Gradebook(out) as book:
         found = results_now(assignment, book.snapshot())
         own: Result = next(one for one in found if one.score.student_id == STUDENT)
@@ -86,13 +87,13 @@ def test_the_same_files_never_lower_a_total_by_themselves(
     result = keep(worse)
     assert told(graded_class) == before == result.score.total
     assert result.evidence == good and result.score.lower is not None and result.score.lower.kept
-    assert result == standing(assignment, graded_class)
+    assert result == counting_result(assignment, graded_class)
     with Gradebook(graded_class) as book:
         assert book.runs(STUDENT) == (1, 2) and book.evidence(STUDENT, 2) == worse
         assert book.images(STUDENT) == {}
     assert f"{before:g}" in report.read_text("utf-8")
-    told_so = result.score.lower.reason
-    assert "62 of 65 decided, 35 awaiting -> 54 of 65" in told_so and told_so.endswith("Run 1 counts.")
+    reason = result.score.lower.reason
+    assert "62 of 65 decided, 35 awaiting -> 54 of 65" in reason and reason.endswith("Run 1 counts.")
     # it holds nothing up: marks can go on, and nobody has lost anything
     assert "Examined again, the same files gave less" not in open_reasons(assignment, [result])
 
@@ -101,7 +102,7 @@ def test_a_failure_of_ours_leaves_the_run_before(
     assignment: Assignment, graded_class: Path, keep: Keep, good: Evidence
 ) -> None:
     keep(replace(good, status="engine_error", reason="The worker's host died.", findings=()))
-    assert standing(assignment, graded_class).evidence == good
+    assert counting_result(assignment, graded_class).evidence == good
 
 
 def test_a_run_that_gives_as_much_again_counts_and_settles_it(
@@ -110,7 +111,7 @@ def test_a_run_that_gives_as_much_again_counts_and_settles_it(
     keep(worse)
     later = replace(good, graded_at=NOW + timedelta(days=1))
     assert keep(later).evidence == later
-    found = standing(assignment, graded_class)
+    found = counting_result(assignment, graded_class)
     assert found.evidence == later and found.score.lower is None
 
 
@@ -158,7 +159,7 @@ def test_a_person_takes_the_lower_run_only_when_that_is_allowed(
     assert refused.exit_code == 2 and "--allow-lower" in refused.output
     done = count("latest", "--allow-lower")
     assert done.exit_code == 0 and "The latest run counts. 1 total changed." in done.output
-    found = standing(assignment, graded_class)
+    found = counting_result(assignment, graded_class)
     assert found.evidence == worse and found.score.lower is None
     assert told(graded_class) == found.score.total
     page = (graded_class / "index.html").read_text("utf-8")
@@ -177,10 +178,10 @@ def test_an_attempt_that_a_person_chose_outlives_another_look_at_the_one_that_wa
     write_class(assignment, [keep(attempt)], graded_class, NOW)
     assert 'id="fallen"' in (graded_class / "index.html").read_text("utf-8")
     assert count("1").exit_code == 0
-    assert standing(assignment, graded_class).evidence == good
+    assert counting_result(assignment, graded_class).evidence == good
     assert 'id="fallen"' not in (graded_class / "index.html").read_text("utf-8")
     assert keep(replace(attempt, engine="99")).evidence == good
-    assert standing(assignment, graded_class).evidence == good
+    assert counting_result(assignment, graded_class).evidence == good
     third = replace(worse, submission_digest="third")
     assert keep(third).evidence == third, "what is handed in later counts"
 

@@ -14,8 +14,8 @@ from grader import __version__
 from grader.cli.class_view import Board, workload_sentence
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Attestation, Evidence, Training, TrainingOutcome
-from grader.domain.stage_time import StageTime
 from grader.domain.submission import Submission
+from grader.domain.submission_result import StageTime
 from grader.gradebook import Gradebook
 from grader.grading import class_run
 from grader.grading.class_run import graded

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.domain.assignment import Assignment, DataUse, Limits, SubmittedFile
+from grader.domain.assignment import Assignment, DataUse
+from grader.domain.assignment_files import SubmittedFile
+from grader.domain.assignment_rules import Limits
 from grader.domain.submission import Role
 
 

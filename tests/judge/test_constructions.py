@@ -1,4 +1,4 @@
-"""What the stand-ins in a component were constructed with, as a check reads it and as a worker may lie."""
+"""What the fakes in a component were constructed with, as a check reads it and as a worker may lie."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,17 +9,17 @@ from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.judge import untrusted_replies
 from grader.judge.student import Student
-from grader.kit import StandIn
+from grader.kit import AffineFake
 from grader.protocol.frames import Frame
 from grader.protocol.link import WorkerFault
-from grader.protocol.replies import Built, StandInMade
+from grader.protocol.replies import Built, FakeConstruction
 
 SIZES = (22, 2, 5, 4, 31)  # of the Transformer: dim, depth, heads, dim_head, mlp_dim
-REPLACED = {"Attention": StandIn(), "FeedForward": StandIn(), "PreNorm": StandIn(wraps=True)}
+REPLACED = {"Attention": AffineFake(), "FeedForward": AffineFake(), "PreNorm": AffineFake(wraps=True)}
 
 
 @pytest.fixture
-def told_by(
+def built_by(
     tampered: Callable[..., Any],
     spawn: Callable[[], Any],
     analyzed: Callable[[str], Program],
@@ -43,9 +43,9 @@ def told_by(
         student.close()
 
 
-def test_arguments_have_the_names_of_the_stub(told_by: Callable[..., Any], solved: str) -> None:
+def test_arguments_have_the_names_of_the_stub(built_by: Callable[..., Any], solved: str) -> None:
     """Whether they were given by place or by name; what was not given is not there."""
-    transformer = told_by()
+    transformer = built_by()
     whole = {"dim": 22, "heads": 5, "dim_head": 4, "dropout": 0.25}
     assert transformer.constructions("Attention") == [whole, whole]
     assert [set(made) for made in transformer.constructions("PreNorm")] == [{"dim", "fn"}] * 4
@@ -53,7 +53,7 @@ def test_arguments_have_the_names_of_the_stub(told_by: Callable[..., Any], solve
     assert transformer.constructions("ViT") == []
     call = "Attention(dim, heads=heads, dim_head=dim_head, dropout=dropout)"
     assert solved.count(call) == 1
-    less = told_by(text=solved.replace(call, "Attention(dim, heads)"))
+    less = built_by(text=solved.replace(call, "Attention(dim, heads)"))
     assert less.constructions("Attention") == [{"dim": 22, "heads": 5}] * 2
 
 
@@ -76,15 +76,15 @@ LIES: dict[str, Callable[[list[Any]], Any]] = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_lie_about_constructions_is_the_workers_fault(told_by: Callable[..., Any], lie: str) -> None:
+def test_a_lie_about_constructions_is_the_workers_fault(built_by: Callable[..., Any], lie: str) -> None:
     """It never reaches a check, which would stumble over it and look wrong itself."""
     with pytest.raises(WorkerFault):
-        told_by(LIES[lie])
+        built_by(LIES[lie])
 
 
 def test_what_our_own_worker_says_at_most_is_believed() -> None:
     """The limits leave room for what is honest, and for a lie that is small."""
     texts = ("x" * 200, 2**53 - 1, -1.5, True, None)
-    made = StandInMade("Attention", texts * 6, {f"{n}" * 100: n for n in range(32)})
+    made = FakeConstruction("Attention", texts * 6, {f"{n}" * 100: n for n in range(32)})
     built = Built(0, (), (), (made,) * 256)
     assert untrusted_replies.constructions(built) == built.made

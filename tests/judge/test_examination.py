@@ -1,7 +1,6 @@
 """All checks of one submission: hangs, deaths, lies, isolation, seeds."""
 
 import re
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +14,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import FindingKind
 from grader.judge.examination import Checks, run_pytest
 from grader.judge.student import Student
-from grader.kit import Mismatch, StandIn
+from grader.kit import AffineFake, Mismatch
 from grader.protocol.frames import Frame
 from grader.protocol.link import WorkerFault, WorkerProcess
 
@@ -40,8 +39,9 @@ def test_a_hang_costs_one_limit_and_nobody_else(
     composed: Callable[..., str], examined: Callable[..., Any]
 ) -> None:
     """The component's remaining checks are skipped; the others go on in a new worker."""
-    started = time.monotonic()
-    found = examined(composed(HANG, after=True), components=["Attention", "FeedForward", "ViT"], limits=QUICK)
+    workers: list[WorkerProcess] = []
+    parts = ["Attention", "FeedForward", "ViT"]
+    found = examined(composed(HANG, after=True), components=parts, limits=QUICK, workers=workers)
     counts = by_component(found)
     own = [f for f in found.findings if f.component == "Attention"]
     assert counts["Attention"]["failed"] == 1
@@ -49,7 +49,7 @@ def test_a_hang_costs_one_limit_and_nobody_else(
     assert next(f for f in own if f.status == "failed").kind is FindingKind.HANGS
     assert all("did not return within 1 s" in f.message for f in own)
     assert set(counts["FeedForward"]) == set(counts["ViT"]) == {"passed"}
-    assert time.monotonic() - started < 30
+    assert len(workers) == 2
 
 
 def test_a_death_is_named_and_the_rest_goes_on(
@@ -77,9 +77,10 @@ def test_a_file_that_cannot_be_loaded_is_tried_once(
 ) -> None:
     """A hang or an exit while loading costs one limit altogether; every check says so."""
     text = solved.replace("class PreNorm(nn.Module):", f"class PreNorm(nn.Module):\n    {line}\n")
-    started = time.monotonic()
-    found = examined(text, components=["PreNorm", "evaluate", "submission"], limits={"load_seconds": 2.0})
-    assert time.monotonic() - started < 20
+    workers: list[WorkerProcess] = []
+    parts, limits = ["PreNorm", "evaluate", "submission"], {"load_seconds": 2.0}
+    found = examined(text, components=parts, limits=limits, workers=workers)
+    assert len(workers) == 1
     of_parts = [f for f in found.findings if f.check != "names_are_the_templates"]
     assert {(f.status, f.blame) for f in of_parts} == {("failed", "student")}
     assert all("Loading the file failed" in f.message for f in of_parts)
@@ -181,7 +182,7 @@ def test_a_missing_name_is_told(solved: str, examined: Callable[..., Any]) -> No
 def test_inline_parts_are_proven_all_the_same(
     composed: Callable[..., str], examined: Callable[..., Any]
 ) -> None:
-    """A stand-in that is never called decides nothing: a part written inline is judged with the whole."""
+    """A fake that is never called decides nothing: a part written inline is judged with the whole."""
     part = """
 class Transformer(nn.Module):
     def __init__(self, dim, depth, heads, dim_head, mlp_dim, dropout=0.0):
@@ -234,7 +235,7 @@ def test_lies_in_arrays_are_the_workers_fault(
     try:
         x = student.tensor(2, 5, 22)
         for ask in (
-            lambda: student.build("PreNorm", 22, inner=StandIn())(x, shape=(2, 5, 22)),
+            lambda: student.build("PreNorm", 22, inner=AffineFake())(x, shape=(2, 5, 22)),
             lambda: student.build("FeedForward", 22, 31).gradients(x, x),
             lambda: student.build("FeedForward", 22, 31).weights(),
         ):

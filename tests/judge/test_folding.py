@@ -21,7 +21,7 @@ from grader.scoring.rubric_lines import share
 
 HEAD = """
 import pytest
-from grader.kit import Cause, Mismatch, StandIn, same
+from grader.kit import Cause, Mismatch, AffineFake, same
 
 pytestmark = pytest.mark.component("Doubler")
 """
@@ -178,9 +178,9 @@ def test_making_calls_again_has_time_of_its_own(
     )
     try:
         student.build("Doubler", 3)(student.tensor(2, 3))
-        waited = student.waited
+        waited = student.worker.waited
         found = RandomPart(seconds).failure(Mismatch("Wrong."), student, assignment.checks[0])
-        assert student.waited == waited
+        assert student.worker.waited == waited
     finally:
         student.close()
     assert (found is not None) is random
@@ -191,14 +191,14 @@ INNER = '''
 @pytest.mark.parametrize("dim", [3, 4])
 def test_hands_over(student, dim):
     """What is handed over reaches the module."""
-    doubler, x = student.build("Doubler", dim, inner=StandIn()), student.tensor(2, 1, dim)
+    doubler, x = student.build("Doubler", dim, inner=AffineFake()), student.tensor(2, 1, dim)
     doubler(x)
     if not same(doubler.inputs_of("inner")[0], 2 * x):
         raise Mismatch("It is not doubled.")
 
 def test_returns(student):
     """What the module returns comes back."""
-    doubler, x = student.build("Doubler", 3, inner=StandIn(scale=(3.0,))), student.tensor(2, 1, 3)
+    doubler, x = student.build("Doubler", 3, inner=AffineFake(scale=(3.0,))), student.tensor(2, 1, 3)
     y = doubler(x)
     if not same(y, 3 * doubler.inputs_of("inner")[0]):
         raise Mismatch("It is not what the module returns.")

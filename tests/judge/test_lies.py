@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from grader.domain.analyzed_program import Program, Recipe
 from grader.domain.assignment import Assignment
-from grader.domain.program_run import StandIn
+from grader.domain.program_run import AffineFake
 from grader.judge import untrusted_replies
 from grader.judge.student import Student
 from grader.kit import Mismatch
@@ -22,20 +22,20 @@ from grader.kit.rigged_data import RiggedData
 from grader.protocol.frames import DTYPES, FrameLimit
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import (
+    AffineFakeCall,
     Axes,
     Built,
     Called,
     Done,
     DrawnFigure,
     FakeCalled,
+    FakeConstruction,
     ForwardPass,
     Invoked,
     Loaded,
     Module,
     Parameter,
     Ran,
-    StandInCall,
-    StandInMade,
     WeightValues,
 )
 from grader.protocol.typed_messages import receive, send
@@ -105,7 +105,7 @@ TREES = st.recursive(
     ),
     max_leaves=6,
 )
-MADE = st.builds(StandInMade, NAMES, some(PLAIN), st.dictionaries(NAMES, PLAIN, max_size=3))
+MADE = st.builds(FakeConstruction, NAMES, some(PLAIN), st.dictionaries(NAMES, PLAIN, max_size=3))
 FIGURES = some(
     st.builds(
         DrawnFigure,
@@ -151,7 +151,7 @@ REPLIES: dict[type[Any], Any] = {
     Called: st.builds(
         Called,
         st.sampled_from(["tensor", "tensor", "tensor", "tuple", ""]),
-        some(st.builds(StandInCall, NAMES, INTEGERS, SHAPES | some(INTEGERS))),
+        some(st.builds(AffineFakeCall, NAMES, INTEGERS, SHAPES | some(INTEGERS))),
         some(NAMES),
         arrays(st.sampled_from(["output", "call0", "call1", "gradient:input", "gradient:w", "gradient:b"])),
     ),
@@ -199,7 +199,7 @@ HONEST: dict[type[Any], Any] = {
     Built: Built(0, (Parameter("w", (2, 3), True),), (Module("", "Attention", "homework", 6),)),
     Called: Called(
         "tensor",
-        (StandInCall("Attention", 0, (2, 3)),),
+        (AffineFakeCall("Attention", 0, (2, 3)),),
         arrays={
             "output": np.ones((2, 3), np.float32),
             "call0": np.ones((2, 3), np.float32),
@@ -279,7 +279,7 @@ def deeds(student: Student) -> dict[str, Callable[[], object]]:
     x = student.tensor(2, 3)
 
     def measured() -> object:
-        component = student.build("Attention", 3, inner=StandIn())
+        component = student.build("Attention", 3, inner=AffineFake())
         return component.parameter_count, component.constructions("Attention"), component.gradients(x, x)
 
     def invoked() -> object:
@@ -317,8 +317,8 @@ def test_no_reply_is_more_than_a_mismatch(assignment: Assignment, data: st.DataO
     """Numbers beyond any size, NaN, missing arrays, wrong types and shapes, names twice."""
     program = Program("homework.py", recipe=Recipe(model="ViT()"))
     student = Student(lambda: pytest.fail("no worker is wanted"), program, assignment, seed=1)
-    student._link = Liar(data)  # type: ignore[assignment]
-    student._loaded = Loaded({"Attention": "class", "ViT": "class", "evaluate": "function"})
+    student.worker._link = Liar(data)  # type: ignore[assignment]
+    student.worker.loaded = Loaded({"Attention": "class", "ViT": "class", "evaluate": "function"})
     deed = data.draw(st.sampled_from(sorted(deeds(student))))
     try:
         deeds(student)[deed]()
@@ -336,7 +336,7 @@ def test_what_is_believed_is_what_it_says(
     judgments: list[Callable[[], object]] = [
         lambda: untrusted_replies.parameters(built),
         lambda: untrusted_replies.constructions(built),
-        lambda: untrusted_replies.stand_in_calls(called, frozenset({"Attention", ""})),
+        lambda: untrusted_replies.affine_fake_calls(called, frozenset({"Attention", ""})),
         lambda: untrusted_replies.gradients(called, built.parameters, (2, 3)),
         lambda: untrusted_replies.weights(weights.arrays, built.parameters),
         lambda: untrusted_replies.run_arrays(ran, RIGGED),

@@ -138,7 +138,7 @@ def test_a_part_of_a_module_that_was_not_handed_in_is_told_as_that() -> None:
         for number, (text, bound) in enumerate(zip(sources, names, strict=True), start=1)
     )
     program = Program("a.py", statements, defined={"Attention": Place("a.py", 1)})
-    loaded = Loaded({"Attention": "function", "MLP": "class", "Block": "class"}, stand_ins=("layers",))
+    loaded = Loaded({"Attention": "function", "MLP": "class", "Block": "class"}, absent_modules=("layers",))
     told = cannot_be_had("Attention", "class", "function", program, loaded)
     assert told.message.startswith("`Attention` is imported from `layers`, but no file layers.py")
     assert told.where == "a.py:1"

@@ -13,7 +13,7 @@ from grader.language.extract import ENGINE, WORDS, written
 from grader.language.sentences import check_titles, first_paragraphs, sentences_in
 
 ROOT = Path(__file__).parents[2]
-CATALOGUES = [*ROOT.glob("grader/language/catalogues/*.po"), *ROOT.glob("reference/*/language/*.po")]
+CATALOGS = [*ROOT.glob("grader/language/catalogs/*.po"), *ROOT.glob("reference/*/language/*.po")]
 
 
 def messages(source: str, **how: bool) -> list[str]:
@@ -32,7 +32,7 @@ def test_words_that_stand_alone_are_still_in_their_sources():
             assert "{" in word or word in source, f"{name} has no '{word}'"
 
 
-@pytest.mark.parametrize("path", CATALOGUES, ids=lambda path: f"{path.parents[1].name}-{path.stem}")
+@pytest.mark.parametrize("path", CATALOGS, ids=lambda path: f"{path.parents[1].name}-{path.stem}")
 def test_translations_keep_what_comes_in(path):
     with path.open("rb") as file:
         catalog = read_po(file)

@@ -19,7 +19,7 @@ def test_the_engine_brings_persian_which_is_written_from_the_right():
     assert language("en") is ENGLISH
 
 
-def test_what_a_later_catalogue_says_wins(tmp_path: Path) -> None:
+def test_what_a_later_catalog_says_wins(tmp_path: Path) -> None:
     (tmp_path / "fa.po").write_text(
         'msgid ""\nmsgstr ""\n\nmsgid "Points"\nmsgstr "امتیاز"\n', encoding="utf-8"
     )
@@ -33,7 +33,7 @@ def test_what_is_fuzzy_or_empty_is_not_shown(tmp_path: Path) -> None:
     assert language("xx", [tmp_path]).messages == ()
 
 
-def test_a_language_without_a_catalogue_is_refused_by_one_sentence(tmp_path: Path) -> None:
+def test_a_language_without_a_catalog_is_refused_by_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "course.toml").write_text(f'{COURSE}language = "tlh"\n')
     with pytest.raises(CourseError, match=r"course.toml: 'language' is 'tlh', .*Choose one of 'en', 'fa'"):
         located_course(tmp_path)
@@ -46,9 +46,9 @@ def test_a_course_may_bring_its_own(tmp_path: Path) -> None:
     assert located_course(tmp_path).language == "eo"
 
 
-def test_what_is_no_catalogue_says_where(tmp_path: Path) -> None:
-    (tmp_path / "xx.po").write_text("this is no catalogue\n")
-    with pytest.raises(CourseError, match=r"xx\.po is not a catalogue .*Poedit"):
+def test_what_is_no_catalog_says_where(tmp_path: Path) -> None:
+    (tmp_path / "xx.po").write_text("this is no catalog\n")
+    with pytest.raises(CourseError, match=r"xx\.po is not a catalog .*Poedit"):
         language("xx", [tmp_path])
 
 
@@ -66,4 +66,4 @@ def test_without_babel_english_needs_nothing_and_others_say_what_to_install(monk
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(UsageError, match=r"vit-grader\[language\]"):
-        list(translation._messages(translation.CATALOGUES / "fa.po"))
+        list(translation._messages(translation.CATALOGS / "fa.po"))

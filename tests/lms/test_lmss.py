@@ -3,11 +3,10 @@
 import pytest
 
 from grader.intake.ownership import is_provisional, listed_as
-from grader.lms import LMSS
+from grader.lms import FORMATS, LMSS
 from grader.lms.downloads import is_metadata, read_name
 from grader.lms.roster import ID_COLUMNS
 from grader.lms.system import DownloadName, Lms
-from grader.publishing.formats import FORMATS
 
 NAMES = {
     "Moodle": "Student One_11_assignsubmission_file_hw.py",

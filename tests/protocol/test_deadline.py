@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.protocol.link import Deadline
+from grader.protocol import deadlines
+from grader.protocol.deadlines import Deadline, busy_factor
 
 SOON, LONG = 0.05, 60.0
 
@@ -51,6 +52,56 @@ def test_an_earlier_one_is_not_kept_waiting_by_a_later_one(calls: Callable[[], C
     with Deadline(LONG, late), Deadline(SOON, early):
         assert early.made.wait(10)
     assert late.count == 0
+
+
+def test_a_busy_machine_shortens_no_limit(
+    calls: Callable[[], Calls], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = calls()
+    monkeypatch.setattr(deadlines, "busy_factor", lambda: 3.5)
+    with Deadline(0.2, call) as deadline:
+        assert not call.made.wait(0.5)
+    assert not deadline.expired and deadline.granted == pytest.approx(0.5)
+
+
+def test_a_limit_is_not_extended_for_ever(
+    calls: Callable[[], Calls], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = calls()
+    monkeypatch.setattr(deadlines, "busy_factor", lambda: 1000.0)
+    with Deadline(SOON, call) as deadline:
+        assert call.made.wait(10)
+    assert deadline.expired and deadline.granted == pytest.approx(deadlines.MOST_TIMES * SOON)
+
+
+def test_a_training_is_extended_by_a_minute_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "busy_factor", lambda: 1000.0)
+    assert Deadline(1200.0, lambda: None).extension() == deadlines.MOST_GRANTED
+
+
+def test_a_good_third_of_a_processor_is_enough(
+    calls: Callable[[], Calls], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadlines, "busy_factor", lambda: 2.9)
+    assert Deadline(1.0, calls()).extension() == 0
+
+
+def test_how_busy_a_machine_is_can_be_measured() -> None:
+    """Two threads that hold the interpreter's lock in turns take about twice as long as one."""
+    assert busy_factor() >= 1.0
+    stop = threading.Event()
+
+    def spin() -> None:
+        while not stop.is_set():
+            pass
+
+    threads = [threading.Thread(target=spin) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert max(busy_factor() for _ in range(5)) > 1.5
+    finally:
+        stop.set()
 
 
 def test_many_cost_one_thread(calls: Callable[[], Calls]) -> None:

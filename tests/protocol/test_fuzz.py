@@ -20,6 +20,7 @@ from grader.domain.program_run import Ending, Prying
 from grader.protocol.frames import ARRAYS_KEY, DTYPES, HEADER, MAGIC, FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import (
+    AffineFakeCall,
     Answered,
     Axes,
     Built,
@@ -29,6 +30,7 @@ from grader.protocol.replies import (
     DrawnFigure,
     EpochDone,
     FakeCalled,
+    FakeConstruction,
     ForwardPass,
     Imported,
     Invoked,
@@ -44,8 +46,6 @@ from grader.protocol.replies import (
     Reached,
     Reply,
     Seen,
-    StandInCall,
-    StandInMade,
     Trained,
     TrainingPlan,
     Tried,
@@ -68,11 +68,11 @@ VALID: list[Any] = [
         1,
         (Parameter("w", (2, 3), False, ("w", "v")),),
         (Module("", "ViT", "homework", 6, 0.1),),
-        (StandInMade("Attention", (8, None, 0.5, True), {"heads": 4}),),
+        (FakeConstruction("Attention", (8, None, 0.5, True), {"heads": 4}),),
     ),
     Called(
         "tensor",
-        (StandInCall("Attention", 1, (2, 3)),),
+        (AffineFakeCall("Attention", 1, (2, 3)),),
         ("w",),
         {"output": np.ones((2, 3), np.float32), "call0": np.zeros((2, 3))},
     ),

@@ -9,9 +9,10 @@ import pytest
 
 from grader.domain.analyzed_program import Place, Program, Recipe, Statement
 from grader.domain.formatting import Said
-from grader.domain.program_run import Prying, StandIn
+from grader.domain.program_run import AffineFake, Prying
 from grader.protocol.frames import HEADER, MAGIC, Frame, FrameLimit, ProtocolError, write_frame
 from grader.protocol.replies import (
+    AffineFakeCall,
     Answered,
     Axes,
     Built,
@@ -21,6 +22,7 @@ from grader.protocol.replies import (
     DrawnFigure,
     EpochDone,
     FakeCalled,
+    FakeConstruction,
     ForwardPass,
     Imported,
     Invoked,
@@ -36,8 +38,6 @@ from grader.protocol.replies import (
     Reached,
     Reply,
     Seen,
-    StandInCall,
-    StandInMade,
     Trained,
     TrainingPlan,
     Tried,
@@ -77,7 +77,11 @@ MESSAGES = [
         seed=4,
     ),
     Build(
-        "Transformer", (22, 2), {"dropout": 0.5}, {"Attention": StandIn((0.5,), (1.0,), 1)}, inner=StandIn()
+        "Transformer",
+        (22, 2),
+        {"dropout": 0.5},
+        {"Attention": AffineFake((0.5,), (1.0,), 1)},
+        inner=AffineFake(),
     ),
     Adopt(2),
     Invoke(
@@ -141,9 +145,9 @@ MESSAGES = [
         1,
         (Parameter("w", (2, 3), False, ("w", "v")),),
         (Module("", "ViT", "homework", 6, 0.1),),
-        (StandInMade("Attention", (8, None, 0.5), {"heads": 4}),),
+        (FakeConstruction("Attention", (8, None, 0.5), {"heads": 4}),),
     ),
-    Called("tensor", (StandInCall("Attention", 1, (2, 3, 4)),), ("w",), {"call0": np.zeros((2, 3, 4))}),
+    Called("tensor", (AffineFakeCall("Attention", 1, (2, 3, 4)),), ("w",), {"call0": np.zeros((2, 3, 4))}),
     WeightValues({"w": np.zeros(2)}),
     Ran(
         "loss 0.5",

@@ -14,11 +14,10 @@ from grader.domain.assignment import (
     CheckSpec,
     Component,
     DataUse,
-    ForbiddenRule,
-    Limits,
     RubricItem,
-    SubmittedFile,
 )
+from grader.domain.assignment_files import SubmittedFile
+from grader.domain.assignment_rules import ForbiddenRule, Limits
 from grader.domain.evidence import (
     AttentionMap,
     Attestation,

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from grader.analysis.view import viewed
-from grader.files.view_file import VIEW_FILE, view_bytes
+from grader.files.stored_records import VIEW_FILE, view_bytes
 from grader.reports.results_json.results_contract import DownloadedFileRecord, DownloadRecord, RosterRecord
 from grader.reports.student.student_pages import attention_page, student_pages
 from grader.reports.whole_class.class_page import class_page, leaderboard_page

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from grader.domain.assignment import Assignment, DataUse, RubricItem, SubmittedFile
+from grader.domain.assignment import Assignment, DataUse, RubricItem
+from grader.domain.assignment_files import SubmittedFile
 from grader.domain.evidence import Evidence, TrainedModel, Training, TrainingOutcome
 from grader.domain.formatting import percent
 from grader.domain.measure import Measure, Scale, TrainingCall

@@ -155,9 +155,9 @@ def test_nothing_is_read_or_written_where_nothing_is_older(
 ) -> None:
     """The state alone is asked for: no evidence, and not what the class's files say."""
     say(MARK)
-    for name in ("told_results", "write_pages"):
+    for name in ("reported_results", "write_pages"):
         monkeypatch.setattr(f"grader.results.class_pages.{name}", None)
-    monkeypatch.setattr("grader.results.class_pages.told_submissions", None)
+    monkeypatch.setattr("grader.results.class_pages.submission_entries", None)
     before = {path: path.stat().st_mtime_ns for path in graded_class.rglob("*.*") if path.suffix != ".sqlite"}
     assert "note:" not in say(NEXT["history"]) + say(NEXT["marks export"]) + say(NEXT["export"])
     after = {path: path.stat().st_mtime_ns for path in graded_class.rglob("*.*") if path.suffix != ".sqlite"}
@@ -299,7 +299,7 @@ def test_a_report_is_written_once_in_a_run(
 ) -> None:
     """At its end nothing is written that says what was written when it was examined."""
     from grader.grading.result_writer import Keeper
-    from grader.results.class_pages import ClassPages, digest, told_digests
+    from grader.results.class_pages import ClassPages, digest, entry_digests
     from grader.results.kept_scores import KnownScores
 
     when = class_evidence(STUDENT).graded_at
@@ -308,5 +308,5 @@ def test_a_report_is_written_once_in_a_run(
         made = [keeper.kept(class_evidence(one, accuracy=float("nan")), {}, when) for one in (STUDENT, OTHER)]
         written = {one.evidence.student_id: digest(one) for one in made}
         pages = ClassPages(assignment, book.snapshot(), KnownScores(assignment, book.identity()))
-        others = {one: digest for one, digest in told_digests(graded_class).items() if one not in written}
+        others = {one: digest for one, digest in entry_digests(graded_class).items() if one not in written}
         assert pages.write_reports(book, graded_class, when, {**others, **written}) == 0

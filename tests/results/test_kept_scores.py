@@ -14,7 +14,7 @@ from grader.decisions.marking import NewMark, set_mark
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 from grader.gradebook import Gradebook
 from grader.results import kept_scores as module
 from grader.results.class_pages import write_pages

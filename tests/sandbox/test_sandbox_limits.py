@@ -140,7 +140,7 @@ value = 1
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"memory_mb": -1}, {"memory_mb": 1.5}, {"cpu_seconds": True}, {"colour": 1}]
+    "wrong", [{"memory_mb": -1}, {"memory_mb": 1.5}, {"cpu_seconds": True}, {"color": 1}]
 )
 def test_nonsense_is_refused(wrong):
     with pytest.raises(EngineError, match="positive whole number"):

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from grader.domain.assignment import LatePolicy, LateTokens
+from grader.domain.assignment_rules import LatePolicy, LateTokens
 from grader.domain.score import LateRecord
-from grader.domain.student_history import History
+from grader.domain.submission_result import History
 from grader.scoring import score
-from grader.scoring.late_days import tokens_left, tokens_used
+from grader.scoring.lateness import tokens_left, tokens_used
 from tests.scoring.test_lateness import ASSIGNMENT, DUE, EVIDENCE, mark
 
 TOKENS = LateTokens(3, earlier=("first",), later=("last",))

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.domain.assignment import Assignment, DataUse, LatePolicy, Limits, RubricItem, SubmittedFile
+from grader.domain.assignment import Assignment, DataUse, RubricItem
+from grader.domain.assignment_files import SubmittedFile
+from grader.domain.assignment_rules import LatePolicy, Limits
 from grader.domain.edit import Edit, Marked
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LateRecord

@@ -14,14 +14,12 @@ from grader.domain.assignment import (
     CheckSpec,
     Component,
     DataUse,
-    ForbiddenRule,
-    LatePolicy,
-    Limits,
     Remark,
     RubricItem,
     RubricPart,
-    SubmittedFile,
 )
+from grader.domain.assignment_files import SubmittedFile
+from grader.domain.assignment_rules import ForbiddenRule, LatePolicy, Limits
 from grader.domain.edit import Accepted, Edit, Marked, Ruled, Waived
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import (

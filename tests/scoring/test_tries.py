@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from grader.domain.assignment import Tries
+from grader.domain.assignment_rules import Tries
 from grader.domain.several_attempts import SubmissionTimes
 from grader.scoring import feedback_try
 

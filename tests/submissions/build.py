@@ -45,27 +45,27 @@ REFERENCE_ID = "400101200"
 _MODEL_LIBRARIES = {"torch", "einops", "math"}
 
 
-def described(behaviour: Path) -> dict[str, Any]:
+def described(behavior: Path) -> dict[str, Any]:
     """What `upload.toml` of an upload's folder says."""
-    return tomllib.loads((behaviour / "upload.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((behavior / "upload.toml").read_text(encoding="utf-8"))
 
 
-def behaviours(demo_only: bool = False) -> list[Path]:
+def behaviors(demo_only: bool = False) -> list[Path]:
     """The folders of the uploads, in the order of the student ids."""
     found = [(described(path.parent)["upload"], path.parent) for path in HERE.glob("*/upload.toml")]
     chosen = [(upload["student_id"], path) for upload, path in found if upload.get("demo") or not demo_only]
     return [path for _, path in sorted(chosen)]
 
 
-def build(behaviour: Path, destination: Path) -> Path:
+def build(behavior: Path, destination: Path) -> Path:
     """Writes one upload's files to `destination/<student_id>` and returns that folder.
 
     Raises:
         ValueError: `upload.toml` asks for something that cannot be built.
     """
-    upload = described(behaviour)["upload"]
+    upload = described(behavior)["upload"]
     stem = STEM.format(student_id=upload["student_id"])
-    source = _source(behaviour, upload)
+    source = _source(behavior, upload)
     left_out = upload.get("leave_out", [])
     folder = destination / str(upload["student_id"])
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def build(behaviour: Path, destination: Path) -> Path:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
     if "code" not in left_out:
-        text = _notebook(source, behaviour.name) if upload["format"] == "ipynb" else source
+        text = _notebook(source, behavior.name) if upload["format"] == "ipynb" else source
         (folder / f"{stem}.{upload['format']}").write_text(text, encoding="utf-8", newline="\n")
     if "checkpoint" not in left_out:
         (folder / f"{stem}.pth").write_bytes(_checkpoint(upload.get("checkpoint", "solution"), source))
@@ -95,7 +95,7 @@ def build_class(destination: Path, names: Sequence[str] | None = None) -> list[P
     Returns:
         The folders written, one per student, in the order of the ids.
     """
-    chosen = [path for path in behaviours(demo_only=names is None) if names is None or path.name in names]
+    chosen = [path for path in behaviors(demo_only=names is None) if names is None or path.name in names]
     return [build(path, destination) for path in chosen]
 
 
@@ -124,7 +124,7 @@ def pdf(line: str) -> bytes:
     )
 
 
-def _source(behaviour: Path, upload: dict[str, Any]) -> str:
+def _source(behavior: Path, upload: dict[str, Any]) -> str:
     """The upload's code, as a script with cell markers."""
     base = upload["base"]
     name = f"reference/{ASSIGNMENT}/solution.py"
@@ -133,11 +133,11 @@ def _source(behaviour: Path, upload: dict[str, Any]) -> str:
     elif base == "template":
         source = homework_source(SOLUTION.read_text(encoding="utf-8"), name)
     else:
-        source = (behaviour / base).read_text(encoding="utf-8")
+        source = (behavior / base).read_text(encoding="utf-8")
     for old, new in upload.get("edits", []):
         if (count := source.count(old)) != 1:
             raise ValueError(
-                f"{behaviour.name}/upload.toml: {old!r} occurs {count} times in the base, not once."
+                f"{behavior.name}/upload.toml: {old!r} occurs {count} times in the base, not once."
             )
         source = source.replace(old, new)
     return source.replace(REFERENCE_ID, upload["student_id"])

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 HERE = Path(__file__).resolve().parent
-BEHAVIOURS = sorted(path.parent.name for path in HERE.glob("*/upload.toml"))
+BEHAVIORS = sorted(path.parent.name for path in HERE.glob("*/upload.toml"))
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.suffix: path.read_bytes() for path in folder.iterdir() if "Homework" in path.name}
 
 
-@pytest.mark.parametrize("name", BEHAVIOURS)
+@pytest.mark.parametrize("name", BEHAVIORS)
 def test_upload_has_the_files_that_its_description_names(
     build: ModuleType, name: str, tmp_path: Path
 ) -> None:
@@ -54,9 +54,9 @@ def test_upload_has_the_files_that_its_description_names(
 
 
 def test_ids_are_unique_and_the_demo_shows_all_that_it_should(build: ModuleType) -> None:
-    ids = [build.described(path)["upload"]["student_id"] for path in build.behaviours()]
-    assert len(set(ids)) == len(ids) == len(BEHAVIOURS)
-    assert [path.name for path in build.behaviours(demo_only=True)] == [
+    ids = [build.described(path)["upload"]["student_id"] for path in build.behaviors()]
+    assert len(set(ids)) == len(ids) == len(BEHAVIORS)
+    assert [path.name for path in build.behaviors(demo_only=True)] == [
         "good_script",
         "good_notebook",
         "bare_template",
@@ -100,13 +100,13 @@ def test_the_notebook_is_like_a_real_one(build: ModuleType, tmp_path: Path) -> N
 
 
 def test_an_edit_that_no_longer_fits_is_an_error(build: ModuleType, tmp_path: Path) -> None:
-    behaviour = tmp_path / "odd"
-    behaviour.mkdir()
-    (behaviour / "upload.toml").write_text(
+    behavior = tmp_path / "odd"
+    behavior.mkdir()
+    (behavior / "upload.toml").write_text(
         '[upload]\nstudent_id = "1"\nbase = "solution"\nformat = "py"\nedits = [["no such text", ""]]\n'
     )
     with pytest.raises(ValueError, match="occurs 0 times"):
-        build.build(behaviour, tmp_path / "out")
+        build.build(behavior, tmp_path / "out")
 
 
 def test_pdf_has_offsets_that_point_at_its_objects(build: ModuleType) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from grader.domain.analyzed_program import Place, Program
-from grader.domain.assignment import Limits
+from grader.domain.assignment_rules import Limits
 from grader.domain.evidence import Attestation
 from grader.domain.program_run import Ending
 from grader.kit.splits import Splits

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from grader.analysis.programs import program
-from grader.domain.assignment import Component, Limits, ProgramRules
+from grader.domain.assignment import Component, ProgramRules
+from grader.domain.assignment_rules import Limits
 from grader.domain.evidence import TrainingOutcome
 from grader.domain.measure import Scale, TrainingCall
 from grader.kit.splits import Examples

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from grader.domain.analyzed_program import Program
-from grader.domain.assignment import Limits
+from grader.domain.assignment_rules import Limits
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.kit.splits import Splits
 from grader.protocol.link import WorkerProcess

@@ -196,7 +196,7 @@ def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> 
     assert [done.learning_rate for done in found.epochs] == pytest.approx(rates, abs=1e-5)
     assert (found.plan.optimizer, found.plan.scheduler) == (told["Optimizer"], told.get("Schedule", ""))
     assert found.plan.batch_size == 4
-    assert_told_beforehand(found)
+    assert_rehearsed(found)
     assert found.rehearsal.other_models == int(told.get("Others", 0))
     assert len(found.program.script.left_alone) == int(told.get("LeftAlone", 0))
     assert_tuned_values(found)
@@ -218,7 +218,7 @@ def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> 
     assert len(STYLES) >= 25
 
 
-def assert_told_beforehand(found: Replayed) -> None:
+def assert_rehearsed(found: Replayed) -> None:
     """What a trial on made-up images told is what was trained."""
     trained = stages(found.epochs, found.program)
     assert found.rehearsal.complete and found.rehearsal.epochs == found.end.epochs

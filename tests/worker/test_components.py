@@ -1,4 +1,4 @@
-"""Building, calling, weights, stand-ins, and the watch for forbidden parts."""
+"""Building, calling, weights, fakes, and the watch for forbidden parts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,9 +8,9 @@ import pytest
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import EngineError
-from grader.domain.program_run import StandIn, Watched
+from grader.domain.program_run import AffineFake, Watched
 from grader.protocol.link import StudentRaised
-from grader.protocol.replies import Built, Called, Done, StandInMade, WeightValues
+from grader.protocol.replies import Built, Called, Done, FakeConstruction, WeightValues
 from grader.protocol.requests import Build, Call, SetWeights, Weights
 
 TEXT = """
@@ -108,12 +108,12 @@ def test_odd_outputs_arrive_as_they_are(load: Callable[..., Any]) -> None:
     assert worker.ask(Call(built.handle, arrays={"0": X}), Called).arrays["output"].dtype == np.float32
 
 
-def test_stand_ins_are_numbered_recorded_and_known(load: Callable[..., Any]) -> None:
+def test_fakes_are_numbered_recorded_and_known(load: Callable[..., Any]) -> None:
     """Each instance has its own behavior; calls come with their inputs; others are not disturbed."""
     worker = load(TEXT)
     replace = {
-        "Attention": StandIn(scale=(2.0, 3.0), shift=(0.0, 1.0), roll=1, parameters=5),
-        "PreNorm": StandIn(scale=(0.5,), wraps=True),
+        "Attention": AffineFake(scale=(2.0, 3.0), shift=(0.0, 1.0), roll=1, parameters=5),
+        "PreNorm": AffineFake(scale=(0.5,), wraps=True),
     }
     built = worker.ask(Build("Transformer", (4, 2, 1, 1, 1), replace=replace), Built)
     assert sum(int(np.prod(p.shape)) for p in built.parameters) == 10
@@ -139,17 +139,20 @@ MAKING = """
         """
 
 
-def test_what_stand_ins_are_constructed_with_is_told(load: Callable[..., Any]) -> None:
+def test_what_fakes_are_constructed_with_is_told(load: Callable[..., Any]) -> None:
     """Plain values as they are; modules, tensors and numbers without end as None; nothing grows large."""
     worker = load(
         TEXT.replace("self.parts = nn.ModuleList(", f"{MAKING.strip()}\n        self.parts = nn.ModuleList(")
     )
-    replace = {"Attention": StandIn(), "PreNorm": StandIn(wraps=True)}
+    replace = {"Attention": AffineFake(), "PreNorm": AffineFake(wraps=True)}
     built = worker.ask(Build("Transformer", (4, 1, 3, 5, 7), replace=replace), Built)
     one, two, odd, attention, pre_norm = built.made
-    assert one == StandInMade("Attention", (4, 3), {"dim_head": 5, "dropout": None})
-    assert two == StandInMade("PreNorm", (4,), {"fn": None})
-    assert (attention, pre_norm) == (StandInMade("Attention", (4,)), StandInMade("PreNorm", (4, None)))
+    assert one == FakeConstruction("Attention", (4, 3), {"dim_head": 5, "dropout": None})
+    assert two == FakeConstruction("PreNorm", (4,), {"fn": None})
+    assert (attention, pre_norm) == (
+        FakeConstruction("Attention", (4,)),
+        FakeConstruction("PreNorm", (4, None)),
+    )
     assert odd.args == (None, None, "x" * 200, None, True, *range(27))
     assert list(odd.kwargs.values()) == [1.5, None, "?", False]
     assert [len(name) for name in odd.kwargs] == [1, 1, 200, 4]
@@ -163,7 +166,9 @@ def test_as_many_constructions_are_told_as_a_model_can_need(load: Callable[..., 
         "        import copy\n"
         "        self.parts.append(copy.deepcopy(self.parts[0]))",
     )
-    built = load(text).ask(Build("Transformer", (4, 300, 1, 1, 1), replace={"Attention": StandIn()}), Built)
+    built = load(text).ask(
+        Build("Transformer", (4, 300, 1, 1, 1), replace={"Attention": AffineFake()}), Built
+    )
     assert [made.args for made in built.made] == [(n,) for n in range(256)]
     assert sum(module.type == "Attention" for module in built.modules) == 301
 
@@ -175,7 +180,7 @@ COPIES = {
 
 
 @pytest.mark.parametrize("copies", COPIES)
-def test_a_copy_of_a_stand_in_is_an_instance_of_its_own(load: Callable[..., Any], copies: str) -> None:
+def test_a_copy_of_a_fake_is_an_instance_of_its_own(load: Callable[..., Any], copies: str) -> None:
     """Its number, its behavior and what it wraps are its own; its calls are recorded with the others."""
     text = TEXT.replace(
         "self.parts = nn.ModuleList([PreNorm(dim, Attention(dim)) for _ in range(depth)])",
@@ -184,8 +189,8 @@ def test_a_copy_of_a_stand_in_is_an_instance_of_its_own(load: Callable[..., Any]
         f"        self.parts = nn.ModuleList({COPIES[copies]})",
     )
     replace = {
-        "Attention": StandIn(scale=(7.0, 2.0, 3.0), parameters=5),
-        "PreNorm": StandIn(shift=(9.0, 1.0, 0.5), wraps=True),
+        "Attention": AffineFake(scale=(7.0, 2.0, 3.0), parameters=5),
+        "PreNorm": AffineFake(shift=(9.0, 1.0, 0.5), wraps=True),
     }
     worker = load(text)
     built = worker.ask(Build("Transformer", (4, 2, 1, 1, 1), replace=replace), Built)
@@ -205,7 +210,7 @@ def test_a_submodule_is_stood_in_for_by_its_path(load: Callable[..., Any]) -> No
     """Also in a list; the rest stays, and calls are recorded under the path."""
     worker = load(TEXT)
     sizes = (4, 2, 1, 1, 1)
-    substitute = {"parts.0.fn": StandIn(scale=(2.0,)), "parts.1": StandIn(shift=(1.0,))}
+    substitute = {"parts.0.fn": AffineFake(scale=(2.0,)), "parts.1": AffineFake(shift=(1.0,))}
     built = worker.ask(Build("Transformer", sizes, substitute=substitute), Built)
     assert [m.path for m in built.modules if m.origin.startswith("grader.")] == ["parts.0.fn", "parts.1"]
     assert built.parameters == ()
@@ -220,25 +225,25 @@ def test_a_submodule_is_stood_in_for_by_its_path(load: Callable[..., Any]) -> No
 def test_a_path_that_is_not_there_is_told_and_the_worker_goes_on(load: Callable[..., Any]) -> None:
     """A model whose modules differ from time to time is the student's."""
     worker = load(TEXT)
-    request = Build("Transformer", (4, 2, 1, 1, 1), substitute={"blocks.0.fn": StandIn()})
+    request = Build("Transformer", (4, 2, 1, 1, 1), substitute={"blocks.0.fn": AffineFake()})
     with pytest.raises(StudentRaised, match="blocks"):
         worker.ask(request, Built)
     assert worker.ask(Build("Attention", (4,)), Built).parameters
 
 
-def test_a_copied_inner_stand_in_still_tells_its_calls(load: Callable[..., Any]) -> None:
+def test_a_copied_inner_fake_still_tells_its_calls(load: Callable[..., Any]) -> None:
     """PreNorm may keep a copy of what it is given."""
     worker = load(TEXT.replace("self.fn = fn", "import copy\n        self.fn = copy.deepcopy(fn)"))
-    built = worker.ask(Build("PreNorm", (4,), inner=StandIn(shift=(1.0,))), Built)
+    built = worker.ask(Build("PreNorm", (4,), inner=AffineFake(shift=(1.0,))), Built)
     called = worker.ask(Call(built.handle, arrays={"0": X}), Called)
     assert [(c.component, c.instance) for c in called.calls] == [("inner", -1)]
     np.testing.assert_allclose(called.arrays["output"], X + 1)
 
 
-def test_an_inner_stand_in_shows_its_keywords(load: Callable[..., Any]) -> None:
+def test_an_inner_fake_shows_its_keywords(load: Callable[..., Any]) -> None:
     """What PreNorm hands on to its fn is seen."""
     worker = load(TEXT)
-    built = worker.ask(Build("PreNorm", (4,), inner=StandIn(shift=(1.0,))), Built)
+    built = worker.ask(Build("PreNorm", (4,), inner=AffineFake(shift=(1.0,))), Built)
     arrays = {"0": X, "keyword:extra": 10 * np.ones_like(X)}
     called = worker.ask(Call(built.handle, arrays=arrays), Called)
     np.testing.assert_allclose(called.arrays["output"], X + 11)
@@ -297,7 +302,7 @@ def test_an_import_that_nothing_uses_is_not_held_against_anyone(load: Callable[.
         "import vit_pytorch\n\nclass Attention(vit_pytorch.ViT):\n    pass", forbidden=("vit_pytorch",)
     )
     assert worker.reached == {}
-    assert worker.loaded.stand_ins == ("vit_pytorch",)
+    assert worker.loaded.absent_modules == ("vit_pytorch",)
 
 
 def test_forbidden_functions_and_imports_are_seen(load: Callable[..., Any]) -> None:
@@ -417,20 +422,20 @@ class Transformer(nn.Module):
 """
 
 
-def test_a_stand_in_has_the_members_of_the_own_part_and_no_parameters_of_it(
+def test_a_fake_has_the_members_of_the_own_part_and_no_parameters_of_it(
     load: Callable[..., Any],
 ) -> None:
     """What a part knows of another one's object is there; what it is made of is not."""
-    replace = {"Attention": StandIn(scale=(2.0,), heads=3)}
+    replace = {"Attention": AffineFake(scale=(2.0,), heads=3)}
     worker = load(KNOWN_TO_OTHERS % "0.0")
     built = worker.ask(Build("Transformer", (4, 1, 2, 5, 1), replace=replace), Built)
     assert {p.name: p.shape for p in built.parameters} == {"out.weight": (4, 10), "out.bias": (4,)}
 
 
-def test_a_stand_in_that_is_asked_by_a_flag_gives_weights(load: Callable[..., Any]) -> None:
+def test_a_fake_that_is_asked_by_a_flag_gives_weights(load: Callable[..., Any]) -> None:
     """(batch, heads, n, n), each row of which sums to 1."""
     worker = load(KNOWN_TO_OTHERS % "1.0")
-    replace = {"Attention": StandIn(scale=(2.0,), heads=3)}
+    replace = {"Attention": AffineFake(scale=(2.0,), heads=3)}
     built = worker.ask(Build("Transformer", (4, 1, 2, 5, 1), replace=replace), Built)
     called = worker.ask(Call(built.handle, arrays={"0": X}), Called)
     assert np.allclose(called.arrays["output"], 2 * X + 2 * 3 * 3)  # batch, heads and rows
@@ -439,4 +444,4 @@ def test_a_stand_in_that_is_asked_by_a_flag_gives_weights(load: Callable[..., An
 def test_a_member_that_the_own_part_lacks_too_is_missing(load: Callable[..., Any]) -> None:
     worker = load(KNOWN_TO_OTHERS.replace("self.attention.width", "self.attention.size") % "0.0")
     with pytest.raises(StudentRaised, match="'Attention' object has no attribute 'size'"):
-        worker.ask(Build("Transformer", (4, 1, 2, 5, 1), replace={"Attention": StandIn()}), Built)
+        worker.ask(Build("Transformer", (4, 1, 2, 5, 1), replace={"Attention": AffineFake()}), Built)

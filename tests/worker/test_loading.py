@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from grader.domain.analyzed_program import NearName, Place, Program, Statement
-from grader.domain.program_run import StandIn
+from grader.domain.program_run import AffineFake
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import Built, Called
 from grader.protocol.requests import Build, Call
@@ -221,11 +221,11 @@ def test_absent_modules_are_inert_however_they_are_used(load: Load) -> None:
     """As modules, names, decorators with and without arguments, base classes, context managers."""
     loaded = load(program(ABSENT, "ViT", "evaluate", "train_epoch")).loaded
     assert loaded.problems == ()
-    assert loaded.stand_ins == ("no_such_package", "another_absent")
+    assert loaded.absent_modules == ("no_such_package", "another_absent")
     assert loaded.kinds == {"ViT": "class", "evaluate": "function", "train_epoch": "function"}
 
 
-def test_only_the_student_gets_stand_ins(load: Load) -> None:
+def test_only_the_student_gets_fakes(load: Load) -> None:
     """A library that looks for an optional package must still learn that it is not there."""
     text = """
         import json.tool, types, sys
@@ -239,7 +239,7 @@ def test_only_the_student_gets_stand_ins(load: Load) -> None:
         """
     loaded = load(program(text)).loaded
     assert [p.type for p in loaded.problems] == ["ModuleNotFoundError"]
-    assert loaded.stand_ins == ()
+    assert loaded.absent_modules == ()
 
 
 def test_part_of_a_package_that_needs_an_absent_one_is_inert(load: Load) -> None:
@@ -256,14 +256,14 @@ def test_part_of_a_package_that_needs_an_absent_one_is_inert(load: Load) -> None
         """
     loaded = load(program(text, "evaluate")).loaded
     assert loaded.problems == ()
-    assert loaded.stand_ins == ("torch.utils.tensorboard",)
+    assert loaded.absent_modules == ("torch.utils.tensorboard",)
 
 
 def test_part_that_an_installed_package_does_not_have_is_an_error(load: Load) -> None:
-    """A stand-in for it would hide a mistake."""
+    """A placeholder for it would hide a mistake."""
     loaded = load(program("from torch import no_such_thing\n\nimport torch.nn.no_such_module")).loaded
     assert [p.type for p in loaded.problems] == ["ImportError", "ModuleNotFoundError"]
-    assert loaded.stand_ins == ()
+    assert loaded.absent_modules == ()
 
 
 NEAR = """
@@ -288,11 +288,11 @@ NEARLY = (NearName("Attention", "Atention", Place("homework.py", 3)),)
 
 
 def test_nearly_right_name_is_bound_and_replaced_under_both_names(load: Load) -> None:
-    """The check asks for the expected name; the student's own code uses the other, also for stand-ins."""
+    """The check asks for the expected name; the student's own code uses the other, also for fakes."""
     worker = load(program(NEAR, "Transformer", near_names=NEARLY))
     assert worker.loaded.kinds == {"Transformer": "class", "Attention": "class"}
     x = np.ones((1, 2, 3), dtype=np.float32)
-    replaced = worker.ask(Build("Transformer", replace={"Attention": StandIn((2.0,), (0.5,))}), Built)
+    replaced = worker.ask(Build("Transformer", replace={"Attention": AffineFake((2.0,), (0.5,))}), Built)
     assert worker.ask(Call(replaced.handle, arrays={"0": x}), Called).arrays["output"].max() == 2.5
     own = worker.ask(Build("Transformer"), Built)
     assert worker.ask(Call(own.handle, arrays={"0": x}), Called).arrays["output"].max() == 7
@@ -300,12 +300,12 @@ def test_nearly_right_name_is_bound_and_replaced_under_both_names(load: Load) ->
     assert worker.ask(Call(alone.handle, arrays={"0": x}), Called).arrays["output"].max() == 7
 
 
-def test_stand_in_takes_the_place_of_a_near_name_that_failed_to_load(load: Load) -> None:
+def test_fake_takes_the_place_of_a_near_name_that_failed_to_load(load: Load) -> None:
     """The other component is tested all the same, and afterwards the name is gone again."""
     broken = NEAR.replace("class Atention(torch.nn.Module):", "class Atention(torch.nn.NoSuchBase):")
     worker = load(program(broken, "Transformer", near_names=NEARLY))
     assert worker.loaded.kinds == {"Transformer": "class"}
-    built = worker.ask(Build("Transformer", replace={"Attention": StandIn((2.0,))}), Built)
+    built = worker.ask(Build("Transformer", replace={"Attention": AffineFake((2.0,))}), Built)
     x = np.ones((1, 2, 3), dtype=np.float32)
     assert worker.ask(Call(built.handle, arrays={"0": x}), Called).arrays["output"].max() == 2
     with pytest.raises(StudentRaised, match="Atention"):

@@ -11,9 +11,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from grader.analysis.units import DEFINITIONS
-
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+from grader.analysis.syntax_trees import COMPREHENSIONS, DEFINITIONS, children, walk
 
 
 def exposed(node: ast.stmt) -> frozenset[str]:
@@ -94,7 +92,7 @@ def _matches_anything(pattern: ast.pattern) -> bool:
 def _captured(pattern: ast.pattern) -> set[str]:
     """The names that a pattern binds if it matches."""
     captured: set[str] = set()
-    for node in ast.walk(pattern):
+    for node in walk(pattern):
         match node:
             case (
                 ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name))
@@ -125,7 +123,7 @@ def _loaded(node: ast.AST) -> Iterator[str]:
             local_names |= {name for inner in node.body for name in _stored(inner)}
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         yield node.id
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         yield from (name for name in _loaded(child) if name not in local_names)
 
 
@@ -144,7 +142,7 @@ def _stored(node: ast.AST) -> set[str]:
             stored.add(current.id)
         elif isinstance(current, ast.alias):
             stored.add(current.asname or current.name.split(".")[0])
-        stack += ast.iter_child_nodes(current)
+        stack += children(current)
     return stored
 
 
@@ -178,7 +176,7 @@ def files_of(nodes: Iterable[ast.AST]) -> Files:
     """
     read_files: set[str] = set()
     written_files: set[str] = set()
-    for node in (node for outer in nodes for node in ast.walk(outer)):
+    for node in (node for outer in nodes for node in walk(outer)):
         match node:
             case ast.Call(func=ast.Attribute(attr="load", value=ast.Name(id="torch")), args=[place, *_]):
                 file = _file_token(place)

@@ -13,10 +13,10 @@ from functools import cached_property
 
 from grader.analysis.constant_values import Lookup, Unknown, value
 from grader.analysis.effects import Effect, Effects
-from grader.analysis.references import bound_names
 from grader.analysis.roles import RoleReader, bindings, unwrapped
 from grader.analysis.script.data_flow import Files, exposed, files_of
-from grader.analysis.units import Unit, assigned, calls, changed_names, statements_within
+from grader.analysis.syntax_trees import assigned, bound_names, calls, statements_within, walk
+from grader.analysis.units import Unit, changed_names
 
 TRAINED = Effect.MODEL | Effect.OPTIMIZER | Effect.TRAIN
 MOST_DEEP = 4
@@ -29,6 +29,9 @@ class Definitions:
     def __init__(self, units: Iterable[Unit]) -> None:
         self._units = {unit.node.name: unit for unit in units if isinstance(unit.node, _DEFINED)}
         self._globals_by_node: dict[ast.stmt, frozenset[str]] = {}
+        self._changed_by_call: dict[tuple[ast.Call, int], frozenset[str]] = {}
+        self._filled_by_call: dict[tuple[ast.Call, int], frozenset[str]] = {}
+        self._read_by_node: dict[tuple[ast.FunctionDef, int], frozenset[str]] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._units
@@ -66,16 +69,20 @@ class Definitions:
     def reaching(self, names: Iterable[str]) -> frozenset[str]:
         """These names, and those of functions and methods that use one of them, directly or indirectly."""
         reaching = set(names)
-        bodies = [(node.name, node) for unit in self._units.values() for node in _functions(unit.node)]
         while True:
             before = len(reaching)
-            for name, node in bodies:
-                identifiers = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-                identifiers |= {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-                if name not in reaching and identifiers & reaching:
-                    reaching.add(name)
+            reaching |= {name for name, identifiers in self._identifiers if identifiers & reaching}
             if len(reaching) == before:
                 return frozenset(reaching)
+
+    @cached_property
+    def _identifiers(self) -> list[tuple[str, frozenset[str]]]:
+        """(name of a function or method, the names and attributes that its code mentions)."""
+        return [
+            (node.name, frozenset(_identifiers(node)))
+            for unit in self._units.values()
+            for node in _functions(unit.node)
+        ]
 
     def changed_globals(self, names: Iterable[str]) -> frozenset[str]:
         """The global names that the code under these names binds, or whose parts it sets, when it is called.
@@ -92,11 +99,17 @@ class Definitions:
 
     def changed_arguments(self, call: ast.Call, depth: int = MOST_DEEP) -> frozenset[str]:
         """The names among the arguments whose values the called function changes."""
-        return self._arguments_that(call, depth, lambda name, node: self._changes(name, node, depth))
+        if (call, depth) not in self._changed_by_call:
+            changed = self._arguments_that(call, depth, lambda name, node: self._changes(name, node, depth))
+            self._changed_by_call[call, depth] = changed
+        return self._changed_by_call[call, depth]
 
     def filled_arguments(self, call: ast.Call, depth: int = MOST_DEEP) -> frozenset[str]:
         """The names among the arguments that the called function only adds to: histories."""
-        return self._arguments_that(call, depth, lambda name, node: self._fills(name, node, depth))
+        if (call, depth) not in self._filled_by_call:
+            filled = self._arguments_that(call, depth, lambda name, node: self._fills(name, node, depth))
+            self._filled_by_call[call, depth] = filled
+        return self._filled_by_call[call, depth]
 
     def _arguments_that(
         self, call: ast.Call, depth: int, fits: Callable[[str, ast.FunctionDef], bool]
@@ -130,7 +143,10 @@ class Definitions:
         )
 
     def _fills(self, name: str, node: ast.FunctionDef, depth: int) -> bool:
-        return not _read(node.body, name, lambda call: self.filled_arguments(call, depth - 1))
+        if (node, depth) not in self._read_by_node:
+            names = names_read(node.body, lambda call: self.filled_arguments(call, depth - 1))
+            self._read_by_node[node, depth] = names
+        return name not in self._read_by_node[node, depth]
 
 
 _DEFINED = ast.FunctionDef | ast.ClassDef
@@ -141,6 +157,14 @@ def _functions(node: ast.AST) -> Iterator[ast.FunctionDef]:
     for inner in [node] if isinstance(node, ast.FunctionDef) else getattr(node, "body", []):
         if isinstance(inner, ast.FunctionDef):
             yield inner
+
+
+def _identifiers(node: ast.AST) -> Iterator[str]:
+    for inner in walk(node):
+        if isinstance(inner, ast.Name):
+            yield inner.id
+        elif isinstance(inner, ast.Attribute):
+            yield inner.attr
 
 
 def _globals_set(node: ast.stmt, hidden: frozenset[str]) -> Iterator[str]:
@@ -180,23 +204,28 @@ def _arguments_of(node: ast.FunctionDef) -> Iterator[str]:
     return (argument.arg for argument in every if argument is not None)
 
 
-def _read(nodes: Iterable[ast.AST], name: str, filled: Callable[[ast.Call], Collection[str]]) -> bool:
-    """Whether the value of a name is used for more than being added to."""
+def names_read(nodes: Iterable[ast.AST], filled: Callable[[ast.Call], Collection[str]]) -> frozenset[str]:
+    """The names whose values are used for more than being added to.
+
+    Args:
+        filled: The names among a call's arguments that the called function only adds to.
+    """
     added: set[int] = set()
-    is_read = False
-    for outer in nodes:
-        for node in ast.walk(outer):
-            match node:
-                case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append" | "extend", value=container))):
-                    while isinstance(container, ast.Subscript):
-                        container = container.value
-                    added.add(id(container))
-                case ast.Call() if name in filled(node):
-                    added |= {id(argument) for argument in (*node.args, *(k.value for k in node.keywords))}
-        for node in ast.walk(outer):
-            if isinstance(node, ast.Name) and node.id == name and id(node) not in added:
-                is_read |= not isinstance(node.ctx, ast.Store)
-    return is_read
+    loaded: list[ast.Name] = []
+    for node in (node for outer in nodes for node in walk(outer)):
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append" | "extend", value=container))):
+                while isinstance(container, ast.Subscript):
+                    container = container.value
+                added.add(id(container))
+            case ast.Name() if not isinstance(node.ctx, ast.Store):
+                loaded.append(node)
+            case ast.Call():
+                names = filled(node)
+                for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+                    if isinstance(argument, ast.Name) and argument.id in names:
+                        added.add(id(argument))
+    return frozenset(name.id for name in loaded if id(name) not in added)
 
 
 def _arguments(node: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:
@@ -237,7 +266,7 @@ class Trained:
         for name, expression in (*bindings(unit.node), *self._unpacked(unit)):
             if expression is None:
                 continue
-            parts = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)} & self._made_of.keys()
+            parts = {n.id for n in walk(expression) if isinstance(n, ast.Name)} & self._made_of.keys()
             if parts or self.is_made(expression):
                 self._made_of.setdefault(name, {}).setdefault(position, set()).update(parts - {name})
             if self._is_model(expression):
@@ -294,7 +323,7 @@ class Trained:
 
     def is_made(self, expression: ast.expr) -> bool:
         """Whether an expression makes a model, an optimizer, or an object that holds one."""
-        for call in (node for node in ast.walk(expression) if isinstance(node, ast.Call)):
+        for call in (node for node in walk(expression) if isinstance(node, ast.Call)):
             if self._reader.is_model(call) or self._reader.makes(call, "torch.optim."):
                 return True
             name = call.func.id if isinstance(call.func, ast.Name) else ""
@@ -310,7 +339,7 @@ class Trained:
                 for used_name in self._definitions.used([name])
                 if used_name in self._definitions
             ]
-            made_calls = [node for body in bodies for node in ast.walk(body) if isinstance(node, ast.Call)]
+            made_calls = [node for body in bodies for node in walk(body) if isinstance(node, ast.Call)]
             self._making[name] = bool(self._effects.of_function(name) & TRAINED) or any(
                 self._reader.is_model(call) or self._reader.makes(call, "torch.optim.") for call in made_calls
             )
@@ -407,7 +436,7 @@ class Level:
         """Whether a statement steps an optimizer, or measures, directly or through what it calls."""
         if self._effects.of(unit.references.used) & Effect.TRAIN:
             return True
-        inner_calls = (node for node in ast.walk(unit.node) if isinstance(node, ast.Call))
+        inner_calls = (node for node in walk(unit.node) if isinstance(node, ast.Call))
         return any(map(self._steps, inner_calls))
 
     def uses(self, unit: Unit) -> frozenset[str]:
@@ -433,10 +462,7 @@ class Level:
         if not isinstance(unit.node, _DEFINED):
             return frozenset()
         names = {
-            n.id
-            for decorator in unit.node.decorator_list
-            for n in ast.walk(decorator)
-            if isinstance(n, ast.Name)
+            n.id for decorator in unit.node.decorator_list for n in walk(decorator) if isinstance(n, ast.Name)
         }
         return self._definitions.changed_globals(names)
 
@@ -455,10 +481,7 @@ class Level:
 
     def fills(self, unit: Unit) -> frozenset[str]:
         """The names that a statement only adds to: their contents have no effect on it."""
-        filled = self._definitions.filled_arguments
-        return frozenset(
-            name for name in unit.references.names(eager=True) if not _read([unit.node], name, filled)
-        )
+        return unit.references.names(eager=True) - names_read([unit.node], self._definitions.filled_arguments)
 
     def slice(self, needed: Iterable[str], end: int | None = None) -> tuple[frozenset[int], frozenset[str]]:
         """What the names that are needed after a statement depend on.

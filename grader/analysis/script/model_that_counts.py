@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 from grader.analysis.constant_values import Lookup, Unknown, value
 from grader.analysis.effects import Aliases
-from grader.analysis.references import COMPREHENSIONS
 from grader.analysis.script.dependence import Definitions, Level
 from grader.analysis.slicing import LOOPS
-from grader.analysis.units import Unit, calls, statements_within
+from grader.analysis.syntax_trees import COMPREHENSIONS, calls, statements_within, walk
+from grader.analysis.units import Unit
 
 MANY = 2
 REPEATING = (*LOOPS, *COMPREHENSIONS, ast.Lambda)
@@ -35,7 +35,7 @@ def is_built_once(kind: str, executed: Iterable[ast.stmt], definitions: Mapping[
         definitions: The functions and classes that they use, by name.
     """
     all_nodes = [*executed, *definitions.values()]
-    copied = any(_copies(call) for node in all_nodes for call in ast.walk(node) if isinstance(call, ast.Call))
+    copied = any(_copies(call) for node in all_nodes for call in walk(node) if isinstance(call, ast.Call))
     return not copied and _Calls(list(executed), definitions).times(kind, frozenset()) == 1
 
 
@@ -227,7 +227,7 @@ class ModelThatCounts:
             for node in statements_within(unit.node):
                 for call in calls(node):
                     for expression, path, within in self._saves(call, MOST_DEEP):
-                        used_names = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)}
+                        used_names = {n.id for n in walk(expression) if isinstance(n, ast.Name)}
                         names = _trained(used_names, level, position) or _trained(
                             unit.references.names(eager=True), level, position
                         )
@@ -246,7 +246,7 @@ class ModelThatCounts:
         unit, parameters = called
         arguments = dict(zip(parameters, call.args, strict=False))
         arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-        for node in ast.walk(unit.node):
+        for node in walk(unit.node):
             if isinstance(node, ast.Call):
                 for expression, name, _ in self._saves(node, depth - 1):
                     path = node.args[1] if len(node.args) > 1 else None

@@ -6,7 +6,7 @@ outward become nothing. A loop that decides by what it measures in between gets 
 images (`grader.worker.training_setup`). Hidden images are never used. `training_script` decides which
 statements are executed.
 
-Tests: tests/analysis/script/test_standing_data.py, tests/training/test_cheats.py,
+Tests: tests/analysis/script/test_substituted_data.py, tests/training/test_cheats.py,
 tests/training/test_replay.py
 """
 
@@ -19,7 +19,8 @@ from grader.analysis.effects import Effect, Effects
 from grader.analysis.rewriting import Edit, end_of, instead, start_of
 from grader.analysis.roles import role_by_name, side
 from grader.analysis.slicing import leaves
-from grader.analysis.units import DEFINITIONS, assigned, changed_names, statements_within
+from grader.analysis.syntax_trees import DEFINITIONS, assigned, children, statements_within, walk
+from grader.analysis.units import changed_names
 from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME
 
 TEST = re.compile(r"te?st|val|dev|eval", re.IGNORECASE)
@@ -102,7 +103,7 @@ def _compared(node: ast.AST, loops: Collection[int]) -> Iterator[ast.AST]:
             yield from (keyword.value for keyword in node.keywords)
             if isinstance(function, ast.Attribute):
                 yield function.value
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         yield from _compared(child, loops)
 
 
@@ -117,7 +118,7 @@ def _models(
     """The names of what is built and trained: used as modules are, or made by calls that measure nothing."""
     models = {
         inner.value.id
-        for inner in ast.walk(node)
+        for inner in walk(node)
         if isinstance(inner, ast.Attribute) and inner.attr in OF_MODULES and isinstance(inner.value, ast.Name)
     }
     for statement in statements_within(node):
@@ -181,7 +182,7 @@ def _without_lengths(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
         return
     yield node
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         yield from _without_lengths(child)
 
 
@@ -193,7 +194,7 @@ def _is_test(name: str, data: Mapping[str, str]) -> bool:
 def _filled(node: ast.stmt, data: Mapping[str, str]) -> set[str]:
     """The names that calls in a statement are given, which may fill them: histories."""
     filled_names = set()
-    for call in (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)):
+    for call in (inner for inner in walk(node) if isinstance(inner, ast.Call)):
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
         for part in (receiver, *call.args, *(keyword.value for keyword in call.keywords)):
             while isinstance(part, ast.Subscript | ast.Attribute):
@@ -205,13 +206,11 @@ def _filled(node: ast.stmt, data: Mapping[str, str]) -> set[str]:
 
 
 def _bound_names(node: ast.AST) -> set[str]:
-    return {
-        name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
-    }
+    return {name.id for name in walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
 
 
 def _names_within(node: ast.AST) -> set[str]:
-    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return {name.id for name in walk(node) if isinstance(name, ast.Name)}
 
 
 def _acts(leaf: ast.stmt, measured: Collection[str] | None) -> bool:
@@ -226,7 +225,7 @@ def _acts(leaf: ast.stmt, measured: Collection[str] | None) -> bool:
         case ast.Expr(value=ast.Call(func=function)):
             return called_name(function) not in ADDING
         case ast.Assign(value=value):
-            if _is_setting(leaf) or any(isinstance(n, ast.Call) and _copies(n) for n in ast.walk(leaf)):
+            if _is_setting(leaf) or any(isinstance(n, ast.Call) and _copies(n) for n in walk(leaf)):
                 return True
             return measured is not None and bool(_names_within(value).difference(measured))
     return False
@@ -311,7 +310,7 @@ class Substitution:
         self._variables_around.pop()
 
     def _children(self, node: ast.stmt) -> Iterator[Edit]:
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.stmt):
                 yield from self._statement(child)
             elif isinstance(child, ast.expr):
@@ -336,7 +335,7 @@ class Substitution:
 
     def _clause(self, node: ast.AST) -> Iterator[Edit]:
         """The edits of what follows `with`, `except` and `case`."""
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.stmt):
                 yield from self._statement(child)
             elif isinstance(child, ast.expr):
@@ -374,7 +373,7 @@ class Substitution:
 
     def _loads(self, value: ast.expr) -> bool:
         """Whether an expression loads data, itself or through the student's functions."""
-        for call in (node for node in ast.walk(value) if isinstance(node, ast.Call)):
+        for call in (node for node in walk(value) if isinstance(node, ast.Call)):
             if self._direct(call) & LOADING:
                 return True
             if isinstance(call.func, ast.Name) and self._effects.of_function(call.func.id) & LOADING:
@@ -389,7 +388,7 @@ class Substitution:
                 yield instead(node, NOTHING_NAME)
                 return
             if effects & Effect.DATA:
-                yield instead(node, self._standing_for(node, side_by_name))
+                yield instead(node, self._substitute_for(node, side_by_name))
                 return
         self._variables_around.append(_bound_in(node))
         if isinstance(node, ast.Dict):
@@ -397,7 +396,7 @@ class Substitution:
                 name = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
                 yield from self._expression(value, side(name) or side_by_name)
         else:
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 if isinstance(child, ast.expr):
                     yield from self._expression(child, side_by_name)
                 elif isinstance(child, ast.keyword):
@@ -406,10 +405,10 @@ class Substitution:
                     yield from self._clause(child)
         self._variables_around.pop()
 
-    def _standing_for(self, call: ast.Call, side_by_name: str | None) -> str:
+    def _substitute_for(self, call: ast.Call, side_by_name: str | None) -> str:
         """What replaces data that a call loads; a parameter or loop variable may show the side (`split`)."""
         role = self._role(call, side_by_name)
-        names = {name.id for name in ast.walk(call) if isinstance(name, ast.Name)}
+        names = {name.id for name in walk(call) if isinstance(name, ast.Name)}
         side_names = sorted(names & frozenset().union(*self._variables_around))
         return (
             f"{DATA_NAME}.of({role!r}, {', '.join(side_names)})" if side_names else f"{DATA_NAME}[{role!r}]"
@@ -440,7 +439,7 @@ def _names_of(arguments: ast.arguments) -> frozenset[str]:
 
 
 def _names_of_target(target: ast.expr) -> frozenset[str]:
-    return frozenset(name.id for name in ast.walk(target) if isinstance(name, ast.Name))
+    return frozenset(name.id for name in walk(target) if isinstance(name, ast.Name))
 
 
 def _bound_in(node: ast.expr) -> frozenset[str]:

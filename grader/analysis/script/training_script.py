@@ -19,7 +19,8 @@ from grader.analysis.roles import RoleReader, bindings, role_by_name
 from grader.analysis.script.dependence import Definitions, Level, alive
 from grader.analysis.script.model_that_counts import Choice, ModelThatCounts, is_built_once
 from grader.analysis.script.script_data import OUTWARD, Substitution, decides, measures, picks
-from grader.analysis.units import DEFINITIONS, Unit, calls, segment, statements_within, unit
+from grader.analysis.syntax_trees import DEFINITIONS, calls, children, statements_within, walk
+from grader.analysis.units import Unit, segment, unit
 from grader.domain.analyzed_program import Loop, Omission, Place, Script, Statement
 
 LOOPS = (ast.For, ast.While)
@@ -148,7 +149,7 @@ class ScriptReader:
             may_stop=any(
                 isinstance(node, ast.Break | ast.While | ast.Raise | ast.Return)
                 for loop, _ in loops
-                for node in ast.walk(loop)
+                for node in walk(loop)
             ),
         )
 
@@ -186,7 +187,7 @@ class ScriptReader:
         for node in () if statement.is_definition else statements_within(statement.node):
             for call in calls(node):
                 if isinstance(call.func, ast.Name) and call.func.id in self._drawing:
-                    yield frozenset(name.id for name in ast.walk(call) if isinstance(name, ast.Name))
+                    yield frozenset(name.id for name in walk(call) if isinstance(name, ast.Name))
 
     def _is_silent(self, statement: Unit) -> bool:
         """Whether a statement only draws, prints or reaches outward."""
@@ -239,7 +240,7 @@ class ScriptReader:
                 for statement in body.units
                 for node in statements_within(statement.node)
                 if isinstance(node, ast.Return) and node.value is not None
-                for name in ast.walk(node.value)
+                for name in walk(node.value)
                 if isinstance(name, ast.Name)
             }
             if any(name in body.trained for name in returned):
@@ -267,7 +268,7 @@ class ScriptReader:
         times = sum(
             isinstance(other.func, ast.Name) and other.func.id == name
             for caller in self._inputs.units
-            for other in ast.walk(caller.node)
+            for other in walk(caller.node)
             if isinstance(other, ast.Call)
         )
         return name if times == 1 else None
@@ -313,7 +314,7 @@ class ScriptReader:
             return any(
                 self.steps(inner)
                 for _, method in self._definitions.methods(name.attr)
-                for inner in ast.walk(method)
+                for inner in walk(method)
                 if isinstance(inner, ast.Call) and inner is not call and _other_name(inner, name.attr)
             )
         if not isinstance(name, ast.Name):
@@ -339,7 +340,7 @@ class ScriptReader:
 
     def _steps_within(self, node: ast.AST, visited: set[str]) -> bool:
         """Whether code steps when it is executed, through functions and methods that it calls."""
-        for call in ast.walk(node):
+        for call in walk(node):
             if not isinstance(call, ast.Call):
                 continue
             called = [call.func.id] if isinstance(call.func, ast.Name) else []
@@ -359,7 +360,7 @@ class ScriptReader:
     def _epoch_loops(self, executed: Sequence[Unit]) -> Iterator[tuple[ast.For | ast.While, Unit]]:
         """The loops over epochs, or around such loops, in what is executed and in the functions it uses."""
         for statement in self._with_functions(executed):
-            for node in ast.walk(statement.node):
+            for node in walk(statement.node):
                 if isinstance(node, LOOPS) and self._is_epoch_loop(node):
                     yield node, statement
 
@@ -410,22 +411,22 @@ class ScriptReader:
         return any(
             isinstance(call.func, ast.Name)
             and call.func.id == "len"
-            and {name.id for name in ast.walk(call) if isinstance(name, ast.Name)} & self._inputs.data.keys()
-            for call in ast.walk(statement.node)
+            and {name.id for name in walk(call) if isinstance(name, ast.Name)} & self._inputs.data.keys()
+            for call in walk(statement.node)
             if isinstance(call, ast.Call)
         )
 
     def _training_loops(self, executed: Sequence[Unit]) -> Iterator[tuple[Unit, ast.For | ast.While]]:
         """The loops that train, those over settings among them, each with the statement that holds it."""
         for statement in self._with_functions(executed):
-            for node in ast.walk(statement.node):
+            for node in walk(statement.node):
                 if isinstance(node, LOOPS) and any(map(self.steps, calls(node))):
                     yield statement, node
 
     def _seeds(self, executed: Sequence[Unit]) -> Iterator[Place]:
         """Where random numbers are seeded in what is executed."""
         for statement in self._with_functions(executed):
-            for call in ast.walk(statement.node):
+            for call in walk(statement.node):
                 if isinstance(call, ast.Call) and SEEDING & {*self._inputs.aliases.names_of(call.func)}:
                     yield statement.cell.place(call.lineno)
 
@@ -445,13 +446,13 @@ class ScriptReader:
         if isinstance(node, ast.For) and any(
             isinstance(name, ast.Name)
             and (name.id in self._inputs.data or (role_by_name(name.id) or "").endswith("loader"))
-            for name in ast.walk(node.iter)
+            for name in walk(node.iter)
         ):
             return False
         own_calls = list(_own_calls(node))
         if any(self.steps(call) for call in own_calls if not _is_step(call, self._definitions)):
             return True
-        inner = [loop for loop in ast.walk(node) if isinstance(loop, LOOPS) and loop is not node]
+        inner = [loop for loop in walk(node) if isinstance(loop, LOOPS) and loop is not node]
         return any(
             isinstance(call.func, ast.Attribute)
             and (call.func.attr == "backward" or (call.func.attr == "step" and call.args))  # with a closure
@@ -480,7 +481,7 @@ class ScriptReader:
                 statement = level.level.units[index]
                 for name, expression in bindings(statement.node):
                     if expression is not None and self._inputs.reader.is_model(expression):
-                        names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+                        names = {node.id for node in walk(expression) if isinstance(node, ast.Name)}
                         chosen = bool(level.level.slice(names, index)[0] & level.level.trains)
                         constructions.append(
                             Built(name, expression, statement.node, level.level.function, chosen)
@@ -508,7 +509,7 @@ class ScriptReader:
         ]
         effects = Effect.NONE
         for home in reached:
-            for call in ast.walk(home.node):
+            for call in walk(home.node):
                 if isinstance(call, ast.Call):
                     effects |= self._inputs.effects.of_call(call)
         return bool(effects & Effect.PLOT) and not self._deep_steps(name, set())
@@ -565,7 +566,7 @@ def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
             continue
         if isinstance(current, ast.Call):
             yield current
-        stack += ast.iter_child_nodes(current)
+        stack += children(current)
 
 
 def _handed_over(call: ast.Call) -> list[str]:

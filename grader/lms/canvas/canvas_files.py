@@ -87,13 +87,13 @@ class _Name:
     """A name with all ways to read it, the usual one first."""
 
     name: str
-    told: DownloadName
+    download_name: DownloadName
     readings: Sequence[_Reading]
 
     @property
     def user(self) -> str:
         """The user by the usual reading, with the name, as in all files of that user."""
-        return self.told.holder or ""
+        return self.download_name.holder or ""
 
 
 def read_together(files: Mapping[str, Path]) -> Together:
@@ -124,7 +124,7 @@ def contested(names: Iterable[str]) -> dict[str, DownloadName]:
         for candidate in _by_user([candidate for candidate in all_names if candidate.name not in doubtful])
     }
     return {
-        name: replace(candidate.told, person=f"{candidate.user}?", number="", order=0)
+        name: replace(candidate.download_name, person=f"{candidate.user}?", number="", order=0)
         for name, candidate in doubtful.items()
     }
 
@@ -179,7 +179,7 @@ def _by_user(all_names: Sequence[_Name]) -> Iterator[_Name]:
     """The names whose number belongs to two users' names."""
     names_by_number: dict[str, set[str]] = {}
     for candidate in all_names:
-        names_by_number.setdefault(candidate.readings[0].user, set()).add(candidate.told.called)
+        names_by_number.setdefault(candidate.readings[0].user, set()).add(candidate.download_name.called)
     yield from (candidate for candidate in all_names if len(names_by_number[candidate.readings[0].user]) > 1)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from grader.domain.assignment import MEGABYTE
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SubmissionError
 from grader.domain.formatting import file_name_of
 from grader.domain.submission import ANSWERS_FILE, Answers, DrawnPage, Undrawn

@@ -17,10 +17,11 @@ import numpy as np
 from pydantic import ValidationError
 
 from grader.domain.analyzed_program import Claim, Program
-from grader.domain.assignment import MEGABYTE, Assignment, ProgramRules
+from grader.domain.assignment import Assignment, ProgramRules
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import EngineError, SubmissionError
 from grader.domain.submission import RefusedFile, View
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 from grader.intake.archive_pieces import CHUNK, Begun, Caps, Ended, Piece
 from grader.lms.system import MOST_ROWS, Row
 from grader.parser.messages import (

@@ -18,7 +18,7 @@ import numpy as np
 from grader.analysis.stated_values import claim_in_report
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import RefusedFile, View
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 from grader.intake.archive import checkpoint_fault, contents
 from grader.intake.archive_pieces import CHUNK, Begun, Caps, Ended, Piece
 from grader.lms.downloads import metadata_rows

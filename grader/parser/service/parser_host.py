@@ -13,7 +13,7 @@ from grader.analysis.joining import installed
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import ProgramRules
 from grader.domain.errors import SubmissionError
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 from grader.parser.messages import SOURCE, VIEWS, FileRequest
 from grader.parser.service import file_contents, pdf_pages
 from grader.parser.service.file_contents import answers_about, requested_file

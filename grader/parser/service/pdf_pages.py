@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from pypdf import PdfReader
 
-from grader.domain.assignment import MEGABYTE
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.submission import Undrawn
 from grader.intake.archive_pieces import CHUNK
 from grader.parser.messages import LONGEST_SIDE, MOST_COUNTED, MOST_PAGES, Pixels

@@ -376,7 +376,7 @@ class LackingRecord(_Record):
     )
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         """What it is, in a sentence."""
         if not self.lms:
             return f"{self.source} says that they handed in, and nothing of it is in a download."

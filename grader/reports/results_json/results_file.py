@@ -70,7 +70,7 @@ def results_text(
     yield f"{end}{after}\n"
 
 
-def told_submissions(path: Path) -> Generator[tuple[str, str], None, None]:
+def submission_entries(path: Path) -> Generator[tuple[str, str], None, None]:
     """(student's id, lines) of each submission in a file that `results_text` made.
 
     Raises:
@@ -86,7 +86,7 @@ def told_submissions(path: Path) -> Generator[tuple[str, str], None, None]:
             lines = []
 
 
-def told_frame(path: Path) -> str:
+def text_without_submissions(path: Path) -> str:
     """The text of a file that `results_text` made, without its submissions.
 
     Raises:

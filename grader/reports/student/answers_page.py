@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from grader.domain.assignment import MEGABYTE, Assignment
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import SPACE, counted, listed
 from grader.domain.score import PartScore, Score

@@ -38,7 +38,7 @@ class CodeLine:
 def excerpt(
     source: Mapping[str, str] | None, where: str, before: int = 1, after: int = 3, definition: int = 14
 ) -> tuple[CodeLine, ...]:
-    """The named line with its neighbours, or nothing when the place is not in the source.
+    """The named line with its neighbors, or nothing when the place is not in the source.
 
     More lines follow it than precede it: where several lines are to be changed, the first one is named.
 
@@ -52,7 +52,7 @@ def excerpt(
     Returns:
         `before + 1 + after` lines, or fewer when the file is shorter. Of a definition that is named by its
         first line: that line and the beginning of its body. In a cell, the cell's first line precedes them,
-        by which it is recognised. Overlong lines are cut.
+        by which it is recognized. Overlong lines are cut.
     """
     place = place_of(where)
     text = (source or {}).get(place.file) if place else None

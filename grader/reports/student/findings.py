@@ -13,7 +13,7 @@ from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Blame, Evidence, Finding, FindingKind, Status
 from grader.domain.formatting import as_code, named, percent, quoted
 from grader.domain.score import ComponentScore, Score
-from grader.domain.submission_result import PRYING_WORDS, ToldCause, told_causes
+from grader.domain.submission_result import PRYING_WORDS, ReportedCause, reported_causes
 from grader.reports.student.code_lines import CodeLine, excerpt
 from grader.reports.student.fixes import forbidden_rows
 
@@ -25,7 +25,7 @@ class CheckRemark:
     Attributes:
         titles: What those checks ask for.
         checks: Their ids.
-        others: How many of them, besides the first, say the same or are folded under it: see `ToldCause`.
+        others: How many of them, besides the first, say the same or are folded under it: see `ReportedCause`.
         verdict: Why it cost nothing, for checks that passed, or went wrong through no fault of the student.
         lines: The source around `where`.
     """
@@ -110,7 +110,7 @@ def verdict(finding: Finding) -> str:
 def _component_report(
     name: str, findings: Sequence[Finding], share: ComponentScore | None, source: Mapping[str, str] | None
 ) -> ComponentReport:
-    lost = told_causes([finding for finding in findings if finding.status is not Status.PASSED])
+    lost = reported_causes([finding for finding in findings if finding.status is not Status.PASSED])
 
     def remarks(status: Status) -> tuple[CheckRemark, ...]:
         return tuple(_remark(cause, source) for cause in lost if cause.finding.status is status)
@@ -122,7 +122,7 @@ def _component_report(
         passed=tuple(finding.title for finding in passed if not finding.flagged),
         noted=tuple(
             _remark(cause, source)
-            for cause in told_causes([finding for finding in passed if finding.flagged])
+            for cause in reported_causes([finding for finding in passed if finding.flagged])
         ),
         failed=remarks(Status.FAILED),
         skipped=remarks(Status.SKIPPED),
@@ -131,7 +131,7 @@ def _component_report(
     )
 
 
-def _remark(cause: ToldCause, source: Mapping[str, str] | None) -> CheckRemark:
+def _remark(cause: ReportedCause, source: Mapping[str, str] | None) -> CheckRemark:
     first = cause.finding
     return CheckRemark(
         titles=tuple(finding.title for finding in cause.findings),

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from grader.domain.analyzed_program import ForbiddenUse
-from grader.domain.assignment import SUBMISSION, Assignment, ForbiddenRule
+from grader.domain.assignment import SUBMISSION, Assignment
+from grader.domain.assignment_rules import ForbiddenRule
 from grader.domain.evidence import Blame, Evidence, Finding, FindingKind, Status
 from grader.domain.formatting import listed, named
 from grader.domain.score import ComponentScore, Score
@@ -167,7 +168,7 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
     A component's lost points are shared among its failed checks by weight:
     `lost * weight / sum(weights of the component's failed and blocked checks)`. While nothing of it is
     decided, or a forbidden part has zeroed it, a failed check counts `maximum * weight / sum(weights)`.
-    Checks that could not be tried count towards the fix that unblocks them, and folded ones towards the fix
+    Checks that could not be tried count toward the fix that unblocks them, and folded ones toward the fix
     of their cause.
 
     Args:
@@ -273,7 +274,7 @@ def _share_and_maximum(
 def _groups(failed: Sequence[Finding]) -> list[list[Finding]]:
     """Failed findings of one component, grouped by what one change fixes: one diagnosis, or one place.
 
-    Two different recognised mistakes at the same place stay apart.
+    Two different recognized mistakes at the same place stay apart.
     """
     groups: list[list[Finding]] = []
     for finding in sorted(failed, key=lambda finding: finding.label is None):
@@ -327,7 +328,7 @@ def _with_more_points(fix: Fix, points: float) -> Fix:
 def _with_orphans(made: list[Fix], orphans: Sequence[tuple[Finding, float]]) -> list[Fix]:
     """The fixes with blocked checks whose component has no failure of its own.
 
-    They count towards the first failure of the submission as a whole (a syntax error, say). Without one,
+    They count toward the first failure of the submission as a whole (a syntax error, say). Without one,
     each message that says why they were blocked becomes a fix.
     """
     for index, fix in enumerate(made):

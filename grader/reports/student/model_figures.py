@@ -75,12 +75,12 @@ class ComparedRow:
     Attributes:
         label: What is compared.
         cells: One per model.
-        told: What the label means, where it needs explaining.
+        explanation: What the label means, where it needs explaining.
     """
 
     label: str
     cells: tuple[str, ...]
-    told: str = ""
+    explanation: str = ""
 
 
 def side_by_side(

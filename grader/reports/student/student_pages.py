@@ -17,22 +17,22 @@ from grader.domain.score import Score
 from grader.domain.submission import ANSWERS_FILE
 from grader.domain.submission_result import watch_notes
 from grader.files.file_names import ANSWERS_PAGE, REPORT, SUBMISSION_PAGE
-from grader.files.view_file import view_in
+from grader.files.stored_records import view_in
 from grader.reports.student import training_charts
 from grader.reports.student.answers_page import answers_page
 from grader.reports.student.code_lines import CodeLine, CodeLinks, excerpt
 from grader.reports.student.findings import component_reports
 from grader.reports.student.fixes import Fix, fixes, forbidden_rows
-from grader.reports.student.model_figures import layer_rows, side_by_side
-from grader.reports.student.standing import (
+from grader.reports.student.grade_summary import (
     banners,
     changed_grade,
     changed_lines,
     headline,
     nothing_implemented,
     points_sentence,
-    standing,
+    points_summary,
 )
+from grader.reports.student.model_figures import layer_rows, side_by_side
 from grader.reports.student.submission_page import code_links, submission_page
 from grader.reports.student.trained_models import difference, mistakes, study_rows, trained_models
 from grader.reports.typesetting import data_uri, environment, language_of
@@ -136,7 +136,7 @@ def student_page(
     evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
     evidence = replace(evidence, notes=(*evidence.notes, *watch_notes(evidence)))
     spoken = language_of(assignment)
-    stands, trainings = standing(score), trained_models(assignment, evidence, images, spoken)
+    summary, trainings = points_summary(score), trained_models(assignment, evidence, images, spoken)
     asks_for_own = any("own_results" in item.beside for item in assignment.rubric)
     again = evidence.study.unexpected if evidence.study else None
     unexpected = difference(again.values, evidence.study.base) if again and evidence.study else ""
@@ -147,11 +147,11 @@ def student_page(
             assignment=assignment,
             evidence=evidence,
             score=score,
-            stands=stands,
+            summary=summary,
             graded=score.gradable and not evidence.absent,
             headline=headline(assignment, evidence, score),
-            points_sentence=points_sentence(stands),
-            points_bar=training_charts.points_bar(stands.segments, spoken),
+            points_sentence=points_sentence(summary),
+            points_bar=training_charts.points_bar(summary.segments, spoken),
             banners=banners(assignment, evidence, score),
             starting=nothing_implemented(evidence),
             fixes=_shown_fixes(assignment, evidence, score),

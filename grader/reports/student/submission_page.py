@@ -43,7 +43,7 @@ _WITH_CONTENT = {
     *("script", "style", "template", "noscript", "iframe", "object", "svg", "math", "title", "textarea"),
     *("select", "audio", "video", "canvas"),
 }
-# nbconvert's names for the colours of a terminal, and for what was printed as an error
+# nbconvert's names for the colors of a terminal, and for what was printed as an error
 _CLASSES = re.compile(r"ansi-[a-z]+(?:-intense)?-(?:fg|bg)|ansi-(?:bold|underline|inverse)|output_stderr")
 _OWN_PICTURE = re.compile(r"data:image/jpeg;base64,[A-Za-z0-9+/]+={0,2}")
 MOST_SPANNED = 50  # columns or rows, by one cell: a browser lays out each of them, even the empty ones

@@ -1,4 +1,4 @@
-"""The charts of one student, as inline SVG: pure functions of numbers, readable without colour."""
+"""The charts of one student, as inline SVG: pure functions of numbers, readable without color."""
 
 import math
 from collections.abc import Sequence

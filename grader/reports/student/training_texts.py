@@ -235,7 +235,7 @@ def _advice(epochs: tuple[Epoch, ...], most_epochs: int | None, has: _AlreadyUse
         falling = (
             ", over which your schedule is spread"
             if has.schedule
-            else ", with a learning rate that falls towards the end (cosine decay)"
+            else ", with a learning rate that falls toward the end (cosine decay)"
         )
         return f"The accuracy was still rising when training ended: try more epochs{falling}.", "epochs"
     warmup = "" if has.warmup else " with a few epochs of warm-up"

@@ -1,6 +1,6 @@
 """The charts of a whole class, as inline SVG, and the figures of its trainings that they show.
 
-The charts are pure functions of numbers and can be read without colour. The figures say how the trainings
+The charts are pure functions of numbers and can be read without color. The figures say how the trainings
 of a class went: accuracy against size, time and claim, and the best without names. This module also
 decides whether a claim differs from what was measured. It never decides which charts a page shows, and it
 never scores.
@@ -163,13 +163,13 @@ class LogAxis:
 
     Attributes:
         ticks: Sets of ticks, the finest first.
-        told: Writes a value as people do.
+        format_value: Writes a value as people do.
         name: What it shows, within a sentence.
         label: What it shows, below the axis.
     """
 
     ticks: Sequence[Sequence[float]]
-    told: Callable[[float], str]
+    format_value: Callable[[float], str]
     name: str
     label: str
 
@@ -181,7 +181,7 @@ def _scatter(dots: Sequence[Dot], threshold: float | None, axis: LogAxis, words:
     steps = _measured_ticks([dot.y for dot in dots], threshold, words)
     # a little room on both sides, and some width where all dots have the same value
     frame = PlotArea(math.log10(low / 1.25), math.log10(high * 1.25), steps[0][0], steps[-1][0])
-    chosen = [(math.log10(tick), axis.told(tick)) for tick in _fitting_ticks(frame, axis.ticks)]
+    chosen = [(math.log10(tick), axis.format_value(tick)) for tick in _fitting_ticks(frame, axis.ticks)]
     parts = [axes(frame, steps, chosen, axis.label)]
     if threshold is not None:
         y = frame.y(threshold)
@@ -198,7 +198,8 @@ def _scatter(dots: Sequence[Dot], threshold: float | None, axis: LogAxis, words:
     highest = f"the {'lowest' if words.scale.lower_is_better else 'highest'} {what}"
     label = (
         f"{what[:1].upper()}{what[1:]} against {axis.name} of {counted(len(dots), 'submission')}: from "
-        f"{axis.told(low)} to {axis.told(high)}; {highest}, {words.value(best.y)}, at {axis.told(best.x)}."
+        f"{axis.format_value(low)} to {axis.format_value(high)}; {highest}, {words.value(best.y)}, at "
+        f"{axis.format_value(best.x)}."
     )
     return svg(200, label, parts)
 

@@ -10,7 +10,7 @@ from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence
 from grader.domain.measure import Measure
 from grader.domain.score import Score, ScoreLine
-from grader.domain.stage_time import stage_times
+from grader.domain.submission_result import stage_times
 from grader.files.file_names import ANSWERS_PAGE, beside
 from grader.reports.measured_words import MeasuredWords, measured_words
 from grader.reports.results_json.results_contract import DownloadRecord
@@ -154,7 +154,7 @@ def overview_page(
             download=download,
             similarity=overview.similarity,
             aside=set_aside(download, ordered),
-            told_files=[file for file in download.files if file.reason] if download else [],
+            files_with_reasons=[file for file in download.files if file.reason] if download else [],
             sources=_fates_by_source(download),
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),
             digests=sorted({evidence.assignment_digest[:12] for evidence, _ in ordered} - {""}),

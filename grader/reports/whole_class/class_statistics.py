@@ -14,8 +14,7 @@ from statistics import fmean, median, pstdev
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.score import GradeStatus, Score, ScoreLine
-from grader.domain.stage_time import stage_seconds, stage_times
-from grader.domain.submission_result import team_mates
+from grader.domain.submission_result import stage_seconds, stage_times, team_mates
 from grader.reports.student.fixes import unimplemented
 
 Results = Sequence[tuple[Evidence, Score]]
@@ -30,7 +29,7 @@ STATUS_WORDS = {
 
 @dataclass(frozen=True)
 class CommonMistake:
-    """A recognised mistake and who makes it.
+    """A recognized mistake and who makes it.
 
     Attributes:
         students: Their ids, sorted.
@@ -111,7 +110,7 @@ def _lines_of_item(score: Score, item: RubricItem) -> list[ScoreLine]:
 
 
 def common_mistakes(results: Results) -> tuple[CommonMistake, ...]:
-    """Recognised mistakes, the most frequent first; stubs that are not written yet come last."""
+    """Recognized mistakes, the most frequent first; stubs that are not written yet come last."""
     makers: dict[tuple[str, str, bool], dict[str, tuple[str, str]]] = {}
     for evidence, score in results:
         for finding in evidence.findings:
@@ -127,13 +126,13 @@ def common_mistakes(results: Results) -> tuple[CommonMistake, ...]:
         CommonMistake(
             diagnosis,
             component,
-            told_by_student[min(told_by_student)][0],
-            tuple(sorted(told_by_student)),
-            hint=told_by_student[min(told_by_student)][1],
-            share=len(told_by_student) / checked,
+            message_by_student[min(message_by_student)][0],
+            tuple(sorted(message_by_student)),
+            hint=message_by_student[min(message_by_student)][1],
+            share=len(message_by_student) / checked,
             unwritten=unwritten,
         )
-        for (component, diagnosis, unwritten), told_by_student in makers.items()
+        for (component, diagnosis, unwritten), message_by_student in makers.items()
     ]
     return tuple(sorted(mistakes, key=_rank))
 
@@ -197,7 +196,7 @@ class CheckRate:
 
     Attributes:
         unwritten: Of the failed ones, those whose stub is not written yet.
-        unnamed: Of the failed ones that are written, those whose mistake was not recognised.
+        unnamed: Of the failed ones that are written, those whose mistake was not recognized.
         discrimination: See `point_biserial`; None where too few students would make it meaningless.
         waived: Who waived it for the whole class, and why; empty otherwise.
     """

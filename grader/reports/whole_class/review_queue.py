@@ -362,7 +362,7 @@ def _file_cases(download: DownloadRecord | None, graded: set[str]) -> Iterator[C
 def _lacking_cases(lacking: Sequence[LackingRecord]) -> Iterator[Case]:
     """What the LMS lists although its download lacks it."""
     for record in lacking:
-        yield Case(LACKING, record.told, record.student_id)
+        yield Case(LACKING, record.in_words, record.student_id)
 
 
 def _roster_cases(

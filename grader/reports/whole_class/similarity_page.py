@@ -148,7 +148,7 @@ def _sides(pair: Pair, passage: Passage) -> Sides:
 
 
 def _column(work: Work, lines: Sequence[Line]) -> Column:
-    """The lines with their neighbours, divided where there is a gap or another cell begins."""
+    """The lines with their neighbors, divided where there is a gap or another cell begins."""
     text = work.code.text if work.code else {}
     excerpts = []
     for file, run in _runs(lines[:LINES]):

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 import grader
 from grader import __version__
 from grader.domain.errors import Interruption
-from grader.files.user_folders import cache_folder, runtime_folder
+from grader.files.known_folders import cache_folder, runtime_folder
 
 OWN = 0o700
 NAME = "warm"

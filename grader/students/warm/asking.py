@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from grader.domain.analyzed_program import Program
 from grader.domain.evidence import Finding
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 from grader.students.homework import LocalAssignment
 from grader.students.own_check import LocalCheck, local_check
 from grader.students.warm.address import Unanswered, WarmAddress, names_in, private_folder
@@ -29,7 +29,7 @@ class _Reported:
 
     read: Callable[[Program], None]
     report: Callable[[Finding], None]
-    told: int = 0
+    reported: int = 0
     made: int = 0
 
     def begin(self, program: Program) -> None:
@@ -40,8 +40,8 @@ class _Reported:
     def finding(self, new: Finding) -> None:
         """A finding was made; the same file gives the same ones, in the same order."""
         self.made += 1
-        if self.made > self.told:
-            self.told = self.made
+        if self.made > self.reported:
+            self.reported = self.made
             self.report(new)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grader.students.handed_out import handed_out_folder, homework_in
+from grader.files.known_folders import handed_out_folder, homework_in
 from grader.students.warm.address import Messages, Unanswered, WarmAddress, fingerprint, private_folder, tell
 
 SWITCH = "GRADER_WARM"

@@ -160,7 +160,7 @@ def _load_what_checks_need() -> None:
     import grader.training  # noqa: F401
     from grader.domain.analyzed_program import Program
     from grader.domain.evidence import Finding
-    from grader.files.typed_json import validator
+    from grader.files.stored_records import validator
     from grader.protocol import typed_messages
     from grader.sandbox import host_client  # noqa: F401
     from grader.students.own_check import LocalCheck
@@ -258,7 +258,7 @@ class _Maker:
     def _make(self, connection: socket.socket, asked: dict[str, Any], done: threading.Event) -> None:
         from grader.domain.analyzed_program import Program
         from grader.domain.evidence import Blame, Finding
-        from grader.files.typed_json import validator
+        from grader.files.stored_records import validator
         from grader.students.own_check import LocalCheck, checked_again
         from grader.students.own_machine import OwnWorkers
 

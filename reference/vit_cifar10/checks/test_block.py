@@ -1,13 +1,13 @@
-"""EncoderBlock, with a stand-in for its attention."""
+"""EncoderBlock, with a fake in place of its attention."""
 
 import pytest
 import torch.nn.functional as F
 
-from grader.kit import Mismatch, StandIn, answer, same
+from grader.kit import AffineFake, Mismatch, answer, same
 from grader.kit.transformers import layer_norms
 
 pytestmark = pytest.mark.component("EncoderBlock")
-ATTENTION = StandIn(scale=(0.7,), shift=(0.3,), roll=1, parameters=5, heads=2)
+ATTENTION = AffineFake(scale=(0.7,), shift=(0.3,), roll=1, parameters=5, heads=2)
 REPLACED = {"MultiHeadSelfAttention": ATTENTION}
 
 

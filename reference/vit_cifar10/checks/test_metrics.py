@@ -28,7 +28,7 @@ def cases(student):
     }
 
 
-def told(student, numbers, targets, probabilities):
+def measured(student, numbers, targets, probabilities):
     """What classification_metrics gives, as arrays and numbers."""
     returned = student.call("classification_metrics", targets, probabilities).returned
     classes = probabilities.shape[1]
@@ -57,7 +57,7 @@ def test_measures_are_right_at_the_corners(student, reference):
 
 def judged(student, reference, names):
     oracle, given = reference.oracle, cases(student)
-    found = {name: told(student, oracle.numbers, *given[name]) for name in names}
+    found = {name: measured(student, oracle.numbers, *given[name]) for name in names}
 
     def wrong(made):
         return {name: oracle.wrong_measures(found[name], made(*given[name])) for name in names}

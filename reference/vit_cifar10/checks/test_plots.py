@@ -50,7 +50,7 @@ def test_learning_curves_are_the_history(student, reference):
     """The history of three epochs gives curves of three points each, of losses and of accuracies."""
     fakes = {
         "train_epoch": Fake.script([(0.91, 0.31), (0.72, 0.52), (0.63, 0.63)]),
-        "evaluate": Fake.script([told(0.84, 0.41), told(0.75, 0.47), told(0.77, 0.45)]),
+        "evaluate": Fake.script([evaluated(0.84, 0.41), evaluated(0.75, 0.47), evaluated(0.77, 0.45)]),
     }
     model = student.keep(Fake.script([0.0], parameters={"weight": (2, 2)}), "plot_learning_curves")
     loader = {part: _loader() for part in ("train", "validation")}
@@ -75,7 +75,7 @@ def test_learning_curves_are_the_history(student, reference):
         raise reference.named("curves_without_names")
 
 
-def told(loss, accuracy):
+def evaluated(loss, accuracy):
     halves = torch.full((2, 2), 0.5)
     return {
         "loss": loss, "accuracy": accuracy, "targets": torch.tensor([0, 1]),

@@ -179,11 +179,11 @@ def test_evaluation_tells_all(student, reference):
     """loss and accuracy are means over images; the others are in the loader's order."""
     scores, labels, outcome = evaluated(student)
     count = len(labels)
-    told = outcome.returned
-    targets = reference.oracle.numbers(told.at("targets"), count)
+    returned = outcome.returned
+    targets = reference.oracle.numbers(returned.at("targets"), count)
     if not np.array_equal(targets, labels.numpy()):
         raise Mismatch("'targets' are not the labels of all images in the loader's order.")
-    shares = torch.from_numpy(told.at("probabilities").array(count, scores.shape[1])).float()
+    shares = torch.from_numpy(returned.at("probabilities").array(count, scores.shape[1])).float()
     if not torch.allclose(shares, scores.softmax(dim=1), atol=1e-4):
         if torch.allclose(shares, scores, atol=1e-4):
             raise reference.named("evaluate_gives_logits")
@@ -191,16 +191,16 @@ def test_evaluation_tells_all(student, reference):
             raise reference.named("evaluate_gives_log_probabilities")
         raise Mismatch("'probabilities' are not the softmax of the model's scores.")
     if not np.array_equal(
-        reference.oracle.numbers(told.at("predictions"), count), scores.argmax(dim=1).numpy()
+        reference.oracle.numbers(returned.at("predictions"), count), scores.argmax(dim=1).numpy()
     ):
         raise Mismatch("'predictions' are not the classes with the largest probabilities.")
     accuracy = (scores.argmax(dim=1) == labels).float().mean().item()
-    found = told.at("accuracy").number()
+    found = returned.at("accuracy").number()
     if abs(found - accuracy) > 1e-5:
         if abs(found - 100 * accuracy) < 1e-3:
             raise reference.named("evaluate_accuracy_in_percent")
         raise Mismatch("'accuracy' is not the share of images that are predicted correctly.")
-    loss = told.at("loss").number()
+    loss = returned.at("loss").number()
     if abs(loss - F.cross_entropy(scores, labels).item()) < 1e-4:
         return
     parts = [
@@ -230,7 +230,7 @@ def test_evaluation_changes_nothing(student, reference):
 def fitted(student, reference, values, epochs):
     """(epoch whose weights are left, outcome) of a fit whose validation accuracies are scripted."""
     model = student.keep(Fake.script([torch.zeros(2, 3)], parameters={"head.weight": (3, 2)}), "fit")
-    told = [
+    evaluations = [
         {
             "loss": 1.0 - value,
             "accuracy": value,
@@ -243,7 +243,7 @@ def fitted(student, reference, values, epochs):
     fakes = {
         # training gets better and better: whoever chooses by it takes the last
         "train_epoch": Fake.script([(1.0 - n / 100, n / 100) for n in range(1, epochs + 1)], marks=True),
-        "evaluate": Fake.script(told),
+        "evaluate": Fake.script(evaluations),
     }
     images = torch.from_numpy(numbered_images(4, student.next_seed(), (3, 16, 16)))
     loaders = {

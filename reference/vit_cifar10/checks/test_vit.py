@@ -1,22 +1,22 @@
-"""VisionTransformer: tokens, chain of blocks and head with stand-ins; its attention as a whole."""
+"""VisionTransformer: tokens, chain of blocks and head with fakes; its attention as a whole."""
 
 import itertools
 
 import pytest
 import torch
 
-from grader.kit import Fake, Mismatch, StandIn, answer, named, numbered_images, same
+from grader.kit import AffineFake, Fake, Mismatch, answer, named, numbered_images, same
 from grader.kit.transformers import layer_norms
 
 pytestmark = pytest.mark.component("VisionTransformer")
 SIDE, PATCH, CHANNELS, CLASSES, DIM, DEPTH, HEADS = 8, 4, 3, 7, 12, 3, 2
 PATCHES = (SIDE // PATCH) ** 2
-BLOCK = StandIn(scale=(0.9, 0.6, 1.2), shift=(0.3, -0.2, 0.1), roll=1, parameters=7, heads=HEADS)
+BLOCK = AffineFake(scale=(0.9, 0.6, 1.2), shift=(0.3, -0.2, 0.1), roll=1, parameters=7, heads=HEADS)
 SIZES = {"image_size": SIDE, "patch_size": PATCH, "in_channels": CHANNELS, "num_classes": CLASSES, "dim": DIM}
 
 
 class Inside:
-    """A model with a stand-in for its blocks and known patches, and what went through it.
+    """A model with a fake in place of its blocks and known patches, and what went through it.
 
     Attributes:
         patches: (images, patches, dim), as the patch embedding gives them.

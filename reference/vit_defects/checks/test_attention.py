@@ -63,7 +63,7 @@ def test_attention_matches_oracle(student, reference, heads, dim_head):
         raise unreadable(reference, used, heads, dim_head)
     raise Mismatch(
         "Attention does not compute softmax(q k^T / sqrt(dim_head)) v with its own weights, in whatever "
-        "order q, k, v and the heads are read. " + told(component, student, found),
+        "order q, k, v and the heads are read. " + description(component, student, found),
         hint="Follow one token by hand: scores for all keys, softmax over them, weighted sum of the values.",
     )
 
@@ -138,7 +138,7 @@ def begins_scaled(initial, dim_head):
     return False
 
 
-def told(component, student, found):
+def description(component, student, found):
     """What is odd about an Attention that no known mistake explains, by the smallest input that shows it."""
     said = next(oddities(component, student.tensor, DIM, mixes_tokens=True), "")
     if said:

@@ -320,7 +320,7 @@ def test_predictions_are_as_many_as_asked_for(student, reference, class_names):
         raise reference.named("samples_per_class_ignored")
 
 
-def told_classes(picture, class_names):
+def stated_classes(picture, class_names):
     """The classes that a picture's captions name; where one name or none does, also by their numbers.
 
     Returns:
@@ -336,8 +336,8 @@ def told_classes(picture, class_names):
 def tells_only(picture, label, other, class_names):
     """Whether a picture's captions name one class alone, and the other not at all."""
     names = set(classes_named("\n".join(picture.captions), class_names))
-    told = told_classes(picture, class_names)
-    return (names or told) == {label} and other not in told
+    stated = stated_classes(picture, class_names)
+    return (names or stated) == {label} and other not in stated
 
 
 def statements(picture, class_names):
@@ -349,14 +349,14 @@ def statements(picture, class_names):
     return {role: labels.pop() for role, labels in said.items() if len(labels) == 1}
 
 
-def chance_of(picture, right, told, class_names):
+def chance_of(picture, right, stated, class_names):
     """The probability that captions which were made without the model name both classes of a picture.
 
     Whoever makes them knows the true class; the model's answer is that in ACCURACY of all cases, and in the
     rest any other class as likely as the next.
     """
     said = statements(picture, class_names)
-    named = 2 if (said.get(TRUE), said.get(PREDICTED)) == right else max(len(told), 1)
+    named = 2 if (said.get(TRUE), said.get(PREDICTED)) == right else max(len(stated), 1)
     return ACCURACY + (1 - ACCURACY) * (named - 1) / (len(class_names) - 1)
 
 
@@ -367,8 +367,8 @@ def test_predictions_name_both_labels(student, reference, class_names):
     """Each image carries its true and its predicted label."""
     data, found = shown_images(student, reference, class_names)
     right = [(int(data.labels[p.number]), int(data.predictions[p.number])) for p in found]
-    told = [told_classes(picture, class_names) for picture in found]
-    if not any(told):
+    stated = [stated_classes(picture, class_names) for picture in found]
+    if not any(stated):
         raise reference.named("labels_missing")
     # where the model is right, one name may stand for both
     telling = [index for index, (true, predicted) in enumerate(right) if true != predicted]
@@ -380,11 +380,11 @@ def test_predictions_name_both_labels(student, reference, class_names):
         for index in telling
         if (said := statements(found[index], class_names))
     ]
-    if not all(set(pair) <= names for pair, names in zip(right, told, strict=True)):
+    if not all(set(pair) <= names for pair, names in zip(right, stated, strict=True)):
         raise reference.named("labels_of_other_images")
     if any(exchanged):
         raise reference.named("labels_exchanged" if all(exchanged) else "labels_of_other_images")
-    chances = [chance_of(*each, class_names) for each in zip(found, right, told, strict=True)]
+    chances = [chance_of(*each, class_names) for each in zip(found, right, stated, strict=True)]
     if math.prod(chances) > MOST_CHANCE:
         if len(found) < 4 * len(class_names):
             raise Undecided(f"only {len(found)} of the shown images can be compared with the loader's")

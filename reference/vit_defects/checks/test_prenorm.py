@@ -1,14 +1,14 @@
-"""PreNorm, alone: the module that it wraps is a stand-in."""
+"""PreNorm, alone: the module that it wraps is a fake."""
 
 import pytest
 
-from grader.kit import Mismatch, StandIn, answer, named, same
+from grader.kit import AffineFake, Mismatch, answer, named, same
 from grader.kit.transformers import layer_norms, oddities
 
 pytestmark = pytest.mark.component("PreNorm")
 
 DIM = 22
-INNER = StandIn(scale=(1.7,), shift=(0.4,), roll=1)
+INNER = AffineFake(scale=(1.7,), shift=(0.4,), roll=1)
 
 
 @pytest.mark.explains("prenorm_keeps_the_shape", "prenorm_normalizes", "prenorm_adds_nothing")
@@ -28,7 +28,7 @@ def test_prenorm_matches_oracle(student, reference):
         if any(same(y, expected) for expected in wrong):
             raise reference.named(mistake.id)
     # with an inner module that treats tokens alone, what is odd is PreNorm's own
-    plain = student.build("PreNorm", DIM, inner=StandIn())
+    plain = student.build("PreNorm", DIM, inner=AffineFake())
     said = next(oddities(plain, student.tensor, DIM, mixes_tokens=False), "")
     received = prenorm.calls[0][1]
     if same(received, x):

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from grader.kit import Mismatch, StandIn, answer, named, same
+from grader.kit import AffineFake, Mismatch, answer, named, same
 
 DEFAULTS = {
     "image_size": 28,
@@ -93,7 +93,7 @@ def test_file_can_be_loaded(student):
 def test_prenorm_keeps_the_shape(student):
     """PreNorm passes x through the module that it wraps: (batch, tokens, dim) stays (batch, tokens, dim)."""
     x = student.tensor(2, 5, 22)
-    prenorm = student.build("PreNorm", 22, inner=StandIn())
+    prenorm = student.build("PreNorm", 22, inner=AffineFake())
     prenorm(x, shape=(2, 5, 22))
     if len(prenorm.calls) != 1:
         raise Mismatch(f"PreNorm called the wrapped module {len(prenorm.calls)} times instead of once.")
@@ -103,7 +103,7 @@ def test_prenorm_keeps_the_shape(student):
 @pytest.mark.weight(0.25)
 def test_prenorm_normalizes(student):
     """The module that PreNorm wraps receives normalized tokens: mean 0 and variance 1 over the features."""
-    prenorm = student.build("PreNorm", DIM, inner=StandIn())
+    prenorm = student.build("PreNorm", DIM, inner=AffineFake())
     prenorm(4 * student.tensor(3, 5, DIM) + 2 * student.tensor(3, 1, DIM) + 3, shape=(3, 5, DIM))
     received = prenorm.inputs_of("inner")[0]
     means, sizes = received.mean(dim=-1).abs().max(), received.pow(2).mean(dim=-1)
@@ -119,7 +119,7 @@ def test_prenorm_normalizes(student):
 @pytest.mark.weight(0.25)
 def test_prenorm_adds_nothing(student):
     """PreNorm returns what the wrapped module returns, and adds nothing: no residual here."""
-    inner = StandIn(scale=(1.7,), shift=(0.4,), roll=1)
+    inner = AffineFake(scale=(1.7,), shift=(0.4,), roll=1)
     prenorm = student.build("PreNorm", DIM, inner=inner)
     x = 2 * student.tensor(3, 5, DIM) + 1
     y = prenorm(x, shape=(3, 5, DIM))
@@ -141,7 +141,7 @@ def test_prenorm_adds_nothing(student):
 @pytest.mark.weight(0.25)
 def test_prenorm_takes_keyword_arguments(student):
     """PreNorm hands keyword arguments on to the wrapped module."""
-    prenorm = student.build("PreNorm", DIM, inner=StandIn())
+    prenorm = student.build("PreNorm", DIM, inner=AffineFake())
     x = student.tensor(2, 5, DIM)
     if same(prenorm(x, extra=student.tensor(2, 5, DIM)), prenorm(x, shape=(2, 5, DIM))):
         raise Mismatch(
@@ -396,17 +396,17 @@ def test_attention_drops_out(student):
 @pytest.mark.weight(0.2)
 def test_transformer_keeps_the_shape(student):
     """Transformer maps (batch, tokens, dim) to (batch, tokens, dim)."""
-    stand_ins = {"Attention": StandIn(roll=1), "FeedForward": StandIn(), "PreNorm": StandIn(wraps=True)}
-    transformer = student.build("Transformer", 22, 2, 5, 3, 31, replace=stand_ins)
+    fakes = {"Attention": AffineFake(roll=1), "FeedForward": AffineFake(), "PreNorm": AffineFake(wraps=True)}
+    transformer = student.build("Transformer", 22, 2, 5, 3, 31, replace=fakes)
     transformer(student.tensor(2, 7, 22), shape=(2, 7, 22))
 
 
 def transformer_around(student, attention=None, feed_forward=None, depth=DEPTH, dropout=0.0):
-    """The Transformer, with stand-ins in the places of its parts."""
+    """The Transformer, with fakes in the places of its parts."""
     parts = {
-        "Attention": attention or StandIn(roll=1, parameters=7),
-        "FeedForward": feed_forward or StandIn(parameters=11),
-        "PreNorm": StandIn(scale=(0.7,), shift=(0.2,), wraps=True),
+        "Attention": attention or AffineFake(roll=1, parameters=7),
+        "FeedForward": feed_forward or AffineFake(parameters=11),
+        "PreNorm": AffineFake(scale=(0.7,), shift=(0.2,), wraps=True),
     }
     return student.build("Transformer", DIM, depth, HEADS, 6, HIDDEN, dropout=dropout, replace=parts)
 
@@ -421,8 +421,8 @@ def uses_its_parts(transformer):
 def test_transformer_adds_to_its_input(student):
     """Each part of a block adds to its input: where the parts give 0, the tokens come out as they went in."""
     x = 2 * student.tensor(2, 7, DIM) + 1
-    for told, attention, feed_forward in (("", 0.0, 0.0), ("Attention", 0.5, 0.0), ("FeedForward", 0.0, 0.5)):
-        parts = [StandIn(scale=(0.0,), shift=(shift,)) for shift in (attention, feed_forward)]
+    for part, attention, feed_forward in (("", 0.0, 0.0), ("Attention", 0.5, 0.0), ("FeedForward", 0.0, 0.5)):
+        parts = [AffineFake(scale=(0.0,), shift=(shift,)) for shift in (attention, feed_forward)]
         transformer = transformer_around(student, *parts)
         y = transformer(x, shape=(2, 7, DIM))
         if not uses_its_parts(transformer):
@@ -432,9 +432,9 @@ def test_transformer_adds_to_its_input(student):
         normed = normed / (normed.pow(2).mean(dim=-1, keepdim=True) + 1e-5).sqrt()
         if same(y, expected) or same(y, normed):  # a last normalization is usual
             continue
-        if told:
+        if part:
             raise Mismatch(
-                f"Where {told} gives {attention + feed_forward} for every number and the other part 0, each "
+                f"Where {part} gives {attention + feed_forward} for every number and the other part 0, each "
                 f"of {DEPTH} blocks should add just that to its input; it does not.",
                 hint="x = x + part(x), for both parts of every block.",
             )
@@ -467,7 +467,7 @@ def test_transformer_runs_its_blocks_in_order(student):
         )
     x, received = student.tensor(2, 7, DIM), []
     for scale in (0.0, 1.0):  # an Attention that adds nothing, and one that adds other tokens
-        transformer = transformer_around(student, StandIn(scale=(scale,), roll=1), depth=1)
+        transformer = transformer_around(student, AffineFake(scale=(scale,), roll=1), depth=1)
         transformer(x, shape=(2, 7, DIM))
         received.append(transformer.inputs_of("FeedForward")[0])
     if same(*received):
@@ -487,7 +487,7 @@ def test_transformer_runs_its_blocks_in_order(student):
 @pytest.mark.weight(0.2)
 def test_transformer_normalizes_before_each_part(student):
     """Each part of a block receives normalized tokens (pre-norm), not the tokens as they came."""
-    transformer = transformer_around(student, StandIn(scale=(0.0,)), StandIn(scale=(0.0,)))
+    transformer = transformer_around(student, AffineFake(scale=(0.0,)), AffineFake(scale=(0.0,)))
     x = 2 * student.tensor(2, 7, DIM) + 1
     transformer(x, shape=(2, 7, DIM))
     if not uses_its_parts(transformer):
@@ -546,19 +546,19 @@ def require_sizes(owner, part, sizes, given, but=()):
 def test_vit_returns_logits(student, changes):
     """ViT maps images (batch, channels, height, width) to one score per class, (batch, classes)."""
     options = {**DEFAULTS, "depth": 2, **changes}
-    stand_in = {"Transformer": StandIn()}
+    fake = {"Transformer": AffineFake()}
     images = student.tensor(3, options.get("channels", 1), options["image_size"], options["image_size"])
-    student.build("ViT", **options, replace=stand_in)(images, shape=(3, options["num_classes"]))
+    student.build("ViT", **options, replace=fake)(images, shape=(3, options["num_classes"]))
 
 
 def vit_around(student, transformer=None, **changes):
-    """The ViT around a stand-in for its Transformer, with weights that are not zero by chance.
+    """The ViT around a fake of its Transformer, with weights that are not zero by chance.
 
     Returns:
         None where it uses no Transformer: what stands inline is looked at when it is graded.
     """
     options = {**OPTIONS, **changes}
-    model = student.build("ViT", **options, replace={"Transformer": transformer or StandIn()})
+    model = student.build("ViT", **options, replace={"Transformer": transformer or AffineFake()})
     if not model.constructions("Transformer"):
         return None
     model.randomize(0.3)
@@ -671,7 +671,7 @@ def test_vit_returns_no_probabilities(student):
     """ViT returns scores before any softmax: they are negative and positive, and add up to nothing fixed."""
     import torch
 
-    model = student.build("ViT", **OPTIONS, pool="mean", replace={"Transformer": StandIn()})
+    model = student.build("ViT", **OPTIONS, pool="mean", replace={"Transformer": AffineFake()})
     model.randomize(0.3)
     trained = {parameter.name for parameter in model.parameters}
     weights = {name: value for name, value in model.weights().items() if name in trained}
@@ -933,7 +933,7 @@ def test_evaluate_tells_a_good_loss_from_a_bad_one(student, class_names):
     if any(
         values[0] < -6 and abs(values[1]) < 1 for values in columns(known_evaluations(student, class_names))
     ):
-        model = student.build("ViT", **{**OPTIONS, "depth": 1}, replace={"Transformer": StandIn()})
+        model = student.build("ViT", **{**OPTIONS, "depth": 1}, replace={"Transformer": AffineFake()})
         sums = model(images(student), shape=(2, 7)).exp().sum(dim=1)
         if same(sums, sums.new_ones(2)):  # its scores are logarithms: their negative is the loss
             return
@@ -1186,8 +1186,8 @@ def test_predictions_are_captioned(student, class_names):
     for picture in found:
         true, said = int(data.labels[picture.number]), int(data.predictions[picture.number])
         text = "\n".join(picture.captions)
-        told = {*classes_named(text, class_names), *numbers_named(text, class_names)}
-        if not {true, said} <= told:
+        classes = {*classes_named(text, class_names), *numbers_named(text, class_names)}
+        if not {true, said} <= classes:
             raise Mismatch(
                 f"An image of {class_names[true]} that the model takes for {class_names[said]} does not "
                 "carry both names.",

@@ -374,10 +374,10 @@ def losses_of_batches(data, run):
     if not np.isfinite(run.arrays["logit_gradients"]).all():
         return None
     first = [batch for batch in itertools.islice(batches(data, run), 50) if np.abs(batch[0]).max() > 0.05]
-    told = [cross_entropy_factor(*batch) for batch in first]
-    if not told or max(rest for _, _, rest in told) > 1e-2:
+    factors = [cross_entropy_factor(*batch) for batch in first]
+    if not factors or max(rest for _, _, rest in factors) > 1e-2:
         return None
-    factor, smoothing, _ = np.median(told, axis=0)
+    factor, smoothing, _ = np.median(factors, axis=0)
     if factor <= 0 or not -0.001 < smoothing < 0.6:
         return None
     each = list(scores_of_batches(data, run))

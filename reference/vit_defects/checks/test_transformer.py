@@ -1,8 +1,8 @@
-"""Transformer, alone: Attention, FeedForward and PreNorm are stand-ins, or read where they stand inline."""
+"""Transformer, alone: Attention, FeedForward and PreNorm are fakes, or read where they stand inline."""
 
 import pytest
 
-from grader.kit import Mismatch, StandIn, answer, same
+from grader.kit import AffineFake, Mismatch, answer, same
 from grader.kit.transformers import layer_norms
 
 pytestmark = pytest.mark.component("Transformer")
@@ -10,15 +10,15 @@ pytestmark = pytest.mark.component("Transformer")
 # all different, so that the shapes of weights tell what they are
 DEPTH, DIM, HEADS, DIM_HEAD, HIDDEN = 3, 22, 5, 6, 31
 SIZES = {"heads": HEADS, "dim_head": DIM_HEAD, "mlp_dim": HIDDEN}
-ATTENTION = StandIn(scale=(0.9, 0.6, 1.2), shift=(0.3, -0.2, 0.1), roll=1, parameters=7)
-FEED_FORWARD = StandIn(scale=(0.5, 1.1, 0.8), shift=(-0.1, 0.2, 0.4), roll=2, parameters=11)
-PRENORM = StandIn(scale=(0.7,), shift=(0.2,), wraps=True)
-STAND_INS = {"Attention": ATTENTION, "FeedForward": FEED_FORWARD, "PreNorm": PRENORM}
+ATTENTION = AffineFake(scale=(0.9, 0.6, 1.2), shift=(0.3, -0.2, 0.1), roll=1, parameters=7)
+FEED_FORWARD = AffineFake(scale=(0.5, 1.1, 0.8), shift=(-0.1, 0.2, 0.4), roll=2, parameters=11)
+PRENORM = AffineFake(scale=(0.7,), shift=(0.2,), wraps=True)
+FAKES = {"Attention": ATTENTION, "FeedForward": FEED_FORWARD, "PreNorm": PRENORM}
 
 
 def built(student, depth=DEPTH, dropout=0.0):
-    """The student's Transformer with stand-ins in the places of its parts."""
-    return student.build("Transformer", DIM, depth, *SIZES.values(), dropout=dropout, replace=STAND_INS)
+    """The student's Transformer with fakes in the places of its parts."""
+    return student.build("Transformer", DIM, depth, *SIZES.values(), dropout=dropout, replace=FAKES)
 
 
 def called(transformer, name):
@@ -67,14 +67,14 @@ def test_transformer_matches_oracle(student, reference):
     x = student.tensor(2, 7, DIM)
     y = transformer(x, shape=(2, 7, DIM))
     if not uses(transformer, "Attention") or not uses(transformer, "FeedForward"):
-        reference.oracle.prove_inline(student, reference, built, STAND_INS, DIM, SIZES)
+        reference.oracle.prove_inline(student, reference, built, FAKES, DIM, SIZES)
         return
     norm, attentions, feed_forwards = parts_of(transformer)
     correct = blocks(x, norm, attentions, feed_forwards)
     if any(same(y, z) for z in (correct, *layer_norms(correct, {}))):
         return
     # without the class PreNorm, the normalizations are written inline: a real one stands in for them
-    used = {name: stand_in for name, stand_in in STAND_INS.items() if called(transformer, name)}
+    used = {name: fake for name, fake in FAKES.items() if called(transformer, name)}
     for mistake in reference.mistakes_of("Transformer"):
         if same(y, reference.oracle.wrong_transformer(reference, mistake, x, DEPTH, SIZES, used)):
             if mistake.id == "no_residual" and prenorm_adds(student):
@@ -87,7 +87,7 @@ def test_transformer_matches_oracle(student, reference):
             raise reference.named(mistake.id)
     raise Mismatch(
         "A block does not compute x = x + Attention(norm(x)) followed by x = x + FeedForward(norm(x)). "
-        + told(student, x, norm, attentions, feed_forwards),
+        + description(student, x, norm, attentions, feed_forwards),
         hint="Two residual connections per block, each around PreNorm and the part that it wraps.",
     )
 
@@ -95,7 +95,7 @@ def test_transformer_matches_oracle(student, reference):
 def prenorm_adds(student):
     """Whether the student's own PreNorm has a residual: it answers although what it wraps gives zeros."""
     x = student.tensor(2, 7, DIM)
-    silent = StandIn(scale=(0.0,), shift=(0.0,))
+    silent = AffineFake(scale=(0.0,), shift=(0.0,))
     prenorm = student.attempted(lambda: student.build("PreNorm", DIM, inner=silent)(x))
     other = student.attempted(
         lambda: student.build("PreNorm", DIM, inner=silent)(x + student.tensor(2, 7, DIM))
@@ -103,7 +103,7 @@ def prenorm_adds(student):
     return prenorm is not None and other is not None and not same(prenorm, other)
 
 
-def told(student, x, norm, attentions, feed_forwards):
+def description(student, x, norm, attentions, feed_forwards):
     """What a wrong Transformer does with one block, as far as sums of its parts show it."""
     one = built(student, 1)
     found = one(x, shape=tuple(x.shape))

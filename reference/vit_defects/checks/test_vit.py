@@ -1,20 +1,20 @@
-"""ViT, alone: the Transformer is a stand-in, and the tokens that reach it are looked at."""
+"""ViT, alone: the Transformer is a fake, and the tokens that reach it are looked at."""
 
 from dataclasses import replace
 
 import pytest
 import torch
 
-from grader.kit import Cause, Mismatch, StandIn, named, same
+from grader.kit import AffineFake, Cause, Mismatch, named, same
 from grader.kit.transformers import fields
 
 pytestmark = pytest.mark.component("ViT")
 
-IDENTITY = StandIn()
+IDENTITY = AffineFake()
 
 
 def built(student, reference, sizes, transformer=IDENTITY, **changes):
-    """The student's ViT around a stand-in, with weights that are not zero by chance."""
+    """The student's ViT around a fake, with weights that are not zero by chance."""
     model = reference.oracle.vit_around(student, transformer, {**sizes.options, **changes})
     model.randomize(0.3)
     return model
@@ -203,7 +203,7 @@ def test_vit_pools(student, reference, pool):
     """pool='cls' classifies the first token after the Transformer, pool='mean' the mean of all tokens."""
     # rolling moves the last patches to the front, so that what is read shows in what the scores depend on
     sizes = reference.oracle.doable(student)
-    model = built(student, reference, sizes, StandIn(roll=2), pool=pool)
+    model = built(student, reference, sizes, AffineFake(roll=2), pool=pool)
     images = pictures(student, sizes)
     received = tokens(model, reference, images, sizes)
     if len(model.calls) > 1 and model.constructions("Transformer"):

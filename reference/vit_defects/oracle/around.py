@@ -1,23 +1,23 @@
-"""The student's ViT around a stand-in for its encoder, whatever the encoder is called and made of."""
+"""The student's ViT around a fake of its encoder, whatever the encoder is called and made of."""
 
-from grader.kit import Mismatch, StandIn, Undecided, same, with_effect
+from grader.kit import AffineFake, Mismatch, Undecided, same, with_effect
 from grader.kit.transformers import layer_norms, without_biases
 
 from .inline import block, fits, inline_blocks, name_inline_mistake
 
 
-def vit_around(student, stand_in, options):
-    """The student's ViT around a stand-in for its encoder, whose calls are the model's only recorded calls.
+def vit_around(student, fake, options):
+    """The student's ViT around a fake of its encoder, whose calls are the model's only recorded calls.
 
     A ViT that does not use the class Transformer has its own blocks silenced.
 
     Raises:
         Undecided: Its encoder cannot be found.
     """
-    model = student.build("ViT", **options, replace={"Transformer": stand_in})
+    model = student.build("ViT", **options, replace={"Transformer": fake})
     if model.constructions("Transformer"):
         return AroundEncoder(model)
-    return silenced(student, stand_in, options, Encoder(student, options))
+    return silenced(student, fake, options, Encoder(student, options))
 
 
 class Encoder:
@@ -56,17 +56,17 @@ class Encoder:
         return [inner for child in children for inner in self._called(child)]
 
 
-def silenced(student, stand_in, options, encoder, keep=()):
+def silenced(student, fake, options, encoder, keep=()):
     """A ViT whose own blocks, but for those in `keep`, hand their input on as it is.
 
-    Blocks are replaced by stand-ins. Bare layers keep their places: with all weights zero, the residual
+    Blocks are replaced by fakes. Bare layers keep their places: with all weights zero, the residual
     connections are all that is left; only their normalizations are replaced, so that the calls are recorded.
     """
     paths = [path for path in encoder.paths if path not in keep]
     if not encoder.leaves:
-        behaviors = {path: stand_in if path == encoder.paths[0] else StandIn() for path in paths}
+        behaviors = {path: fake if path == encoder.paths[0] else AffineFake() for path in paths}
         return AroundEncoder(student.build("ViT", **options, substitute=behaviors))
-    norms = {path: StandIn() for path in encoder.norms if path in paths}
+    norms = {path: AffineFake() for path in encoder.norms if path in paths}
     if not norms:
         raise Undecided("ViT's encoder is written inline, without normalizations that could be inspected.")
     return AroundEncoder(student.build("ViT", **options, substitute=norms), zero=tuple(paths))
@@ -76,7 +76,7 @@ class AroundEncoder:
     """A ViT of which only the calls of its encoder count, and which must call it.
 
     Attributes:
-        rolls: The encoder is a stand-in that was asked to move tokens.
+        rolls: The encoder is a fake that was asked to move tokens.
         initial: The weights as they were before they were moved.
     """
 
@@ -152,8 +152,8 @@ def prove_inline_vit(student, reference, options, images):
         Undecided: Its weights cannot be read.
     """
     encoder = Encoder(student, options)
-    still = silenced(student, StandIn(), options, encoder)
-    moving = silenced(student, StandIn(), options, encoder, keep=encoder.first)
+    still = silenced(student, AffineFake(), options, encoder)
+    moving = silenced(student, AffineFake(), options, encoder, keep=encoder.first)
     initial = moving.weights()
     plain = without_biases(moving.randomize(), initial)
     moving.set_weights(plain)

@@ -17,11 +17,11 @@ from grader.kit.transformers import (
 from .mistaken import wrong_attentions, wrong_transformer
 
 
-def prove_inline(student, reference, built, stand_ins, dim, sizes):
+def prove_inline(student, reference, built, fakes, dim, sizes):
     """Prove a Transformer whose Attention or FeedForward is written inline, by its weights as a whole.
 
     Args:
-        built: (student, depth) -> the Transformer, with stand-ins for the parts that it does use.
+        built: (student, depth) -> the Transformer, with fakes of the parts that it does use.
         sizes: heads, dim_head and mlp_dim that it is built with; with dim, all different.
 
     Raises:
@@ -35,22 +35,22 @@ def prove_inline(student, reference, built, stand_ins, dim, sizes):
         weights.append(without_biases(transformer.randomize(), began))
         transformer.set_weights(weights[-1])
         outputs.append(transformer(x, shape=(2, 7, dim)))
-    prenorm = stand_ins["PreNorm"] if any(c.component == "PreNorm" for c, _ in one.calls) else None
+    prenorm = fakes["PreNorm"] if any(c.component == "PreNorm" for c, _ in one.calls) else None
     norm = (lambda x: answer(prenorm, 0, x)) if prenorm else (lambda x: next(layer_norms(x, {})))
-    single = list(inline_blocks(one, weights[0], stand_ins, 0, dim, sizes))
+    single = list(inline_blocks(one, weights[0], fakes, 0, dim, sizes))
     if not single:
         # what has no effect is not part of the computation
         weights = [with_effect(*tried) for tried in zip((one, two), (x, x), weights, strict=True)]
-        single = list(inline_blocks(one, weights[0], stand_ins, 0, dim, sizes))
+        single = list(inline_blocks(one, weights[0], fakes, 0, dim, sizes))
     if not single:
-        name_mistake_at_rest(reference, one, x, weights[0], initial[0], stand_ins, sizes)
+        name_mistake_at_rest(reference, one, x, weights[0], initial[0], fakes, sizes)
         raise Undecided("Transformer's parts are written inline, and their weights cannot be read.")
     pair = block_weights(*weights)
     for number, (attend, feed) in enumerate(single):
         if fits(outputs[0], block(x, norm, attend, feed)):
             first, second = (
                 next(
-                    itertools.islice(inline_blocks(two, pair[i], stand_ins, i, dim, sizes), number, None),
+                    itertools.islice(inline_blocks(two, pair[i], fakes, i, dim, sizes), number, None),
                     None,
                 )
                 for i in (0, 1)
@@ -62,24 +62,24 @@ def prove_inline(student, reference, built, stand_ins, dim, sizes):
                 hint="Each block works on the output of the one before it, with weights of its own.",
                 diagnosis="blocks_not_chained",
             )
-    name_inline_mistake(reference, x, outputs[0], single, sizes, stand_ins if prenorm else {})
+    name_inline_mistake(reference, x, outputs[0], single, sizes, fakes if prenorm else {})
     raise Mismatch(
         "A block does not compute x = x + Attention(norm(x)) followed by x = x + FeedForward(norm(x)).",
         hint="Two residual connections per block, each around a normalization and the part after it.",
     )
 
 
-def name_mistake_at_rest(reference, one, x, weights, initial, stand_ins, sizes):
+def name_mistake_at_rest(reference, one, x, weights, initial, fakes, sizes):
     """Raise the known mistake that explains a block without some of its weights, where those do least."""
     for rest in at_rest(one, weights, initial, needed=2):
-        blocks = list(inline_blocks(one, rest, stand_ins, 0, x.shape[-1], sizes))
+        blocks = list(inline_blocks(one, rest, fakes, 0, x.shape[-1], sizes))
         if blocks:
             y = one(x)
             prenorm = any(call.component == "PreNorm" for call, _ in one.calls)
-            name_inline_mistake(reference, x, y, blocks, sizes, stand_ins if prenorm else {})
+            name_inline_mistake(reference, x, y, blocks, sizes, fakes if prenorm else {})
 
 
-def inline_blocks(transformer, weights, stand_ins, index, dim, sizes):
+def inline_blocks(transformer, weights, fakes, index, dim, sizes):
     """Pairs of functions, attention and feed-forward, that one block can be made of."""
     heads, dim_head, hidden = sizes["heads"], sizes["dim_head"], sizes["mlp_dim"]
     attends = [
@@ -88,15 +88,15 @@ def inline_blocks(transformer, weights, stand_ins, index, dim, sizes):
     ]
     feeds = inline_feed_forwards(weights, dim=dim, hidden=hidden)
     if transformer.constructions("Attention"):
-        attends = [lambda x: answer(stand_ins["Attention"], index, x)]
+        attends = [lambda x: answer(fakes["Attention"], index, x)]
     if transformer.constructions("FeedForward"):
-        feeds = [lambda x: answer(stand_ins["FeedForward"], index, x)]
+        feeds = [lambda x: answer(fakes["FeedForward"], index, x)]
     yield from itertools.product(attends, feeds)
 
 
-def name_inline_mistake(reference, x, y, candidates, sizes, stand_ins):
+def name_inline_mistake(reference, x, y, candidates, sizes, fakes):
     """Raise the known mistake that explains a block with inline parts, if there is one."""
-    prenorm = {name: stand_in for name, stand_in in stand_ins.items() if name == "PreNorm"}
+    prenorm = {name: fake for name, fake in fakes.items() if name == "PreNorm"}
     for mistake in reference.mistakes_of("Transformer"):
         for attend, feed in candidates:
             parts = {"Attention": calling(attend), "FeedForward": calling(feed), **prenorm}

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from grader.kit import StandIn, stand_in_class
+from grader.kit import AffineFake, affine_fake_class
 
 
 def with_weights(wrong, parts):
@@ -36,21 +36,22 @@ def wrong_prenorms(reference, mistake, x, weights, inner):
     gains = [*vectors, torch.ones(x.shape[-1])]
     for gain in gains:
         for bias in [*vectors, torch.zeros(x.shape[-1])]:
-            wrong = reference.wrong(mistake, x.shape[-1], stand_in_class(inner)()).eval()
+            wrong = reference.wrong(mistake, x.shape[-1], affine_fake_class(inner)()).eval()
             wrong.norm.weight = nn.Parameter(gain.flatten())
             wrong.norm.bias = nn.Parameter(bias.flatten())
             yield applied(wrong, x)
 
 
-def wrong_transformer(reference, mistake, x, depth, sizes, stand_ins):
+def wrong_transformer(reference, mistake, x, depth, sizes, fakes):
     """What a wrong Transformer makes of x, (batch, tokens, dim).
 
     Args:
         sizes: heads, dim_head and mlp_dim of the student's.
-        stand_ins: The classes of its parts, or the behavior of stand-ins, by name.
+        fakes: The classes of its parts, or the behavior of fakes, by name.
     """
     parts = {
-        name: stand_in_class(part) if isinstance(part, StandIn) else part for name, part in stand_ins.items()
+        name: affine_fake_class(part) if isinstance(part, AffineFake) else part
+        for name, part in fakes.items()
     }
     with reference.replaced(mistake, parts):
         return applied(reference.wrong(mistake, x.shape[-1], depth, **sizes).eval(), x)

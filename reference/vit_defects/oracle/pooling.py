@@ -5,7 +5,7 @@ import itertools
 import torch
 from torch.nn import functional as F
 
-from grader.kit import Mismatch, StandIn, Undecided, same
+from grader.kit import AffineFake, Mismatch, Undecided, same
 
 LOGARITHMS = ("softmax", "Softmax", "logsumexp", ".log(", "torch.log")  # a ViT that returns them names one
 
@@ -108,7 +108,7 @@ def returns_log_probabilities(student, classes):
     """
     options = {"image_size": 8, "patch_size": 4, "dim": 12, "depth": 1, "heads": 2, "mlp_dim": 16}
     try:
-        model = student.build("ViT", **options, num_classes=classes, replace={"Transformer": StandIn()})
+        model = student.build("ViT", **options, num_classes=classes, replace={"Transformer": AffineFake()})
         scores = model(student.tensor(3, 1, 8, 8), shape=(3, classes))
     except Mismatch as error:
         if not any(name in text for text in (student.program.source or {}).values() for name in LOGARITHMS):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from grader.kit import Mismatch, StandIn
+from grader.kit import AffineFake, Mismatch
 
 from .around import vit_around
 
@@ -63,7 +63,7 @@ def size_in_the_code(student):
 def _done(student, sizes):
     """Whether a ViT of these sizes gives a tensor."""
     try:
-        model = vit_around(student, StandIn(), sizes.options)
+        model = vit_around(student, AffineFake(), sizes.options)
         model(student.tensor(2, sizes.channels, sizes.side, sizes.side))
     except Mismatch:
         return False

@@ -217,8 +217,8 @@ class Epoch:
         outcome = student.call(
             "train_one_epoch", self.component, loader, optimizer, criterion, CPU, **further
         )
-        told = outcome.returned.items(2, "numbers: loss and accuracy")
-        self.found = (told[0].number(), told[1].number(), self.component.weights())
+        returned = outcome.returned.items(2, "numbers: loss and accuracy")
+        self.found = (returned[0].number(), returned[1].number(), self.component.weights())
 
     def result(self, made):
         """What a train_one_epoch of ours gives in the same place: loss, accuracy, weights."""
@@ -351,10 +351,10 @@ def test_evaluation_tells_all(student, reference):
     seen = [call.args[0] for call in outcome.calls_of("model") if call.args]
     if len(seen) == 3 and not torch.equal(torch.cat(seen), images):
         raise reference.named("evaluate_mixes")
-    told = outcome.returned.items(4, "values: loss, accuracy, targets, predictions")
+    returned = outcome.returned.items(4, "values: loss, accuracy, targets, predictions")
     count, right = len(labels), scores.argmax(dim=1)
-    loss, accuracy = told[0].number(), told[1].number()
-    one, other = (reference.oracle.numbers(each) for each in told[2:])
+    loss, accuracy = returned[0].number(), returned[1].number()
+    one, other = (reference.oracle.numbers(each) for each in returned[2:])
     if len(one) != count or len(other) != count:
         raise reference.named("evaluate_tells_the_last_batch")
     close = reference.oracle.close
@@ -430,8 +430,8 @@ def test_each_class_by_itself(student, reference, kind):
     hits = np.bincount(targets[targets == predictions], minlength=5)
     with np.errstate(invalid="ignore", divide="ignore"):
         precision = hits / np.bincount(predictions, minlength=5)
-    told = np.isfinite(precision) & np.isfinite(right)
-    if told.any() and reference.oracle.close(found[told], precision[told]):
+    is_known = np.isfinite(precision) & np.isfinite(right)
+    if is_known.any() and reference.oracle.close(found[is_known], precision[is_known]):
         raise reference.named("per_class_of_predictions")
     own = np.bincount(targets, minlength=5)
     wrong = next(k for k in range(5) if not reference.oracle.close(found[k : k + 1], right[k : k + 1]))

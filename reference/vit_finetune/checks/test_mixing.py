@@ -46,10 +46,12 @@ class Mixed:
     def check_labels(self, reference, partners):
         """The labels are those of the images on either side."""
         own, other = self.labels.numpy(), self.labels.numpy()[partners]
-        told = partners != np.arange(len(partners))
-        if np.array_equal(self.first, own) and np.array_equal(self.second[told], other[told]):
+        has_partner = partners != np.arange(len(partners))
+        if np.array_equal(self.first, own) and np.array_equal(self.second[has_partner], other[has_partner]):
             return
-        if np.array_equal(self.first[told], other[told]) and np.array_equal(self.second[told], own[told]):
+        if np.array_equal(self.first[has_partner], other[has_partner]) and np.array_equal(
+            self.second[has_partner], own[has_partner]
+        ):
             raise reference.named(f"{self.way}_labels_exchanged")
         if not np.array_equal(self.first, np.round(self.first)):
             raise reference.named("mixup_labels_averaged")
@@ -75,16 +77,16 @@ def test_mixup_is_what_it_says(student, reference):
         except Mismatch:
             mixed.named(reference)
             raise
-        told = found.partners != np.arange(len(found.partners))
-        if told.any() and abs(share - mixed.lam) > 1e-3:
+        has_partner = found.partners != np.arange(len(found.partners))
+        if has_partner.any() and abs(share - mixed.lam) > 1e-3:
             mixed.named(reference)
             if abs(1 - share - mixed.lam) < 1e-3:
                 raise reference.named("mixup_share_of_the_other")
             raise Mismatch(f"lam is {mixed.lam:.3f}, but the images are mixed with the share {share:.3f}.")
-        if len(set(found.partners[told].tolist())) < told.sum():
+        if len(set(found.partners[has_partner].tolist())) < has_partner.sum():
             raise reference.named("mixup_draws_with_replacement")
         mixed.check_labels(reference, found.partners)
-        if not told.any() and mixed.lam < 0.99 and not np.array_equal(mixed.first, mixed.second):
+        if not has_partner.any() and mixed.lam < 0.99 and not np.array_equal(mixed.first, mixed.second):
             mixed.named(reference)
             raise Mismatch(f"lam is {mixed.lam:.3f}, but every image is what it was.")
 
@@ -104,12 +106,12 @@ def test_cutmix_is_what_it_says(student, reference):
             if bool((mixed.mixed == 0).any()):
                 raise reference.named("cutmix_cuts_out") from None
             raise
-        told = found.partners != np.arange(len(found.partners))
-        if len(set(found.partners[told].tolist())) < told.sum():
+        has_partner = found.partners != np.arange(len(found.partners))
+        if len(set(found.partners[has_partner].tolist())) < has_partner.sum():
             mixed.named(reference)
             raise Mismatch("The rectangles do not come from a permutation of the batch.")
         mixed.check_labels(reference, found.partners)
-        moved += int(told.any())
+        moved += int(has_partner.any())
         if found.box is None and np.array_equal(mixed.first, mixed.second):
             continue  # each image was its own partner, so that no rectangle can be seen
         said.append(mixed.lam)

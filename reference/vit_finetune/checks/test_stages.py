@@ -328,10 +328,10 @@ def test_stage_2_has_its_rates(student, reference):
         raise reference.named("fit_schedule_stepped_per_batch")
     if close(scaled, [cosine(n, count + 2) / base for n in range(count)], 0.03):
         raise reference.named("fit_schedule_over_both_stages")
-    told = ", ".join(f"{value:.2f}" for value in scaled)
+    shares = ", ".join(f"{value:.2f}" for value in scaled)
     raise Mismatch(
-        f"Over {count} epochs of stage 2, the rate is {told} times that of its first; it should follow half "
-        "a cosine from 1 to nearly 0."
+        f"Over {count} epochs of stage 2, the rate is {shares} times that of its first; it should follow "
+        "half a cosine from 1 to nearly 0."
     )
 
 

@@ -1,4 +1,4 @@
-"""Small colored scenes, 32 x 32, of thirty classes, made by formulas: an embedded stand-in for CIFAR-10.
+"""Small colored scenes, 32 x 32, of thirty classes, made by formulas: an embedded substitute for CIFAR-10.
 
 A class is a shape (disk, square, triangle, cross, ring), a texture on it (striped, checked, dotted) and an
 arrangement (one large object, or three small ones). Colors, light, places, sizes and turns are drawn for each

@@ -21,7 +21,7 @@ def early():
 
     kinds = {"PreNorm": "class", "FeedForward": "class"}
     for _ in range(50):
-        os.write(4, frame("Loaded", kinds=kinds, problems=[], stand_ins=[]))
+        os.write(4, frame("Loaded", kinds=kinds, problems=[], absent_modules=[]))
         os.write(4, frame("Done"))
         os.write(4, frame("Called", result="tensor", calls=[], no_gradient=[]))
 

@@ -1,6 +1,6 @@
 """Hands tokens of whole numbers on, which compare as equal.
 
-Stopped by: what stand-ins receive must be floating point
+Stopped by: what fakes receive must be floating point
 Outcome: its component fails
 Fails: ViT
 Says: int64

@@ -138,7 +138,7 @@ def published_table(published: Path) -> list[list[list[int]]]:
     return [rows[name] for name in sorted(rows)]
 
 
-def told_seed(file: Path) -> int:
+def guessed_seed(file: Path) -> int:
     """The seed that a homework handed in by itself could work out for itself from the file's digest."""
     content = hashlib.sha256(file.read_bytes()).hexdigest()
     digest = hashlib.sha256(f"{file.name}\0{content}\n".encode()).hexdigest()
@@ -150,6 +150,6 @@ def with_nonce(file: Path, wanted: Callable[[int], bool]) -> None:
     text = file.read_text(encoding="utf-8")
     for nonce in range(1_000_000):
         file.write_text(f"{text}# {nonce}\n", encoding="utf-8", newline="\n")
-        if wanted(told_seed(file)):
+        if wanted(guessed_seed(file)):
             return
     raise ValueError("no nonce was found")

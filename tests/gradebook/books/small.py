@@ -8,13 +8,11 @@ from grader.domain.assignment import (
     CheckSpec,
     Component,
     DataUse,
-    ForbiddenRule,
-    LatePolicy,
-    Limits,
     RubricItem,
     RubricPart,
-    SubmittedFile,
 )
+from grader.domain.assignment_files import SubmittedFile
+from grader.domain.assignment_rules import ForbiddenRule, LatePolicy, Limits
 from grader.domain.submission import Role
 
 DUE = datetime(2026, 1, 31, 20, tzinfo=UTC)

@@ -17,9 +17,9 @@ from grader.reports.results_json.results_file import (
     results_schema,
     results_schema_text,
     results_text,
+    submission_entries,
     submission_text,
-    told_frame,
-    told_submissions,
+    text_without_submissions,
 )
 from grader.reports.results_json.results_record import submission_record
 
@@ -195,12 +195,12 @@ def test_each_submission_is_read_back_as_it_was_told(assignment, class_results, 
     path = tmp_path / "results.json"
     path.write_text(text_of(assignment, told), encoding="utf-8")
     ids = [score.student_id for _, score in told]
-    assert list(told_submissions(path)) == [
+    assert list(submission_entries(path)) == [
         (student_id, submission_text(*pair)) for student_id, pair in zip(ids, told, strict=True)
     ]
     path.write_text(path.read_text(encoding="utf-8").replace('"student_id"', '"other"'), encoding="utf-8")
     with pytest.raises(ValueError, match="not a submission"):
-        list(told_submissions(path))
+        list(submission_entries(path))
 
 
 def test_an_unknown_key_is_refused(document):
@@ -216,5 +216,5 @@ def test_what_is_told_of_the_class_is_read_without_the_submissions(assignment, p
     ordered = sorted(pairs, key=lambda pair: pair[1].student_id)
     for some in (ordered, []):
         path.write_text("".join(results_text(assignment, some, download)), "utf-8")
-        frame = ResultsDocument.model_validate_json(told_frame(path))
+        frame = ResultsDocument.model_validate_json(text_without_submissions(path))
         assert frame.submissions == [] and frame.download == download

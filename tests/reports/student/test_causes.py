@@ -3,7 +3,7 @@
 import pytest
 
 from grader.domain.evidence import Blame, Finding, Status
-from grader.domain.submission_result import told_causes
+from grader.domain.submission_result import reported_causes
 
 
 def lost(
@@ -15,7 +15,7 @@ def lost(
 
 def told(*findings: Finding) -> list[list[str]]:
     """The checks of each cause, that of the message first."""
-    return [[finding.check for finding in cause.findings] for cause in told_causes(findings)]
+    return [[finding.check for finding in cause.findings] for cause in reported_causes(findings)]
 
 
 def test_what_is_folded_is_told_under_its_cause() -> None:
@@ -58,11 +58,11 @@ def test_a_cause_that_is_not_there_hides_nothing() -> None:
 )
 def test_how_many_more_there_are_is_said(count: int, words: str) -> None:
     others = [lost(f"b{number}", "B.", "a") for number in range(count)]
-    [cause] = told_causes([lost("a", "A."), *others])
+    [cause] = reported_causes([lost("a", "A."), *others])
     assert cause.others_in_words == words
 
 
 def test_what_was_not_tried_is_not_said_to_fail() -> None:
     untried = [lost(name, "A.", status=Status.SKIPPED) for name in "ab"]
-    [cause] = told_causes(untried)
+    [cause] = reported_causes(untried)
     assert cause.others_in_words == "1\N{NO-BREAK SPACE}more check was not tried for this reason"

@@ -8,7 +8,7 @@ import pytest
 from grader.domain.score import GradeStatus, PartScore, Release, ScoreEdit, Total, Waiver, total_sentence
 from grader.reports.results_json.results_file import results_text
 from grader.reports.results_json.results_record import submission_record
-from grader.reports.student.standing import banners, standing
+from grader.reports.student.grade_summary import banners, points_summary
 from grader.reports.student.student_pages import student_page
 from grader.reports.whole_class.review_cases import cases
 
@@ -26,7 +26,7 @@ def no_grade(incomplete, examples):
 
 
 def test_no_grade_is_a_total_of_nothing_and_nothing_is_open(assignment, incomplete, no_grade):
-    shown = standing(no_grade)
+    shown = points_summary(no_grade)
     assert (shown.earned, shown.awaiting, shown.withheld) == (0, 0, False)
     assert {segment.label: segment.amount for segment in shown.segments} == {
         "earned": 0, "not earned": 100, "awaiting a person": 0, "not run": 0,

@@ -10,7 +10,7 @@ from datetime import timedelta
 import jsonschema
 import pytest
 
-from grader.domain.assignment import LatePolicy
+from grader.domain.assignment_rules import LatePolicy
 from grader.domain.submission import AccountedFile, Delivery, Download, Fate
 from grader.reports.results_json.results_file import download_record, results_schema, results_text
 from grader.reports.results_json.results_record import scores_csv

@@ -14,7 +14,7 @@ from grader.domain.evidence import Blame, Finding, Status
 from grader.domain.program_run import Pried, Prying
 from grader.domain.submission import CellKind, View, ViewCell, plain_lines
 from grader.files.file_names import SUBMISSION_PAGE, beside
-from grader.files.view_file import VIEW_FILE, view_bytes, view_in
+from grader.files.stored_records import VIEW_FILE, view_bytes, view_in
 from grader.reports.student.code_lines import alone, anchor
 from grader.reports.student.student_pages import student_pages
 from grader.reports.student.submission_page import (

@@ -40,7 +40,7 @@ def test_a_page_is_set_from_the_right(pages):
 def test_code_is_set_from_the_left_and_english_says_that_it_is(pages):
     for page in pages:
         assert all('dir="ltr"' in found for found in re.findall(r"<pre[^>]*>", page))
-        assert '<span lang="en" dir="ltr">' in page  # the example's own checks have no catalogue
+        assert '<span lang="en" dir="ltr">' in page  # the example's own checks have no catalog
     assert re.search(r'\[dir="rtl"\] :is\([^)]*\bcode\b[^)]*\) \{ direction: ltr; \}', pages[0])
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.cli.class_view import print_results
-from grader.domain.assignment import LatePolicy
+from grader.domain.assignment_rules import LatePolicy
 from grader.domain.score import LateRecord
 from grader.domain.submission_result import Result
 from grader.reports.results_json.results_contract import DownloadRecord, RosterRecord

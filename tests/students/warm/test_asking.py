@@ -11,7 +11,7 @@ import pytest
 
 from grader.domain.errors import SubmissionError
 from grader.domain.evidence import Finding, Status
-from grader.files.typed_json import validator
+from grader.files.stored_records import validator
 from grader.students.homework import local_assignment
 from grader.students.own_check import LocalCheck
 from grader.students.own_machine import own_program, with_own_machine_limits

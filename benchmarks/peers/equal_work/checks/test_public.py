@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from grader.kit import Mismatch, StandIn, same
+from grader.kit import AffineFake, Mismatch, same
 
 
 @pytest.mark.component("PreNorm")
 def test_prenorm_keeps_the_shape(student):
     """PreNorm keeps the shape (batch, tokens, dim)."""
-    student.build("PreNorm", 32, inner=StandIn())(student.tensor(2, 5, 32), shape=(2, 5, 32))
+    student.build("PreNorm", 32, inner=AffineFake())(student.tensor(2, 5, 32), shape=(2, 5, 32))
 
 
 @pytest.mark.component("FeedForward")

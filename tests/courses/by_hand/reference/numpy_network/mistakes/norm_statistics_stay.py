@@ -1,6 +1,6 @@
 """The running statistics are never updated.
 
-In training, move them towards those of the batch.
+In training, move them toward those of the batch.
 """
 
 

@@ -1,13 +1,13 @@
-"""The model's parts: by readings of their weights, each with stand-ins for the others."""
+"""The model's parts: by readings of their weights, each with fakes of the others."""
 
 import pytest
 import torch
 
-from grader.kit import Mismatch, StandIn, answer, same
+from grader.kit import AffineFake, Mismatch, answer, same
 from grader.kit.transformers import UnreadableWeights, readings
 
-ATTENTION = StandIn(scale=(0.7,), shift=(0.3,), roll=1, parameters=5)
-BLOCK = StandIn(scale=(0.9, 0.6, 1.2), shift=(0.3, -0.2, 0.1), parameters=7)
+ATTENTION = AffineFake(scale=(0.7,), shift=(0.3,), roll=1, parameters=5)
+BLOCK = AffineFake(scale=(0.9, 0.6, 1.2), shift=(0.3, -0.2, 0.1), parameters=7)
 
 
 @pytest.mark.component("Tokenizer")

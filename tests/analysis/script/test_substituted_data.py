@@ -1,4 +1,4 @@
-"""Which of the grader's data stand in the place of a student's: the side that a name tells."""
+"""Which of the grader's data replace a student's: the side that a name tells."""
 
 import textwrap
 

@@ -1,4 +1,4 @@
-"""Where a submission stands: its points in a sentence, what to know before them, and what changed.
+"""The first screen of a report: the points in a sentence, what to know before them, and what changed.
 
 It words the headline, the banners, the segments of the bar of points, and what changed since a grade was
 released: then and now, and nothing in between. It never scores and never decides whether a grade is final:
@@ -52,7 +52,7 @@ def _change_sentence(when: datetime, before: float, now: float | None, how: str 
     return f"Changed since {when:%Y-%m-%d}: {points(before)} → {points(now)}{how}."
 
 
-# --- standing --------------------------------------------------------------------------------------------
+# --- points ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Banner:
 
 
 @dataclass(frozen=True)
-class Standing:
+class PointsSummary:
     """The points of the first screen.
 
     Attributes:
@@ -92,7 +92,7 @@ class Standing:
     segments: tuple[Segment, ...]
 
 
-def standing(score: Score) -> Standing:
+def points_summary(score: Score) -> PointsSummary:
     """The points of a score, by what is known about them."""
     lines_with_points = [line for line in score.lines if line.points is not None]
     sum_known = sum(line.points or 0.0 for line in lines_with_points)
@@ -102,7 +102,7 @@ def standing(score: Score) -> Standing:
     lost = max(0.0, score.decided - earned)
     later = sum(line.maximum for line in score.lines if line.state is LineState.WITHHELD)
     open_points = max(0.0, score.maximum - earned - lost - not_run - later)
-    return Standing(
+    return PointsSummary(
         earned=earned,
         decided=score.decided,
         awaiting=awaiting,
@@ -282,13 +282,13 @@ def _findings_by_component(assignment: Assignment, evidence: Evidence) -> dict[s
     return {name: findings for name, findings in parts.items() if findings}
 
 
-def points_sentence(stands: Standing) -> str:
+def points_sentence(summary: PointsSummary) -> str:
     """The points in a sentence: `41.5 of 65 decided points, 35 awaiting a person`."""
-    sentence = f"{points(stands.earned)} of {points(stands.decided)} decided points"
-    if stands.awaiting:
-        sentence += f", {points(stands.awaiting)} awaiting a person"
-    if stands.not_run:
-        sentence += f", {points(stands.not_run)} not run"
-    if stands.later:
-        sentence += f", {points(stands.later)} shown later"
+    sentence = f"{points(summary.earned)} of {points(summary.decided)} decided points"
+    if summary.awaiting:
+        sentence += f", {points(summary.awaiting)} awaiting a person"
+    if summary.not_run:
+        sentence += f", {points(summary.not_run)} not run"
+    if summary.later:
+        sentence += f", {points(summary.later)} shown later"
     return sentence

@@ -1,0 +1,120 @@
+"""A worker with the submission loaded: it is started when it is needed, and replaced when it dies.
+
+It applies the time limit on loading, proves that the watch for forbidden parts works, and adds up how long
+the worker took to answer. It takes what loading yields as untrusted. A submission that did not load is not
+loaded again. What is asked of it, and what an answer is worth, `grader.judge.student` and the checks decide.
+
+Tests: tests/judge/test_examination.py, tests/judge/test_lies.py
+"""
+
+import secrets
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from grader.domain.analyzed_program import Program
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Attestation
+from grader.domain.program_run import NOTHING_SEEN, Watched
+from grader.judge import untrusted_replies
+from grader.protocol.frames import FrameLimit
+from grader.protocol.link import Link, WorkerFault, WorkerProcess
+from grader.protocol.replies import Loaded
+from grader.protocol.requests import Load
+from grader.protocol.worker_reports import WatchRecord
+
+REPLY_LIMIT = FrameLimit(document=8_000_000, arrays=256_000_000)
+
+Answers = Mapping[type[Any], Callable[[Any], Any]]
+
+
+class LoadedWorker:
+    """A worker in which a submission is loaded.
+
+    Attributes:
+        attestation: What isolates the worker; None while none was needed.
+        loaded: What loading yielded; None while nothing was loaded.
+        waited: Seconds that the worker took to answer in total, without calls that hung.
+        output_cut: Whether a worker printed more than is kept.
+    """
+
+    def __init__(self, spawn: Callable[[], WorkerProcess], program: Program, assignment: Assignment) -> None:
+        """No worker is started yet.
+
+        Args:
+            spawn: A new worker.
+        """
+        self.attestation: Attestation | None = None
+        self.loaded: Loaded | None = None
+        self.waited = 0.0
+        self.output_cut = False
+        self._spawn = spawn
+        self._program = program
+        self._assignment = assignment
+        self._link: Link | None = None
+        self._watched = NOTHING_SEEN  # reported by workers that are gone
+        self._load_fault: WorkerFault | None = None
+
+    @property
+    def link(self) -> Link:
+        """The link to a worker in which the submission is loaded."""
+        if self._load_fault is not None:
+            raise self._load_fault  # it would not load the next time either
+        if self._link is None or self._link.broken:
+            self.close()
+            record = WatchRecord(self._assignment.forbidden_patterns, tuple(self._program.source or {}))
+            self._link = Link(self._spawn(), record)
+            self.attestation = self._link.process.attestation
+            request = Load(
+                self._program,
+                self._assignment.forbidden_patterns,
+                self._assignment.class_names,
+                # the worker learns it, so it must not be the judge's own
+                zlib.crc32(repr(self._program.source).encode()),
+            )
+            try:
+                loaded = self.timed_reply(self._link, request, Loaded, self._assignment.limits.load_seconds)
+                self.loaded = untrusted_replies.loaded(loaded, self._program)
+            except WorkerFault as fault:
+                self._load_fault = fault
+                raise
+            self.prove_watch()
+            if self._link.broken:
+                self._load_fault = WorkerFault("death", "it did not go on after it was loaded")
+                raise self._load_fault
+        return self._link
+
+    @property
+    def watched(self) -> Watched:
+        """Which forbidden parts were reached at run time, and where the code pried."""
+        return self._watched | self._link.watch.watched if self._link is not None else self._watched
+
+    def prove_watch(self) -> None:
+        """Test whether every watched part still reports its use."""
+        if self._link is not None and not self._link.broken:
+            started = time.monotonic()
+            token, seconds = secrets.randbelow(2**31), self._assignment.limits.load_seconds
+            self._link.prove_watch(token, seconds=seconds, limit=REPLY_LIMIT)
+            self.waited += time.monotonic() - started
+
+    def timed_reply(
+        self, link: Link, request: Any, reply: type[Any], seconds: float, answers: Answers | None = None
+    ) -> Any:
+        """Ask the worker and note how long it took."""
+        started = time.monotonic()
+        try:
+            return link.ask(request, reply, seconds=seconds, limit=REPLY_LIMIT, answers=answers)
+        except WorkerFault as fault:
+            if fault.kind == "time":  # a hang costs its component only, not the others' time
+                started = time.monotonic()
+            raise
+        finally:
+            self.waited += time.monotonic() - started
+
+    def close(self) -> None:
+        """End the worker."""
+        if self._link is not None:
+            self._link.close()
+            self._watched |= self._link.watch.watched
+            self.output_cut |= self._link.process.output_cut

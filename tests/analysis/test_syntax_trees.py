@@ -1,0 +1,35 @@
+"""The walks over syntax trees visit what `ast` visits, in its order, without contexts."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from grader.analysis.syntax_trees import bound_names, calls, children, statements_within, walk
+
+SOURCES = sorted((Path(__file__).parents[1] / "training" / "styles").glob("*.py"))[:5]
+
+
+def without_contexts(nodes):
+    return [node for node in nodes if not isinstance(node, ast.expr_context)]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_walks_visit_what_ast_visits_in_its_order(source):
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    nodes = walk(tree)
+    assert nodes == without_contexts(ast.walk(tree))
+    assert all(children(node) == without_contexts(ast.iter_child_nodes(node)) for node in nodes)
+
+
+def test_a_node_that_was_made_without_all_its_fields_can_be_walked():
+    call = ast.Call(func=ast.Name("f", ast.Load()))
+    assert walk(call) == [call, call.func]
+
+
+def test_what_inner_definitions_hold_is_not_in_a_block():
+    tree = ast.parse("for x in a():\n    def f():\n        return b()\n    y = c(lambda: d())\n")
+    loop = tree.body[0]
+    assert [type(node).__name__ for node in statements_within(loop)] == ["For", "FunctionDef", "Assign"]
+    assert {ast.unparse(call.func) for call in calls(loop)} == {"a", "c"}
+    assert bound_names([loop]) == ({"x", "f", "y"}, set())
