@@ -16,7 +16,8 @@ from grader.course.locate import FILE as COURSE_FILE
 from grader.course.locate import SECRET_VARIABLE, Course
 from grader.course.student_template import student_wheel
 from grader.course.toml_file import listing
-from grader.domain.assignment import PROVIDED, Assignment
+from grader.domain.assignment import Assignment
+from grader.domain.assignment_files import PROVIDED
 from grader.domain.errors import UsageError
 from grader.packages.package_settings import FILE as SETTINGS_FILE
 from grader.packages.package_settings import PackageSettings
