@@ -148,8 +148,7 @@ def _report(limits: ProcessLimits, confinement: Confinement | None, outside: Out
         return ChildReport()
     try:
         details = confine(confinement)
-        own_user = confinement.who.own_uids
-        return ChildReport(details, tuple(failed_canaries(confinement.layers, outside, own_user=own_user)))
+        return ChildReport(details, tuple(failed_canaries(confinement.layers, outside)))
     except GraderError as error:
         return ChildReport(error=str(error))
     except Exception as error:  # noqa: BLE001 - any surprise must end in a refusal
