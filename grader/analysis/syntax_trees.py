@@ -44,7 +44,7 @@ def statements_within(node: ast.AST) -> Iterator[ast.stmt]:
             if isinstance(current, DEFINITIONS) and current is not node:
                 continue
         if not isinstance(current, ast.expr):
-            stack += reversed(list(children(current)))
+            stack += reversed(children(current))
 
 
 def calls(node: ast.AST) -> Iterator[ast.Call]:

@@ -9,6 +9,7 @@ submission.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
@@ -113,16 +114,10 @@ def outcome(
         )
         return _with(assignment, evidence, edits, (edit,), history)  # the first run of it
     new = CountedRun(evidence, score(assignment, evidence, edits=edits, history=history))
+    chosen = partial(RunChosen, who=who, when=now, why="", student_id=student_id)
     instead = counting_instead(assignment, evidence, edits, history)
     if instead is not None:
-        choice = RunChosen(
-            who=who,
-            when=now,
-            why="",
-            student_id=student_id,
-            number=instead.number,
-            because=Because.TOO_LATE,
-        )
+        choice = chosen(number=instead.number, because=Because.TOO_LATE)
         return _too_late(assignment, evidence, edits, choice, history, instead)
     totals = book.totals(student_id)
     if not totals:
@@ -132,18 +127,7 @@ def outcome(
 
     def decided(because: Because, run: int | None = None, *, fallen: bool = True) -> tuple[Edit, ...]:
         figures = (TotalFigures.of(shown_total), TotalFigures.of(new_total)) if fallen else (None, None)
-        return (
-            RunChosen(
-                who=who,
-                when=now,
-                why="",
-                student_id=student_id,
-                number=run,
-                because=because,
-                told=figures[0],
-                gave=figures[1],
-            ),
-        )
+        return (chosen(number=run, because=because, told=figures[0], gave=figures[1]),)
 
     records = {record.number: record for record in book.run_records(student_id)}
     counting, digest = book.counting(student_id), evidence.submission_digest

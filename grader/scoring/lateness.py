@@ -124,7 +124,7 @@ def _late(assignment: Assignment, seconds: float, total: float | None, left: int
     spent = (
         ""
         if left is None or assignment.late_tokens is None
-        else tokens_words(assignment.late_tokens, used, left)
+        else _tokens_words(assignment.late_tokens, used, left)
     )
     rest = None if left is None else left - used
 
@@ -145,7 +145,7 @@ def _late(assignment: Assignment, seconds: float, total: float | None, left: int
         shown = f"{late}, of which {counted} at {plain(rule.points_per_day)} points each"
     if rule.most_points is not None and counting * rule.points_per_day > rule.most_points:
         shown += f" and at most {plain(rule.most_points)} in all"
-    lost = rounded(penalty(rule, counting, total))
+    lost = rounded(_penalty(rule, counting, total))
     after = None if total is None else rounded(total - lost)
     reason = f"{shown}: {plain(lost)} points are taken off"
     reason += "." if total is None or after is None else f", so {plain(total)} become {plain(after)}."
@@ -155,7 +155,7 @@ def _late(assignment: Assignment, seconds: float, total: float | None, left: int
 # --- late days -------------------------------------------------------------------------------------------
 
 
-def penalty(rule: LatePolicy, days: int, total: float | None) -> float:
+def _penalty(rule: LatePolicy, days: int, total: float | None) -> float:
     """The points that so many late days cost under a rule that has points for a day.
 
     Args:
@@ -186,11 +186,11 @@ def tokens_used(rule: LatePolicy, days: int, total: float | None, left: int) -> 
         return 0
     if rule.points_per_day is None:
         return most
-    least = penalty(rule, days - most, total)
-    return next(used for used in range(most + 1) if penalty(rule, days - used, total) <= least)
+    least = _penalty(rule, days - most, total)
+    return next(used for used in range(most + 1) if _penalty(rule, days - used, total) <= least)
 
 
-def tokens_words(tokens: LateTokens, used: int, left: int) -> str:
+def _tokens_words(tokens: LateTokens, used: int, left: int) -> str:
     """What became of the late days, in a sentence for the student.
 
     Args:

@@ -20,7 +20,7 @@ from grader.domain.score import GradeStatus, LineState, Score, ScoreLine, rounde
 from grader.domain.several_attempts import ResubmissionRecord, ResubmissionState, TwoAttempts
 from grader.domain.submission_result import Attempt, History
 from grader.scoring.lateness import arrival, seconds_late
-from grader.scoring.measurements import plain
+from grader.scoring.measurements import percent, plain
 
 
 class When(Enum):
@@ -167,7 +167,7 @@ def resubmitted(assignment: Assignment, attempts: OwnAttempts, first: Score, lat
     sums = [rounded(sum(line.points or 0.0 for line in score.lines)) for score in (first, later)]
     reason = (
         f"{plain(sums[0])} points before the deadline, {plain(sums[1])} in the resubmission: "
-        f"{_percent(rule)} of the points that it wins back count, which makes {plain(total)}."
+        f"{percent(rule.regains)} of the points that it wins back count, which makes {plain(total)}."
     )
     return replace(
         later,
@@ -249,7 +249,3 @@ def _rule(assignment: Assignment) -> Resubmission:
     if assignment.resubmission is None:
         raise EngineError(f"{assignment.id} has no rule on resubmissions. Report this.")
     return assignment.resubmission
-
-
-def _percent(rule: Resubmission) -> str:
-    return f"{plain(rule.regains * 100)} %"

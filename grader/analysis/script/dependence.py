@@ -29,8 +29,7 @@ class Definitions:
     def __init__(self, units: Iterable[Unit]) -> None:
         self._units = {unit.node.name: unit for unit in units if isinstance(unit.node, _DEFINED)}
         self._globals_by_node: dict[ast.stmt, frozenset[str]] = {}
-        self._changed_by_call: dict[tuple[ast.Call, int], frozenset[str]] = {}
-        self._filled_by_call: dict[tuple[ast.Call, int], frozenset[str]] = {}
+        self._changed_by_node: dict[tuple[ast.FunctionDef, int], frozenset[str]] = {}
         self._read_by_node: dict[tuple[ast.FunctionDef, int], frozenset[str]] = {}
 
     def __contains__(self, name: str) -> bool:
@@ -99,17 +98,11 @@ class Definitions:
 
     def changed_arguments(self, call: ast.Call, depth: int = MOST_DEEP) -> frozenset[str]:
         """The names among the arguments whose values the called function changes."""
-        if (call, depth) not in self._changed_by_call:
-            changed = self._arguments_that(call, depth, lambda name, node: self._changes(name, node, depth))
-            self._changed_by_call[call, depth] = changed
-        return self._changed_by_call[call, depth]
+        return self._arguments_that(call, depth, lambda name, node: name in self._changed(node, depth))
 
     def filled_arguments(self, call: ast.Call, depth: int = MOST_DEEP) -> frozenset[str]:
         """The names among the arguments that the called function only adds to: histories."""
-        if (call, depth) not in self._filled_by_call:
-            filled = self._arguments_that(call, depth, lambda name, node: self._fills(name, node, depth))
-            self._filled_by_call[call, depth] = filled
-        return self._filled_by_call[call, depth]
+        return self._arguments_that(call, depth, lambda name, node: name not in self._read(node, depth))
 
     def _arguments_that(
         self, call: ast.Call, depth: int, fits: Callable[[str, ast.FunctionDef], bool]
@@ -135,18 +128,19 @@ class Definitions:
         }
         return [argument for parameter, argument in _arguments(node, call).items() if parameter in returned]
 
-    def _changes(self, name: str, node: ast.FunctionDef, depth: int) -> bool:
-        if name in changed_names(node.body):
-            return True
-        return any(
-            name in self.changed_arguments(call, depth - 1) for inner in node.body for call in calls(inner)
-        )
+    def _changed(self, node: ast.FunctionDef, depth: int) -> frozenset[str]:
+        if (node, depth) not in self._changed_by_node:
+            by_calls = (
+                self.changed_arguments(call, depth - 1) for inner in node.body for call in calls(inner)
+            )
+            self._changed_by_node[node, depth] = frozenset(changed_names(node.body)).union(*by_calls)
+        return self._changed_by_node[node, depth]
 
-    def _fills(self, name: str, node: ast.FunctionDef, depth: int) -> bool:
+    def _read(self, node: ast.FunctionDef, depth: int) -> frozenset[str]:
         if (node, depth) not in self._read_by_node:
-            names = names_read(node.body, lambda call: self.filled_arguments(call, depth - 1))
+            names = _names_read(node.body, lambda call: self.filled_arguments(call, depth - 1))
             self._read_by_node[node, depth] = names
-        return name not in self._read_by_node[node, depth]
+        return self._read_by_node[node, depth]
 
 
 _DEFINED = ast.FunctionDef | ast.ClassDef
@@ -204,7 +198,7 @@ def _arguments_of(node: ast.FunctionDef) -> Iterator[str]:
     return (argument.arg for argument in every if argument is not None)
 
 
-def names_read(nodes: Iterable[ast.AST], filled: Callable[[ast.Call], Collection[str]]) -> frozenset[str]:
+def _names_read(nodes: Iterable[ast.AST], filled: Callable[[ast.Call], Collection[str]]) -> frozenset[str]:
     """The names whose values are used for more than being added to.
 
     Args:
@@ -481,7 +475,9 @@ class Level:
 
     def fills(self, unit: Unit) -> frozenset[str]:
         """The names that a statement only adds to: their contents have no effect on it."""
-        return unit.references.names(eager=True) - names_read([unit.node], self._definitions.filled_arguments)
+        return unit.references.names(eager=True) - _names_read(
+            [unit.node], self._definitions.filled_arguments
+        )
 
     def slice(self, needed: Iterable[str], end: int | None = None) -> tuple[frozenset[int], frozenset[str]]:
         """What the names that are needed after a statement depend on.
