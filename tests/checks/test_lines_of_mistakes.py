@@ -1,6 +1,7 @@
 """The line that is told of a known mistake is one that the mistake changes, and what is told is short."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,8 @@ BESIDE = {
 
 def told(assignment: Assignment, variant: Variant, mistake: Mistake) -> str | None:
     """The line of a mistake in its own homework, where it is not a beginning of a part."""
-    read = program("homework.py", variant.source.encode(), assignment.program_rules)
+    rules = replace(assignment.program_rules, further={})  # places are those of the first model's program
+    read = program("homework.py", variant.source.encode(), rules)
     where = place_of(read, mistake.component, mistake.look_for)
     place = parsed(where)
     if place is None or where == place_of(read, mistake.component):

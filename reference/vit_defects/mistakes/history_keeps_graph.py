@@ -1,7 +1,7 @@
 """The loss_history holds tensors with their graph, which keeps everything that was computed for a batch in
 memory.
 
-Append loss.item(), which is a plain number.
+Append loss.item(), which is a plain number, and take .item() away from where the history is read.
 
 Look for: append()
 """

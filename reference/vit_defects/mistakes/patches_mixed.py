@@ -1,8 +1,8 @@
 """A token does not see exactly one patch: pixels of one patch reach several tokens, or pixels of several
 patches are mixed in one token. A plain reshape of the image cuts rows, not squares.
 
-Split height and width first: rearrange(img, "b c (h p) (w q) -> b (h w) (p q c)", p=patch_size,
-q=patch_size), with a patch_size that __init__ keeps.
+Split height and width first: rearrange(img, "b c (h p) (w q) -> b (h w) (p q c)", p=self.patch_size,
+q=self.patch_size), with self.patch_size = patch_size in __init__.
 
 Look for: unfold() | Unfold() | rearrange() | Rearrange() | reshape() | view()
 """
