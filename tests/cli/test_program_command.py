@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
@@ -25,6 +26,7 @@ def told(folder: Path, text: str, *more: str, code: int = 0) -> str:
     return done.output
 
 
+@pytest.mark.slow
 def test_a_study_is_left_alone(tmp_path: Path, solved: str) -> None:
     output = told(tmp_path, solved + STUDY)
     assert "model, as its weights are saved\n" in output
@@ -36,6 +38,7 @@ def test_a_study_is_left_alone(tmp_path: Path, solved: str) -> None:
     assert f"homework.py:{line}  for depth in (1, 2):" in output
 
 
+@pytest.mark.slow
 def test_the_code_is_what_is_executed(tmp_path: Path, solved: str, analyzed: Callable[..., object]) -> None:
     """With the lines of the file, and the grader's data in the place of the student's."""
     output = told(tmp_path, solved, "--code")

@@ -40,6 +40,7 @@ def test_the_folder_for_pictures_is_tried_before_anything_is_trained(desk, run, 
     assert "Choose another place: --out FOLDER." in result.output
 
 
+@pytest.mark.slow
 def test_made_up_images_promise_no_points(desk, run, small_solution):
     (desk / "homework.py").write_text(small_solution, encoding="utf-8")
     result = run("train", "--data", "synthetic", "--device", "cpu")

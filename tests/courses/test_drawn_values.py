@@ -100,6 +100,7 @@ def records(out: Path) -> dict[str, dict[str, Any]]:
 # --- grading ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_student_is_graded_by_values_of_their_own(
     course: Course,
     tmp_path: Path,
@@ -250,6 +251,7 @@ def test_values_for_students_are_not_drawn_from_the_public_secret(
 # --- a student's own machine ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_public_checks_know_the_values_of_the_copy(
     run: Callable[..., Result],
     tmp_path: Path,
@@ -283,6 +285,7 @@ def test_the_public_checks_know_the_values_of_the_copy(
 # --- the grader, graded -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_choice_can_be_validated(
     course: Course, run: Callable[..., Result], on_warm_hosts: None
 ) -> None:

@@ -169,6 +169,7 @@ def said_of_replays(text: str) -> list[str]:
     return [word for word in words if word in text]
 
 
+@pytest.mark.slow
 def test_a_student_is_shown_the_call(run: Run, small: Small, tmp_path: Path, on_warm_hosts: None) -> None:
     """`check`, `program` and `pack` tell what the grader calls, and ask for no loop of the student's."""
     assert run("template", small.id).exit_code == 0

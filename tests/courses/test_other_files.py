@@ -208,6 +208,7 @@ def test_a_check_gets_bytes_or_a_sentence(survey: Assignment, spawn: Callable[[]
 # --- the whole way ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_class_is_graded_by_its_files(
     run: Callable[..., Result], tmp_path: Path, survey_solved: str, on_warm_hosts: None
 ) -> None:
@@ -307,6 +308,7 @@ def test_what_the_reference_hands_in_must_be_asked_for(letters: Path) -> None:
         reference_files(read_assignment(folder))
 
 
+@pytest.mark.slow
 def test_a_student_checks_and_packs_them(
     run: Callable[..., Result], letters: Path, tmp_path: Path, survey_solved: str, warm_workers: object
 ) -> None:

@@ -171,6 +171,7 @@ def writing(source: str, attack: str) -> str:
     return source.replace("        super().__init__()\n", before, 1)
 
 
+@pytest.mark.slow
 def test_a_class_reads_and_cannot_change_what_is_provided(
     run: Callable[..., Result], letters: Path, tmp_path: Path, on_warm_hosts: None
 ) -> None:
@@ -188,6 +189,7 @@ def test_a_class_reads_and_cannot_change_what_is_provided(
         assert record["total"] == 6, (what, record["findings"])
 
 
+@pytest.mark.slow
 def test_it_is_valid(run: Callable[..., Result], letters: Path, tmp_path: Path, on_warm_hosts: None) -> None:
     """In copies: beside these tests pytest would find their own settings."""
     comparison = shutil.copytree(HERE / "comparison", tmp_path / "comparison")
@@ -196,6 +198,7 @@ def test_it_is_valid(run: Callable[..., Result], letters: Path, tmp_path: Path, 
         assert done.exit_code == 0 and "reference full; template 0" in done.output, done.output
 
 
+@pytest.mark.slow
 def test_a_traced_validation_finds_them_too(
     run: Callable[..., Result], letters: Path, comparison: Path, tmp_path: Path
 ) -> None:
@@ -206,6 +209,7 @@ def test_a_traced_validation_finds_them_too(
     assert Path.cwd() == tmp_path and "HF_HUB_OFFLINE" not in os.environ
 
 
+@pytest.mark.slow
 def test_training_finds_what_is_provided(
     run: Callable[..., Result], tmp_path: Path, on_warm_hosts: None
 ) -> None:
@@ -237,6 +241,7 @@ def mine(run: Callable[..., Result], letters: Path, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_student_finds_them_beside_the_homework(run: Callable[..., Result], mine: Path) -> None:
     """Whatever folder the command is given in."""
     checked = run("check", mine / "homework.py")
@@ -289,6 +294,7 @@ def counting_with(source: str, scale: str) -> str:
     return source.replace(old, f"        return {scale} * self.counts[letters]\n")
 
 
+@pytest.mark.slow
 def test_a_student_finds_a_download_that_is_provided_and_no_other(
     run: Callable[..., Result], mine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -356,6 +362,7 @@ def random_weights(library: ModuleType, path: Path) -> None:
         torch.save(state, path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_a_library_finds_its_models_weights_where_they_are_provided(
     name: str, run: Callable[..., Result], letters: Path, tmp_path: Path, on_warm_hosts: None
@@ -413,6 +420,7 @@ def test_a_grade_says_the_same_of_what_is_not_provided(
         assert messages and all(not_provided("letter_corpus", SECOND) in told for told in messages), messages
 
 
+@pytest.mark.slow
 def test_training_says_the_same_of_what_is_not_provided(
     run: Callable[..., Result], comparison: Path, tmp_path: Path, on_warm_hosts: None
 ) -> None:

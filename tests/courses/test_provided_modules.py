@@ -79,6 +79,7 @@ def solved(assignment: Path) -> str:
     return solved_source((assignment / "solution.py").read_text(encoding="utf-8"), "solution.py")
 
 
+@pytest.mark.slow
 def test_the_solution_is_judged_with_it(
     run: Callable[..., Result], handing_out: Path, on_warm_hosts: None
 ) -> None:
@@ -90,6 +91,7 @@ def test_the_solution_is_judged_with_it(
     assert done.exit_code == 0 and "reference full" in done.output, done.output
 
 
+@pytest.mark.slow
 def test_the_courses_copy_counts_whatever_is_handed_in(
     run: Callable[..., Result], handing_out: Path, tmp_path: Path, on_warm_hosts: None
 ) -> None:
@@ -152,6 +154,7 @@ def test_who_puts_another_in_the_place_of_what_is_given_is_told(
     assert {each["component"] for each in record["findings"] if each["status"] == "failed"} == {"Scaled"}
 
 
+@pytest.mark.slow
 def test_a_student_has_it_beside_the_homework(
     run: Callable[..., Result], handing_out: Path, tmp_path: Path
 ) -> None:

@@ -152,6 +152,7 @@ def saved(folder: Path, text: str) -> None:
         torch.save(made.state_dict(), folder / f"400101204_Compared_{kind}.pth")
 
 
+@pytest.mark.slow
 def test_a_class_is_graded_with_a_measure_for_each_model(
     run: Callable[..., Result],
     tmp_path: Path,
@@ -190,6 +191,7 @@ def test_a_class_is_graded_with_a_measure_for_each_model(
     assert "Convolutional network: test accuracy" in page and "Perceptron: submitted weights" in page
 
 
+@pytest.mark.slow
 def test_a_student_sees_and_trains_each_model(
     run: Callable[..., Result], tmp_path: Path, two_networks_solved: str, warm_workers: object
 ) -> None:
@@ -217,6 +219,7 @@ def test_a_student_sees_and_trains_each_model(
     ]
 
 
+@pytest.mark.slow
 def test_weights_without_pickles_are_tried(
     run: Callable[..., Result], tmp_path: Path, two_networks_solved: str, warm_workers: object
 ) -> None:

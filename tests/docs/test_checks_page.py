@@ -106,6 +106,7 @@ SOFTMAX = (
 RIGHT = "powers = np.exp(scores)\n    return powers / powers.sum(axis=1, keepdims=True)"
 
 
+@pytest.mark.slow
 def test_a_mistake_is_named_as_the_page_says(tiny_course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The example of a whole check names a mistake of its part."""
     assert NAMED is not None

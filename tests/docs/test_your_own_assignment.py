@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 PAGE = (Path(__file__).parents[2] / "docs/your-own-assignment.md").read_text("utf-8")
 BLOCK = re.compile(r"(?:<!-- file: (\S+) -->\n\n)?^(`{3,})(\w+)\n(.*?)^\2$", re.MULTILINE | re.DOTALL)
 
@@ -29,6 +31,7 @@ def shown(output: str, printed: str) -> bool:
     return re.fullmatch(pattern, normalized(printed)) is not None
 
 
+@pytest.mark.slow
 def test_the_page_runs_from_an_empty_folder(tmp_path: Path) -> None:
     folder = tmp_path
     scripts = Path(sys.executable).parent

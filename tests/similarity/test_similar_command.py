@@ -44,6 +44,7 @@ def named(number, suffix):
     return f"4001012{number:02d}_Lab8_Homework.{suffix}"
 
 
+@pytest.mark.slow
 def test_a_class_with_copies_and_hostile_files(similar, solutions, saved, state, picture, in_base64):
     """Copies are found by each of the three; what cannot be read is told in a sentence."""
     first, second, third, fourth = (solutions.solution(choice) for choice in solutions.apart(4))

@@ -1,5 +1,5 @@
-"""Rows and columns are exchanged: the rows show predicted classes. By the labels of the axes, or by convention
-where there are none, they show true classes.
+"""Rows and columns are exchanged: the rows show predicted classes. By the labels of the axes, or by
+convention where there are none, they show true classes.
 
 scikit-learn's confusion_matrix takes the true labels first.
 
