@@ -1,9 +1,12 @@
 """How far each marker is, and how their points lie."""
 
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from grader.marking.desk import Desk
+from grader.gradebook.task_records import TaskRow
+from grader.marking.desk import Desk, current_records
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,40 @@ class MarkerProgress:
     last: datetime | None
 
 
-def marker_progress(desk: Desk, now: datetime, *, target: str = "") -> tuple[MarkerProgress, ...]:
+def marker_progress(desk: Desk, *, target: str = "") -> tuple[MarkerProgress, ...]:
     """The progress of all markers, by question and marker.
 
     Args:
         target: Only this question; empty: all.
     """
-    raise NotImplementedError
+    progress: list[MarkerProgress] = []
+    with current_records(desk) as records:
+        for one, maximum in desk.assignment.mark_targets().items():
+            if target in ("", one):
+                tasks = records.tasks.of_question(one)
+                progress += _of_question(one, maximum, tasks, records.markers.allocations(one))
+    return tuple(progress)
+
+
+def _of_question(
+    target: str, maximum: float, tasks: Sequence[TaskRow], allocated: Mapping[str, str]
+) -> Iterator[MarkerProgress]:
+    """The progress of all who mark a question or are to mark it, sorted."""
+    own = {task.row: allocated.get(task.row, "") for task in tasks}
+    given = [task.given for task in tasks if task.given.points is not None]
+    for marker in sorted({*own.values(), *(mark.marker for mark in given)}):
+        points = [mark.points for mark in given if mark.marker == marker and mark.points is not None]
+        moments = [mark.marked_at for mark in given if mark.marker == marker]
+        yield MarkerProgress(
+            marker=marker,
+            target=target,
+            maximum=maximum,
+            assigned=sum(own_marker == marker for own_marker in own.values()),
+            marked=len(points),
+            left=sum(task.open and own[task.row] == marker for task in tasks),
+            median=statistics.median(points) if points else None,
+            lowest=min(points, default=None),
+            highest=max(points, default=None),
+            spread=statistics.stdev(points) if len(points) > 1 else None,
+            last=datetime.fromisoformat(max(moments)) if moments else None,
+        )

@@ -4,10 +4,12 @@ Whoever opened a task first holds it, and is offered it; others may look and eve
 marks protect both. Nobody takes a hold away by opening a page.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from grader.marking.desk import Desk
+from grader.gradebook.marker_records import PresenceRecord
+from grader.marking.desk import Desk, current_records, required_task
 
 EXPIRES = timedelta(minutes=10)
 
@@ -37,14 +39,36 @@ def touch(desk: Desk, target: str, handle: str, marker: str, now: datetime) -> t
     Raises:
         UnknownTask: There is no such task.
     """
-    raise NotImplementedError
+    with current_records(desk, writes=True) as records:
+        row = required_task(records, target, handle).row
+        here = records.markers.present(target, row, now - EXPIRES)
+        since = next((one.since for one in here if one.marker == marker), now)
+        records.markers.touch(target, row, marker, since, now)
+        return _shown(records.markers.present(target, row, now - EXPIRES))
 
 
 def present(desk: Desk, target: str, handle: str, now: datetime) -> tuple[Present, ...]:
-    """All who have the task open, the one who holds it first."""
-    raise NotImplementedError
+    """All who have the task open, the one who holds it first.
+
+    Raises:
+        UnknownTask: There is no such task.
+    """
+    with current_records(desk) as records:
+        row = required_task(records, target, handle).row
+        return _shown(records.markers.present(target, row, now - EXPIRES))
 
 
 def leave(desk: Desk, target: str, handle: str, marker: str) -> None:
-    """Note that a marker closed the task, or went on to another one."""
-    raise NotImplementedError
+    """Note that a marker closed the task, or went on to another one.
+
+    Raises:
+        UnknownTask: There is no such task.
+    """
+    with current_records(desk, writes=True) as records:
+        records.markers.leave(target, required_task(records, target, handle).row, marker)
+
+
+def _shown(here: Sequence[PresenceRecord]) -> tuple[Present, ...]:
+    return tuple(
+        Present(one.marker, one.since, one.active, holds=number == 0) for number, one in enumerate(here)
+    )

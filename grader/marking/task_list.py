@@ -8,12 +8,15 @@ graded.
 from dataclasses import dataclass
 from datetime import datetime
 
-from grader.marking.desk import Desk
+from grader.domain.assignment import part_target
+from grader.gradebook.task_records import ListedTask, QuestionCounts
+from grader.marking.desk import Desk, UnknownTask, current_records, require_question, required_task
+from grader.marking.presence import EXPIRES
 
 
 @dataclass(frozen=True)
 class MarkedQuestion:
-    """A part that people mark, with its progress; a team counts once.
+    """A part that people mark, with its progress; a team counts once, and is left until all have a mark.
 
     Attributes:
         target: `q6`, or `q10.patches`.
@@ -46,8 +49,8 @@ class TaskLine:
     """A submission in the list of a question, in the question's order.
 
     Attributes:
-        marked: Whether a mark stands; `points` and `marker` are empty otherwise, and hidden from a second
-            marker who has not marked it yet.
+        marked: Whether a mark stands; for the second marker, whether theirs does.
+        points: None without a mark, and for the second marker; `marker` is empty then.
         holder: Who has it open first, other than the asking marker; empty: nobody.
         assigned: To whom it is assigned; empty: to nobody.
         second: Who marks it a second time; empty: nobody.
@@ -66,9 +69,34 @@ class TaskLine:
     skipped: bool
 
 
-def questions(desk: Desk, marker: str, now: datetime) -> tuple[MarkedQuestion, ...]:
+def questions(desk: Desk, marker: str) -> tuple[MarkedQuestion, ...]:
     """All parts that people mark, in the rubric's order."""
-    raise NotImplementedError
+    assignment = desk.assignment
+    with current_records(desk) as records:
+        counts = records.tasks.counts(marker)
+    shown = []
+    for item in assignment.rubric:
+        parts = [(part_target(item, part), f"{item.title}: {part.title}", part.points) for part in item.parts]
+        for target, title, maximum in parts or [(item.id, item.title, item.points)]:
+            if (number := counts.get(target, QuestionCounts())).tasks == 0:
+                continue
+            shown.append(
+                MarkedQuestion(
+                    target=target,
+                    item=item.id,
+                    title=title,
+                    maximum=maximum,
+                    beside=item.beside,
+                    by_person=item.by_person,
+                    tasks=number.tasks,
+                    marked=number.tasks - number.left,
+                    left=number.left,
+                    mine=number.mine,
+                    mine_left=number.mine_left,
+                    flagged=number.flagged,
+                )
+            )
+    return tuple(shown)
 
 
 def task_lines(desk: Desk, target: str, marker: str, now: datetime) -> tuple[TaskLine, ...]:
@@ -77,16 +105,23 @@ def task_lines(desk: Desk, target: str, marker: str, now: datetime) -> tuple[Tas
     Raises:
         UnknownTask: There is no such question.
     """
-    raise NotImplementedError
+    require_question(desk, target)
+    with current_records(desk) as records:
+        listed = records.tasks.listed(target, marker, now - EXPIRES)
+    return tuple(_line(found, marker) for found in listed)
 
 
-def tasks_of_submission(desk: Desk, handle: str, now: datetime) -> tuple[str, ...]:
+def tasks_of_submission(desk: Desk, handle: str) -> tuple[str, ...]:
     """The targets of a submission in the rubric's order, for marking by student.
 
     Raises:
         UnknownTask: There is no such submission.
     """
-    raise NotImplementedError
+    with current_records(desk) as records:
+        targets = set(records.tasks.targets_of(handle))
+    if not targets:
+        raise UnknownTask(f"There is no submission '{handle}'. Go back to the list.")
+    return tuple(target for target in desk.assignment.mark_targets() if target in targets)
 
 
 def next_unmarked(desk: Desk, target: str, marker: str, now: datetime, *, after: str = "") -> str | None:
@@ -102,13 +137,35 @@ def next_unmarked(desk: Desk, target: str, marker: str, now: datetime, *, after:
     Raises:
         UnknownTask: There is no such question, or no such submission.
     """
-    raise NotImplementedError
+    require_question(desk, target)
+    with current_records(desk) as records:
+        place = required_task(records, target, after).place if after else None
+        found = records.tasks.next_open(target, marker, place, now - EXPIRES)
+        return found or records.tasks.next_second(target, marker, place)
 
 
-def neighbor(desk: Desk, target: str, handle: str, step: int, now: datetime) -> str | None:
+def neighbor(desk: Desk, target: str, handle: str, step: int) -> str | None:
     """The handle of the submission that stands `step` places later in the order (-1: before); None: none.
 
     Raises:
         UnknownTask: There is no such question or submission.
     """
-    raise NotImplementedError
+    with current_records(desk) as records:
+        place = required_task(records, target, handle).place
+        return records.tasks.handle_beside(target, place, step) if step else handle
+
+
+def _line(found: ListedTask, marker: str) -> TaskLine:
+    """A task as a marker sees it in a list."""
+    given, blind = found.task.given, found.second == marker
+    return TaskLine(
+        handle=found.task.handle,
+        marked=found.second_done if blind else not found.task.open,
+        points=None if blind else given.points,
+        marker="" if blind else given.marker,
+        holder=found.holder,
+        assigned=found.assigned,
+        second=found.second,
+        flagged=found.flagged,
+        skipped=found.skipped,
+    )

@@ -56,6 +56,16 @@ class Change:
         return is_less(after, before)
 
     @property
+    def before_grade(self) -> float | None:
+        """The grade before."""
+        return self._grades[0]
+
+    @property
+    def after_grade(self) -> float | None:
+        """The grade after."""
+        return self._grades[1]
+
+    @property
     def _grades(self) -> tuple[float | None, float | None]:
         """The grade before and after; the points without lateness if its penalty is unknown."""
         if self.before is None:
