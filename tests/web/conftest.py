@@ -1,0 +1,208 @@
+"""A small class whose students write hostile things, and the console in which it is marked."""
+
+import contextlib
+import io
+import re
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from PIL import Image
+from starlette.testclient import TestClient
+
+from grader.domain.assignment import Assignment
+from grader.domain.submission import ANSWERS_FILE, Answers, CellKind, DrawnPage, View, ViewCell, plain_lines
+from grader.files.stored_records import VIEW_FILE, view_bytes
+from grader.gradebook import Gradebook
+from grader.grading.result_writer import Keeper
+from grader.marking.desk import Desk, refresh
+from grader.web.access import Access, StaffRole
+from grader.web.application import application
+from grader.web.listening import Listening
+from grader.web.visits import Console
+
+NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
+STUDENTS = tuple(f"4001012{number:02}" for number in range(1, 13))
+NAME = "Zahra Mirzakhani"
+SCRIPT = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\">"
+ITEMS = """
+[[item]]
+id = "no_order"
+part = "q6"
+points = -1.5
+text = "Order is not named."
+note = "Also if only numbering is named."
+
+[[item]]
+id = "no_example"
+part = "q6"
+points = -1
+text = "There is no example."
+"""
+
+
+def _page_picture() -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (600, 780), (250, 250, 240)).save(stream, "WEBP")
+    return stream.getvalue()
+
+
+@pytest.fixture(scope="session")
+def class_to_mark(
+    tmp_path_factory: pytest.TempPathFactory, assignment: Assignment, class_evidence: Callable[..., Any]
+) -> Path:
+    """The results folder of which each test gets its own copy."""
+    out = tmp_path_factory.mktemp("console") / "results"
+    page, pdf = DrawnPage(1, 600, 780), b"%PDF-1.4 hostile"
+    with Gradebook(out) as book:
+        keeper = Keeper(assignment, book, out, "ta1")
+        for number, student_id in enumerate(STUDENTS):
+            code = f"# {student_id} {NAME}\nx = '{SCRIPT}'\n"
+            cells = (
+                ViewCell("cell 1", CellKind.TEXT, (), f"<p>Question 6 {SCRIPT} by {NAME}, {student_id}</p>"),
+                ViewCell("homework.py", CellKind.CODE, plain_lines(code), ""),
+            )
+            evidence = class_evidence(student_id)
+            evidence = replace(
+                evidence,
+                submission_digest=f"{number}",
+                source={"homework.py": code},
+                code_file=f"{student_id}_Lab8.py",
+                origin=replace(evidence.origin, person=NAME),
+                answers=Answers(
+                    f"{student_id}.pdf", "ab" * 32, len(pdf), kept=True, pages=2, tried=2, drawn=(page,)
+                ),
+            )
+            view = view_bytes(View("homework.py", cells))
+            keeper.kept(evidence, {page.image: _page_picture(), VIEW_FILE: view, ANSWERS_FILE: pdf}, NOW)
+    return out
+
+
+class Clock:
+    """A clock that tests move."""
+
+    def __init__(self) -> None:
+        self.moved = timedelta()
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC).replace(microsecond=0) + self.moved
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def desk(class_to_mark: Path, tmp_path: Path, assignment: Assignment) -> Iterator[Desk]:
+    """The desk of the class; the files of the assignment that it writes are a copy."""
+    out = Path(shutil.copytree(class_to_mark, tmp_path / "results"))
+    folder = tmp_path / assignment.id
+    folder.mkdir()
+    shutil.copy(assignment.folder / "comments.toml", folder)
+    (folder / "marking.toml").write_text(ITEMS, encoding="utf-8")
+    with Gradebook(out) as book:
+        opened = Desk(out, book, replace(assignment, folder=folder))
+        refresh(opened)
+        yield opened
+
+
+@pytest.fixture
+def console(desk: Desk, clock: Clock) -> Console:
+    """The console on loopback."""
+    return Console(desk, Access(desk.out, clock), Listening(), 8765, clock)
+
+
+@dataclass
+class Person:
+    """A person's browser, without scripts."""
+
+    client: TestClient
+    csrf: str
+
+    def get(self, address: str) -> Any:
+        return self.client.get(address)
+
+    def post(self, address: str, **fields: Any) -> Any:
+        return self.client.post(address, data={"csrf": self.csrf, **fields})
+
+    def version(self, address: str) -> str:
+        """The version that a task's page was drawn from."""
+        return re.search(r'name="version" value="(\d+)"', self.get(address).text)[1]
+
+
+OWN = {"Origin": "http://127.0.0.1:8765", "Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.fixture
+def browse(console: Console) -> Callable[..., TestClient]:
+    """`browse()`: a browser without a session."""
+
+    def opened(**more: Any) -> TestClient:
+        options = {"base_url": "http://127.0.0.1:8765", "follow_redirects": False, **more}
+        return TestClient(application(console), **options)
+
+    return opened
+
+
+@pytest.fixture
+def come(console: Console, browse: Callable[..., TestClient]) -> Callable[..., Person]:
+    """`come("ta1", role)`: somebody who followed a link."""
+
+    def came(person: str, role: StaffRole = StaffRole.MARKER) -> Person:
+        client = browse(headers=OWN)
+        token = console.access.invite(person, role)
+        assert client.get(f"/enter/{token}").status_code == 303
+        [csrf] = re.findall(
+            r'name="csrf" value="([^"]+)"', client.get("/questions/q6/next", follow_redirects=True).text
+        )[:1]
+        return Person(client, csrf)
+
+    return came
+
+
+@dataclass
+class Served:
+    """A console that listens."""
+
+    console: Console
+    address: str
+
+    def link(self, person: str, role: StaffRole = StaffRole.MARKER) -> str:
+        return f"{self.address}/enter/{self.console.access.invite(person, role)}"
+
+
+@contextlib.contextmanager
+def running(desk: Desk, clock: Clock) -> Iterator[Served]:
+    """A console at a free port, in a thread."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    console = Console(desk, Access(desk.out, clock), Listening(port=port), port, clock)
+    server = uvicorn.Server(
+        uvicorn.Config(application(console), log_level="warning", lifespan="off", ws="none", access_log=False)
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield Served(console, f"http://127.0.0.1:{port}")
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        listener.close()
+
+
+@pytest.fixture
+def served(desk: Desk, clock: Clock) -> Iterator[Served]:
+    """The console, to be opened by a browser."""
+    with running(desk, clock) as it:
+        yield it
