@@ -228,8 +228,8 @@ def _facts(evidence: Evidence, scored: Score, beside: Sequence[str]) -> Iterable
         if evidence.checkpoint.accuracy is not None:
             yield "With the submitted weights", percent(evidence.checkpoint.accuracy)
     if "values" in beside:
-        for value in evidence.tuned[:40]:
-            yield value.name.replace("_", " "), " ".join(value.value.split())
+        for tuned in evidence.tuned[:40]:
+            yield tuned.name.replace("_", " "), " ".join(tuned.value.split())
 
 
 def _found(code: ShownSubmission, target: str, title: str) -> str:
