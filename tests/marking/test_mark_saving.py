@@ -129,13 +129,13 @@ def test_a_mark_by_a_sheet_is_a_conflict_as_well(
     assert (caught.value.theirs.marker, caught.value.theirs.sheet) == ("ta9", "marks.csv")
 
 
-def test_two_at_the_same_moment_do_not_both_save(desk: Desk) -> None:
+def test_two_at_the_same_moment_do_not_both_save(desk: Desk, other_book: Callable[[], Gradebook]) -> None:
     """Two processes, each with its own connection, for each of nine submissions."""
     handles = [handle_of(desk, student_id) for student_id in STUDENTS[:-1]]
     begin, outcomes = threading.Barrier(2), []
 
     def work(who: str, points: float) -> None:
-        with Gradebook(desk.out) as book:
+        with other_book() as book:
             own = Desk(desk.out, book, desk.assignment)
             for handle in handles:
                 begin.wait()
@@ -275,11 +275,13 @@ def test_marks_of_an_earlier_attempt_are_told_apart(
     assert earlier.earlier_attempt and earlier.points == 4
 
 
-def test_a_draft_survives_another_process(desk: Desk, handle: str) -> None:
+def test_a_draft_survives_another_process(
+    desk: Desk, other_book: Callable[[], Gradebook], handle: str
+) -> None:
     chosen = ChosenMark(items=("no_order",), comment="Half a sent", adjustment=0.25, reason="\ud800?")
     keep_draft(desk, "q6", handle, chosen, "ta1", NOW, drawn_from=0)
     keep_draft(desk, "q7", handle, ChosenMark(points=1), "ta1", NOW, drawn_from=0)
-    with Gradebook(desk.out) as book:
+    with other_book() as book:
         draft = opened_task(Desk(desk.out, book, desk.assignment), "q6", handle, "ta1").draft
     assert draft is not None and (draft.drawn_from, draft.when, draft.is_outdated) == (0, NOW, False)
     assert draft.chosen.items == ("no_order",) and draft.chosen.comment == "Half a sent"

@@ -1,5 +1,6 @@
 """Who has what open, who marks what, notes and flags, second marks, progress, and the log of it all."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -36,7 +37,9 @@ def save(desk: Desk, handle: str, points: float, who: str = "ta1", **more: str) 
 # --- presence --------------------------------------------------------------------------------------------
 
 
-def test_the_first_one_holds_and_nobody_takes_that_by_opening(desk: Desk) -> None:
+def test_the_first_one_holds_and_nobody_takes_that_by_opening(
+    desk: Desk, other_book: Callable[[], Gradebook]
+) -> None:
     handle = handles(desk)[0]
     touch(desk, "q6", handle, "ta2", NOW)
     here = touch(desk, "q6", handle, "ta1", NOW + MINUTE)
@@ -44,7 +47,7 @@ def test_the_first_one_holds_and_nobody_takes_that_by_opening(desk: Desk) -> Non
     here = touch(desk, "q6", handle, "ta2", NOW + 2 * MINUTE)
     assert (here[0].marker, here[0].since, here[0].active) == ("ta2", NOW, NOW + 2 * MINUTE)
     assert present(desk, "q7", handle, NOW) == (), "another part is another task"
-    with Gradebook(desk.out) as book:
+    with other_book() as book:
         other = Desk(desk.out, book, desk.assignment)
         assert [one.marker for one in present(other, "q6", handle, NOW + 2 * MINUTE)] == ["ta2", "ta1"]
 

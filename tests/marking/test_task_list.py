@@ -192,10 +192,10 @@ def test_what_does_not_exist_is_told(desk: Desk, target: str, handle: str) -> No
         next_unmarked(desk, target, "ta1", NOW, after=handle)
 
 
-def test_the_list_survives_another_process(desk: Desk) -> None:
+def test_the_list_survives_another_process(desk: Desk, other_book: Callable[[], Gradebook]) -> None:
     handles = order(desk)
     save(desk, handles[0])
-    with Gradebook(desk.out) as book:
+    with other_book() as book:
         other = Desk(desk.out, book, desk.assignment)
         assert next_of(other) == handles[1]
         save(other, handles[1])
