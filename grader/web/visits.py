@@ -68,7 +68,7 @@ class Console:
 
 
 @dataclass(frozen=True)
-class Form:
+class SentFields:
     """The fields of a form, or of a query."""
 
     fields: tuple[tuple[str, str], ...] = ()
@@ -106,8 +106,8 @@ class Visit:
     console: Console
     session: StaffSession
     path: Mapping[str, str]
-    query: Form
-    form: Form
+    query: SentFields
+    form: SentFields
 
     @property
     def desk(self) -> Desk:
@@ -179,7 +179,7 @@ def answered(console: Console, page: Page, least: StaffRole = StaffRole.MARKER) 
             return plain_page(
                 HTTPStatus.FORBIDDEN, "This page is not for you", f"It is for the role {least.value}."
             )
-        form = Form()
+        form = SentFields()
         if request.method not in ("GET", "HEAD"):
             if not is_from_own_page(request.headers, console.origins):
                 return plain_page(
@@ -198,7 +198,7 @@ def answered(console: Console, page: Page, least: StaffRole = StaffRole.MARKER) 
                     "Nothing was changed",
                     "The page is from an earlier session. Open it again.",
                 )
-        query = Form(tuple(request.query_params.multi_items()))
+        query = SentFields(tuple(request.query_params.multi_items()))
         visit = Visit(console, session, dict(request.path_params), query, form)
         return await run_in_threadpool(_guarded, page, visit)
 
@@ -239,11 +239,11 @@ def plain_page(status: int, title: str, *sentences: str, notes: Sequence[str] = 
     return HTMLResponse(html, status)
 
 
-def _fields(body: bytes) -> Form:
+def _fields(body: bytes) -> SentFields:
     """The fields of an urlencoded form.
 
     Raises:
         ValueError: It is none, or has too many fields.
     """
     text = body.decode("utf-8")
-    return Form(tuple(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)))
+    return SentFields(tuple(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)))

@@ -160,6 +160,7 @@ def submission_page(
     shown = shown_submission(assignment, evidence, score, view)
     if not shown.cells:
         return None
+    evidence = with_waived(assignment, evidence, dict(score.waived))
     return (
         environment(language_of(assignment))
         .get_template("submission.html.j2")
@@ -171,7 +172,7 @@ def submission_page(
             cuts=shown.cuts,
             notebook=shown.is_notebook,
             findings=shown.findings,
-            elsewhere=_without_a_line(assignment, with_waived(assignment, evidence, dict(score.waived)), score),
+            elsewhere=_without_a_line(assignment, evidence, score),
             generated_at=generated_at,
         )
     )
