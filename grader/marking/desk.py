@@ -18,7 +18,7 @@ from grader.course.assignment_file import COMMENTS_FILE, remarks
 from grader.course.marking_file import FILE as MARKING_FILE
 from grader.course.marking_file import read_marking_items
 from grader.domain.assignment import Assignment, part_target
-from grader.domain.edit import Marked, Released
+from grader.domain.edit import Edit, Listed, Marked, Released
 from grader.domain.errors import UsageError
 from grader.domain.score import LineState, rounded
 from grader.domain.submission_result import shared_by
@@ -272,10 +272,10 @@ def _rows_to_score(added: AddedRecords) -> set[str] | None:
         match edit:
             case Marked() | Released():
                 continue
-            case _ if edit.student_id is None or hasattr(edit, "listed_as"):
+            case Edit(student_id=str(row)) if not isinstance(edit, Listed):
+                rows.add(row)
+            case _:  # about the whole class, or about whose a submission is
                 return None
-            case _:
-                rows.add(edit.student_id)
     return rows
 
 

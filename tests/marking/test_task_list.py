@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from grader.decisions.last_word import rule
-from grader.domain.edit import Marked
+from grader.domain.edit import Listed, Marked, Waived
+from grader.domain.evidence import Evidence
 from grader.gradebook import Gradebook
+from grader.gradebook.records import read_evidence
 from grader.marking import allocation, presence, second_marking
 from grader.marking.desk import Desk, UnknownTask, handle_of, students_of
 from grader.marking.mark_saving import ChosenMark, save_mark, withdraw_mark
@@ -200,3 +203,47 @@ def test_the_list_survives_another_process(desk: Desk, other_book: Callable[[], 
         assert next_of(other) == handles[1]
         save(other, handles[1])
     assert next_of(desk) == handles[2]
+
+
+def test_one_mark_reads_one_submission(
+    desk: Desk, class_evidence: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However large the class is: what comes next is asked of the list of tasks alone."""
+    handles = order(desk)
+    texts: list[str] = []
+
+    def counted(row: Any) -> Evidence:
+        texts.append(row.student_id)
+        return read_evidence(row)
+
+    monkeypatch.setattr("grader.gradebook.row_records.read_evidence", counted)
+    monkeypatch.setattr(Gradebook, "snapshot", None)
+    assert next_of(desk) == handles[0] and texts == []
+    team = handle_of(desk, TEAM[0])
+    save(desk, next(handle for handle in handles if handle != team))
+    assert len(texts) == 1
+    desk.book.record(class_evidence("400101299"), {})
+    assert len(order(desk)) == TASKS + 1 and texts[1:] == ["400101299"], "a new one is read alone"
+
+
+def test_a_waiver_for_the_class_makes_the_list_anew(
+    desk: Desk, added: Callable[..., None], class_evidence: Callable[..., object]
+) -> None:
+    handles = order(desk)
+    added(Waived(who="head", when=NOW, why="Unclear.", check=desk.assignment.checks[0].id))
+    assert order(desk) == handles
+
+
+def test_a_submission_that_turns_out_to_be_anothers_keeps_its_handle(
+    desk: Desk, added: Callable[..., None]
+) -> None:
+    handle = handle_of(desk, STUDENTS[0])
+    save(desk, handle, points=2)
+    owner = {"who": "head", "when": NOW, "why": "By mail.", "by_person": True, "held": False}
+    desk.book.relist([Listed(student_id=STUDENTS[0], listed_as="400109999", **owner)])
+    assert handle_of(desk, "400109999") == handle and students_of(desk, handle) == ("400109999",)
+    lines = {line.handle: line for line in task_lines(desk, "q6", "ta1", NOW)}
+    assert lines[handle].points == 2
+    save(desk, handle, points=3, target="q7")
+    assert [edit.points for edit in desk.book.edits("400109999") if isinstance(edit, Marked)] == [2, 3]
+    assert desk.book.snapshot().totals["400109999"].who == "ta1"
