@@ -12,6 +12,7 @@ from grader.marking.audit_log import add_entry
 from grader.web import marking_pages
 from grader.web.access import SESSION_LASTS, LinkRefused, StaffRole
 from grader.web.overview import log_page, overview
+from grader.web.rubric_page import change_items, change_marks, rubric_page
 from grader.web.safety import Gate, is_from_own_page, peer_of
 from grader.web.static_files import static_files
 from grader.web.visits import Console, Page, answered, plain_page
@@ -55,6 +56,9 @@ def application(console: Console) -> Gate:
         get("/", overview),
         get("/next", marking_pages.next_anywhere),
         get("/log", log_page, StaffRole.HEAD),
+        get("/rubric/{target}", rubric_page, StaffRole.HEAD),
+        post("/rubric/{target}", change_items, StaffRole.HEAD),
+        post("/rubric/{target}/marks", change_marks, StaffRole.HEAD),
         get("/questions/{target}", marking_pages.question_page),
         get("/questions/{target}/next", marking_pages.next_task),
         get("/questions/{target}/bank", marking_pages.bank),

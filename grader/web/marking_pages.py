@@ -52,7 +52,7 @@ def question_page(visit: Visit) -> Response:
     lines = task_lines(visit.desk, target, visit.person, now)
     return visit.page(
         "question.html.j2",
-        question=_question(visit, target),
+        question=question_of(visit, target),
         lines=lines,
         done=visit.query.text("done"),
         after=visit.query.text("after"),
@@ -82,7 +82,12 @@ def unskip(visit: Visit) -> Response:
     return visit.redirect("questions", target, "next")
 
 
-def _question(visit: Visit, target: str) -> MarkedQuestion:
+def question_of(visit: Visit, target: str) -> MarkedQuestion:
+    """A question with its progress.
+
+    Raises:
+        UnknownTask: There is none.
+    """
     for question in questions(visit.desk, visit.person):
         if question.target == target:
             return question
@@ -138,7 +143,7 @@ def _task_page(
         "task.html.j2",
         status,
         assignment=assignment,
-        question=_question(visit, target),
+        question=question_of(visit, target),
         task=task,
         version=task.version if version is None else version,
         entered=entered,

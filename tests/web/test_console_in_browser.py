@@ -203,6 +203,7 @@ def test_axe_objects_to_nothing_and_nothing_is_wider_than_the_screen(visit, serv
         f"/questions/q10.class_token/{handle}",
         f"/submissions/{handle}",
         "/log",
+        "/rubric/q6",
         "/nowhere",
     ):
         page.goto(f"{served.address}{address}")
