@@ -317,7 +317,7 @@ class Checks:
         cause = so_far.folding.declared(spec)
         if cause is not None and not spec.tried_anyway:
             return f"It was not tried: it says nothing until `{cause}` passes.", cause
-        if student.worker.waited > self.assignment.limits.checks_seconds:
+        if student.worker.is_out_of_time(self.assignment.limits.checks_seconds):
             limit = f"{self.assignment.limits.checks_seconds:.0f} s, the limit for all checks together"
             return f"It could not be tried: the code took over {limit}.", None
         return "", None
