@@ -35,7 +35,7 @@ from grader.protocol.worker_reports import WatchRecord
 from grader.sandbox.child_processes import Child, Processes
 from grader.sandbox.forkserver import LocalProcesses
 from grader.sandbox.host_client import Host
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 
 ROOT = Path(__file__).parents[1]
 pytest_plugins = ["tests.counted_processes", "tests.warm_hosts", "tests.warm_python"]

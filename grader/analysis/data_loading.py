@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from grader.analysis.flow import Flow, Flows, arguments
-from grader.analysis.roles import side
+from grader.analysis.recognized_roles import side
 from grader.analysis.syntax_trees import assigned, calls, children, statements_within, walk
 from grader.analysis.units import Unit
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from grader.analysis.data_loading import DataArgument, DataUse
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.flow import Flow, Flows, Lifting, Phase
-from grader.analysis.roles import SCHEDULES, RoleReader, unwrapped
+from grader.analysis.recognized_roles import SCHEDULES, RoleReader, unwrapped
 from grader.analysis.syntax_trees import DEFINITIONS, calls, children, statements_within
 from grader.analysis.units import Unit
 from grader.domain.analyzed_program import Place, Recipe, Statement

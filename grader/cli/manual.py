@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from grader.cli import COMMANDS, cli
+from grader.cli import cli
+from grader.cli.commands import COMMANDS
 from grader.domain.errors import GraderError
 
 WIDTH = 100

@@ -46,10 +46,11 @@ from grader.domain.assignment import (
     Remark,
 )
 from grader.domain.assignment_files import PROVIDED
-from grader.domain.assignment_rules import LatePolicy, Limits
+from grader.domain.assignment_rules import LatePolicy
 from grader.domain.assignment_versions import ONE_EDITION, OWN_VALUES, Edition
 from grader.domain.errors import CourseError
 from grader.domain.formatting import zone_problem
+from grader.domain.limits import Limits
 from grader.domain.measure import Measure
 from grader.domain.submission import Role
 

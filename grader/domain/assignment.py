@@ -14,16 +14,10 @@ from grader.domain.assignment_files import (
     ProvidedFile,
     SubmittedFile,
 )
-from grader.domain.assignment_rules import (
-    ForbiddenRule,
-    LatePolicy,
-    LateTokens,
-    Limits,
-    Resubmission,
-    Tries,
-)
+from grader.domain.assignment_rules import ForbiddenRule, LatePolicy, LateTokens, Resubmission, Tries
 from grader.domain.assignment_versions import ONE_EDITION, DrawnValue, Edition
 from grader.domain.errors import UsageError
+from grader.domain.limits import Limits
 from grader.domain.measure import NO_ROLES, SHARE, Measure, ProgramRoles, Scale, StudyTable
 from grader.domain.submission import Role
 

@@ -15,8 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import UsageError
+from grader.domain.limits import MEGABYTE
 
 
 class GradingStage(StrEnum):

@@ -35,8 +35,8 @@ from grader.lms.downloads import nameless
 from grader.lms.matching import Candidate, candidates
 from grader.lms.roster import Directory, Roster, read_roster
 from grader.parser.client.parsed_files import ParserOpener
-from grader.reports.results_json.results_contract import DownloadRecord
-from grader.reports.results_json.results_record import roster_record
+from grader.reports.results_json.filled_records import roster_record
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.whole_class.class_overview import Overview
 from grader.results.class_pages import CatchUp, caught_up, digest, grading, write_pages
 from grader.results.current_state import Account, keep_account, known_uploads, moved_edits, results_now

@@ -12,17 +12,17 @@ from PIL import Image
 
 from grader.domain.analyzed_program import Note, Program
 from grader.domain.assignment import Assignment, CheckSpec
-from grader.domain.assignment_rules import Limits
 from grader.domain.assignment_versions import Value, first_choices
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSummary, Status
+from grader.domain.limits import Limits
 from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.files.stored_records import validator
 from grader.protocol.frames import Frame, FrameLimit
 from grader.protocol.link import Silence, timed_answers
 from grader.protocol.requests import FILE, STATE
 from grader.sandbox.host_client import Host
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.training import FinalModel
 
 # a judge computes with data from a worker, which must not be able to bring down the machine

@@ -28,7 +28,7 @@ from grader.grading.judging import judged
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed
 from grader.grading.training_stage import train, train_longer
 from grader.intake import intake as accepted
-from grader.intake.acceptance import accepted_files, contents, contents_of_others
+from grader.intake.file_roles import accepted_files, contents, contents_of_others
 from grader.parser.client.drawn_answers import kept_answers
 from grader.parser.client.parsed_files import ParserOpener, parsed
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import MEGABYTE, Limits
 from grader.domain.assignment_versions import Value
 from grader.domain.errors import EngineError
 from grader.domain.evidence import (
@@ -23,6 +22,7 @@ from grader.domain.evidence import (
     TrainingOutcome,
     UnfinishedRun,
 )
+from grader.domain.limits import MEGABYTE, Limits
 from grader.domain.measure import Measure, StudyAgain, StudyTable
 from grader.domain.program_run import Plan, plan_of
 from grader.domain.submission import Intake, Submission
@@ -30,10 +30,10 @@ from grader.grading.concurrent_work import GradingStage, Progress, Watcher
 from grader.grading.judging import trained_model_judged
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed, worker_seed
 from grader.grading.study_reproduction import call_of, other_values, study_again
-from grader.intake.acceptance import bounded_content
+from grader.intake.file_roles import bounded_content
 from grader.kit.splits import Examples, Splits
 from grader.protocol.link import WorkerProcess
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.training import (
     AnyJob,
     CalledJob,

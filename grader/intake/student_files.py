@@ -7,8 +7,8 @@ from itertools import combinations
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SubmissionError
+from grader.domain.limits import MEGABYTE
 from grader.domain.submission import Fate, RefusedFile
 from grader.intake.archive_pieces import Caps
 from grader.intake.downloaded_files import (

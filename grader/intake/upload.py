@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path, PurePosixPath
 
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.formatting import about_file, file_named
+from grader.domain.limits import MEGABYTE
 from grader.domain.submission import (
     AccountedFile,
     Delivery,

@@ -27,8 +27,8 @@ from grader.files.file_names import REPORT, STUDENT_FILES
 from grader.files.zip_archive import zipped
 from grader.lms.matching import candidates
 from grader.publishing.releases import left_out, owned, unnoted_releases
-from grader.reports.results_json.results_contract import DownloadRecord
-from grader.reports.results_json.results_record import attended
+from grader.reports.results_json.filled_records import attended
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.student.student_pages import attention_page, shows_attention, student_pages
 from grader.reports.student.withheld_feedback import as_shown
 from grader.reports.whole_class.class_page import class_page, leaderboard_page

@@ -19,7 +19,7 @@ from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook, Snapshot
 from grader.lms.export_format import Grade, Results
 from grader.lms.matching import candidates
-from grader.reports.results_json.results_contract import DownloadRecord
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.whole_class.review_queue import still_lacking, summed
 from grader.results.class_pages import note, noted
 from grader.scoring import line_points

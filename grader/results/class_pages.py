@@ -25,8 +25,8 @@ from grader.domain.score import Score
 from grader.domain.submission_result import Result
 from grader.files import atomic
 from grader.gradebook import Gradebook, Snapshot, State
-from grader.reports.results_json.results_contract import DownloadRecord
 from grader.reports.results_json.results_file import submission_entries, submission_text
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.whole_class.class_overview import Overview
 from grader.results.class_files import lying_beside, report_path, write_class, write_student
 from grader.results.current_state import (

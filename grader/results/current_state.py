@@ -26,8 +26,8 @@ from grader.gradebook import Gradebook, Snapshot
 from grader.intake import Uploads
 from grader.intake.downloaded_files import condensed
 from grader.intake.ownership import EARLIER, Verdict, listed_as
-from grader.reports.results_json.results_contract import DownloadRecord
 from grader.reports.results_json.results_file import download_record
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.results.class_files import previous_download
 from grader.results.kept_scores import KnownScores
 

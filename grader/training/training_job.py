@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from grader.domain.analyzed_program import Note, Place, Program, line_at, place_of
-from grader.domain.assignment_rules import Limits
 from grader.domain.evidence import Attestation, Epoch, Training
+from grader.domain.limits import Limits
 from grader.domain.measure import TrainingCall
 from grader.domain.program_run import NOTHING_SEEN, Ending, Stage, Watched
 from grader.kit.splits import Examples, Splits

@@ -16,7 +16,7 @@ from grader.domain.evidence import Training, TrainingOutcome
 from grader.domain.measure import Measure
 from grader.grading.hidden_splits import HiddenData, hidden_data
 from grader.sandbox.host_client import Host
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.scoring import measured_points
 from grader.training import AnyJob, job_of, repeated_training
 from grader.validation.trials import Trial, chosen, host_of_workers, program_of

@@ -19,7 +19,7 @@ from grader.domain.submission import Lacking, Origin, RefusedFile, Role
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.intake import Uploads
-from grader.reports.results_json.results_contract import RosterRecord
+from grader.reports.results_json.results_schema import RosterRecord
 from grader.results.class_files import write_class
 from grader.results.current_state import Account, current_downloads, keep_account, results_now
 

@@ -173,7 +173,7 @@ def test_a_file_that_is_replaced_by_a_link_afterwards_is_not_read(
     survey: Assignment, survey_solved: str, tmp_path: Path
 ) -> None:
     from grader.domain.errors import SubmissionError
-    from grader.intake.acceptance import contents_of_others
+    from grader.intake.file_roles import contents_of_others
 
     handed_in(tmp_path / ID, survey_solved)
     files = tuple(sorted((tmp_path / ID).iterdir()))

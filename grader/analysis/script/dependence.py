@@ -13,7 +13,7 @@ from functools import cached_property
 
 from grader.analysis.constant_values import Lookup, Unknown, value
 from grader.analysis.effects import Effect, Effects
-from grader.analysis.roles import RoleReader, bindings, unwrapped
+from grader.analysis.recognized_roles import RoleReader, bindings, unwrapped
 from grader.analysis.script.data_flow import Files, exposed, files_of
 from grader.analysis.syntax_trees import assigned, bound_names, calls, statements_within, walk
 from grader.analysis.units import Unit, changed_names

@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from grader.analysis.constant_values import called_name
 from grader.analysis.effects import Effect, Effects
+from grader.analysis.recognized_roles import role_by_name, side
 from grader.analysis.rewriting import Edit, end_of, instead, start_of
-from grader.analysis.roles import role_by_name, side
 from grader.analysis.slicing import leaves
 from grader.analysis.syntax_trees import DEFINITIONS, assigned, children, statements_within, walk
 from grader.analysis.units import changed_names

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from grader.analysis.constant_values import Unknown, value
 from grader.analysis.effects import Aliases, Effect, Effects
+from grader.analysis.recognized_roles import RoleReader, bindings, role_by_name
 from grader.analysis.rewriting import applied
-from grader.analysis.roles import RoleReader, bindings, role_by_name
 from grader.analysis.script.dependence import Definitions, Level, alive
 from grader.analysis.script.model_that_counts import Choice, ModelThatCounts, is_built_once
 from grader.analysis.script.script_data import OUTWARD, Substitution, decides, measures, picks

@@ -18,8 +18,8 @@ from pydantic import ValidationError
 
 from grader.domain.analyzed_program import Claim, Program
 from grader.domain.assignment import Assignment, ProgramRules
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import EngineError, SubmissionError
+from grader.domain.limits import MEGABYTE
 from grader.domain.submission import RefusedFile, View
 from grader.files.stored_records import validator
 from grader.intake.archive_pieces import CHUNK, Begun, Caps, Ended, Piece
@@ -37,7 +37,7 @@ from grader.parser.messages import (
 from grader.protocol.frames import ClosedError, Frame, FrameLimit, write_frame
 from grader.protocol.link import Silence, timed_answers
 from grader.sandbox.child_processes import Processes
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.similarity.compared_work import (
     MOST_FIGURES,
     MOST_TENSORS,

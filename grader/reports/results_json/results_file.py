@@ -12,13 +12,13 @@ from grader.domain.evidence import Evidence
 from grader.domain.formatting import about_file, printable
 from grader.domain.score import Score
 from grader.domain.submission import Download, Fate
-from grader.reports.results_json.results_contract import (
+from grader.reports.results_json.filled_records import submission_record
+from grader.reports.results_json.results_schema import (
     DownloadedFileRecord,
     DownloadRecord,
     LackingRecord,
     ResultsDocument,
 )
-from grader.reports.results_json.results_record import submission_record
 
 _FIRST, _LAST = "  {", "  }"  # the lines around a submission
 

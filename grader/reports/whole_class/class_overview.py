@@ -14,7 +14,7 @@ from grader.domain.formatting import points
 from grader.domain.score import GradeStatus, LineState, Score
 from grader.domain.submission_result import team_mates
 from grader.lms.matching import candidates
-from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord
+from grader.reports.results_json.results_schema import DownloadRecord, LackingRecord
 from grader.reports.whole_class.class_statistics import (
     CheckRate,
     check_rates,

@@ -16,7 +16,7 @@ from grader.domain.score import Score, ScoreLine
 from grader.domain.submission_result import team_mates
 from grader.lms.matching import Candidate, candidates
 from grader.reports.measured_words import MeasuredWords, measured_words
-from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord, RosterRecord
+from grader.reports.results_json.results_schema import DownloadRecord, LackingRecord, RosterRecord
 from grader.reports.student.fixes import unimplemented
 from grader.reports.whole_class.class_statistics import CheckRate
 from grader.reports.whole_class.review_cases import (

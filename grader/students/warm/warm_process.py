@@ -24,7 +24,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from grader.domain.errors import EngineError, GraderError, Interruption
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.students.warm.address import Lock, Messages, Unanswered, WarmAddress, fingerprint, tell
 from grader.students.warm.starting import FORKS, start
 from grader.students.warm.warm_workers import WorkerSource, forked_workers, waiting_worker

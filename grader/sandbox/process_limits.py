@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from grader.domain.assignment_rules import MEGABYTE, Limits
 from grader.domain.errors import EngineError
+from grader.domain.limits import MEGABYTE, Limits
 from grader.sandbox.namespaces import pid_in_host_proc
 
 

@@ -2,7 +2,7 @@
 
 It makes the record of one submission from evidence and a score, and the rows of the table for a
 spreadsheet. It finds out who is on the list of the class and handed in nothing, and who handed in and is
-not on it. It never decides which keys there are (`results_contract` does), and it neither reads nor writes
+not on it. It never decides which keys there are (`results_schema` does), and it neither reads nor writes
 the files (`results_file` does). It never scores.
 """
 
@@ -24,7 +24,7 @@ from grader.domain.submission_result import watch_notes
 from grader.files.file_names import guarded
 from grader.lms.matching import Candidate, matching
 from grader.lms.roster import Roster
-from grader.reports.results_json.results_contract import (
+from grader.reports.results_json.results_schema import (
     AcceptedFileRecord,
     CheckpointRecord,
     ClassRecord,
