@@ -389,7 +389,7 @@ def _roles_of_unexecuted(step: Unit, sources: Sources, names: dict[str, str]) ->
     """Names bound by statements that are not executed: `train_loader, test_loader = loaders()`."""
     return {
         name: role
-        for name, role in sources.reader.roles_by_name(step, sources.effects, names).items()
+        for name, role in sources.reader.bound_roles(step, sources.effects, names).items()
         if role in DATA_ROLES
     }
 

@@ -51,8 +51,8 @@ def _described(command: click.Command, parent: click.Context, name: str) -> list
 @click.option("--tables", "page", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def command(page: Path | None) -> None:
     """Print the page of commands; or renew the tables between the marks in PAGE, from its course."""
+    from grader.course.homework_versions import with_tables
     from grader.course.locate import located_course
-    from grader.course.variants import with_tables
 
     if page is None:
         click.echo(manual(), nl=False)

@@ -40,7 +40,7 @@ class LatePolicy:
 
 
 @dataclass(frozen=True)
-class LateTokens:
+class CourseLateDays:
     """The late days that a student has for all assignments of the course, as one assignment sees them.
 
     Attributes:

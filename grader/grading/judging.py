@@ -19,7 +19,7 @@ from grader.domain.limits import Limits
 from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.files.stored_records import validator
 from grader.protocol.frames import Frame, FrameLimit
-from grader.protocol.link import Silence, timed_answers
+from grader.protocol.link import NoAnswer, timed_answers
 from grader.protocol.requests import FILE, STATE
 from grader.sandbox.host_client import Host
 from grader.sandbox.process_limits import ProcessLimits
@@ -100,7 +100,7 @@ def judged(
                 _require_new(answer, findings, asked_checks)
                 findings.append(answer)
                 report(answer)
-    except Silence as silence:
+    except NoAnswer as silence:
         if not findings:
             raise EngineError(f"The judge failed: {silence}.") from silence
         complete = _complete(findings, asked_checks, f"the judge did not finish: {silence}")
@@ -144,7 +144,7 @@ def trained_model_judged(
     try:
         answers = _answers(judges, request, limits.checks_seconds + 2 * limits.load_seconds)
         return tuple(answer for answer in answers if isinstance(answer, Finding))
-    except Silence as silence:
+    except NoAnswer as silence:
         raise EngineError(f"The judge failed: {silence}.") from silence
 
 
@@ -168,7 +168,7 @@ def _answers(judges: Host, request: Frame, seconds: float) -> Generator[Finding 
         seconds: How long the checks may take; the judge gets some grace beyond that.
 
     Raises:
-        Silence: It did not finish.
+        NoAnswer: It did not finish.
         EngineError: It failed.
     """
     child = judges.spawn(JUDGE_LIMITS)

@@ -105,7 +105,7 @@ def _study(
 
     def trained(values: Mapping[str, Any], number: int) -> tuple[float | None, str, float]:
         job = _row_job(run, table, data, program, submission, values, number)
-        with run.turns.taken():
+        with run.device_slots.taken():
             measured = trained_once(lambda: _training_worker(run, job.limits), job, lambda result: None)
         training = measured.training
         why_not = "" if training.accuracy is not None else f"Trained again: {training.reason}"
@@ -180,7 +180,7 @@ def one_training(
 ) -> Training:
     """The result of one training of a submission's first model."""
     job = _jobs(run, splits, program, submission, run.assignment.measures[0])(1)
-    with run.turns.taken():
+    with run.device_slots.taken():
         return trained_once(lambda: _training_worker(run, job.limits), job, report).training
 
 
@@ -292,7 +292,7 @@ class _Model:
             self.keep(checkpoint=Checkpoint("not_tried", WEIGHTS_OF_CALL))
             return
         self._tell(GradingStage.CHECKPOINT)
-        with self.builder.timed("checkpoint"), self.run.turns.taken():
+        with self.builder.timed("checkpoint"), self.run.device_slots.taken():
             data = path.read_bytes()
             result = measured_checkpoint(lambda: _training_worker(self.run, job.limits), job, data, path.name)
         self.keep(checkpoint=result)
@@ -304,14 +304,14 @@ class _Model:
         """Try the training on a few synthetic images, so that everybody can read what is trained."""
         job = self.jobs(1)
         if isinstance(job, CalledJob):  # what is called is the same for all, and assignment.toml says it
-            with self.run.turns.taken():
+            with self.run.device_slots.taken():
                 stages = rehearsed_call(lambda: _training_worker(self.run, job.limits), job)
             self.keep(plan=Plan(rehearsal=stages))
             return
         if job.program.script.missing:
             self.keep(plan=plan_of(job.program.script))
             return
-        with self.run.turns.taken():
+        with self.run.device_slots.taken():
             rehearsal = rehearsed(lambda: _training_worker(self.run, job.limits), job)
         self.keep(plan=plan_of(job.program.script, rehearsal))
 
@@ -321,7 +321,7 @@ class _Model:
         if isinstance(job, CalledJob):
             return False  # the end of its first epoch cannot be observed
         limits = replace(job.limits, training_seconds=min(TRIAL_SECONDS, job.limits.training_seconds))
-        with self.run.turns.taken():
+        with self.run.device_slots.taken():
             trial = measured_training(
                 lambda: _training_worker(self.run, limits), replace(job, limits=limits)
             ).training
@@ -350,11 +350,11 @@ class _Model:
                 scale=self.measure.scale,
             )
 
-        with run.turns.taken():
+        with run.device_slots.taken():
             measured = measured_with()
-        if measured.crowded:  # alone, so that neither it nor any other training suffers
+        if measured.lacked_gpu_memory:  # alone, so that neither it nor any other training suffers
             self._tell(GradingStage.TRAINING, "alone on the GPU")
-            with run.turns.taken(alone=True):
+            with run.device_slots.taken(alone=True):
                 measured = measured_with(gpu_memory_mb=None)
         if not self.is_first:
             measured = _renamed(measured, self.measure.id)

@@ -64,7 +64,7 @@ def main() -> None:
 
 def _serve(checks: Checks, code: CodeByValues) -> None:
     torch.set_num_threads(1)
-    typed_messages.prepare()
+    typed_messages.prepare_validators()
     for kind in (Program, Finding, Attestation, Watched):
         validator(kind)
 

@@ -132,7 +132,7 @@ def _open_reasons(score: Score) -> list[str]:
 # --- release ---------------------------------------------------------------------------------------------
 
 
-def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[DownloadRecord]) -> None:
+def require_complete(results: Sequence[Result], downloads: Sequence[DownloadRecord]) -> None:
     """Refuse to let grades out while an LMS lists a submission that nobody has graded.
 
     Raises:
@@ -205,7 +205,7 @@ def note_releases(
     return len(new)
 
 
-def unnoted_releases(
+def release_problem(
     book: Gradebook,
     snapshot: Snapshot,
     results: Sequence[Result],

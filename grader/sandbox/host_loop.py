@@ -369,7 +369,7 @@ class HostLoop:
 
 def _memory_held(job: _Job, most_resident_kb: int) -> int:
     """The most memory that a child held beyond what it shares with its host, in bytes."""
-    held = job.cgroup.most_held() if job.cgroup is not None else None
+    held = job.cgroup.peak_memory() if job.cgroup is not None else None
     return held if held is not None else max(most_resident_kb * 1024 - job.shared, 0)
 
 

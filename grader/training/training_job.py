@@ -191,7 +191,7 @@ class Measured:
         notes: What had to be assumed because the source does not say it.
         attestation: What isolated the worker that trained.
         watched: What was seen of forbidden parts at run time.
-        crowded: The GPU's memory, or the part that it may use, was not enough.
+        lacked_gpu_memory: The GPU's memory, or the part that it may use, was not enough.
     """
 
     training: Training
@@ -199,7 +199,7 @@ class Measured:
     notes: tuple[Note, ...] = ()
     attestation: Attestation = field(default_factory=lambda: Attestation("unofficial"))
     watched: Watched = NOTHING_SEEN
-    crowded: bool = False
+    lacked_gpu_memory: bool = False
     trained: FinalModel | None = None
 
 

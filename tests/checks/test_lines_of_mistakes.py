@@ -7,7 +7,7 @@ import pytest
 
 from grader.analysis.programs import program
 from grader.course.assignment_file import read_assignment
-from grader.course.variants import Kind, Variant, variants
+from grader.course.homework_versions import HomeworkVersion, Kind, homework_versions
 from grader.domain.analyzed_program import line_at
 from grader.domain.analyzed_program import place_of as parsed
 from grader.domain.assignment import Assignment
@@ -44,7 +44,7 @@ BESIDE = {
 # fmt: on
 
 
-def told(assignment: Assignment, variant: Variant, mistake: Mistake) -> str | None:
+def told(assignment: Assignment, variant: HomeworkVersion, mistake: Mistake) -> str | None:
     """The line of a mistake in its own homework, where it is not a beginning of a part."""
     read = program("homework.py", variant.source.encode(), assignment.program_rules)
     where = place_of(read, mistake.component, mistake.look_for)
@@ -57,7 +57,7 @@ def told(assignment: Assignment, variant: Variant, mistake: Mistake) -> str | No
 def reported_lines(assignment: Assignment, step: int) -> Iterator[tuple[str, str, bool]]:
     """(Mistake, its line, whether the solution has that line, too), of each mistake or of every `step`th."""
     mistakes = course_code(assignment).mistakes
-    made = variants(assignment)
+    made = homework_versions(assignment)
     solution = next(one for one in made if one.kind is Kind.REFERENCE)
     right = {line.strip() for line in solution.source.split("\n")}
     mistaken = [variant for variant in made if variant.kind is Kind.MISTAKE]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from grader.course.assignment_file import read_assignment
+from grader.course.homework_versions import homework_versions
 from grader.course.locate import located_course
-from grader.course.variants import variants
 from grader.validation.mutation_report import LEAST_NAMED, MutationReport, mutation_report
 from grader.validation.trials import outcomes, trials
 from tests.editions import course_in_edition
@@ -32,7 +32,7 @@ def report(
 ) -> MutationReport:
     """What `grader validate` makes of these variants, or of all."""
     assignment = read_assignment(course / "reference" / assignment_id)
-    chosen = [each for each in variants(assignment) if only is None or each.name in only]
+    chosen = [each for each in homework_versions(assignment) if only is None or each.name in only]
     with warm_hosts.shared():
         planned = trials(assignment, chosen)
         found = outcomes(located_course(course, environment={}), assignment, planned, jobs=2)
@@ -44,9 +44,9 @@ def test_a_few_variants_are_judged_right(assignment_id: str, warm_hosts: WarmHos
     """Full points for the reference and for forms, none for the template; each mistake by its name."""
     found = report(assignment_id, warm_hosts, QUICK[assignment_id])
     assert found.wrong == ()
-    names = {verdict.outcome.variant.name: verdict for verdict in found.verdicts}
+    names = {verdict.outcome.version.name: verdict for verdict in found.verdicts}
     assert set(names) >= {"reference", "template"} and len(names) >= 5
-    mistakes = [each for each in found.verdicts if each.outcome.variant.kind == "mistake"]
+    mistakes = [each for each in found.verdicts if each.outcome.version.kind == "mistake"]
     assert mistakes and all(each.detected and each.named for each in mistakes)
 
 
@@ -55,8 +55,8 @@ def test_a_few_variants_are_judged_right(assignment_id: str, warm_hosts: WarmHos
 def test_all_variants_are_judged_right(assignment_id: str, warm_hosts: WarmHosts) -> None:
     found = report(assignment_id, warm_hosts, None)
     assert found.wrong == ()
-    mistakes = [each for each in found.verdicts if each.outcome.variant.kind == "mistake"]
-    forms = [each for each in found.verdicts if each.outcome.variant.kind == "form"]
+    mistakes = [each for each in found.verdicts if each.outcome.version.kind == "mistake"]
+    forms = [each for each in found.verdicts if each.outcome.version.kind == "form"]
     least_mistakes, least_forms = LEAST[assignment_id]
     assert len(mistakes) >= least_mistakes and len(forms) >= least_forms
     assert sum(each.named for each in mistakes) >= LEAST_NAMED * len(mistakes)
@@ -70,6 +70,6 @@ def test_all_variants_of_other_editions_are_judged_right(
     """A part that an edition lacks is missed by nobody, and the others are judged as ever."""
     found = report("vit_cifar10", warm_hosts, None, course_in_edition(tmp_path, *edition))
     assert found.wrong == ()
-    mistakes = [each for each in found.verdicts if each.outcome.variant.kind == "mistake"]
+    mistakes = [each for each in found.verdicts if each.outcome.version.kind == "mistake"]
     assert len(mistakes) >= least
     assert sum(each.named for each in mistakes) >= LEAST_NAMED * len(mistakes)
