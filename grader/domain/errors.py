@@ -19,7 +19,7 @@ GraderException
     ├── StudentRaised       the worker says that the student's code raised
     ├── Unanswered          a warm process on a student's machine did not answer to the end
     ├── _Stopped            a warm process on a student's machine is to end
-    ├── Silence             a process that was asked did not answer
+    ├── NoAnswer            a process that was asked did not answer
     ├── ProtocolError       the other side sent what is not a frame
     │   └── ClosedError     it is gone
     ├── StudentFault        in the worker: the student's code raised

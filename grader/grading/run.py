@@ -26,7 +26,7 @@ from grader.domain.evidence import Attestation, Evidence
 from grader.domain.program_run import Watched
 from grader.domain.submission import Answers, Submission, View
 from grader.files.stored_records import VIEW_FILE, view_bytes
-from grader.grading.concurrent_work import Turns
+from grader.grading.concurrent_work import DeviceSlots
 from grader.grading.hidden_splits import HiddenData
 from grader.parser.messages import MODULE as PARSER_MODULE
 from grader.parser.messages import SOURCE_LIMITS, VIEWS
@@ -136,7 +136,7 @@ def _require_torch() -> None:
 # --- team members ----------------------------------------------------------------------------------------
 
 
-def mates(submissions: Sequence[Submission]) -> dict[str, tuple[Submission, ...]]:
+def team_representatives(submissions: Sequence[Submission]) -> dict[str, tuple[Submission, ...]]:
     """The first student of each team, and everybody without a team -> the other members.
 
     Args:
@@ -184,7 +184,7 @@ class Run:
     Attributes:
         splits: The hidden data; None when nothing is trained.
         device: Where training runs: `cpu` or `cuda`.
-        turns: The semaphore of the device.
+        device_slots: The semaphore of the device.
     """
 
     course: Course
@@ -192,7 +192,7 @@ class Run:
     hosts: Hosts
     splits: HiddenData | None
     device: str = "cpu"
-    turns: Turns = field(default_factory=Turns)
+    device_slots: DeviceSlots = field(default_factory=DeviceSlots)
 
 
 @dataclass
@@ -249,11 +249,11 @@ def hidden_seed(course: Course, submission: Submission, purpose: str, run: int =
     return submission_seed(course.secret, purpose, submission.digest, run)
 
 
-def worker_seed(course: Course, submission: Submission, run: int, further: str = "") -> int:
+def worker_seed(course: Course, submission: Submission, run: int, measure_id: str = "") -> int:
     """The seed of a training, which its worker is given: the student cannot know it beforehand.
 
     Args:
         run: Which of the model's trainings, 1-based: it does not reveal the next one's seed.
-        further: The measure's id, for any model but the first.
+        measure_id: The measure's id, for any model but the first.
     """
-    return training_seed(course.secret, submission.digest, run, further)
+    return training_seed(course.secret, submission.digest, run, measure_id)

@@ -48,7 +48,7 @@ class SourceSentence:
     is_pattern: bool = False
 
 
-def of_number(noun: str, plural: str = "") -> tuple[str, str]:
+def counted_pattern(noun: str, plural: str = "") -> tuple[str, str]:
     """What `counted` makes of a noun, as a singular and a plural message."""
     return f"{{number}}{_SPACE}{noun}", f"{{number}}{_SPACE}{plural or noun + 's'}"
 
@@ -128,7 +128,7 @@ def _left_out(tree: ast.AST, errors: bool) -> Iterator[int]:
 def _counted(node: ast.Call) -> Iterator[SourceSentence]:
     words = [argument.value for argument in node.args[1:] if isinstance(argument, ast.Constant)]
     if words and all(isinstance(word, str) for word in words):
-        singular, plural = of_number(*(str(word) for word in words))
+        singular, plural = counted_pattern(*(str(word) for word in words))
         yield SourceSentence(singular, node.lineno, plural, is_pattern=True)
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from grader.intake.archive_pieces import CHUNK
 from grader.protocol.frames import FrameLimit
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.similarity.compared_work import MOST_TENSORS, PREVIEW, SAMPLES
 
 MODULE = "grader.parser.service"  # what the parsers' host runs

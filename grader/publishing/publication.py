@@ -26,9 +26,9 @@ from grader.files import atomic
 from grader.files.file_names import REPORT, STUDENT_FILES
 from grader.files.zip_archive import zipped
 from grader.lms.matching import candidates
-from grader.publishing.releases import left_out, owned, unnoted_releases
-from grader.reports.results_json.results_contract import DownloadRecord
-from grader.reports.results_json.results_record import attended
+from grader.publishing.releases import left_out, owned, release_problem
+from grader.reports.results_json.filled_records import attended
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.student.student_pages import attention_page, shows_attention, student_pages
 from grader.reports.student.withheld_feedback import as_shown
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
@@ -400,13 +400,13 @@ class PublishedClass:
         grades: Student -> the released grade, after what lateness costs; None: there is none.
         update: What was changed; None for a new publication.
         left_out: The submissions that have no page, a sentence each.
-        unnoted: Why the gradebook does not know that the grades were released; empty where it does.
+        not_recorded: Why the gradebook does not know that the grades were released; empty where it does.
     """
 
     grades: Mapping[str, float | None]
     update: Update | None
     left_out: tuple[str, ...]
-    unnoted: str = ""
+    not_recorded: str = ""
 
 
 def publish_class(session: ClassSession, request: PublicationRequest) -> PublishedClass:
@@ -443,10 +443,10 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         done = update(lambda stamps, only: made(stamps=stamps, only=only), about, request.to, now)
     else:
         publish(with_manifest(made(), about, now), request.to, now)
-    unnoted = unnoted_releases(
+    not_recorded = release_problem(
         session.book, snapshot, results, grades, way=WAY, who=session.who, when=session.clock(), out=out
     )
-    return PublishedClass(grades, done, tuple(left_out(pairs)), unnoted)
+    return PublishedClass(grades, done, tuple(left_out(pairs)), not_recorded)
 
 
 def _similarity(out: Path, assignment_id: str) -> tuple[SimilarityRecord, bytes] | None:

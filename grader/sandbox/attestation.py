@@ -18,9 +18,9 @@ from pathlib import Path
 from grader.domain.errors import SandboxError
 from grader.domain.evidence import Attestation
 from grader.sandbox import libc, rootfs
-from grader.sandbox.limits import Cgroup, observed_cgroups, observed_limits
 from grader.sandbox.lockdown import Layer
 from grader.sandbox.namespaces import CHILD_NAMESPACES, namespace_links, status_fields
+from grader.sandbox.process_limits import Cgroup, observed_cgroups, observed_limits
 
 
 @dataclass(frozen=True)

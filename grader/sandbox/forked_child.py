@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import GraderError, SandboxError
+from grader.domain.limits import MEGABYTE
 from grader.sandbox.attestation import ChildReport, Outside, failed_canaries
-from grader.sandbox.limits import ProcessLimits, address_space, apply_limits
 from grader.sandbox.lockdown import Confinement, confine
 from grader.sandbox.namespaces import fork_first_process
+from grader.sandbox.process_limits import ProcessLimits, address_space, apply_limits
 
 ChildFunction = Callable[[BinaryIO, BinaryIO], None]
 

@@ -27,7 +27,6 @@ from grader.domain.evidence import Attestation
 from grader.domain.program_run import Ending
 from grader.sandbox import libc
 from grader.sandbox.child_processes import Exit, OutputTail, ending_of
-from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Layer, Lockdown
 from grader.sandbox.namespaces import (
     Identity,
@@ -36,6 +35,7 @@ from grader.sandbox.namespaces import (
     own_pid_namespace,
     pid_in_host_proc,
 )
+from grader.sandbox.process_limits import ProcessLimits
 
 if TYPE_CHECKING:
     from grader.sandbox.host_loop import HostLoop

@@ -23,7 +23,7 @@ from grader.domain.evidence import Attestation
 from grader.domain.program_run import Ending
 from grader.sandbox import child_processes, rootfs
 from grader.sandbox.child_processes import Exit, OutputTail, ending_of
-from grader.sandbox.limits import ProcessLimits, memory_controller
+from grader.sandbox.process_limits import ProcessLimits, memory_controller
 from grader.sandbox.readable_files import NOTHING, GivenFiles, lay_out
 
 # what the dynamic linker and the GPU's driver need from the surroundings

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import GraderError, SandboxError
+from grader.domain.limits import MEGABYTE
 from grader.sandbox import child_processes, kernel_filters
 from grader.sandbox.attestation import REMEDY, Expectation, Outside, attestation
 from grader.sandbox.forked_child import (
@@ -25,9 +25,9 @@ from grader.sandbox.forked_child import (
     forked_child,
     pid_in_proc,
 )
-from grader.sandbox.limits import Cgroup, MemoryController, ProcessLimits, memory_controller, resident
 from grader.sandbox.lockdown import Confinement, Layer, Lockdown
 from grader.sandbox.namespaces import Identity, namespace_links, pid_in_host_proc
+from grader.sandbox.process_limits import Cgroup, MemoryController, ProcessLimits, memory_controller, resident
 from grader.sandbox.readable_files import visible
 
 # how many kinds of children are kept ready: one for checks, one for training
@@ -369,7 +369,7 @@ class HostLoop:
 
 def _memory_held(job: _Job, most_resident_kb: int) -> int:
     """The most memory that a child held beyond what it shares with its host, in bytes."""
-    held = job.cgroup.most_held() if job.cgroup is not None else None
+    held = job.cgroup.peak_memory() if job.cgroup is not None else None
     return held if held is not None else max(most_resident_kb * 1024 - job.shared, 0)
 
 

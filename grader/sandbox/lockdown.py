@@ -19,10 +19,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SandboxError
+from grader.domain.limits import MEGABYTE
 from grader.sandbox import kernel_filters, libc, rootfs
-from grader.sandbox.limits import Cgroup, ProcessLimits, address_space, apply_limits
 from grader.sandbox.namespaces import (
     NOBODY,
     Identity,
@@ -31,6 +30,7 @@ from grader.sandbox.namespaces import (
     leave_shared_namespaces,
     pid_in_host_proc,
 )
+from grader.sandbox.process_limits import Cgroup, ProcessLimits, address_space, apply_limits
 from grader.sandbox.readable_files import CACHE, OFFLINE, Visible, cache_environment, cache_in, files_in
 
 

@@ -19,7 +19,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from grader.analysis import program
-from grader.course import variants
+from grader.course import homework_versions
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
 from grader.domain.analyzed_program import Program
@@ -230,7 +230,7 @@ def judged_text(hosts: Hosts, attacked: Assignment) -> Examine:
 def with_attack(solved: str, planted: Planted) -> Callable[[str], str]:
     """The solution with an attack's definitions in it, which know where everything lies."""
     known = module("attack").KNOWN.format(**planted.names)
-    return lambda source: variants.composed(solved, known + source)
+    return lambda source: homework_versions.composed(solved, known + source)
 
 
 @pytest.fixture(scope="session")
