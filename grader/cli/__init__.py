@@ -79,6 +79,10 @@ INSTRUCTORS = {
         "grader.cli.course_commands:template_command",
         "Make the students' folder from the reference.",
     ),
+    "package": (
+        "grader.cli.package_commands:package_command",
+        "Make a package that grades inside Gradescope or another grader.",
+    ),
     "new-assignment": (
         "grader.cli.course_commands:new_assignment_command",
         "Begin a small assignment that already validates.",

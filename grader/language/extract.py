@@ -23,7 +23,18 @@ from grader.language.translation import CATALOGS, FOLDER
 TEMPLATE = "messages.pot"
 ENGINE = Path(__file__).parents[1]
 # the packages that compose sentences for students; labels count as well in those of WITH_WORDS
-PACKAGES = ("domain", "kit", "analysis", "intake", "training", "judge", "scoring", "reports", "grading")
+PACKAGES = (
+    "domain",
+    "kit",
+    "analysis",
+    "intake",
+    "training",
+    "judge",
+    "scoring",
+    "reports",
+    "grading",
+    "packages",
+)
 WITH_WORDS = (
     "reports/student",
     "reports/measured_words.py",
@@ -43,6 +54,13 @@ NOT_FOR_STUDENTS = (
     "grading/class_",
     "grading/grade_class",
     "grading/time_",
+    "packages/package_",
+    "packages/install_",
+    "packages/classroom_",
+    "packages/question_",
+    "packages/parent_",
+    "packages/failed_",
+    "packages/graded_",
 )
 # single words of the sources, which nothing distinguishes from names there
 WORDS = {
