@@ -180,6 +180,7 @@ def _write(
     from grader.course.locate import located_course
     from grader.packages.install_scripts import PYPI, TORCH_CPU, Sources
     from grader.packages.package_archives import write_package
+    from grader.packages.package_contents import words_of_failures
     from grader.packages.package_settings import PackageSettings
     from grader.packages.question_files import MOST_MINUTES
 
@@ -191,7 +192,10 @@ def _write(
     if not path.parent.is_dir():
         raise UsageError(f"--out {path}: there is no folder {path.parent}. Make it, or choose another one.")
     values = located.values(assignment_id, assignment.variant)
-    settings = PackageSettings(kind, assignment_id, minutes, memory_mb, leaderboard, __version__, values)
+    words = words_of_failures(assignment, minutes, memory_mb)
+    settings = PackageSettings(
+        kind, assignment_id, minutes, memory_mb, leaderboard, __version__, values, words
+    )
     extra = "" if located.language == "en" else "[language]"
     sources = Sources(_address(index, PYPI), _address(torch_index, TORCH_CPU), extra)
     written = write_package(path, located, assignment, settings, sources, image=image)

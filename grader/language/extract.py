@@ -59,7 +59,6 @@ NOT_FOR_STUDENTS = (
     "packages/classroom_",
     "packages/question_",
     "packages/parent_",
-    "packages/failed_",
     "packages/graded_",
 )
 # single words of the sources, which nothing distinguishes from names there

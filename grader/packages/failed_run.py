@@ -10,14 +10,24 @@ from typing import Any
 NOT_FINISHED = (
     "The grader did not finish, so nothing was decided. This is not your fault; please tell the staff."
 )
-OUT_OF_TIME = (
-    "The run took longer than the {minutes:g} minutes that this assignment allows, so nothing was decided. "
-    "Does your code return? If so, please tell the staff."
-)
-OUT_OF_MEMORY = (
-    "The run used more than the {memory} MB of memory that this assignment allows, so nothing was decided. "
-    "Does your code keep large tensors? If not, please tell the staff."
-)
+NOTHING_TO_GRADE = "There is nothing to grade among the files that were handed in."
+SEVERAL_STUDENTS = "The files carry the ids of several students. Hand in the files of one."
+
+
+def out_of_time(minutes: float) -> str:
+    """What a student reads of a run that took too long."""
+    return (
+        f"The run took longer than the {minutes:g} minutes that this assignment allows, so nothing was "
+        "decided. Does your code return? If so, please tell the staff."
+    )
+
+
+def out_of_memory(megabytes: int) -> str:
+    """What a student reads of a run that took too much memory."""
+    return (
+        f"The run used more than the {megabytes} MB of memory that this assignment allows, so nothing was "
+        "decided. Does your code keep large tensors? If not, please tell the staff."
+    )
 
 
 def failed_document(kind: str, sentence: str) -> dict[str, Any]:

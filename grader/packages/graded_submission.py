@@ -18,24 +18,30 @@ from grader.course.locate import Course, located_course
 from grader.domain.assignment import Assignment
 from grader.domain.errors import GraderError, SubmissionError, UsageError
 from grader.domain.evidence import Evidence
-from grader.domain.formatting import about_file
+from grader.domain.formatting import about_file, printable
 from grader.domain.score import Score
 from grader.domain.submission import Submission
 from grader.grading.run import Run, running_hosts, running_parsers
 from grader.grading.submission_run import examined
 from grader.intake import Uploads, submissions
 from grader.packages.earlier_submissions import earlier_submissions, with_earlier
-from grader.packages.failed_run import NOT_FINISHED, failed_document, packed
+from grader.packages.failed_run import (
+    NOT_FINISHED,
+    NOTHING_TO_GRADE,
+    SEVERAL_STUDENTS,
+    failed_document,
+    packed,
+)
 from grader.packages.gradescope_results import gradescope_document
 from grader.packages.package_settings import PackageSettings, read_settings
 from grader.packages.package_tree import TREES, PackageTree
 from grader.packages.prairielearn_results import prairielearn_document
 from grader.packages.submission_metadata import read_metadata, received_at, submission_number
 from grader.parser.client.parsed_files import ParserOpener
+from grader.reports.typesetting import language_of
 from grader.sandbox.host_client import Host
 from grader.scoring.submission_score import score
 
-_NOTHING = "There is nothing to grade among the files that were handed in."
 _CHECKS_SHARE = 0.6  # of the run's time: the rest is for starting, reading and writing
 
 
@@ -65,25 +71,46 @@ def grade_into(kind: str, root: Path, outcome: Path) -> None:
     tree = TREES[kind](root)
     try:
         settings = read_settings(tree.package)
-        graded = graded_submission(tree, settings)
-        _tell_staff(graded)
-        document = _document(kind, graded, settings)
+        document = _graded_document(kind, tree, settings)
     except GraderError as error:
         _say(f"Not graded: {error}")
-        document = failed_document(kind, _public_words(error))
+        document = failed_document(kind, NOT_FINISHED)
     outcome.write_bytes(packed(document))
 
 
-def graded_submission(tree: PackageTree, settings: PackageSettings) -> GradedSubmission:
-    """Grade the submission.
+def _graded_document(kind: str, tree: PackageTree, settings: PackageSettings) -> dict[str, Any]:
+    """What the other grader is to read. Of errors, students read those that are about their files.
 
     Raises:
-        GraderError: The package is damaged, the machine isolates too little, or there is nothing to grade.
+        GraderError: The package is damaged.
     """
-    started = time.monotonic()
     # a variable of the surroundings must not replace the package's key
     course = replace(located_course(tree.course, environment={}), known_values=tuple(settings.values.items()))
     assignment = _within(settings, course.assignment(settings.assignment_id))
+    try:
+        graded = graded_submission(tree, course, assignment)
+    except SubmissionError as error:
+        _say(f"Not graded: {error}")
+        return failed_document(kind, printable(language_of(assignment).translated(str(error))))
+    except GraderError as error:
+        _say(f"Not graded: {error}")
+        return failed_document(kind, settings.translated(NOT_FINISHED))
+    _tell_staff(graded)
+    return _document(kind, graded, settings)
+
+
+def graded_submission(tree: PackageTree, course: Course, assignment: Assignment) -> GradedSubmission:
+    """Grade the submission.
+
+    Args:
+        course: The package's.
+        assignment: With the limits of the package.
+
+    Raises:
+        SubmissionError: There is nothing to grade.
+        GraderError: The machine isolates too little.
+    """
+    started = time.monotonic()
     metadata = read_metadata(tree.metadata)
     with tempfile.TemporaryDirectory(prefix="grader-package-") as name:
         scratch = Path(name)
@@ -129,7 +156,7 @@ def _taken_in(
     try:
         uploads = submissions(download, assignment, unpacked, ParserOpener(parsers))
     except UsageError:
-        raise SubmissionError(_NOTHING) from None
+        raise SubmissionError(NOTHING_TO_GRADE) from None
     if len(uploads.submissions) != 1:
         raise SubmissionError(_unclear(uploads))
     return replace(uploads.submissions[0], received_at=received_at(metadata))
@@ -150,8 +177,8 @@ def _copy_files(source: Path, target: Path) -> None:
 def _unclear(uploads: Uploads) -> str:
     reasons = [about_file(refused.name, refused.reason) for refused in uploads.unmatched]
     if uploads.submissions:
-        return "The files carry the ids of several students. Hand in the files of one."
-    return " ".join([_NOTHING, *reasons[:5]])
+        return SEVERAL_STUDENTS
+    return " ".join([NOTHING_TO_GRADE, *reasons[:5]])
 
 
 def _evidence(
@@ -177,11 +204,6 @@ def _document(kind: str, graded: GradedSubmission, settings: PackageSettings) ->
         seconds=graded.seconds,
         leaderboard=settings.leaderboard,
     )
-
-
-def _public_words(error: GraderError) -> str:
-    """What a student reads of an error: nothing about the machine."""
-    return str(error) if isinstance(error, SubmissionError) else NOT_FINISHED
 
 
 def _tell_staff(graded: GradedSubmission) -> None:

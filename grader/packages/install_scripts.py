@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from grader.packages.failed_run import NOT_FINISHED, failed_document
 from grader.packages.package_contents import PINS, torch_requirements
+from grader.packages.package_settings import PackageSettings
 
 PYPI = "https://pypi.org/simple"
 TORCH_CPU = "https://download.pytorch.org/whl/cpu"
@@ -91,13 +92,10 @@ chmod -R go-rwx "$package"
 """
 
 
-def run_script(kind: str) -> str:
-    """`run_autograder`: run once for each submission.
-
-    Args:
-        kind: `gradescope`, `container` or `prairielearn`.
-    """
-    places, document = PLACES[kind], json.dumps(failed_document(kind, NOT_FINISHED))
+def run_script(settings: PackageSettings) -> str:
+    """`run_autograder`: run once for each submission."""
+    kind, places = settings.kind, PLACES[settings.kind]
+    document = json.dumps(failed_document(kind, settings.translated(NOT_FINISHED)))
     home = "$root" if places.home == places.root else places.home
     return f"""#!/bin/sh
 # Grades one submission. Whatever happens, a valid results.json is left.

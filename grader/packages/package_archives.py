@@ -69,7 +69,7 @@ def write_package(
         return _written(path, _for_classroom(assignment, sources))
     places = PLACES[settings.kind]
     files = dict(package_files(course, assignment, settings))
-    scripts = {SETUP: setup_script(sources, places).encode(), RUN: run_script(settings.kind).encode()}
+    scripts = {SETUP: setup_script(sources, places).encode(), RUN: run_script(settings).encode()}
     if settings.kind == "gradescope":
         return _written(path, files | scripts)
     scripts[CONTAINER_FILE] = container_file(places, RUN).encode()

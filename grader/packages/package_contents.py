@@ -19,8 +19,10 @@ from grader.course.toml_file import listing
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_files import PROVIDED
 from grader.domain.errors import UsageError
+from grader.packages.failed_run import NOT_FINISHED, out_of_memory, out_of_time
 from grader.packages.package_settings import FILE as SETTINGS_FILE
 from grader.packages.package_settings import PackageSettings
+from grader.reports.typesetting import language_of
 
 PINS = "constraints.txt"
 _ENGINE = "vit-grader"
@@ -112,6 +114,18 @@ def _files_below(folder: Path) -> Iterator[Path]:
         hidden = any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts)
         if path.is_file() and not hidden:
             yield path
+
+
+def words_of_failures(assignment: Assignment, minutes: float, memory_mb: int) -> dict[str, str]:
+    """What a package says of a run that was not completed: English -> the language of the course.
+
+    Args:
+        minutes: That a run may take.
+        memory_mb: That a run may use.
+    """
+    language = language_of(assignment)
+    sentences = (NOT_FINISHED, out_of_time(minutes), out_of_memory(memory_mb))
+    return {} if language.is_english else {each: language.translated(each) for each in sentences}
 
 
 # --- versions --------------------------------------------------------------------------------------------

@@ -31,6 +31,8 @@ class PackageSettings:
         leaderboard: A line for the leaderboard is written.
         engine: The grader's version.
         values: What was drawn for this assignment and term: no package holds what it is drawn from.
+        words: The sentences on a run that was not completed, in the language of the course: English -> the
+            same. The parent of a run reads no catalogs.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class PackageSettings:
     leaderboard: bool = False
     engine: str = ""
     values: Mapping[str, Value] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def run_seconds(self) -> float:
@@ -51,6 +54,10 @@ class PackageSettings:
     def worker_memory_mb(self) -> int:
         """What is left for a process of the student's."""
         return max(self.memory_mb, LEAST_MEMORY_MB) - _OWN_MEMORY_MB
+
+    def translated(self, sentence: str) -> str:
+        """A sentence on a run that was not completed, in the language of the course."""
+        return self.words.get(sentence, sentence)
 
     def text(self) -> str:
         """As the package holds it."""

@@ -14,23 +14,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from grader.domain.errors import UsageError
 from grader.packages.failed_run import (
     NOT_FINISHED,
-    OUT_OF_MEMORY,
-    OUT_OF_TIME,
     failed_document,
     is_result,
+    out_of_memory,
+    out_of_time,
     packed,
 )
 from grader.packages.package_settings import PackageSettings, read_settings
 from grader.packages.package_tree import TREES, PackageTree, write_atomically
+from grader.packages.run_processes import RunProcesses, adopted_orphans
 
 _POLL_SECONDS = 0.5
-_GRACE_SECONDS = 3.0  # less than what `PackageSettings.run_seconds` reserves
 _MEGABYTE = 10**6
 _MOST_RESULT_BYTES = 1_000_000  # PrairieLearn's limit
 _KEPT_ENVIRONMENT = ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH", "TMPDIR")
@@ -63,7 +62,7 @@ def _outcome(kind: str, tree: PackageTree) -> bytes:
     try:
         reason = _run(kind, tree, settings, folder / "outcome.json")
         return _accepted(kind, folder / "outcome.json") or packed(
-            failed_document(kind, reason or NOT_FINISHED)
+            failed_document(kind, settings.translated(reason or NOT_FINISHED))
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -90,109 +89,35 @@ def _run(kind: str, tree: PackageTree, settings: PackageSettings, outcome: Path)
     environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
     deadline = time.monotonic() + settings.run_seconds
     most = 0
-    process = subprocess.Popen(
-        grading_command(kind, tree, outcome),
-        stdin=subprocess.DEVNULL,
-        cwd="/",
-        env=environment,
-        start_new_session=True,
-    )
-    _offer_to_be_killed_first(process.pid)
-    try:
-        while process.poll() is None:
-            if time.monotonic() > deadline:
-                return OUT_OF_TIME.format(minutes=settings.minutes)
-            most = max(most, _memory_of_all(process.pid))
-            if most > settings.memory_mb * _MEGABYTE:
-                return OUT_OF_MEMORY.format(memory=settings.memory_mb)
-            time.sleep(_POLL_SECONDS)
-    finally:
-        _end(process)
-        sys.stdout.write(f"At most {most // _MEGABYTE} MB of memory were used.\n")
+    with adopted_orphans() as others:
+        process = subprocess.Popen(
+            grading_command(kind, tree, outcome),
+            stdin=subprocess.DEVNULL,
+            cwd="/",
+            env=environment,
+            start_new_session=True,
+        )
+        _offer_to_be_killed_first(process.pid)
+        started = RunProcesses(process.pid, others)
+        try:
+            while process.poll() is None:
+                if time.monotonic() > deadline:
+                    return out_of_time(settings.minutes)
+                most = max(most, started.memory())
+                if most > settings.memory_mb * _MEGABYTE:
+                    return out_of_memory(settings.memory_mb)
+                started.reap_orphans()
+                time.sleep(_POLL_SECONDS)
+        finally:
+            process.kill()  # nothing, where it has ended
+            process.wait()
+            started.end()
+            sys.stdout.write(f"At most {most // _MEGABYTE} MB of memory were used.\n")
     # nobody but the kernel kills it, and it does so where memory has run out
-    return OUT_OF_MEMORY.format(memory=settings.memory_mb) if process.returncode == -signal.SIGKILL else ""
+    return out_of_memory(settings.memory_mb) if process.returncode == -signal.SIGKILL else ""
 
 
 def _offer_to_be_killed_first(pid: int) -> None:
     """When memory runs out, the grading process ends before its parent."""
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_text("500")
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the grading process and all that it started.
-
-    Hosts end with the process that started them, and first end what students' processes have left behind.
-    """
-    started = _descendants(process.pid)
-    if process.poll() is None:
-        process.kill()
-    process.wait()
-    patience = time.monotonic() + _GRACE_SECONDS
-    while any(map(_runs, started)) and time.monotonic() < patience:
-        time.sleep(_POLL_SECONDS / 5)
-    for pid in started:
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _runs(pid: int) -> bool:
-    """Whether a process has not ended; whoever is to wait for it may not have done so yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (OSError, IndexError):
-        return False
-
-
-def _memory_of_all(pid: int) -> int:
-    """What a process and all that it started hold in memory, in bytes; what a fork shares counts once."""
-    parents = dict(_started_by(pid))
-    return sum(_memory(process, parent) for process, parent in [(pid, 0), *parents.items()])
-
-
-def _memory(pid: int, parent: int) -> int:
-    """What a process holds itself. Of one that hides what it shares: what it has more than who forked it."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    own = _beyond_files(pid)
-    return max(own - _beyond_files(parent), 0) if parent and _is_fork(pid, parent) else own
-
-
-def _beyond_files(pid: int) -> int:
-    """What of a process's memory is no file's, in bytes; shared or not."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        resident, shared = map(int, Path(f"/proc/{pid}/statm").read_text().split()[1:3])
-        return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
-    return 0
-
-
-def _is_fork(pid: int, parent: int) -> bool:
-    """Whether a process runs what its parent runs, and so began as a copy of its memory."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes() == Path(f"/proc/{parent}/cmdline").read_bytes()
-    except OSError:
-        return False
-
-
-def _descendants(pid: int) -> list[int]:
-    """The processes that a process started, and those that they started."""
-    return [descendant for descendant, _ in _started_by(pid)]
-
-
-def _started_by(pid: int) -> Iterator[tuple[int, int]]:
-    """(process, its parent) of all that a process started, and of what these started."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                # the name of a program may hold anything, brackets included
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-                children.setdefault(parent, []).append(int(folder.name))
-    waiting = [pid]
-    while waiting:
-        parent = waiting.pop()
-        for child in children.get(parent, []):
-            yield child, parent
-            waiting.append(child)

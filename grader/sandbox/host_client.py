@@ -172,7 +172,7 @@ class Host:
         unofficial: bool = False,
         in_package: bool = False,
         wrapped: bool = False,
-        timeout: float = 120.0,
+        timeout: float = 300.0,
         given: GivenFiles = NOTHING,
     ) -> "Host":
         """Start a host process and wait until it is ready.

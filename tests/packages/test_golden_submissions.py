@@ -76,6 +76,7 @@ def test_each_item_has_the_points_of_grader_grade(
         assert items == by_command[submission.name], submission.name
 
 
+@pytest.mark.slow
 def test_an_empty_submission_leaves_a_valid_file(
     made: Callable, on_warm_hosts: None, small_course: Path, tmp_path: Path
 ) -> None:

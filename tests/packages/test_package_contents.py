@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import tomllib
 import zipfile
@@ -13,6 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 from grader.cli import cli
+from grader.packages.failed_run import NOT_FINISHED
 from grader.packages.package_contents import assignment_key
 
 SECRET = "a secret of the tests: 5e0c1b7f"
@@ -146,6 +148,41 @@ def test_what_is_wrong_is_said_in_a_sentence(
     code, said = run(*arguments, "--course", str(course_root))
     assert code == 2 and sentence in said and "Traceback" not in said
     assert not list(tmp_path.iterdir())
+
+
+def test_values_of_each_student_are_refused(tmp_path: Path) -> None:
+    drawn, out = Path(__file__).parents[1] / "courses" / "drawn", tmp_path / "a.zip"
+    code, said = run("gradescope", "--assignment", "heads", "--course", str(drawn), "--out", str(out))
+    assert code == 2 and not out.exists()
+    assert "draws 'heads' for each student" in " ".join(said.split()) and "grader grade" in said
+
+
+def test_so_is_a_course_that_wants_more_isolation(small_course: Path, tmp_path: Path) -> None:
+    shutil.copytree(small_course, tmp_path / "course")
+    settings, out = tmp_path / "course" / "course.toml", tmp_path / "a.zip"
+    settings.write_text(settings.read_text("utf-8").replace('"standard"', '"strict"'), "utf-8")
+    options = ("--course", str(tmp_path / "course"), "--out", str(out))
+    code, said = run("gradescope", "--assignment", "heads", *options)
+    assert code == 2 and "no other grader's container gives" in " ".join(said.split()) and not out.exists()
+
+
+def test_a_run_that_fails_says_so_in_the_language_of_the_course(small_course: Path, tmp_path: Path) -> None:
+    """The parent of a run reads no catalogs, and the script starts before Python does."""
+    pytest.importorskip("babel")
+    shutil.copytree(small_course, tmp_path / "course")
+    settings, out = tmp_path / "course" / "course.toml", tmp_path / "a.zip"
+    text = settings.read_text("utf-8")
+    settings.write_text(f'language = "fa"\n{text}', "utf-8")
+    options = ("--course", str(tmp_path / "course"), "--out", str(out), "--minutes", "2.5")
+    code, said = run("gradescope", "--assignment", "heads", *options)
+    assert code == 0, said
+    with zipfile.ZipFile(out) as archive:
+        script, described = (archive.read(name).decode() for name in ("run_autograder", "package.json"))
+    words = json.loads(described)["words"]
+    assert len(words) == 3 and all(re.search("[\u0600-\u06ff]", each) for each in words.values())
+    assert any("2.5" in each or "۲٫۵" in each for each in words.values())
+    first = json.loads(script.partition("<<'END'\n")[2].partition("\nEND")[0])
+    assert first["output"] == words[NOT_FINISHED]
 
 
 def test_a_public_secret_is_refused(course_root: Path, tmp_path: Path) -> None:

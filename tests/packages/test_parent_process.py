@@ -3,14 +3,14 @@
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from grader.packages import parent_process
-from grader.packages.failed_run import is_result
+from grader.packages import parent_process, run_processes
+from grader.packages.failed_run import NOT_FINISHED, is_result, out_of_time
 from grader.packages.package_settings import PackageSettings
 
 GOOD = {"score": 3, "tests": []}
@@ -20,10 +20,18 @@ GOOD = {"score": 3, "tests": []}
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
     """The results after a run whose grading process executes a text; `OUTCOME` names its file."""
 
-    def results(code: str, *, minutes: float = 1.0, memory_mb: int = 2500, kind: str = "gradescope") -> Any:
+    def results(
+        code: str,
+        *,
+        minutes: float = 1.0,
+        memory_mb: int = 2500,
+        kind: str = "gradescope",
+        words: Mapping[str, str] | None = None,
+    ) -> Any:
         package = tmp_path / ("tests" if kind == "prairielearn" else "source")
         package.mkdir(exist_ok=True)
-        (package / "package.json").write_text(PackageSettings(kind, "any", minutes, memory_mb).text())
+        settings = PackageSettings(kind, "any", minutes, memory_mb, words=words or {})
+        (package / "package.json").write_text(settings.text())
 
         def command(_kind: str, _tree: object, outcome: Path) -> list[str]:
             return [sys.executable, "-c", f"OUTCOME = {str(outcome)!r}\nROOT = {str(tmp_path)!r}\n{code}"]
@@ -87,6 +95,49 @@ def test_what_it_started_ends_with_it(left: Callable, tmp_path: Path) -> None:
     while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < deadline, "it goes on"
         time.sleep(0.1)
+
+
+def test_what_left_its_parent_ends_with_it(left: Callable, tmp_path: Path) -> None:
+    """As the child of a student's process does, where nothing keeps that from forking."""
+    code = (
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        "        open(ROOT + '/pid', 'w').write(str(os.getpid())); time.sleep(600)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "while not os.path.exists(ROOT + '/pid') or not open(ROOT + '/pid').read(): time.sleep(0.05)\n"
+        f"open(OUTCOME, 'w').write({json.dumps(GOOD)!r})"
+    )
+    assert left(code) == GOOD
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
+
+
+def test_what_forks_share_counts_once(left: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forks of a process of 100 MB, some without their parent; in a container they hide what they share."""
+    monkeypatch.setattr(run_processes, "_proportional_share", lambda pid: None)
+    forking = (
+        "import os, time\n"
+        "held = bytearray(b'1') * 100_000_000\n"
+        "for number in range(10):\n"
+        "    if os.fork() == 0:\n"
+        "        if number % 2 and os.fork():\n"
+        "            os._exit(0)\n"
+        "        {then}time.sleep(60)\n"
+        "        os._exit(0)\n"
+        "time.sleep(2)\n"
+        f"open(OUTCOME, 'w').write({json.dumps(GOOD)!r})"
+    )
+    assert left(forking.replace("{then}", ""), memory_mb=300) == GOOD
+    more = forking.replace("{then}", "mine = bytearray(b'1') * 30_000_000; ").replace("sleep(2)", "sleep(60)")
+    assert "more than the 300 MB" in said(left(more, memory_mb=300))
+
+
+def test_it_says_so_in_the_language_of_the_course(left: Callable) -> None:
+    words = {out_of_time(0.02): "Zu lange.", NOT_FINISHED: "Nicht fertig."}
+    assert said(left("import time; time.sleep(600)", minutes=0.02, words=words)) == "Zu lange."
+    assert said(left("1 / 0", words=words)) == "Nicht fertig."
 
 
 def test_a_run_that_takes_too_much_memory_is_ended(left: Callable) -> None:
