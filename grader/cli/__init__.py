@@ -81,7 +81,7 @@ INSTRUCTORS = {
     ),
     "package": (
         "grader.cli.package_commands:package_command",
-        "Make a package that grades inside Gradescope or another grader.",
+        "Make a package for Gradescope or another grader.",
     ),
     "new-assignment": (
         "grader.cli.course_commands:new_assignment_command",

@@ -58,12 +58,13 @@ def supervised_run(kind: str, root: Path) -> None:
 def _outcome(kind: str, tree: PackageTree) -> bytes:
     """What the results file is to hold."""
     settings = read_settings(tree.package)
+    not_finished = packed(failed_document(kind, settings.translated(NOT_FINISHED)))
+    write_atomically(tree.results, not_finished)
     folder = Path(tempfile.mkdtemp(prefix="grader-run-"))
     try:
         reason = _run(kind, tree, settings, folder / "outcome.json")
-        return _accepted(kind, folder / "outcome.json") or packed(
-            failed_document(kind, settings.translated(reason or NOT_FINISHED))
-        )
+        failed = packed(failed_document(kind, settings.translated(reason))) if reason else not_finished
+        return _accepted(kind, folder / "outcome.json") or failed
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
