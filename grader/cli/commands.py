@@ -66,6 +66,10 @@ INSTRUCTORS = {
         "grader.cli.authoring_commands:template_command",
         "Make the students' folder from the reference.",
     ),
+    "package": (
+        "grader.cli.package_commands:package_command",
+        "Make a package for Gradescope or another grader.",
+    ),
     "new-assignment": (
         "grader.cli.authoring_commands:new_assignment_command",
         "Begin a small assignment that already validates.",

@@ -57,6 +57,7 @@ class Course:
         term: `2026-fall`; in each term, assignments draw other values.
         language: The code of the language that students' reports are written in.
         course_late_days: The late days of a student for all assignments together; 0: there is no such rule.
+        known_values: The values that were drawn for all, where nothing can be drawn: in a package.
     """
 
     root: Path
@@ -66,6 +67,7 @@ class Course:
     term: str = ""
     language: str = ENGLISH.code
     course_late_days: int = 0
+    known_values: tuple[tuple[str, Value], ...] = ()
 
     @property
     def datasets(self) -> Path:
@@ -106,6 +108,8 @@ class Course:
         Args:
             student_id: If it is empty, values that differ between students take their first choice.
         """
+        if self.known_values:
+            return dict(self.known_values)
         return drawn_values(self.secret, assignment_id, drawn, self.term, student_id)
 
     def assignments(self) -> tuple[str, ...]:

@@ -58,7 +58,12 @@ class Hosts:
 
 @contextlib.contextmanager
 def running_parsers(
-    course: Course, *, hidden: tuple[Path, ...], unofficial: bool, views: bool = False
+    course: Course,
+    *,
+    hidden: tuple[Path, ...],
+    unofficial: bool,
+    views: bool = False,
+    in_package: bool = False,
 ) -> Iterator[Host]:
     """Start the parsers' host, which is ready long before the others, and end it afterwards.
 
@@ -66,6 +71,7 @@ def running_parsers(
         hidden: Folders that no parser may see, besides the course.
         unofficial: Accept less isolation than an official grade needs.
         views: Submissions will be rendered: what that needs is loaded at the start.
+        in_package: As for `Host.start`.
 
     Raises:
         SandboxError: The machine gives too little isolation.
@@ -76,6 +82,7 @@ def running_parsers(
         [VIEWS] if views else [],
         hidden=folders,
         unofficial=unofficial,
+        in_package=in_package,
         wrapped=True,
     )
     with starting as parsers:
@@ -90,6 +97,7 @@ def running_hosts(
     hidden: tuple[Path, ...],
     unofficial: bool,
     parsers: Host | None = None,
+    in_package: bool = False,
 ) -> Iterator[Hosts]:
     """Start the hosts, and end them with all their children afterwards.
 
@@ -97,6 +105,7 @@ def running_hosts(
         hidden: Folders that no student's code may see, besides the course.
         unofficial: Accept less isolation than an official grade needs.
         parsers: The parsers' host, if it is already running.
+        in_package: As for `Host.start`.
 
     Raises:
         UsageError: The installed PyTorch is too old for other people's checkpoints.
@@ -107,13 +116,20 @@ def running_hosts(
     with contextlib.ExitStack() as stack:
         read_only_files = given_files(assignment)
         workers = Host.start(
-            "grader.worker", hidden=folders, unofficial=unofficial, wrapped=True, given=read_only_files
+            "grader.worker",
+            hidden=folders,
+            unofficial=unofficial,
+            in_package=in_package,
+            wrapped=True,
+            given=read_only_files,
         )
         stack.callback(workers.close)
         judges = Host.start("grader.judge", [str(assignment.folder)])
         stack.callback(judges.close)
         if parsers is None:
-            starting = running_parsers(course, hidden=hidden, unofficial=unofficial, views=True)
+            starting = running_parsers(
+                course, hidden=hidden, unofficial=unofficial, views=True, in_package=in_package
+            )
             parsers = stack.enter_context(starting)
         yield Hosts(parsers, judges, workers)
 

@@ -29,7 +29,18 @@ from grader.language.translation import CATALOGS, FOLDER
 CATALOG_TEMPLATE = "messages.pot"
 ENGINE = Path(__file__).parents[1]
 # the packages that compose sentences for students; in modules of WITH_WORDS, single words are labels, too
-PACKAGES = ("domain", "kit", "analysis", "intake", "training", "judge", "scoring", "reports", "grading")
+PACKAGES = (
+    "domain",
+    "kit",
+    "analysis",
+    "intake",
+    "training",
+    "judge",
+    "scoring",
+    "reports",
+    "grading",
+    "packages",
+)
 WITH_WORDS = (
     "reports/student",
     "reports/measured_words.py",
@@ -49,6 +60,12 @@ NOT_FOR_STUDENTS = (
     "grading/class_",
     "grading/grade_class",
     "grading/time_",
+    "packages/package_",
+    "packages/install_",
+    "packages/classroom_",
+    "packages/question_",
+    "packages/parent_",
+    "packages/graded_",
 )
 # words and patterns that the search for sentences does not find: in the source they look like names
 WORDS = {

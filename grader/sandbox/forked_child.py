@@ -148,7 +148,8 @@ def _report(limits: ProcessLimits, confinement: Confinement | None, outside: Out
         return ChildReport()
     try:
         details = confine(confinement)
-        return ChildReport(details, tuple(failed_canaries(confinement.layers, outside)))
+        own_user = confinement.who.own_uids
+        return ChildReport(details, tuple(failed_canaries(confinement.layers, outside, own_user=own_user)))
     except GraderError as error:
         return ChildReport(error=str(error))
     except Exception as error:  # noqa: BLE001 - any surprise must end in a refusal

@@ -33,6 +33,8 @@ from grader.kit.splits import Splits
 HERE = Path(__file__).parent
 # attacks that hang or fill the memory must not take the suite's time
 HONEST = ("PreNorm", "evaluate")
+# as a package is attacked, inside of a container: what it holds is closed to others, and nothing hides it
+IN_PACKAGE = os.environ.get("ATTACKED_IN_PACKAGE") == "1"
 QUICK = {"load_seconds": "6", "call_seconds": "3", "memory_mb": "900"}
 
 
@@ -165,7 +167,9 @@ def hosts(
     """One set of hosts for all attacks."""
     hidden = (tmp_path_factory.getbasetemp(),)
     try:
-        starting = running_hosts(planted_course[0], attacked, hidden=hidden, unofficial=False)
+        starting = running_hosts(
+            planted_course[0], attacked, hidden=hidden, unofficial=False, in_package=IN_PACKAGE
+        )
         hosts = starting.__enter__()
     except SandboxError as error:
         pytest.skip(f"this machine gives too little isolation: {error}")
@@ -185,7 +189,8 @@ def planted(
     (folder / "secret.txt").write_text(token, encoding="utf-8")
     (folder / "400101201").mkdir()
     (folder / "400101201" / "homework.py").write_text(f"# {token}\n", encoding="utf-8")
-    for path in (folder.parent, folder, folder / "secret.txt"):  # nothing but the sandbox protects it
+    for path in () if IN_PACKAGE else (folder.parent, folder, folder / "secret.txt"):
+        # nothing but the sandbox protects it
         path.chmod(0o755 if path.is_dir() else 0o644)
     worker = hosts.workers._process
     assert worker is not None
@@ -302,7 +307,7 @@ def comes_to_nothing(
                 assert re.search(attack.notes, notes_of(found, said)), notes_of(found, said)
         _, honest = judged_text(solved, HONEST)
         assert [each for each in honest.findings if each.status is not Status.PASSED or each.message] == []
-        assert honest.attestation.level in ("strict", "standard")
+        assert honest.attestation.level in (("container",) if IN_PACKAGE else ("strict", "standard"))
         assert not left_behind(before)
 
     return carried_out
@@ -324,7 +329,9 @@ def points_are_deserved(attack: Any, findings: Sequence[Finding], assignment: As
                 wrong = [Status.ERRORED] if attack.outcome == "undecided" else [Status.FAILED, Status.SKIPPED]
                 assert finding.status in wrong, finding
     messages = [found.message for found in findings if found.component in attack.fails]
-    assert any(re.search(attack.says, message) for message in messages) or not attack.says, messages
+    # where nothing is out of sight, it is closed
+    says = f"{attack.says}|PermissionError" if IN_PACKAGE and attack.says else attack.says
+    assert any(re.search(says, message) for message in messages) or not says, messages
 
 
 def notes_of(found: Program, said: Judged) -> str:
