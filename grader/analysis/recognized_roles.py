@@ -1,9 +1,11 @@
 """What assigned names hold: plain values, or a role such as model, optimizer, loader, class names.
 
-Plain values are recognized by kinds of nodes and a list of harmless calls. Roles follow from what a name
-is bound to, and only where that is unknown, from the name itself. A misleading name gets the wrong role,
-and no person is asked to confirm it. Statements that bind a role are not executed on loading. `slicing`
-decides what is executed; `grader.worker.training_setup` and `script.script_data` decide what replaces roles.
+Plain values are recognized by kinds of nodes and a list of harmless calls. Roles follow from what a name is
+bound to, and only where that is unknown, from the name itself. A misleading name gets the wrong role, and no
+person is asked to confirm it. Statements that bind a role are not executed on loading: the grader fills the
+name in, which would be missing otherwise. What is harmful to execute, `effects` knows without roles.
+`slicing` decides what is executed; `grader.worker.training_setup` and `script.script_data` what replaces
+roles.
 
 Tests: tests/analysis/script/test_substituted_data.py, tests/analysis/test_loading_statements.py
 """

@@ -2,8 +2,9 @@
 
 An edition is what an instructor chooses for the whole class. Drawn values, such as a number of heads, are
 chosen by a key: for a term, or for each student, from the choices in `[variant]` of an assignment. Seeds are
-HMAC-SHA256 of their purpose, so that only the holder of the key can compute them. This module does not decide
-where a value stands in a file.
+HMAC-SHA256 of their purpose, so that only the holder of the key can compute them. `grader.course.locate`
+draws the values, `grader.grading.run` computes the seeds, and a training only receives its own. Where a value
+stands in a file, `grader.course` decides.
 """
 
 import hmac

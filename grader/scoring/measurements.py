@@ -2,7 +2,8 @@
 
 It interpolates points between the breakpoints of an item, decides whether a training reached the threshold,
 and says why a measurement may not show what the work is worth: then a person is asked. What the grader's
-limits or faults prevented costs nothing by itself. It measures nothing.
+limits or faults prevented costs nothing by itself. It measures nothing. A rubric has a few such items;
+`rubric_lines` scores the others.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,8 @@
-"""Which of the files in a student's folder are meant to be handed in."""
+"""Which of the files in a student's folder are meant to be handed in, for `grader pack`.
+
+Names decide, then what is inside. `grader check` does not ask here: it is given its file, or takes the usual
+one.
+"""
 
 import re
 from collections.abc import Collection, Sequence

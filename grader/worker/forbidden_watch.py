@@ -3,8 +3,9 @@
 It finds what the assignment's patterns name among the imported modules, under all its names; a class without
 Python code is left out. The code of each part is replaced by sealed code that reports its use to the judge
 before it does anything else; no list is kept here. It can prove that each part is still in its place.
-`grader.protocol.worker_reports` keeps the reports, and `grader.scoring.rubric_lines` decides what a use
-costs.
+Forbidden modules of a model are seen by `grader.judge.student`, too; functions, and modules outside of a
+model, only here. `grader.protocol.worker_reports` keeps the reports, and `grader.scoring.rubric_lines`
+decides what a use costs.
 
 Tests: tests/worker/test_components.py, tests/worker/test_watch.py
 """

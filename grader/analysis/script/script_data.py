@@ -1,10 +1,11 @@
 """Data of the training script: the grader's loaders in place of the student's, and validation images.
 
-Calls that load data are recognized by `effects`. Their side (training or test) follows from the names
-around them, else it is training; a wrong name gives the wrong side, and no person is asked. Calls with
-effects outside the program (plots, files, network) are replaced by an object that does nothing. A loop that
-chooses by what it measures on the way gets a tenth of the training images for that, instead of hidden ones
-(`grader.worker.training_setup`). `training_script` decides which statements are executed.
+Calls that load data are recognized by `effects`. Their side (training or test) follows from the names around
+them, else it is training; a wrong name gives the wrong side, and no person is asked. Calls with effects
+outside the program (plots, files, network) are replaced by an object that does nothing. A loop that chooses
+by what it measures on the way gets a tenth of the training images for that, which are kept out of training:
+it would choose by what it has learned otherwise. Hidden images are never in its process, so nobody can choose
+by them (`grader.worker.training_setup`). `training_script` decides which statements are executed.
 
 Tests: tests/analysis/script/test_substituted_data.py, tests/training/test_cheats.py,
 tests/training/test_replay.py
