@@ -256,7 +256,7 @@ def _described(line: "Line") -> str:
     elif line.state in (PushState.CHANGED, PushState.EDITED):
         before = "no grade" if line.before is None else points(line.before)
         after = "no grade" if line.after is None else points(line.after)
-        grades = f", {before} there and {after} here"
+        grades = f", {before} there and {after} here{', which is less' if line.falls else ''}"
     return f"{line.state.value}{grades}{f' ({line.detail})' if line.detail else ''}"
 
 

@@ -61,6 +61,12 @@ def test_first_the_difference_then_the_grades_then_nothing(
     writes = canvas.writes
     outputs.append(said("push", "canvas", marked_class, *CANVAS))
     assert "4 same" in outputs[-1] and "Nothing to send.\n" in outputs[-1] and canvas.writes == writes
+    said("marks", "set", marked_class, "400101201", "q6", "0.5", "--why", "Misread.", "--allow-lower")
+    outputs.append(said("push", "canvas", marked_class, *CANVAS, code=2))
+    assert "  400101201: changed, " in outputs[-1] and " here, which is less\n" in outputs[-1]
+    assert "Nothing was sent. If meant, add --allow-lower." in outputs[-1] and canvas.writes == writes
+    outputs.append(said("push", "canvas", marked_class, *CANVAS, "--allow-lower"))
+    assert "Sent for 1\N{NO-BREAK SPACE}student.\n" in outputs[-1]
     seen = "".join(outputs) + caplog.text
     assert TOKEN not in seen and TOKEN[-6:] not in seen
     files = [path for path in marked_class.rglob("*") if path.is_file()]
