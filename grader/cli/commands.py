@@ -52,6 +52,10 @@ ASSISTANTS = {
         "grader.cli.publishing_commands:export_command",
         "Write grades and reports in an LMS's format.",
     ),
+    "push": (
+        "grader.cli.push_commands:push_command",
+        "Send grades and reports to Canvas or Moodle.",
+    ),
     "publish": (
         "grader.cli.publishing_commands:publish_command",
         "Write the pages as a static folder or a zip.",

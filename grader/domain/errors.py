@@ -7,6 +7,7 @@ GraderException
 │   ├── UsageError          the operator: a wrong path, a missing option
 │   │   ├── ReadOnlyBook    the gradebook may only be read
 │   │   ├── MarkRefused     marks are wrong, each with a reason
+│   │   ├── LmsUnavailable  an LMS takes nothing more from us
 │   │   └── NoAssignmentFound   no folder that a course handed out is where one is looked for
 │   └── EngineError         us
 │       ├── OutOfPatienceError  the judge computed for too long on what a submission answered
@@ -20,6 +21,9 @@ GraderException
     ├── Unanswered          a warm process on a student's machine did not answer to the end
     ├── _Stopped            a warm process on a student's machine is to end
     ├── NoAnswer            a process that was asked did not answer
+    ├── StudentRefused      an LMS refuses what was sent for one student
+    ├── ReplyLost           an LMS did not say whether it did what it was asked
+    ├── _MoodleError        Moodle answers with an error
     ├── ProtocolError       the other side sent what is not a frame
     │   └── ClosedError     it is gone
     ├── StudentFault        in the worker: the student's code raised

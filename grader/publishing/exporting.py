@@ -78,7 +78,7 @@ def export_grades(
         candidates=(),
         file=file,
         choices=request.choices,
-        reports=lambda student_ids: _reports(out, student_ids),
+        reports=lambda student_ids: standalone_reports(out, student_ids),
         account=tuple((file.name, file.student_id) for download in downloads for file in download.files),
     )
     export = exported(request.format, export_data, partial=request.partial)
@@ -116,7 +116,7 @@ def _template_file(path: Path) -> tuple[str, bytes]:
         ) from None
 
 
-def _reports(out: Path, student_ids: Sequence[str]) -> Mapping[str, bytes]:
+def standalone_reports(out: Path, student_ids: Sequence[str]) -> Mapping[str, bytes]:
     """The existing reports by student id, each without links to the pages beside it."""
     paths = {student_id: report_path(out, student_id) for student_id in student_ids}
     return {
