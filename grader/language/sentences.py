@@ -121,7 +121,7 @@ def _left_out(tree: ast.AST, errors: bool) -> Iterator[int]:
             yield id(node)
         elif isinstance(node, ast.FunctionDef) and node.returns is not None:
             yield id(node.returns)
-        elif isinstance(node, ast.MatchValue | ast.JoinedStr) and isinstance(node, ast.MatchValue):
+        elif isinstance(node, ast.MatchValue):
             yield id(node)
 
 

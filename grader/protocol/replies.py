@@ -122,8 +122,8 @@ class FakeConstruction:
 
     Attributes:
         component: Which one.
-        args, kwargs: Plain values as they are, within the sizes above; anything else (modules, tensors,
-            NaN) as None.
+        args, kwargs: Plain values as they are, within this module's sizes. Anything else (modules, tensors,
+            NaN) is None.
     """
 
     component: str
@@ -505,7 +505,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class Tried:
-    """A part was used by Prove, or after a request with that seed."""
+    """A forbidden part was used to prove the watch: by `Prove`, or after a request whose seed is `token`."""
 
     part: int
     token: int

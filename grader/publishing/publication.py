@@ -34,8 +34,8 @@ from grader.reports.student.withheld_feedback import as_shown
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
 from grader.reports.whole_class.review_cases import LACKING, cases
 from grader.reports.whole_class.review_queue import still_lacking, summed
-from grader.reports.whole_class.similarity_record import PAGE, SimilarityRecord, previous_similarity
 from grader.reports.whole_class.similarity_record import PAGE as SIMILARITY_PAGE
+from grader.reports.whole_class.similarity_record import SimilarityRecord, previous_similarity
 from grader.results.current_state import current_downloads, results_now
 from grader.results.session import ClassSession
 
@@ -451,5 +451,5 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
 
 def _similarity(out: Path, assignment_id: str) -> tuple[SimilarityRecord, bytes] | None:
     """The record and the page that `grader similar` left in the folder; None unless both are there."""
-    record, page = previous_similarity(out, assignment_id), out / PAGE
+    record, page = previous_similarity(out, assignment_id), out / SIMILARITY_PAGE
     return (record, page.read_bytes()) if record is not None and page.is_file() else None
