@@ -1,4 +1,8 @@
-"""A state of the gradebook by current ids: evidence and decisions about each student."""
+"""A state of the gradebook by current ids: evidence and decisions about each student.
+
+`Gradebook.snapshot` makes it. Grading, results, decisions and publishing read it; scoring never sees it, but
+gets what `history` returns of it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

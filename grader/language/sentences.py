@@ -3,7 +3,8 @@
 It finds the string literals and f-strings of a source in its syntax tree. A pattern such as `{passed} of
 {total} checks passed.` fits `10 of 12 checks passed.` No placeholder begins or ends within quoted words (see
 `grader.domain.formatting`). So hostile text can neither end one nor be taken for our words. Matching takes
-time linear in the sentence's length. This module holds no translations.
+time linear in the sentence's length. This module holds no translations, and nothing here checks whether a
+catalog is complete: `translation` matches texts by it, and `extract` collects the sentences of a catalog.
 """
 
 import ast

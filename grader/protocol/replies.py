@@ -1,4 +1,8 @@
-"""The replies that a worker may give, typed. They travel like requests."""
+"""The replies that a worker may give, typed. They travel like requests.
+
+`typed_messages` refuses fields of a wrong type. What they hold is untrusted until whoever asked has checked
+it (`grader.judge.untrusted_replies`); only a `Problem` makes itself harmless.
+"""
 
 import re
 from dataclasses import dataclass, field

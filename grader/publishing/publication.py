@@ -4,6 +4,7 @@ It writes the class page, separately one page per student, and notes the release
 pages that have changed are written again, and it reports whose. A publication lists its pages, each with a
 digest and the time when it was made. A page has not changed if making it again with that time gives the
 same page. It never decides what a page says, or which grades are released (`releases` does).
+`exporting` and `push` are the other ways of a report to its student.
 """
 
 import contextlib

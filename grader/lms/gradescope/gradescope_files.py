@@ -9,6 +9,7 @@ choose the strings in it: it is parsed in the sandboxed parser, and the result i
 By the autograder specifications, in `results.json` `score` at the top overrides the tests' sum; a test
 has `score`, `max_score`, `name`, `number`, `output`, `tags`, `status` (`passed`, `failed`) and
 `visibility`. As long as a scored test is hidden, the student's total is hidden too.
+A package that runs within Gradescope writes its own file: `grader.packages.gradescope_results`.
 """
 
 import json

@@ -5,7 +5,8 @@ name>_<participant>_assignfeedback_file_<file>`, and goes by the participant's n
 that begin with a dot or a tilde. Files side by side, as here, it puts where students find them; within
 folders it would give them the path `//`. The names come from the teacher's grading worksheet or from the
 download that was graded; none is invented. If a person decided whose a submission is, the name in the
-download may be somebody else's, and is not used.
+download may be somebody else's, and is not used. Where Moodle has web services, `moodle_service` sends the
+same reports instead.
 """
 
 import re
