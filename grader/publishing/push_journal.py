@@ -8,7 +8,6 @@ Tests: `tests/publishing/test_push_journal.py`.
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,10 +20,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from grader.domain.errors import UsageError
 from grader.files import atomic
 from grader.files.file_names import sanitized
+from grader.files.folder_lock import locked_folder
+from grader.files.stored_records import validator
 from grader.lms.online_assignment import PostedComment, Standing
-
-if sys.platform != "win32":
-    import fcntl
 
 FOLDER = "pushed"  # in the folder of the results
 
@@ -175,9 +173,8 @@ class PushJournal:
         except OSError as error:
             raise UsageError(f"{self.path} cannot be read ({error.strerror}). Nothing was sent.") from None
         for number, line in enumerate(lines, 1):
-            kind: type[Intention | Confirmation] = Confirmation if b'"confirmation"' in line else Intention
             try:
-                yield kind.model_validate_json(line)
+                yield validator(Intention | Confirmation).validate_json(line)
             except ValidationError:
                 if line.strip().endswith(b"}"):
                     raise UsageError(
@@ -213,22 +210,14 @@ class PushJournal:
             UsageError: Another one is running, or nothing can be written here.
         """
         atomic.make_folder(self.path.parent)
-        if sys.platform == "win32":
-            yield
-            return
-        descriptor = os.open(self.path.parent, os.O_RDONLY)
-        try:
+        with contextlib.ExitStack() as held:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held.enter_context(locked_folder(self.path.parent, wait=False))
             except BlockingIOError:
                 raise UsageError(
                     f"{self.path.parent}: another push from this folder is running. Wait until it has ended."
                 ) from None
-            except OSError:  # a file system without locks
-                pass
             yield
-        finally:
-            os.close(descriptor)
 
 
 def digest(text: str) -> str:

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from grader.domain.formatting import counted
 from grader.domain.score import Score
 from grader.domain.submission_result import Result
 from grader.files import atomic
+from grader.files.folder_lock import locked_folder
 from grader.gradebook import Gradebook, Snapshot, State
 from grader.reports.results_json.results_file import submission_entries, submission_text
 from grader.reports.results_json.results_schema import DownloadRecord
@@ -37,9 +37,6 @@ from grader.results.current_state import (
     results_now,
 )
 from grader.results.kept_scores import KeptScores, keep_scores, kept_scores
-
-if sys.platform != "win32":
-    import fcntl
 
 FILE = ".pages"
 STUDENTS = "students"
@@ -115,7 +112,7 @@ def writing(out: Path) -> Iterator[None]:
         UsageError: The folder does not exist and cannot be made.
     """
     atomic.make_folder(out)
-    with _locked(out, exclusive=True):
+    with locked_folder(out):
         yield
 
 
@@ -127,7 +124,7 @@ def grading(out: Path) -> Iterator[None]:
         UsageError: The folder cannot be made.
     """
     atomic.make_folder(out / STUDENTS)
-    with _locked(out / STUDENTS, exclusive=False):
+    with locked_folder(out / STUDENTS, exclusive=False):
         yield
 
 
@@ -137,35 +134,11 @@ def is_graded_now(out: Path) -> bool:
         return False
     for _ in range(_TRIES):  # another process that only asks holds the lock for a moment
         try:
-            with _locked(out / STUDENTS, exclusive=True, wait=False):
+            with locked_folder(out / STUDENTS, wait=False):
                 return False
         except BlockingIOError:
             time.sleep(_MOMENT)
     return True
-
-
-@contextlib.contextmanager
-def _locked(folder: Path, *, exclusive: bool, wait: bool = True) -> Iterator[None]:
-    """Hold a lock on a folder, which ends with the process; without effect on systems without such locks.
-
-    Raises:
-        BlockingIOError: Another process holds it, and `wait` is false.
-    """
-    if sys.platform == "win32":
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        how = (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB)
-        try:
-            fcntl.flock(descriptor, how)
-        except BlockingIOError:
-            raise
-        except OSError:  # a file system without locks: each file is written completely anyway
-            pass
-        yield
-    finally:
-        os.close(descriptor)
 
 
 # --- class pages -----------------------------------------------------------------------------------------

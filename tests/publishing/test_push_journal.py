@@ -57,6 +57,12 @@ def test_a_torn_line_does_not_count(journal: PushJournal) -> None:
         assert journal.memories() == {"1": Memory(open=intention())}, length
 
 
+def test_words_in_an_entry_do_not_decide_what_it_is(journal: PushJournal) -> None:
+    meant = intention().model_copy(update={"who": "confirmation", "why": "intention"})
+    journal.add(meant)
+    assert journal.memories() == {"1": Memory(open=meant)}
+
+
 def test_a_line_that_somebody_changed_is_named(journal: PushJournal) -> None:
     journal.add(intention())
     journal.path.write_text(journal.path.read_text("utf-8").replace('"points":80.0', '"points":"all"'))
