@@ -111,7 +111,9 @@ BY_NAME = (
 SCHEDULES = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.SWALR")
 # what is not itself an object with a role: a collection of such objects, or a function that makes one
 COLLECTIONS_AND_LAMBDAS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp, ast.Lambda)
-MODEL_WRAPPERS = {"to", "cuda", "cpu", "train", "eval", "double", "float", "requires_grad_"}
+# what gives the model that it is called on, and what it is given
+MODEL_METHODS = {"to", "cuda", "cpu", "train", "eval", "double", "float", "requires_grad_"}
+MODEL_WRAPPERS = {"DataParallel", "compile"}
 
 
 def split_side(text: str) -> str | None:
@@ -138,9 +140,9 @@ def role_by_name(name: str) -> str | None:
 def unwrapped(node: ast.expr) -> ast.expr:
     """A model's expression without `.to(device)`, `.cuda()`, `nn.DataParallel(...)`, `torch.compile(...)`."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
-        if isinstance(node.func, ast.Attribute) and node.func.attr in MODEL_WRAPPERS:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in MODEL_METHODS:
             node = node.func.value
-        elif ast.unparse(node.func).split(".")[-1] in ("DataParallel", "compile") and node.args:
+        elif ast.unparse(node.func).split(".")[-1] in MODEL_WRAPPERS and node.args:
             node = node.args[0]
         else:
             break
