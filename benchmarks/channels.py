@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.section import Section
 from grader.sandbox.host_client import Host, HostChild
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 
 HERE = Path(__file__).parent
 KNOWN, BITS = 64, 512

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.generated_class import JOBS, ROOT, grading, require_success, write_submissions
 from benchmarks.section import Section, verdict
 from grader.course.assignment_file import read_assignment
-from grader.course.variants import Kind, variants
+from grader.course.homework_versions import Kind, homework_versions
 
 SMALL, LARGE = 100, 1000
 DIFFERENT = 50  # solutions that the class consists of, again and again, so that both sizes have the same mix
@@ -94,7 +94,7 @@ def _cost(count: int, folder: Path) -> Cost:
 def _generate(count: int, destination: Path) -> None:
     """A class of solutions with weights and a report; no two have the same code."""
     assignment = read_assignment(ROOT / "reference" / "vit_defects")
-    found = [one for one in variants(assignment) if one.kind in (Kind.FORM, Kind.MISTAKE)]
+    found = [one for one in homework_versions(assignment) if one.kind in (Kind.FORM, Kind.MISTAKE)]
     chosen = found[:: max(1, len(found) // DIFFERENT)][:DIFFERENT]
     write_submissions(
         destination,

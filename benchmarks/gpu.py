@@ -21,7 +21,7 @@ from benchmarks.reference_training import (
     write_folder,
 )
 from benchmarks.section import Section, here, spread, verdict
-from grader.grading.concurrent_work import Turns, turns_on
+from grader.grading.concurrent_work import DeviceSlots, device_slots
 from grader.kit.splits import LabeledImages, Splits
 from grader.sandbox.host_client import Host
 from grader.training import Job
@@ -57,7 +57,7 @@ def compared(
 ) -> Section:
     """Both ratios on a device."""
     source, job = reference_job(splits, epochs, device)
-    turns = turns_on(device, job.limits.gpu_memory_mb)
+    slots = device_slots(device, job.limits.gpu_memory_mb)
     of_epochs, of_classes = [], []
     with (
         tempfile.TemporaryDirectory(prefix="grader-benchmark-") as scratch,
@@ -70,7 +70,9 @@ def compared(
             handed_out = process.apply(_handed_out, (source, scratch, epochs, device))
             ours = [epoch.seconds for epoch in in_harness(workers, job).epochs]
             of_epochs.append((statistics.median(handed_out[1:]), statistics.median(ours[1:])))
-            in_turn, at_once = (_class_seconds(workers, job, each, students) for each in (Turns(1), turns))
+            in_turn, at_once = (
+                _class_seconds(workers, job, each, students) for each in (DeviceSlots(1), slots)
+            )
             of_classes.append((in_turn, at_once))
             told = (f"{before:.2f} s and {after:.2f} s" for before, after in (of_epochs[-1], of_classes[-1]))
             print(f"  turn {number} of {rounds}: {', '.join(told)}", flush=True)
@@ -99,11 +101,11 @@ def _handed_out(source: str, folder: str, epochs: int, device: str) -> list[floa
     return by_bare_loop(source, train, lambda: (images for images, _ in loader), epochs, device)
 
 
-def _class_seconds(workers: Host, job: Job, turns: Turns, students: int) -> float:
+def _class_seconds(workers: Host, job: Job, slots: DeviceSlots, students: int) -> float:
     """Seconds of so many trainings."""
 
     def train(_: int) -> None:
-        with turns.taken():
+        with slots.taken():
             in_harness(workers, job)
 
     started = time.perf_counter()

@@ -13,7 +13,7 @@ from benchmarks.generated_class import JOBS, ROOT, grading, require_success, wri
 from benchmarks.section import Section
 from datasets.synthetic_steel import made_images
 from grader.course.assignment_file import read_assignment
-from grader.course.variants import variants
+from grader.course.homework_versions import homework_versions
 from grader.gradebook import Gradebook
 from grader.kit.image_folders import write_image_zip
 
@@ -76,7 +76,7 @@ def measured(kills: int = KILLS) -> Section:
 
 def _generate(destination: Path) -> int:
     assignment = read_assignment(ROOT / "reference" / "vit_defects")
-    by_name = {one.name: one for one in variants(assignment)}
+    by_name = {one.name: one for one in homework_versions(assignment)}
     epochs = f"N_EPOCHS = {EPOCHS}"
     return write_submissions(
         destination, (by_name[name].source.replace("N_EPOCHS = 30", epochs) for name in NAMES)

@@ -13,7 +13,7 @@ from grader.protocol.link import Link
 from grader.protocol.replies import Loaded
 from grader.protocol.requests import Load
 from grader.sandbox.host_client import Host
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 
 ROOT = Path(__file__).parents[1]
 ROUNDS = 60

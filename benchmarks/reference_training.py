@@ -19,7 +19,7 @@ from grader.course.reference_solution import solved_source
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.kit.splits import LabeledImages, Splits, split_images
 from grader.sandbox.host_client import Host
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.training import Job, measured_training
 
 ASSIGNMENT = read_assignment(Path(__file__).parents[1] / "reference" / "vit_defects")

@@ -21,7 +21,7 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from grader.analysis import program
-from grader.course import variants
+from grader.course import homework_versions
 from grader.course.assignment_file import read_assignment
 from grader.course.reference_solution import solved_source
 from grader.domain.analyzed_program import Program
@@ -35,7 +35,7 @@ from grader.protocol.worker_reports import WatchRecord
 from grader.sandbox.child_processes import Child, Processes
 from grader.sandbox.forkserver import LocalProcesses
 from grader.sandbox.host_client import Host
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 
 ROOT = Path(__file__).parents[1]
 pytest_plugins = ["tests.counted_processes", "tests.warm_hosts", "tests.warm_python"]
@@ -337,7 +337,7 @@ def examined_trained_of(spawn: Callable[[], WorkerProcess]) -> Callable[..., Any
 @pytest.fixture(scope="session")
 def composed(solved: str) -> Callable[..., str]:
     """The solution with other parts: a text's definitions in the place of, or after, those of their names."""
-    return functools.partial(variants.composed, solved)
+    return functools.partial(homework_versions.composed, solved)
 
 
 @pytest.fixture(scope="session")

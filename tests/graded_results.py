@@ -9,7 +9,7 @@ import pytest
 
 from grader.domain.evidence import Attestation, Blame, Evidence, Finding, Status
 from grader.domain.score import GradeStatus, LateRecord, Score, ScoreLine
-from grader.lms.export_format import Choices, Export, ExportFormat, Order
+from grader.lms.export_format import Choices, Export, ExportData, ExportFormat
 from grader.publishing.exporting import exported
 
 Result = tuple[Evidence, Score]
@@ -88,7 +88,7 @@ def export(
     partial: bool = False,
 ) -> Export:
     """An export of results as `grader export` makes it."""
-    order = Order(
+    order = ExportData(
         assignment, results, {}, (), file, choices, reports=lambda _: reports or {}, account=account
     )
     return exported(what, order, partial=partial)

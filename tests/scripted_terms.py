@@ -160,7 +160,7 @@ class Term:
         )
         with self.book(name) as book:
             result = Keeper(assignment, book, self.out(name), "ta1").kept(found, {}, when)
-            write_pages(assignment, book, self.out(name), when, class_anyway=True)
+            write_pages(assignment, book, self.out(name), when, always_class=True)
         return result
 
     def mark(self, name: str, points: float, *, item: str = "report", student: str = STUDENT) -> None:

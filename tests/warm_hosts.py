@@ -41,6 +41,7 @@ class WarmHosts:
         *,
         hidden: Sequence[Path] = (),
         unofficial: bool = False,
+        in_package: bool = False,
         wrapped: bool = False,
         given: GivenFiles = NOTHING,
     ) -> Host:
@@ -49,12 +50,18 @@ class WarmHosts:
             arguments = [str(self._kept(Path(arguments[0])))]
         contents = [(name, path.read_bytes()) for name, path in sorted(given.files.items())]
         kept = hashlib.sha256(repr((contents, sorted(given.cached.items()))).encode()).hexdigest()
-        kind = (module, *arguments, unofficial, wrapped, kept)
+        kind = (module, *arguments, unofficial, in_package, wrapped, kept)
         host = self._hosts.pop(kind, None)
         if host is not None and host._process is not None and host._process.poll() is not None:
             host = None
         if host is None:
-            asked = {"hidden": self._hidden, "unofficial": unofficial, "wrapped": wrapped, "given": given}
+            asked = {
+                "hidden": self._hidden,
+                "unofficial": unofficial,
+                "in_package": in_package,
+                "wrapped": wrapped,
+                "given": given,
+            }
             try:
                 host = self._start(module, arguments, **asked)
             except SandboxError as error:

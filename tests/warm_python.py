@@ -97,7 +97,7 @@ def _pythons() -> Iterator[Any]:
 @pytest.fixture
 def start_script(_pythons: Any) -> Iterator[Start]:
     """Start a script: `start_script(text, *arguments, folder=..., environment=...)`."""
-    from grader.sandbox.limits import ProcessLimits
+    from grader.sandbox.process_limits import ProcessLimits
 
     limits = ProcessLimits(memory_mb=ROOMY, file_mb=ROOMY)
     scripts: list[Script] = []

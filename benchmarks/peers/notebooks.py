@@ -4,8 +4,8 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.course.homework_versions import Kind, homework_versions
 from grader.course.student_template import notebook
-from grader.course.variants import Kind, variants
 from grader.domain.assignment import Assignment
 
 # what is not a definition and yet belongs to one: no tool is to train, or to look for images
@@ -39,7 +39,7 @@ def homework(assignment: Assignment, course: Path, count: int) -> list[Homework]
     Raises:
         ValueError: There are fewer.
     """
-    every = variants(assignment)
+    every = homework_versions(assignment)
     usual = next(_needed(one.source) for one in every if one.kind is Kind.REFERENCE)
     found = [
         one

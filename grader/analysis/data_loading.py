@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from grader.analysis.flow import Flow, Flows, arguments
-from grader.analysis.roles import side
+from grader.analysis.recognized_roles import split_side
 from grader.analysis.syntax_trees import assigned, calls, children, statements_within, walk
 from grader.analysis.units import Unit
 
@@ -152,7 +152,7 @@ class DataUse:
             for target in pair[0] if pair else ():
                 if isinstance(target, ast.Attribute) and target.attr == "transform" and pair:
                     flow = self._flows.before(statement, None)
-                    yield DataArgument(pair[1], flow, side(ast.unparse(target)), unit)
+                    yield DataArgument(pair[1], flow, split_side(ast.unparse(target)), unit)
 
     def _followed(
         self,
@@ -176,7 +176,10 @@ class DataUse:
                         yield from self._followed(outer, caller, place, outer_call, argument, depth - 1)
                 return
         yield DataArgument(
-            value, self._flows.before(statement, function), dataset_side or side(ast.unparse(value)), unit
+            value,
+            self._flows.before(statement, function),
+            dataset_side or split_side(ast.unparse(value)),
+            unit,
         )
 
     def _is_transform(self, node: ast.expr, flow: Flow, depth: int) -> bool:
@@ -207,17 +210,17 @@ class DataUse:
         for name, value, step in end.values:
             if isinstance(value, ast.Call) and _called_name(value) == "Compose":
                 variable = ast.copy_location(ast.Name(name, ast.Load()), value)
-                yield DataArgument(variable, end, side(name), step)
+                yield DataArgument(variable, end, split_side(name), step)
 
     def _dataset_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
         """Which images a data set holds: by its variable, its path, or the loader that uses it."""
         names = _targets(statement)
         for text in (*names, *(ast.unparse(arg) for arg in call.args[:2])):
-            image_side = side(text)
+            image_side = split_side(text)
             if image_side is not None:
                 return image_side
         image_side = next(
-            (side(ast.unparse(k.value)) for k in call.keywords if k.arg in ("root", "split")), None
+            (split_side(ast.unparse(k.value)) for k in call.keywords if k.arg in ("root", "split")), None
         )
         if image_side is not None:
             return image_side
@@ -240,7 +243,7 @@ class DataUse:
         targets = _targets(statement)
         texts = [*_keys(statement, call), *(targets if len(targets) == 1 else ())]
         for text in (*texts, *([ast.unparse(data)] if data is not None else ())):
-            image_side = side(text)
+            image_side = split_side(text)
             if image_side is not None:
                 return image_side
         shuffle = _argument(call, "shuffle", 2)

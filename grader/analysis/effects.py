@@ -1,4 +1,4 @@
-"""Side effects of statements: shell, network, files, data, training, drawing, printing.
+"""Side effects of statements: shell, network, files, data, training, plotting, printing.
 
 A heuristic over dotted names, seen through imports and plain aliases, and over method names of any object.
 Functions have the effects of what they call. It errs both ways: any `.write` counts as file access, and an

@@ -16,8 +16,8 @@ from functools import cached_property
 
 from grader.analysis.constant_values import Unknown, value
 from grader.analysis.effects import Effect, Effects
+from grader.analysis.recognized_roles import bindings
 from grader.analysis.references import references
-from grader.analysis.roles import bindings
 from grader.analysis.slicing import KNOWN
 from grader.analysis.syntax_trees import calls, statements_within
 from grader.analysis.units import Cell, Unit, is_main_guard, segment, unit

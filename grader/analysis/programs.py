@@ -20,7 +20,7 @@ from grader.analysis.effects import Aliases, Effects
 from grader.analysis.flow import Flows
 from grader.analysis.forbidden_uses import forbidden_uses, suspicions
 from grader.analysis.randomness import state_reads
-from grader.analysis.roles import RoleReader, bindings, roles
+from grader.analysis.recognized_roles import RoleReader, bindings, roles
 from grader.analysis.script.training_script import ScriptInputs, ScriptReader
 from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
 from grader.analysis.source import TOO_DEEP, Source, source

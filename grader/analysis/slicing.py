@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from grader.analysis.effects import BLOCKING, Aliases, Effect, Effects, reason
-from grader.analysis.roles import is_plain
+from grader.analysis.recognized_roles import is_plain
 from grader.analysis.syntax_trees import DEFINITIONS, assigned
 from grader.analysis.units import IMPORTS, Unit, aligned, reread, unit
 from grader.domain.analyzed_program import Omission, Statement

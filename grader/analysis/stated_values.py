@@ -19,7 +19,7 @@ from typing import Any
 
 from grader.analysis.constant_values import Unknown, value
 from grader.analysis.flow import Flow
-from grader.analysis.roles import unwrapped
+from grader.analysis.recognized_roles import unwrapped
 from grader.analysis.syntax_trees import statements_within, walk
 from grader.analysis.training_recipe import Ingredients
 from grader.analysis.units import Unit

@@ -85,7 +85,8 @@ class Prying:
 
         Args:
             reaches: Graded names, TRAINING and LOADING -> what they depend on.
-            loaded: The statements that are executed on loading; for a definition, what executing it executes.
+            loaded: The statements that are executed on loading (of a
+                definition, its decorators and defaults).
         """
         users_by_use: dict[tuple[str, Place], list[str]] = {}
         for unit in self._units:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from grader.analysis.data_loading import DataArgument, DataUse
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.flow import Flow, Flows, Lifting, Phase
-from grader.analysis.roles import SCHEDULES, RoleReader, unwrapped
+from grader.analysis.recognized_roles import SCHEDULES, RoleReader, unwrapped
 from grader.analysis.syntax_trees import DEFINITIONS, calls, children, statements_within
 from grader.analysis.units import Unit
 from grader.domain.analyzed_program import Place, Recipe, Statement
@@ -389,7 +389,7 @@ def _roles_of_unexecuted(step: Unit, sources: Sources, names: dict[str, str]) ->
     """Names bound by statements that are not executed: `train_loader, test_loader = loaders()`."""
     return {
         name: role
-        for name, role in sources.reader.roles_by_name(step, sources.effects, names).items()
+        for name, role in sources.reader.bound_roles(step, sources.effects, names).items()
         if role in DATA_ROLES
     }
 

@@ -19,7 +19,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import GraderError
 from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import counted
-from grader.students.check_on_save import Attempt, check_on_every_save, saves_of
+from grader.students.check_on_save import RunCheck, check_on_every_save, saves_of
 from grader.students.homework import LocalAssignment
 from grader.students.own_check import LocalCheck
 
@@ -27,7 +27,7 @@ MOST_CHANGES = 5  # listed one by one
 
 
 class WatchView:
-    """Shows each check, compared with the one after the previous save."""
+    """Shows the results of each check, and what has changed since the check of the previous save."""
 
     def __init__(self, path: Path, assignment: Assignment, page: Page, *, details: bool) -> None:
         """Begin with nothing checked yet.
@@ -63,7 +63,7 @@ class WatchView:
             replayed = self._assignment.replays_training
             show_omissions(self._page, check.program, details=True, replayed=replayed)
         self._show_changes(check.findings)
-        self._show_sum(check)
+        self._show_summary(check)
 
     def _show_in_full(self, check: LocalCheck, findings: Sequence[Finding]) -> None:
         view = CheckView(self._path, self._assignment, self._page)
@@ -88,6 +88,7 @@ class WatchView:
             ("Fixed since the last time", "passed", True),
             ("Broken since the last time", "failed", False),
         ):
+            # those that pass now and did not before, then those that passed before; new checks are left out
             changed = [
                 check for check, passed in now.items() if passed is passes is not before.get(check, passed)
             ]
@@ -98,7 +99,7 @@ class WatchView:
             if len(changed) > MOST_CHANGES:
                 self._page.detail(f"and {len(changed) - MOST_CHANGES} more", indent=4)
 
-    def _show_sum(self, check: LocalCheck) -> None:
+    def _show_summary(self, check: LocalCheck) -> None:
         passed = sum(finding.status is Status.PASSED for finding in check.findings)
         text = f"{passed} of {len(check.findings)} public checks pass."
         reached = [use for use in check.program.forbidden if use.reached_from]
@@ -126,13 +127,13 @@ def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:
     page, rounds = Page(), 0
     view = WatchView(path, local.assignment, page, details=details)
 
-    def show(attempt: Attempt) -> None:
+    def show(run_check: RunCheck) -> None:
         nonlocal rounds
         rounds += 1
         started = time.monotonic()
         try:
             with _spinner(page, first=rounds == 1):
-                check = attempt(lambda program: None, lambda finding: None)
+                check = run_check(lambda program: None, lambda finding: None)
         except GraderError as error:  # a file that is half written is not a reason to stop
             view.clear()
             page.verdict(False, str(error))
@@ -165,8 +166,8 @@ def _spinner(page: Page, *, first: bool) -> AbstractContextManager[object]:
 def ctrl_c() -> Iterator[Event]:
     """An event that is set once Ctrl-C was pressed, which also interrupts.
 
-    An interrupt that comes while Python finalizes an object is only printed, not raised. Code that waits for
-    nothing but the interrupt might wait forever.
+    If Ctrl-C is pressed while Python finalizes an object, the KeyboardInterrupt is only printed, not raised.
+    Code that waits for the exception alone might wait forever; the event is set in any case.
     """
     pressed = Event()
 

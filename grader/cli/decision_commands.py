@@ -187,11 +187,13 @@ def owner_command(
       grader owner results 400101325 none --why "She has not handed in anything."
     """
 
-    from grader.decisions.upload_owner import say_owner
+    from grader.decisions.upload_owner import decide_owner
 
     with session(request) as opened:
         owner = None if student_id == NO_OWNER else student_id
-        new_owner = say_owner(opened, upload, owner, why=why, instead=instead, allow_lower=allow_lower)
+        new_owner = decide_owner(
+            opened, upload, owner, why=why, replaces_current=instead, allow_lower=allow_lower
+        )
     _tell_owner(new_owner.owner, new_owner.revision)
 
 

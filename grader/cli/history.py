@@ -15,8 +15,8 @@ from grader.domain.edit import (
     Edit,
     Extended,
     InTime,
-    Listed,
     Marked,
+    OwnerAssigned,
     Received,
     Released,
     Ruled,
@@ -163,7 +163,7 @@ def _decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str,
             return "extension", stamp(deadline)
         case RunChosen(number=number, run=run):
             return "count", f"run {_value_text(run if number is None else number)} counts"
-        case Listed():
+        case OwnerAssigned():
             return "owner", _owner_text(edit)
         case Released(way=way, points=points):
             return "released", f"{'no grade' if points is None else _value_text(points)} by {way}"
@@ -172,7 +172,7 @@ def _decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str,
     raise AssertionError(f"an edit of which nobody told the history: {type(edit).__name__}")
 
 
-def _owner_text(edit: Listed) -> str:
+def _owner_text(edit: OwnerAssigned) -> str:
     if edit.by_person:
         unowned = f"it is not known whose it is: listed as {edit.listed_as}"
         return unowned if edit.held else f"it is {edit.listed_as}'s"

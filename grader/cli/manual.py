@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from grader.cli import COMMANDS, cli
+from grader.cli import cli
+from grader.cli.commands import COMMANDS
 from grader.domain.errors import GraderError
 
 WIDTH = 100
@@ -50,8 +51,8 @@ def _described(command: click.Command, parent: click.Context, name: str) -> list
 @click.option("--tables", "page", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def command(page: Path | None) -> None:
     """Print the page of commands; or renew the tables between the marks in PAGE, from its course."""
+    from grader.course.homework_versions import with_tables
     from grader.course.locate import located_course
-    from grader.course.variants import with_tables
 
     if page is None:
         click.echo(manual(), nl=False)

@@ -160,9 +160,9 @@ def _tell_notes(marks: "GivenMarks") -> None:
 
 def _marks_taken(entries: "Sequence[Entry]") -> str:
     """How many marks were taken, and how many of them are for others of a team."""
-    count, mates = len(entries), sum(entry.mate for entry in entries)
-    for_mates = f", {mates} of them for others of a team" if mates else ""
-    return f"{count} {'mark' if count == 1 else 'marks'} taken{for_mates}."
+    count, teammates = len(entries), sum(entry.mate for entry in entries)
+    for_teammates = f", {teammates} of them for others of a team" if teammates else ""
+    return f"{count} {'mark' if count == 1 else 'marks'} taken{for_teammates}."
 
 
 def _say(sentence: str) -> None:

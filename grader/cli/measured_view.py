@@ -1,4 +1,4 @@
-"""How the measuring of variants is shown: a line for each, and the table afterwards."""
+"""How the measuring of versions is shown: a line for each, and the table afterwards."""
 
 import statistics
 import time
@@ -9,13 +9,13 @@ from rich.table import Table
 
 from grader.cli.terminal_page import Page, console
 from grader.domain.formatting import counted, duration, points
-from grader.validation.measured_variants import MeasuredVariant
+from grader.validation.measured_versions import MeasuredVersion
 
 STARTING = "Starting (PyTorch and the solution are loaded once) ..."
 
 
 class MeasuredView:
-    """Trainings of variants on the terminal."""
+    """Trainings of versions on the terminal."""
 
     def __init__(self) -> None:
         self._page = Page()
@@ -23,16 +23,16 @@ class MeasuredView:
         self._started = time.monotonic()
         self._screen.print(STARTING)
 
-    def line(self, trained: MeasuredVariant) -> None:
-        """Print a variant that was measured."""
+    def line(self, trained: MeasuredVersion) -> None:
+        """Print a version that was measured."""
         measured = ", ".join(map(trained.measure.scale.shown, trained.values)) or trained.training.reason
-        self._screen.print(f"{trained.variant.name}: {trained.measure.id} {measured}", soft_wrap=True)
+        self._screen.print(f"{trained.version.name}: {trained.measure.id} {measured}", soft_wrap=True)
 
-    def show(self, trained: Sequence[MeasuredVariant]) -> bool:
+    def show(self, trained: Sequence[MeasuredVersion]) -> bool:
         """Show the table; returns whether nothing is wrong with the assignment."""
         table = Table(box=SIMPLE)
-        for name in ("variant", "measure", "mean", "deviation", "points", "full points from"):
-            table.add_column(name, justify="left" if name in ("variant", "measure") else "right")
+        for name in ("version", "measure", "mean", "deviation", "points", "full points from"):
+            table.add_column(name, justify="left" if name in ("version", "measure") else "right")
         for result in trained:
             table.add_row(*_cells(result))
         if self._page.live:
@@ -48,7 +48,7 @@ class MeasuredView:
         return not faults
 
 
-def _cells(trained: MeasuredVariant) -> tuple[str, ...]:
+def _cells(trained: MeasuredVersion) -> tuple[str, ...]:
     scale, values = trained.measure.scale, trained.values
     worth = (
         f"{points(trained.points)} of {points(trained.item.points)}"
@@ -56,7 +56,7 @@ def _cells(trained: MeasuredVariant) -> tuple[str, ...]:
         else ""
     )
     return (
-        trained.variant.name,
+        trained.version.name,
         trained.measure.id,
         scale.shown(statistics.mean(values)) if values else trained.training.outcome.value,
         scale.shown(trained.deviation) if trained.deviation is not None else "",

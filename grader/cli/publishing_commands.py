@@ -16,7 +16,7 @@ from grader.lms import FORMATS
 from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Choices, ExportFormat, InputFile, Option
 
 if TYPE_CHECKING:
-    from grader.publishing.exporting import Exported
+    from grader.publishing.exporting import WrittenExport
     from grader.publishing.publication import ChangedStudent, Update
     from grader.results.session import SessionRequest
 
@@ -104,7 +104,7 @@ def _choices(chosen: Mapping[str, Any]) -> Choices:
     )
 
 
-def _tell_exported(noun: str, done: "Exported") -> None:
+def _tell_exported(noun: str, done: "WrittenExport") -> None:
     """Print what was written, and what a person should know about it."""
     from grader.domain.formatting import printable
 
@@ -112,8 +112,8 @@ def _tell_exported(noun: str, done: "Exported") -> None:
     click.echo(f"{done.place}: {count} {noun if count != 1 else noun.removesuffix('s')}.")
     for remark in done.export.remarks:
         click.echo(printable(f"  {remark}"))
-    if done.unnoted:
-        click.echo(printable(f"note: {done.unnoted}"), err=True)
+    if done.not_recorded:
+        click.echo(printable(f"note: {done.not_recorded}"), err=True)
 
 
 for _format in FORMATS:
@@ -155,8 +155,8 @@ def publish_command(request: "SessionRequest", to: Path, updates: bool, partial:
         _tell_update(to, published.update)
     else:
         click.echo(f"{to}: the class page, and the pages of {len(published.grades)} students.")
-    if published.unnoted:
-        click.echo(printable(f"note: {published.unnoted}"), err=True)
+    if published.not_recorded:
+        click.echo(printable(f"note: {published.not_recorded}"), err=True)
     for line in published.left_out:
         click.echo(printable(f"  {line}"))
 

@@ -12,17 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.cli.terminal_page import Page, console
-from grader.course.variants import Kind
+from grader.course.homework_versions import Kind
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import shown_values
 from grader.domain.formatting import counted, duration, listed, printable
 from grader.validation.assignment_trial import ValidatedAssignment
-from grader.validation.mutation_report import MutationReport, VariantVerdict, verdict
+from grader.validation.mutation_report import MutationReport, VersionVerdict, verdict
 from grader.validation.trials import Report, TrialOutcome
 
 STARTING = "Starting (PyTorch and the checks are loaded once) ..."
 FIRST = 3  # outcomes before the time is estimated
-SHOWN_CHECKS = 3  # that failed, for each variant
+SHOWN_CHECKS = 3  # that failed, for each version
 
 
 class ValidationBoard:
@@ -47,7 +47,7 @@ class ValidationBoard:
         # the first outcome includes the start, so the pace is measured from it on
         pace = (now - self._first) / max(self._done - 1, 1)
         self._end = now + pace * (self._total - self._done)
-        self._last = f"{outcome.variant.name}: {judged.word}"
+        self._last = f"{outcome.version.name}: {judged.word}"
         done = [f"{self._done} of {self._total} done", *filter(None, [self._time_left()])]
         return f"{self._last} ({', '.join(done)})"
 
@@ -96,14 +96,14 @@ class ValidateView:
         page, report = self._page, validated.report
         self._tried.append(validated)
         values_text = f" ({shown_values(validated.values)})" if validated.values else ""
-        title = f"{validated.assignment.title}{values_text}: {counted(len(report.verdicts), 'variant')}"
+        title = f"{validated.assignment.title}{values_text}: {counted(len(report.verdicts), 'version')}"
         table = _table(report, title)
         if page.live:
             console(markup=False, highlight=False).print(table)
         else:
             console(file=page.console.file, markup=False, highlight=False).print(table, soft_wrap=False)
-        for variant in report.verdicts:
-            self._show_traces(variant.outcome)
+        for version in report.verdicts:
+            self._show_traces(version.outcome)
         for title, kind, sentences in (
             ("To be fixed", "failed", report.wrong),
             ("Notes", "note", report.notes),
@@ -133,9 +133,9 @@ class ValidateView:
                 self._page.item("failed", values)
 
     def _show_traces(self, outcome: TrialOutcome) -> None:
-        """Show how the checks of a variant ended, where that was asked for."""
+        """Show how the checks of a version ended, where that was asked for."""
         for trace in outcome.traces:
-            self._page.heading(f"{printable(outcome.variant.name)}: {trace.check}")
+            self._page.heading(f"{printable(outcome.version.name)}: {trace.check}")
             if trace.raised:
                 self._page.printed(trace.raised, style="red")
             for line in trace.lines:
@@ -146,18 +146,18 @@ class ValidateView:
 
 def _table(report: MutationReport, title: str) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
-    for name in ("variant", "part", "verdict", "called", "checks that failed"):
+    for name in ("version", "part", "verdict", "called", "checks that failed"):
         table.add_column(name, overflow="fold")
     table.add_column("s", justify="right", no_wrap=True)
     section = None
     for judged in report.verdicts:
-        variant = judged.outcome.variant
-        if section is not None and variant.kind is not section and variant.kind in (Kind.FORM, Kind.MISTAKE):
+        version = judged.outcome.version
+        if section is not None and version.kind is not section and version.kind in (Kind.FORM, Kind.MISTAKE):
             table.add_section()
-        section = variant.kind
+        section = version.kind
         table.add_row(
-            printable(variant.name),
-            "\n".join(variant.parts),
+            printable(version.name),
+            "\n".join(version.parts),
             _verdict_text(judged),
             _called_text(judged),
             _failed_text(judged),
@@ -166,7 +166,7 @@ def _table(report: MutationReport, title: str) -> Table:
     return table
 
 
-def _verdict_text(judged: VariantVerdict) -> Text:
+def _verdict_text(judged: VersionVerdict) -> Text:
     good = {
         "detected": "green",
         "full": "green",
@@ -178,16 +178,16 @@ def _verdict_text(judged: VariantVerdict) -> Text:
     return Text(judged.word, style="red" if judged.wrong else good.get(judged.word, "red"))
 
 
-def _called_text(judged: VariantVerdict) -> Text:
+def _called_text(judged: VersionVerdict) -> Text:
     """`named`, or what a mistake was called instead; for a form, what it is flagged for."""
-    if judged.outcome.variant.kind not in (Kind.MISTAKE, Kind.PAIR):
+    if judged.outcome.version.kind not in (Kind.MISTAKE, Kind.PAIR):
         return Text("\n".join(judged.called), style="yellow")
     if judged.named:
         return Text("named", style="green")
     return Text("\n".join(judged.called) or ("not named" if judged.detected else ""), style="yellow")
 
 
-def _failed_text(judged: VariantVerdict) -> str:
-    if judged.outcome.variant.kind is Kind.TEMPLATE:
+def _failed_text(judged: VersionVerdict) -> str:
+    if judged.outcome.version.kind is Kind.TEMPLATE:
         return counted(len(judged.failed), "check")
     return listed(judged.failed, SHOWN_CHECKS)

@@ -47,10 +47,11 @@ from grader.domain.assignment import (
     Remark,
 )
 from grader.domain.assignment_files import PROVIDED
-from grader.domain.assignment_rules import LatePolicy, Limits
-from grader.domain.assignment_versions import ONE_EDITION, OWN_VALUES, Edition
+from grader.domain.assignment_rules import LatePolicy
+from grader.domain.assignment_versions import DRAWN_VALUES_CHECK, ONE_EDITION, Edition
 from grader.domain.errors import CourseError
 from grader.domain.formatting import zone_problem
+from grader.domain.limits import Limits
 from grader.domain.measure import Measure
 from grader.domain.submission import Role
 
@@ -143,8 +144,10 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
     if data is None:
         _require_nothing_measured(table)
     found_checks = checks(folder, names, public_only=public_only, left_out=edition.left_out)
-    if table.variant and OWN_VALUES in [check.id for check in found_checks]:
-        raise fault(f"a check is called '{OWN_VALUES}', like the grader's own about [variant]. Rename it.")
+    if table.variant and DRAWN_VALUES_CHECK in [check.id for check in found_checks]:
+        raise fault(
+            f"a check is called '{DRAWN_VALUES_CHECK}', like the grader's own about [variant]. Rename it."
+        )
     measured = measures(table.measure, table.program, components)
     require_functions(folder, measured, public_only=public_only)
     if not public_only:

@@ -8,7 +8,8 @@ from pydantic import ConfigDict, Field, create_model
 
 from grader.course.toml_file import Table
 from grader.domain.assignment import DataUse
-from grader.domain.assignment_rules import LatePolicy, Limits
+from grader.domain.assignment_rules import LatePolicy
+from grader.domain.limits import Limits
 from grader.domain.measure import StudyTable, TrainingCall
 
 Text = Annotated[str, Field(min_length=1)]

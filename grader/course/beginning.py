@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.course.assignment_file import read_assignment
-from grader.course.locate import FILE, Course, require_term
 from grader.course.locate import FILE as COURSE_FILE
+from grader.course.locate import Course, require_term
 from grader.course.student_template import handed_out_copy, student_files, student_wheel, write_template
 from grader.course.toml_file import FILE as ASSIGNMENT_FILE
 from grader.domain.assignment import Assignment
@@ -25,7 +25,7 @@ from grader.files import atomic
 
 KINDS = ("minimal", "numpy", "text", "vision")
 BEGINNINGS = Path(__file__).parent / "beginnings"
-SUFFIX = ".txt"  # appended to the names of files that are not the grader's own
+SUFFIX = ".txt"  # appended to the names of starting files, so that no tool takes them for the grader's code
 _SECRET_BYTES = 32
 _COURSE = """\
 title = {title}
@@ -122,7 +122,8 @@ class AssignmentChange:
     """What a new term changes about an assignment.
 
     Attributes:
-        differing: (name, last term's value, this term's) of the values drawn for the term that differ.
+        differing: (name, last term's value, this term's) of the values that differ, among those that
+            `[variant]` draws for a term.
         per_student: The names of the values that are drawn again for each student.
         overdue: The deadline, if it is in the past.
         template: The students' folder, which was made again.
@@ -157,17 +158,17 @@ def begin_term(course: Course, term: str, now: datetime) -> TermChange:
         now: With its zone.
 
     Raises:
-        UsageError: Values are drawn, and the secret is still the one that the course was handed out with.
+        UsageError: Values are drawn by `[variant]`, and `course.toml` still has the example's public secret.
         CourseError: A file of the course is malformed, or the term is not a valid name.
     """
     require_term(term, "The term")
     assignments = [read_assignment(course.reference(assignment_id)) for assignment_id in course.assignments()]
     if any(assignment.variant for assignment in assignments):
         course.require_secret()
-    path = course.root / FILE
+    path = course.root / COURSE_FILE
     settings = _with_term(path.read_bytes().decode("utf-8"), term)
     later = replace(course, term=term)
-    for assignment in assignments:
+    for assignment in assignments:  # a trial, whose files are not kept: an error must come before any change
         student_files(assignment.folder, course.datasets, handed_out_copy(later, assignment.id))
     wheel = student_wheel()
     atomic.write(path, settings.encode("utf-8"))
@@ -220,7 +221,7 @@ def _with_term(text: str, term: str) -> str:
     except tomllib.TOMLDecodeError:
         table_after = {}
     if table_after != {**tomllib.loads(text), "term": term}:
-        raise CourseError(f"{FILE}: the term cannot be put into it by itself. Write the line: {line}")
+        raise CourseError(f"{COURSE_FILE}: the term cannot be put into it by itself. Write the line: {line}")
     return changed
 
 

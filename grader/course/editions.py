@@ -71,7 +71,7 @@ def stated_edition(text: str, shown: str) -> Edition:
             f"{'; '.join(' or '.join(map(repr, line)) for line in lines) or 'there is none'}. Correct it."
         )
     edition = Edition(tuple(chosen), tuple(known))
-    return Edition(edition.chosen, edition.known, _left_out(text, edition, lines, shown))
+    return Edition(edition.chosen, edition.all_choices, _left_out(text, edition, lines, shown))
 
 
 def edition_text(text: str, edition: Edition, shown: str) -> str:
@@ -89,9 +89,9 @@ def edition_text(text: str, edition: Edition, shown: str) -> str:
     opened: list[tuple[int, bool]] = []  # (line, whether it is in this edition) of each enclosing mark
     for number, line in enumerate(lines, start=1):
         if mark := _OPENING.match(line):
-            if mark["name"] not in edition.known:
+            if mark["name"] not in edition.all_choices:
                 mistake = f"'{mark['name']}', which is not an edition" if mark["name"] else "no edition"
-                choices = f"are {_listed(edition.known)}" if edition.known else "is none"
+                choices = f"are {_listed(edition.all_choices)}" if edition.all_choices else "is none"
                 raise CourseError(
                     f"{shown}:{number}: the mark names {mistake}. There {choices} in 'editions' of {FILE}."
                 )
@@ -134,7 +134,7 @@ def belongs_elsewhere(path: Path, edition: Edition) -> bool:
     Raises:
         CourseError: A mark is malformed.
     """
-    if not edition.known:
+    if not edition.all_choices:
         return False
     try:
         text = path.read_text(encoding="utf-8")
@@ -172,7 +172,7 @@ def _listed(names: Sequence[str]) -> str:
 def _left_out(text: str, edition: Edition, lines: Sequence[Sequence[str]], shown: str) -> frozenset[str]:
     """The components of other editions that this one lacks."""
     own_components = frozenset(_components(edition_text(text, edition, shown)))
-    other_editions = (Edition(chosen, edition.known) for chosen in itertools.product(*lines))
+    other_editions = (Edition(chosen, edition.all_choices) for chosen in itertools.product(*lines))
     return (
         frozenset(name for other in other_editions for name in _components(edition_text(text, other, shown)))
         - own_components

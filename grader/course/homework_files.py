@@ -32,7 +32,7 @@ from grader.domain.assignment_files import (
     ProvidedFile,
     SubmittedFile,
 )
-from grader.domain.assignment_rules import MEGABYTE
+from grader.domain.limits import MEGABYTE
 from grader.domain.submission import Role
 
 # other files of a student's folder, and names that tools would take for their own

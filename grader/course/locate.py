@@ -12,7 +12,7 @@ from pydantic import Field
 
 from grader.course.assignment_file import read_assignment
 from grader.course.check_files import PUBLIC_FILE
-from grader.course.submission_rules import late_tokens
+from grader.course.submission_rules import course_late_days
 from grader.course.toml_file import FILE as ASSIGNMENT_FILE
 from grader.course.toml_file import Table, listing, remedy, toml_table
 from grader.domain.assignment import Assignment
@@ -56,7 +56,8 @@ class Course:
         minimum_level: The least isolation that a grade needs, `strict` or `standard`.
         term: `2026-fall`; in each term, assignments draw other values.
         language: The code of the language that students' reports are written in.
-        late_tokens: The late days that a student has for all assignments together; 0: there is no such rule.
+        course_late_days: The late days of a student for all assignments together; 0: there is no such rule.
+        known_values: The values that were drawn for all, where nothing can be drawn: in a package.
     """
 
     root: Path
@@ -65,7 +66,8 @@ class Course:
     minimum_level: str = "standard"
     term: str = ""
     language: str = ENGLISH.code
-    late_tokens: int = 0
+    course_late_days: int = 0
+    known_values: tuple[tuple[str, Value], ...] = ()
 
     @property
     def datasets(self) -> Path:
@@ -106,6 +108,8 @@ class Course:
         Args:
             student_id: If it is empty, values that differ between students take their first choice.
         """
+        if self.known_values:
+            return dict(self.known_values)
         return drawn_values(self.secret, assignment_id, drawn, self.term, student_id)
 
     def assignments(self) -> tuple[str, ...]:
@@ -122,8 +126,8 @@ class Course:
         assignment = read_assignment(self.reference(assignment_id))
         # raises if a catalog is malformed
         language(self.language, (self.root / CATALOG_FOLDER, assignment.folder / CATALOG_FOLDER))
-        tokens = late_tokens(self.root, assignment, self.late_tokens)
-        return replace(assignment, language=self.language, late_tokens=tokens)
+        late_days = course_late_days(self.root, assignment, self.course_late_days)
+        return replace(assignment, language=self.language, course_late_days=late_days)
 
     def reference(self, assignment_id: str) -> Path:
         """The assignment's folder, which only instructors see.
@@ -172,7 +176,7 @@ def located_course(
         minimum_level=table.sandbox.minimum,
         term=table.term,
         language=table.language,
-        late_tokens=table.late.tokens if table.late is not None else 0,
+        course_late_days=table.late.tokens if table.late is not None else 0,
     )
 
 

@@ -192,7 +192,7 @@ class HandedOutCopy:
     student_id: str = ""
 
     @property
-    def own(self) -> Sequence[DrawnValue]:
+    def per_student(self) -> Sequence[DrawnValue]:
         """The values that are drawn for each student."""
         return [value for value in self.stated if value.per_student]
 
@@ -399,11 +399,13 @@ def public_settings(text: str, name: str) -> str:
 
 def _with_note(readme: str, copy: HandedOutCopy) -> str:
     """The README with a sentence on whose copy it is, if values are drawn for each student."""
-    if not copy.own:
+    if not copy.per_student:
         return readme
-    names = ", ".join(f"`{value.name}`" for value in copy.own)
+    names = ", ".join(f"`{value.name}`" for value in copy.per_student)
     if copy.student_id:
-        values = ", ".join(f"`{value.name} = {python_text(copy.values[value.name])}`" for value in copy.own)
+        values = ", ".join(
+            f"`{value.name} = {python_text(copy.values[value.name])}`" for value in copy.per_student
+        )
         note = f"This is the copy of student {copy.student_id}: {values}. Work with no other values."
     else:
         note = (

@@ -15,7 +15,7 @@ from grader.course.assignment_tables import ResubmissionTable, TriesTable
 from grader.course.editions import edition_of
 from grader.course.toml_file import FILE, Table, fault, toml_table
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import LateTokens, Resubmission, Tries
+from grader.domain.assignment_rules import CourseLateDays, Resubmission, Tries
 from grader.domain.errors import CourseError
 from grader.domain.formatting import zone_problem
 
@@ -87,7 +87,7 @@ class _Place:
     assignment_id: str
 
 
-def late_tokens(course: Path, assignment: Assignment, count: int) -> LateTokens | None:
+def course_late_days(course: Path, assignment: Assignment, count: int) -> CourseLateDays | None:
     """The late days as an assignment sees them; None where it has no deadline, or does not use them.
 
     Args:
@@ -102,7 +102,7 @@ def late_tokens(course: Path, assignment: Assignment, count: int) -> LateTokens 
     own = _Place(assignment.deadline, assignment.id)
     paths = (path for path in course.glob(f"reference/*/{FILE}") if path.parent.name != assignment.id)
     others = sorted(place for place in map(_place, paths) if place is not None)
-    return LateTokens(
+    return CourseLateDays(
         count,
         earlier=tuple(place.assignment_id for place in others if place < own),
         later=tuple(place.assignment_id for place in others if place > own),

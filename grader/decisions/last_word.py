@@ -20,7 +20,7 @@ from grader.domain.score import GradeStatus, Score
 from grader.domain.submission import Origin
 from grader.domain.submission_result import Result
 from grader.gradebook import Snapshot
-from grader.reports.results_json.results_contract import DownloadRecord
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.results.current_state import current_downloads
 from grader.results.revision import Revision
 from grader.results.session import ClassSession

@@ -414,7 +414,7 @@ def import_marks(session: ClassSession, rows: Sequence[SheetRow], *, allow_lower
         nonlocal entries, notes, refused
         teams = shared_by(snapshot.evidence.values())
         reader = Reader(session.assignment, tuple(snapshot.evidence), snapshot.edits, teams)
-        all_entries = reader.entries(_relisted(rows, snapshot.relisted()))
+        all_entries = reader.entries(_with_current_ids(rows, snapshot.changed_ids()))
         notes = reader.left
         edits = edits_of(all_entries, session.assignment, who=session.who, when=session.clock())
         by_place: dict[str, list[Edit]] = {}
@@ -433,7 +433,7 @@ def import_marks(session: ClassSession, rows: Sequence[SheetRow], *, allow_lower
     return GivenMarks(tuple(entries), tuple(notes), revision, tuple(refused))
 
 
-def _relisted(rows: Sequence[SheetRow], ids: Mapping[str, str]) -> list[SheetRow]:
+def _with_current_ids(rows: Sequence[SheetRow], ids: Mapping[str, str]) -> list[SheetRow]:
     """Rows of a sheet under the current ids of submissions, whose owner may have changed since."""
     return [
         replace(row, cells={**row.cells, "student_id": guarded(ids[student_id])})

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grader.decisions.corrections import stated
-from grader.domain.edit import Listed
+from grader.domain.edit import OwnerAssigned
 from grader.domain.errors import UsageError
-from grader.domain.submission import KnownUpload
+from grader.domain.submission import RecordedUpload
 from grader.files.file_names import sanitized
 from grader.gradebook import Snapshot
 from grader.intake.ownership import is_provisional
-from grader.results.current_state import noted_uploads
+from grader.results.current_state import snapshot_uploads
 from grader.results.revision import Revision
 from grader.results.session import ClassSession
 
@@ -28,36 +28,36 @@ class NewOwner:
         displaced: The upload that counted for that student before.
     """
 
-    upload: KnownUpload
+    upload: RecordedUpload
     student_id: str
-    edits: tuple[Listed, ...]
-    displaced: KnownUpload | None = None
+    edits: tuple[OwnerAssigned, ...]
+    displaced: RecordedUpload | None = None
 
 
 @dataclass(frozen=True)
-class OwnerSaid:
+class OwnerDecision:
     """The result of a person's decision on whose an upload is."""
 
     owner: NewOwner
     revision: Revision
 
 
-def say_owner(
+def decide_owner(
     session: ClassSession,
     upload: str,
     student_id: str | None,
     *,
     why: str,
-    instead: bool = False,
+    replaces_current: bool = False,
     allow_lower: bool = False,
-) -> OwnerSaid:
+) -> OwnerDecision:
     """Decide whose an upload is: its points, marks and report are that student's from then on.
 
     Args:
         upload: The id under which it is listed, or its name in the download.
         student_id: Whose it is; None: nobody knows, and nobody gets its points.
         why: How that is known.
-        instead: Whether it replaces the student's current submission.
+        replaces_current: Whether it replaces the student's current submission.
         allow_lower: Grades that were released may fall.
 
     Raises:
@@ -67,10 +67,10 @@ def say_owner(
     reason = stated(why)
     new: NewOwner | None = None
 
-    def decide(snapshot: Snapshot, _: object) -> Sequence[Listed]:
+    def decide(snapshot: Snapshot, _: object) -> Sequence[OwnerAssigned]:
         nonlocal new
         new = new_owner(snapshot, upload, student_id, who=session.who, when=session.clock(), why=reason)
-        if new.displaced is not None and not instead:
+        if new.displaced is not None and not replaces_current:
             origin = new.displaced.origin
             raise UsageError(
                 f"{new.student_id} has a submission already: {origin.upload or origin.listed_as} "
@@ -80,8 +80,8 @@ def say_owner(
         return new.edits
 
     revision = session.revised(f"owner {student_id or 'none'}", decide=decide, allow_lower=allow_lower)
-    assert new is not None, "a revision asks what is decided"
-    return OwnerSaid(new, revision)
+    assert new is not None, "session.revised calls decide"
+    return OwnerDecision(new, revision)
 
 
 def new_owner(
@@ -96,13 +96,13 @@ def new_owner(
     Raises:
         UsageError: There is no such upload, or there are several, or nobody can have such an id.
     """
-    uploads = noted_uploads(snapshot)
+    uploads = snapshot_uploads(snapshot)
     upload = _upload_named(uploads, name)
     target = upload.origin.listed_as if student_id is None else _existing_spelling(uploads, student_id)
     if upload.decided and upload.counts and upload.student_id == target:
         return NewOwner(upload, target, ())
     edits = [
-        Listed(
+        OwnerAssigned(
             who=who,
             when=when,
             why=why,
@@ -121,7 +121,7 @@ def new_owner(
         sent = upload.origin.listed_as
         reason = f"Its files carry the id {target}, and according to a person that is whoever sent {sent}."
         edits.append(
-            Listed(
+            OwnerAssigned(
                 who=who,
                 when=when,
                 why=reason,
@@ -134,10 +134,10 @@ def new_owner(
     return NewOwner(upload, target, tuple(edits), displaced)
 
 
-def _upload_named(uploads: Sequence[KnownUpload], name: str) -> KnownUpload:
+def _upload_named(uploads: Sequence[RecordedUpload], name: str) -> RecordedUpload:
     """The upload with a name."""
     folded_name = name.casefold()
-    for fitting in (
+    for named_uploads in (
         [upload for upload in uploads if upload.counts and upload.student_id.casefold() == folded_name],
         [
             upload
@@ -145,12 +145,12 @@ def _upload_named(uploads: Sequence[KnownUpload], name: str) -> KnownUpload:
             if folded_name in (upload.origin.listed_as.casefold(), upload.origin.upload.casefold())
         ],
     ):
-        if len(fitting) == 1:
-            return fitting[0]
-        if fitting:
-            ids = ", ".join(upload.student_id for upload in fitting)
+        if len(named_uploads) == 1:
+            return named_uploads[0]
+        if named_uploads:
+            ids = ", ".join(upload.student_id for upload in named_uploads)
             raise UsageError(
-                f"There are {len(fitting)} uploads '{name}': {ids}. Give the id of the one you mean."
+                f"There are {len(named_uploads)} uploads '{name}': {ids}. Give the id of the one you mean."
             )
     names = [text for upload in uploads for text in (upload.student_id, upload.origin.upload)]
     similar = difflib.get_close_matches(name, names, n=1)
@@ -158,7 +158,7 @@ def _upload_named(uploads: Sequence[KnownUpload], name: str) -> KnownUpload:
     raise UsageError(f"The gradebook has no upload '{name}'. {advice}")
 
 
-def _existing_spelling(uploads: Sequence[KnownUpload], student_id: str) -> str:
+def _existing_spelling(uploads: Sequence[RecordedUpload], student_id: str) -> str:
     """A student's id in its existing spelling, or as given."""
     if sanitized(student_id) != student_id or is_provisional(student_id):
         raise UsageError(

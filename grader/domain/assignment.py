@@ -14,16 +14,10 @@ from grader.domain.assignment_files import (
     ProvidedFile,
     SubmittedFile,
 )
-from grader.domain.assignment_rules import (
-    ForbiddenRule,
-    LatePolicy,
-    LateTokens,
-    Limits,
-    Resubmission,
-    Tries,
-)
+from grader.domain.assignment_rules import CourseLateDays, ForbiddenRule, LatePolicy, Resubmission, Tries
 from grader.domain.assignment_versions import ONE_EDITION, DrawnValue, Edition
 from grader.domain.errors import UsageError
+from grader.domain.limits import Limits
 from grader.domain.measure import NO_ROLES, SHARE, Measure, ProgramRoles, Scale, StudyTable
 from grader.domain.score import rounded
 from grader.domain.submission import Role
@@ -291,7 +285,7 @@ class Assignment:
         hidden_checks: In a student's copy: what it says about the checks that it lacks.
         example_id: In a student's copy: the id in the homework as handed out, which is nobody's.
         language: The code of the language of reports, set by the course.
-        late_tokens: The late days of the course; None: it has none, or they are not used here.
+        course_late_days: The late days of the course; None: it has none, or they are not used here.
         resubmission: What a submission after the deadline can regain; None: nothing, it is late.
         tries: How often hidden checks give feedback before the deadline; None: whenever pages are made.
     """
@@ -325,7 +319,7 @@ class Assignment:
     hidden_checks: tuple[HiddenCheck, ...] = ()
     example_id: str = ""
     language: str = "en"
-    late_tokens: LateTokens | None = None
+    course_late_days: CourseLateDays | None = None
     resubmission: Resubmission | None = None
     tries: Tries | None = None
 
@@ -368,7 +362,7 @@ class Assignment:
             other_suffixes = {
                 suffix for other in self.files if other is not file for suffix in other.suffixes
             }
-            mark = file.stem.replace(STUDENT_ID, "") if other_suffixes & set(file.suffixes) else ""
+            name_part = file.stem.replace(STUDENT_ID, "") if other_suffixes & set(file.suffixes) else ""
             stem = file.stem or self.file_stem
             if file.role == Role.CHECKPOINT:
                 first = self.measures[0].id
@@ -378,13 +372,15 @@ class Assignment:
                         file.suffixes,
                         stem + measure.weights,
                         measure.id,
-                        measure.weights or mark,
+                        measure.weights or name_part,
                         file.required and measure.id == first,
                     )
                     for measure in self.measures
                 ]
             else:
-                asked.append(AskedFile(file.role, file.suffixes, stem, mark=mark, required=file.required))
+                asked.append(
+                    AskedFile(file.role, file.suffixes, stem, name_part=name_part, required=file.required)
+                )
         return tuple(asked)
 
     @property
@@ -395,8 +391,8 @@ class Assignment:
     def asked_file(self, name: str) -> AskedFile | None:
         """The asked file that a file is, by its name; None if nothing of its kind was asked for."""
         kind = [file for file in self.asked_files if Path(name).suffix.lower() in file.suffixes]
-        marked = [file for file in kind if file.is_marked(name)]
-        return max(marked, key=lambda file: len(file.mark), default=kind[0] if kind else None)
+        named = [file for file in kind if file.has_name_part(name)]
+        return max(named, key=lambda file: len(file.name_part), default=kind[0] if kind else None)
 
     @property
     def model(self) -> str:

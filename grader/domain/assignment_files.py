@@ -33,7 +33,7 @@ class AskedFile:
     Attributes:
         stem: What its name begins with: `{student_id}_Lab8_Homework`.
         measure: For weights: the measure of their model.
-        mark: The part of the name that distinguishes it from other files with the same suffix; empty: none.
+        name_part: What distinguishes its name from those of other files with the same suffix; empty: none.
         required: Whether there is no grade without it.
     """
 
@@ -41,14 +41,14 @@ class AskedFile:
     suffixes: tuple[str, ...]
     stem: str
     measure: str = ""
-    mark: str = ""
+    name_part: str = ""
     required: bool = True
 
-    def is_marked(self, name: str) -> bool:
+    def has_name_part(self, name: str) -> bool:
         """Whether a name has the part that distinguishes this file from others, in any spelling."""
-        stem, mark = Path(name).stem.casefold(), self.mark.casefold()
-        bare = _SEPARATORS.sub("", mark)
-        return mark in stem or (len(bare) >= _TELLING and bare in _SEPARATORS.sub("", stem))
+        stem, part = Path(name).stem.casefold(), self.name_part.casefold()
+        bare = _SEPARATORS.sub("", part)
+        return part in stem or (len(bare) >= _TELLING and bare in _SEPARATORS.sub("", stem))
 
     def name(self, student_id: str, suffix: str = "") -> str:
         """Its required name: `400101204_Lab8_Homework.pdf`.

@@ -1,8 +1,7 @@
-"""The rules of an assignment: forbidden parts, limits of processes, late work, resubmissions, feedback."""
+"""The rules of an assignment: forbidden parts, late work, resubmissions, feedback."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -20,41 +19,6 @@ class ForbiddenRule:
     policy: str
     costs: str
     reason: str
-
-
-MEGABYTE = 10**6  # bytes
-
-
-def _limit(default: float, bounds: str) -> Any:
-    """A limit's default, and what it bounds, as a clause."""
-    return field(default=default, metadata={"bounds": bounds})
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one submission may use: the single declaration of every limit that a course chooses.
-
-    The keys of `[limits]` in `assignment.toml` follow from it (`course.assignment_tables`). So do the limits
-    of a process with the same names (`sandbox.limits`), and the table in `docs/instructor.md`, which a test
-    compares. Seconds are wall-clock seconds, megabytes are 10**6 bytes.
-    """
-
-    load_seconds: float = _limit(20.0, "executing the definitions of the submitted file")
-    call_seconds: float = _limit(10.0, "one call of a submitted function")
-    checks_seconds: float = _limit(60.0, "all checks together")
-    training_seconds: float = _limit(1800.0, "a training; one that takes longer is done again at the end")
-    queued_training_seconds: float = _limit(7200.0, "a training at the end; off when it is no larger")
-    memory_mb: int = _limit(3000, "memory of a worker")
-    gpu_memory_mb: int = _limit(4000, "a worker's part of a GPU; what needs more is trained again alone")
-    file_mb: int = _limit(
-        64, "the largest file that code may write, the largest PDF, and the largest file of any other role"
-    )
-    processes: int = _limit(64, "threads and processes of a worker")
-    output_kb: int = _limit(256, "what is kept of the printed output")
-    checkpoint_mb: int = _limit(200, "the checkpoint that is handed in")
-    source_kb: int = _limit(2000, "the script that is handed in")
-    notebook_mb: int = _limit(50, "the notebook that is handed in")
-    archive_mb: int = _limit(500, "what one student's archives hold, unpacked")
 
 
 @dataclass(frozen=True)
@@ -76,7 +40,7 @@ class LatePolicy:
 
 
 @dataclass(frozen=True)
-class LateTokens:
+class CourseLateDays:
     """The late days that a student has for all assignments of the course, as one assignment sees them.
 
     Attributes:

@@ -1,8 +1,10 @@
 """The differences between copies of an assignment: its edition, its drawn values, and the seeds.
 
-An instructor chooses an edition for the whole class. Values are drawn for a term or for each student, as
-`[variant]` of an assignment states. Seeds are HMAC-SHA256 of their purpose, so that only the holder of the
-key can compute them. This module does not decide where a value stands in a file.
+An edition is what an instructor chooses for the whole class. Drawn values, such as a number of heads, are
+chosen by a key: for a term, or for each student, from the choices in `[variant]` of an assignment. Seeds are
+HMAC-SHA256 of their purpose, so that only the holder of the key can compute them. `grader.course.locate`
+draws the values, `grader.grading.run` computes the seeds, and a training only receives its own. Where a value
+stands in a file, `grader.course` decides.
 """
 
 import hmac
@@ -18,13 +20,13 @@ class Edition:
     """The instructor's choices for the whole class, by `edition` in `assignment.toml`.
 
     Attributes:
-        chosen: One choice of each line of `editions`: ("laptop", "full").
-        known: Every choice, of all lines.
+        chosen: One choice of each line of `editions` in `assignment.toml`: ("laptop", "full").
+        all_choices: Every choice, of all lines.
         left_out: The components that only other editions have.
     """
 
     chosen: tuple[str, ...] = ()
-    known: tuple[str, ...] = ()
+    all_choices: tuple[str, ...] = ()
     left_out: frozenset[str] = frozenset()
 
 
@@ -43,7 +45,7 @@ def keyed_number(key: str, *about: str | int, bits: int = 256) -> int:
 
     Args:
         key: The course's secret, or `PUBLIC_KEY`.
-        about: Its purpose, then its subject. Only the last part may hold a colon.
+        about: The purpose and what it is about; only the last of these parts may contain a colon.
         bits: The number is less than 2**bits, and not negative.
     """
     digest = hmac.digest(key.encode(), ":".join(map(str, about)).encode(), "sha256")
@@ -58,19 +60,20 @@ def submission_seed(key: str, purpose: str, digest: str, run: int = 1, *, bits: 
         purpose: `checks`, `order`, `training`, ...
         digest: The submission's.
         run: Which of several runs for the same purpose, 1-based: their seeds are in no order.
-        bits: 63 for what a worker must not guess; 31 for what it is given, which every generator accepts.
+        bits: 63 for what a worker must not guess; 31 for a seed that it is given, which any random
+            generator accepts.
     """
     return keyed_number(key, purpose, digest, run, bits=bits)
 
 
-def training_seed(key: str, digest: str, run: int = 1, further: str = "") -> int:
+def training_seed(key: str, digest: str, run: int = 1, measure_id: str = "") -> int:
     """The seed of a training, which its worker is given; that of one run does not reveal the others.
 
     Args:
         key, digest, run: See `submission_seed`.
-        further: The measure's id, for any model but the first.
+        measure_id: The measure's id, for any model but the first.
     """
-    return submission_seed(key, f"training {further}".strip(), digest, run, bits=31)
+    return submission_seed(key, f"training {measure_id}".strip(), digest, run, bits=31)
 
 
 # --- drawn values ----------------------------------------------------------------------------------------
@@ -80,7 +83,7 @@ Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...]
 
 # the check that the grader itself makes: whether a homework states the values that were drawn for it
-OWN_VALUES = "own_values"
+DRAWN_VALUES_CHECK = "own_values"
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,8 @@ class DrawnValue:
     per_student: bool = False
 
 
-class OwnValues(Mapping[str, Value | list[Scalar]]):
-    """The values of one submission's student by name; a list is a list, as in the solution."""
+class StudentValues(Mapping[str, Value | list[Scalar]]):
+    """The values of one submission's student by name; a tuple is given as a list, as in the solution."""
 
     def __init__(self, values: Mapping[str, Value]) -> None:
         self._values = dict(values)

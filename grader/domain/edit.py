@@ -174,8 +174,8 @@ class RunChosen(Edit):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listed(Edit):
-    """Whose a submission is. It is about a row of the gradebook (`KnownUpload.row`).
+class OwnerAssigned(Edit):
+    """Whose a submission is. It is about a row of the gradebook (`RecordedUpload.row`).
 
     Attributes:
         listed_as: The id under which the submission is listed from then on.
@@ -214,11 +214,11 @@ class Accepted(Edit):
     file: str | None
 
 
-def current_owner(edits: Iterable[Edit]) -> Listed | None:
+def current_owner(edits: Iterable[Edit]) -> OwnerAssigned | None:
     """The edit that says whose a submission is: the last one by a person, else the grader's last one.
 
     Args:
         edits: All edits about one submission, of any kind, oldest first.
     """
-    owner_edits = [edit for edit in edits if isinstance(edit, Listed)]
+    owner_edits = [edit for edit in edits if isinstance(edit, OwnerAssigned)]
     return next(iter([edit for edit in owner_edits if edit.by_person][-1:] or owner_edits[-1:]), None)

@@ -12,6 +12,7 @@ GraderException
 │   │   ├── UnknownTask     there is no such submission to mark, or no such question
 │   │   ├── ItemsChanged    somebody else changed the rubric items since they were read
 │   │   ├── LinkRefused     a link into the console opens nothing
+│   │   ├── LmsUnavailable  an LMS takes nothing more from us
 │   │   └── NoAssignmentFound   no folder that a course handed out is where one is looked for
 │   └── EngineError         us
 │       ├── OutOfPatienceError  the judge computed for too long on what a submission answered
@@ -24,7 +25,10 @@ GraderException
     ├── StudentRaised       the worker says that the student's code raised
     ├── Unanswered          a warm process on a student's machine did not answer to the end
     ├── _Stopped            a warm process on a student's machine is to end
-    ├── Silence             a process that was asked did not answer
+    ├── NoAnswer            a process that was asked did not answer
+    ├── StudentRefused      an LMS refuses what was sent for one student
+    ├── ReplyLost           an LMS did not say whether it did what it was asked
+    ├── _MoodleError        Moodle answers with an error
     ├── ProtocolError       the other side sent what is not a frame
     │   └── ClosedError     it is gone
     ├── StudentFault        in the worker: the student's code raised

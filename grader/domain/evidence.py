@@ -328,7 +328,8 @@ class Attestation:
     """The isolation that was active, observed before the submission was loaded.
 
     Attributes:
-        level: `strict`, `standard`, `local` (a student's own machine) or `unofficial`.
+        level: `strict`, `standard`, `container` (a package inside of another grader), `local` (a student's
+            own machine) or `unofficial`.
         layers: Layer -> what was observed (`"seccomp": "2"`, `"uid": "65534"`, `"gpu": "true"`, ...).
         missing: Sentences on the layers that this machine does not provide.
     """

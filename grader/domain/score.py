@@ -332,7 +332,7 @@ class Total:
         final: The points after the penalty for lateness; None if there are none, or if it is unknown.
         lateness: `LateRecord.state`, or `none` if there is no deadline. None in records of older versions,
             which say nothing about lateness: `final` is also None there.
-        tokens: The late days of the course that were used; None in records of older versions.
+        late_days_used: The late days of the course that were used; None in records of older versions.
     """
 
     student_id: str
@@ -346,7 +346,7 @@ class Total:
     cause: str
     final: float | None = None
     lateness: str | None = None
-    tokens: int | None = None
+    late_days_used: int | None = None
 
     @classmethod
     def of(cls, score: Score, *, who: str = "", when: datetime = datetime.min, cause: str = "") -> Self:
@@ -363,7 +363,7 @@ class Total:
             cause=cause,
             final=score.final,
             lateness=score.late.state if score.late is not None else "none",
-            tokens=score.late.tokens_used if score.late is not None else 0,
+            late_days_used=score.late.tokens_used if score.late is not None else 0,
         )
 
     def falls_from(self, before: "Total | None") -> bool:
@@ -384,9 +384,9 @@ class Total:
             return False
         return self.lateness is None or other.lateness is None or self.final == other.final
 
-    def uses_other_tokens_than(self, other: "Total") -> bool:
+    def uses_other_late_days_than(self, other: "Total") -> bool:
         """Whether another number of late days was used, whatever is left of the points."""
-        return (self.tokens or 0) != (other.tokens or 0)
+        return (self.late_days_used or 0) != (other.late_days_used or 0)
 
     def differs_in_lateness_alone(self, other: "Total") -> bool:
         """Whether the points are the same, but not what is left of them after lateness."""

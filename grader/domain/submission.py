@@ -176,7 +176,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class KnownUpload:
+class RecordedUpload:
     """An upload that the gradebook has a result of.
 
     Attributes:

@@ -199,12 +199,12 @@ class Result:
     """A submission's evidence and its score.
 
     Attributes:
-        known: Nothing was done, because an earlier run had examined it.
+        examined_before: Nothing was done, because an earlier run had examined it.
     """
 
     evidence: Evidence
     score: Score
-    known: bool = False
+    examined_before: bool = False
 
 
 # --- time of the stages ----------------------------------------------------------------------------------

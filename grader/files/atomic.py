@@ -1,4 +1,7 @@
-"""Writes files that are complete or absent, whatever interrupts the writing."""
+"""Writes files that are complete or absent, whatever interrupts the writing.
+
+Pages, records, tables of marks and packages are written by it. Files that a student packs are copied without.
+"""
 
 import contextlib
 import errno

@@ -37,9 +37,9 @@ class CsvText:
 
     Attributes:
         name: The file's name, for messages.
-        bom: The mark at its beginning, or nothing.
+        bom: The byte order mark at its beginning, or nothing.
         codec: Its encoding.
-        text: All of it, without the mark.
+        text: All of it, without the byte order mark.
         rows: Its rows, the header first: row 1 of a spreadsheet is `rows[0]`.
     """
 
@@ -86,7 +86,7 @@ class CsvText:
         return self.bom + "".join([*pieces, self.text[copied_to:]]).encode(self.codec)
 
     def _written(self, text: str, quoted: bool) -> str:
-        if quoted or any(mark in text for mark in (self.delimiter, '"', "\r", "\n")):
+        if quoted or any(special in text for special in (self.delimiter, '"', "\r", "\n")):
             return '"' + text.replace('"', '""') + '"'
         return text
 
@@ -94,7 +94,8 @@ class CsvText:
 def csv_text(name: str, content: bytes, *, one_column: bool = False) -> CsvText:
     """A CSV file, read so that it can be written again exactly.
 
-    The delimiter is the first one in the first row: no LMS has one in its first column's name.
+    The delimiter is the first character of the text that can be one: no LMS has such a character in the name
+    of its first column.
 
     Args:
         name: The file's name, for messages.
@@ -104,7 +105,7 @@ def csv_text(name: str, content: bytes, *, one_column: bool = False) -> CsvText:
     Raises:
         UsageError: It is not such a file.
     """
-    bom, codec = next(((mark, codec) for mark, codec in _BOMS if content.startswith(mark)), (b"", "utf-8"))
+    bom, codec = next(((bom, codec) for bom, codec in _BOMS if content.startswith(bom)), (b"", "utf-8"))
     try:
         text = content[len(bom) :].decode(codec)
     except UnicodeDecodeError:
@@ -133,7 +134,7 @@ def _rows(name: str, text: str, delimiter: str) -> tuple[tuple[Cell, ...], ...]:
         line_end = _LINE_END.match(text, position)
         if line_end is None and position < len(text):
             raise UsageError(
-                f"{name}, row {len(rows) + 1}: a quotation mark is not closed as CSV has it. "
+                f"{name}, row {len(rows) + 1}: a quotation mark has no closing one as CSV requires. "
                 "Download the file again."
             )
         rows.append(tuple(cells))
@@ -147,7 +148,7 @@ def _cell(text: str, position: int, plain: re.Pattern[str]) -> Cell:
     if match is not None:
         return Cell(match[0][1:-1].replace('""', '"'), position, match.end(), quoted=True)
     match = plain.match(text, position)
-    assert match is not None, "the pattern matches nothing, too"
+    assert match is not None, "the pattern also matches the empty text"
     # an opening quotation mark without a closing one is not a cell
     end = position if match[0].startswith('"') else match.end()
     return Cell(text[position:end], position, end, quoted=False)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 from grader.domain.edit import RunChosen
 from grader.domain.submission_result import Attempt
 from grader.gradebook.records import NOTHING, damaged, edit_of, evidence_from, kind_of
-from grader.gradebook.statements import EDITS, RUNS, of
+from grader.gradebook.statements import EDITS, RUNS, rows_about
 
 Runs = dict[int, int]
 """The runs of one attempt: the number of each -> its id in the whole book, in ascending order."""
@@ -31,15 +31,19 @@ def attempts_of(
     """
     columns = select(RUNS.c.id, RUNS.c.student_id, RUNS.c.number, RUNS.c.submission_digest, RUNS.c.status)
     by_row: dict[str, dict[str, Runs]] = {}
-    for run in connection.execute(columns.where(of(RUNS, assignment_id, row)).order_by(RUNS.c.id)):
+    for run in connection.execute(columns.where(rows_about(RUNS, assignment_id, row)).order_by(RUNS.c.id)):
         if run.status != NOTHING:
-            own = by_row.setdefault(run.student_id, {})
-            own.setdefault(run.submission_digest, {})[run.number] = run.id
-    several = {own_row: own for own_row, own in by_row.items() if len(own) >= least}
+            runs_by_digest = by_row.setdefault(run.student_id, {})
+            runs_by_digest.setdefault(run.submission_digest, {})[run.number] = run.id
+    several = {
+        own_row: runs_by_digest for own_row, runs_by_digest in by_row.items() if len(runs_by_digest) >= least
+    }
     chosen = _chosen_numbers(connection, assignment_id, row) if several else {}
     return {
-        own_row: tuple(_attempt(connection, own_row, runs, chosen.get(own_row, ())) for runs in own.values())
-        for own_row, own in several.items()
+        own_row: tuple(
+            _attempt(connection, own_row, runs, chosen.get(own_row, ())) for runs in runs_by_digest.values()
+        )
+        for own_row, runs_by_digest in several.items()
     }
 
 
@@ -47,7 +51,7 @@ def _chosen_numbers(
     connection: Connection, assignment_id: str, row: str | None
 ) -> Mapping[str, Sequence[int]]:
     """Row -> the numbers of the runs that were said to count, oldest first."""
-    wanted = of(EDITS, assignment_id, row) & (EDITS.c.kind == kind_of(RunChosen))
+    wanted = rows_about(EDITS, assignment_id, row) & (EDITS.c.kind == kind_of(RunChosen))
     numbers: dict[str, list[int]] = {}
     for edit in map(edit_of, connection.execute(select(EDITS).where(wanted).order_by(EDITS.c.id))):
         number = edit.number if isinstance(edit, RunChosen) and edit.number is not None else edit.run

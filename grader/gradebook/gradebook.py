@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, Select, insert, select
 
-from grader.domain.edit import Edit, Listed, Released
+from grader.domain.edit import Edit, OwnerAssigned, Released
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Total
@@ -32,7 +32,7 @@ from grader.gradebook.records import (
     stamp,
 )
 from grader.gradebook.row_records import RowRecords
-from grader.gradebook.snapshot import BookRows, Snapshot, listed_as, of_row
+from grader.gradebook.snapshot import BookRows, Snapshot, of_row, with_student_id
 from grader.gradebook.statements import (
     BOOK,
     CLASS_SALT,
@@ -41,19 +41,19 @@ from grader.gradebook.statements import (
     IMAGES,
     RUN_IMAGES,
     RUNS,
-    Listing,
+    CurrentIds,
     State,
-    accounts_of,
     add_images,
     add_totals,
     chosen_runs,
     counting_runs,
+    current_ids_of,
+    download_accounts_of,
     edits_of,
     last_number,
     last_numbers,
     late_days_of,
-    listing_of,
-    of,
+    rows_about,
     state_of,
     totals_of,
 )
@@ -150,11 +150,11 @@ class Gradebook:
         values = _run_values(evidence, who)
         assignment_id, student_id = evidence.assignment_id, evidence.student_id
         with self._database.writing() as connection:
-            listed = listing_of(connection, assignment_id)
-            row = _row_for(evidence, listed)
-            if row != listed.row(student_id):
+            ids_now = current_ids_of(connection, assignment_id)
+            row = _row_for(evidence, ids_now)
+            if row != ids_now.row_of(student_id):
                 why = "The id stood on another submission before."
-                relisting = Listed(
+                relisting = OwnerAssigned(
                     who=who,
                     when=evidence.graded_at,
                     why=why,
@@ -165,7 +165,7 @@ class Gradebook:
                 )
                 edits = (*edits, relisting)
             if row != student_id:
-                values["evidence"] = evidence_text(listed_as(evidence, row))
+                values["evidence"] = evidence_text(with_student_id(evidence, row))
             values["student_id"] = row
             number = 1 + last_number(connection, assignment_id, row)
             added = connection.execute(insert(RUNS).values(number=number, **values)).inserted_primary_key
@@ -177,10 +177,10 @@ class Gradebook:
                     placed = replace(placed, student_id=row)
                 connection.execute(insert(EDITS), edit_values(assignment_id, placed))
             if total is not None:
-                add_totals(connection, assignment_id, [listed_as(total, row)])
+                add_totals(connection, assignment_id, [with_student_id(total, row)])
         return number
 
-    def add_account(self, source: str, record: str, *, who: str, when: datetime) -> None:
+    def add_download_account(self, source: str, record: str, *, who: str, when: datetime) -> None:
         """Add the account of a download, unless it equals the last account of that download.
 
         Args:
@@ -192,7 +192,7 @@ class Gradebook:
         """
         assignment_id = self._assignment()
         with self._database.writing() as connection:
-            if accounts_of(connection, assignment_id).get(source) != record:
+            if download_accounts_of(connection, assignment_id).get(source) != record:
                 values = {"source": source, "who": who, "at": stamp(when), "record": record}
                 connection.execute(insert(DOWNLOADS), {"assignment_id": assignment_id, **values})
 
@@ -209,7 +209,7 @@ class Gradebook:
 
         Args:
             edits: In the order in which they count. Each is recorded for the student's latest run, unless it
-                names another. Edits about whose a submission is are about rows (`KnownUpload.row`).
+                names another. Edits about whose a submission is are about rows (`RecordedUpload.row`).
             totals: Those that equal the last ones are left out.
             after: The state from which this was computed.
             absent: The first run of each student who handed in nothing and whom the decisions concern.
@@ -229,14 +229,14 @@ class Gradebook:
                 number = 1 + last_number(connection, assignment_id, record.student_id)
                 added = {"student_id": record.student_id, "number": number, **_run_values(record, who)}
                 connection.execute(insert(RUNS), added)
-            listed = listing_of(connection, assignment_id)
-            self._add(connection, [of_row(edit, listed) for edit in edits])
+            ids_now = current_ids_of(connection, assignment_id)
+            self._add(connection, [of_row(edit, ids_now) for edit in edits])
             # what was decided may be whose a submission is
-            listing_after = listing_of(connection, assignment_id)
+            ids_after = current_ids_of(connection, assignment_id)
             add_totals(
                 connection,
                 assignment_id,
-                [listed_as(total, listing_after.row(total.student_id)) for total in totals],
+                [with_student_id(total, ids_after.row_of(total.student_id)) for total in totals],
             )
             return state_of(connection, assignment_id)
 
@@ -258,10 +258,10 @@ class Gradebook:
         assignment_id = self._assignment()
         with self._database.writing() as connection:
             is_next = state_of(connection, assignment_id) == seen.state
-            self._add(connection, [of_row(edit, seen.listing) for edit in edits])
+            self._add(connection, [of_row(edit, seen.ids_now) for edit in edits])
             return state_of(connection, assignment_id) if is_next else None
 
-    def relist(self, edits: Sequence[Edit]) -> None:
+    def add_owner_edits(self, edits: Sequence[Edit]) -> None:
         """Add findings about whose submissions are.
 
         Raises:
@@ -316,12 +316,12 @@ class Gradebook:
                 connection.scalars(select(RUNS.c.assignment_id).distinct().order_by("assignment_id"))
             )
 
-    def accounts(self) -> dict[str, str]:
+    def download_accounts(self) -> dict[str, str]:
         """Download -> its last account, in the order of addition; older versions added none."""
         if not self._database.exists():
             return {}
         with self._database.reading() as connection:
-            return accounts_of(connection, self._assignment())
+            return download_accounts_of(connection, self._assignment())
 
     def snapshot(self, *, attempts: bool = False) -> Snapshot:
         """All records that count, at one moment.
@@ -363,11 +363,16 @@ class Gradebook:
         """
         assignment_id = self._assignment()
         with self._database.reading() as connection:
-            row = listing_of(connection, assignment_id).row(student_id)
-            own = attempts_of(connection, assignment_id, row, least=1).get(row, ()) if attempts else ()
+            row = current_ids_of(connection, assignment_id).row_of(student_id)
+            student_attempts = (
+                attempts_of(connection, assignment_id, row, least=1).get(row, ()) if attempts else ()
+            )
             late_days = late_days_of(connection, assignment_id).get(student_id, {})
         return History(
-            tuple(replace(attempt, evidence=listed_as(attempt.evidence, student_id)) for attempt in own),
+            tuple(
+                replace(attempt, evidence=with_student_id(attempt.evidence, student_id))
+                for attempt in student_attempts
+            ),
             tuple(sorted(late_days.items())),
         )
 
@@ -406,9 +411,9 @@ class Gradebook:
         if not self.assignments():
             return ()
         with self._database.reading() as connection:
-            query = select(RUNS.c.student_id).where(of(RUNS, self._assignment())).distinct()
-            listed = listing_of(connection, self._assignment())
-            ids = (listed.listed(row) for row in connection.scalars(query))
+            query = select(RUNS.c.student_id).where(rows_about(RUNS, self._assignment())).distinct()
+            ids_now = current_ids_of(connection, self._assignment())
+            ids = (ids_now.id_of(row) for row in connection.scalars(query))
             return tuple(sorted(student_id for student_id in ids if student_id is not None))
 
     def runs(self, student_id: str) -> tuple[int, ...]:
@@ -437,8 +442,8 @@ class Gradebook:
         if self.assignments():
             columns = [column for column in RUNS.c if column.name != "evidence"]
             with self._database.reading() as connection:
-                row = listing_of(connection, self._assignment()).row(student_id)
-                query = select(*columns).where(of(RUNS, self._assignment(), row)).order_by("number")
+                row = current_ids_of(connection, self._assignment()).row_of(student_id)
+                query = select(*columns).where(rows_about(RUNS, self._assignment(), row)).order_by("number")
                 records = tuple(
                     replace(run_of(record_row), student_id=student_id)
                     for record_row in connection.execute(query)
@@ -455,12 +460,12 @@ class Gradebook:
             return {}
         columns = [column for column in RUNS.c if column.name != "evidence"]
         with self._database.reading() as connection:
-            query = select(*columns).where(of(RUNS, self._assignment())).order_by("number")
-            listed = listing_of(connection, self._assignment())
+            query = select(*columns).where(rows_about(RUNS, self._assignment())).order_by("number")
+            ids_now = current_ids_of(connection, self._assignment())
             return {
                 student_id: replace(run_of(row), student_id=student_id)
                 for row in connection.execute(query)
-                if (student_id := listed.listed(row.student_id)) is not None
+                if (student_id := ids_now.id_of(row.student_id)) is not None
             }
 
     def evidence(self, student_id: str, run: int | None = None) -> Evidence:
@@ -476,11 +481,11 @@ class Gradebook:
         number = self._chosen(student_id, run)
         with self._database.reading() as connection:
             query = select(RUNS.c.student_id, RUNS.c.number, RUNS.c.evidence)
-            of_student = of(
-                RUNS, self._assignment(), listing_of(connection, self._assignment()).row(student_id)
+            of_student = rows_about(
+                RUNS, self._assignment(), current_ids_of(connection, self._assignment()).row_of(student_id)
             )
             row = connection.execute(query.where(of_student, RUNS.c.number == number)).one()
-            return listed_as(read_evidence(row), student_id)
+            return with_student_id(read_evidence(row), student_id)
 
     def history(self, student_id: str) -> tuple[tuple[str, Evidence | None], ...]:
         """(The submission's digest, the evidence) of each of the student's runs, oldest first.
@@ -491,8 +496,8 @@ class Gradebook:
             return ()
         query = select(RUNS.c.student_id, RUNS.c.submission_digest, RUNS.c.evidence)
         with self._database.reading() as connection:
-            of_student = of(
-                RUNS, self._assignment(), listing_of(connection, self._assignment()).row(student_id)
+            of_student = rows_about(
+                RUNS, self._assignment(), current_ids_of(connection, self._assignment()).row_of(student_id)
             )
             rows = connection.execute(query.where(of_student).order_by("number"))
             return tuple((row.submission_digest, evidence_in(row)) for row in rows)
@@ -512,8 +517,8 @@ class Gradebook:
         """
         number = self._chosen(student_id, run)
         with self._database.reading() as connection:
-            of_student = of(
-                RUNS, self._assignment(), listing_of(connection, self._assignment()).row(student_id)
+            of_student = rows_about(
+                RUNS, self._assignment(), current_ids_of(connection, self._assignment()).row_of(student_id)
             )
             query: Select[Any] = (
                 select(RUN_IMAGES.c.name, IMAGES.c.content)
@@ -529,12 +534,12 @@ class Gradebook:
         if not self.assignments():
             return ()
         with self._database.reading() as connection:
-            listed = listing_of(connection, self._assignment())
-            row = listed.row(student_id or "")
+            ids_now = current_ids_of(connection, self._assignment())
+            row = ids_now.row_of(student_id or "")
             rows = () if student_id is None else (row, student_id)
             row_edits = edits_of(connection, self._assignment(), rows)
         if student_id is None:
-            return tuple(edit for row_edit in row_edits if (edit := listed.of(row_edit)) is not None)
+            return tuple(edit for row_edit in row_edits if (edit := ids_now.updated(row_edit)) is not None)
         # the edits about the row, and the releases to this person
         return tuple(
             edit if edit.student_id is None else replace(edit, student_id=student_id)
@@ -547,9 +552,9 @@ class Gradebook:
         if not self.assignments():
             return ()
         with self._database.reading() as connection:
-            row = listing_of(connection, self._assignment()).row(student_id)
+            row = current_ids_of(connection, self._assignment()).row_of(student_id)
             row_totals = totals_of(connection, self._assignment(), row)
-            return tuple(listed_as(total, student_id) for total in row_totals)
+            return tuple(with_student_id(total, student_id) for total in row_totals)
 
     def _assignment(self) -> str:
         """The id of the assignment in question."""
@@ -572,7 +577,7 @@ class Gradebook:
         numbers = self.runs(student_id)
         if run is None:
             with self._database.reading() as connection:
-                row = listing_of(connection, self._assignment()).row(student_id)
+                row = current_ids_of(connection, self._assignment()).row_of(student_id)
                 return chosen_runs(connection, self._assignment(), row).get(row, numbers[-1])
         if run not in numbers:
             raise UsageError(
@@ -596,11 +601,11 @@ def _run_values(evidence: Evidence, who: str) -> dict[str, Any]:
     }
 
 
-def _row_for(evidence: Evidence, listed: Listing) -> str:
+def _row_for(evidence: Evidence, ids_now: CurrentIds) -> str:
     """The row for the evidence: the student's, or a new one if that id's row is listed under another id."""
     student_id = evidence.student_id
-    if student_id in listed.current or student_id not in listed.shown:
-        return listed.row(student_id)
+    if student_id in ids_now.row_by_id or student_id not in ids_now.id_by_row:
+        return ids_now.row_of(student_id)
     new_row = evidence.origin.listed_as or f"{student_id}-upload"
-    candidates = (new_row, *(f"{new_row}-{number}" for number in range(2, len(listed.shown) + 3)))
-    return next(row for row in candidates if row not in listed.shown)
+    candidates = (new_row, *(f"{new_row}-{number}" for number in range(2, len(ids_now.id_by_row) + 3)))
+    return next(row for row in candidates if row not in ids_now.id_by_row)

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, delete, insert, se
 
 from grader.gradebook.marking_tables import ALLOCATIONS, DRAFTS, FLAGS, LOG, NOTES, PRESENCE, SECONDS, SKIPS
 from grader.gradebook.records import stamp
-from grader.gradebook.statements import of
+from grader.gradebook.statements import rows_about
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class MarkerRecords:
         self._assignment_id = assignment_id
 
     def _of(self, table: Table, target: str, row: str, marker: str | None = None) -> ColumnElement[bool]:
-        about = of(table, self._assignment_id, row) & (table.c.target == target)
+        about = rows_about(table, self._assignment_id, row) & (table.c.target == target)
         return about if marker is None else about & (table.c.marker == marker)
 
     def _put(self, table: Table, target: str, row: str, marker: str, **more: Any) -> None:
@@ -90,7 +90,7 @@ class MarkerRecords:
         """Allocate tasks; those with an empty marker to nobody."""
         if not marker_by_row:
             return
-        same = of(ALLOCATIONS, self._assignment_id) & (ALLOCATIONS.c.target == target)
+        same = rows_about(ALLOCATIONS, self._assignment_id) & (ALLOCATIONS.c.target == target)
         former = same & ALLOCATIONS.c.second.is_(second)
         rows = list(marker_by_row)
         for first in range(0, len(rows), _AT_ONCE):
@@ -115,7 +115,7 @@ class MarkerRecords:
 
     def allocations(self, target: str, *, second: bool = False) -> dict[str, str]:
         """Row -> to whom its task of a question is allocated."""
-        about = of(ALLOCATIONS, self._assignment_id) & (ALLOCATIONS.c.target == target)
+        about = rows_about(ALLOCATIONS, self._assignment_id) & (ALLOCATIONS.c.target == target)
         query = select(ALLOCATIONS.c.student_id, ALLOCATIONS.c.marker)
         rows = self._connection.execute(query.where(about, ALLOCATIONS.c.second.is_(second)))
         return {row.student_id: row.marker for row in rows}
@@ -145,7 +145,11 @@ class MarkerRecords:
 
     def unskip(self, target: str, marker: str, row: str | None = None) -> int:
         """Forget what a marker skipped in a question; returns how many that was."""
-        about = of(SKIPS, self._assignment_id, row) & (SKIPS.c.target == target) & (SKIPS.c.marker == marker)
+        about = (
+            rows_about(SKIPS, self._assignment_id, row)
+            & (SKIPS.c.target == target)
+            & (SKIPS.c.marker == marker)
+        )
         return self._connection.execute(delete(SKIPS).where(about)).rowcount
 
     # --- presence ----------------------------------------------------------------------------------------
@@ -187,7 +191,7 @@ class MarkerRecords:
 
     def notes(self, rows: Collection[str]) -> list[TextRecord]:
         """The notes about submissions, oldest first."""
-        return self._texts(NOTES, of(NOTES, self._assignment_id) & NOTES.c.student_id.in_(rows))
+        return self._texts(NOTES, rows_about(NOTES, self._assignment_id) & NOTES.c.student_id.in_(rows))
 
     def add_second(self, target: str, row: str, marker: str, text: str, points: float, when: datetime) -> int:
         """Add a second mark; returns its number."""
@@ -205,7 +209,7 @@ class MarkerRecords:
 
     def seconds_of_question(self, target: str) -> list[TextRecord]:
         """All second marks of a question, oldest first."""
-        return self._texts(SECONDS, of(SECONDS, self._assignment_id) & (SECONDS.c.target == target))
+        return self._texts(SECONDS, rows_about(SECONDS, self._assignment_id) & (SECONDS.c.target == target))
 
     def _texts(self, table: Table, about: ColumnElement[bool]) -> list[TextRecord]:
         rows = self._connection.execute(select(table).where(about).order_by(table.c.id))
@@ -223,7 +227,7 @@ class MarkerRecords:
         self, *, who: str, target: str, rows: Sequence[str], before: int | None, limit: int
     ) -> list[LogRecord]:
         """Entries of the log, newest first; see `grader.marking.audit_log`."""
-        query = select(LOG).where(of(LOG, self._assignment_id)).order_by(LOG.c.id.desc()).limit(limit)
+        query = select(LOG).where(rows_about(LOG, self._assignment_id)).order_by(LOG.c.id.desc()).limit(limit)
         if who:
             query = query.where(LOG.c.marker == who)
         if target:

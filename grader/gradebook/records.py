@@ -21,8 +21,8 @@ from grader.domain.edit import (
     Edit,
     Extended,
     InTime,
-    Listed,
     Marked,
+    OwnerAssigned,
     Received,
     Released,
     Ruled,
@@ -172,7 +172,7 @@ _KINDS: dict[str, type[Edit]] = {
     "in_time": InTime,
     "extension": Extended,
     "run": RunChosen,
-    "listing": Listed,
+    "listing": OwnerAssigned,
     "release": Released,
     "acceptance": Accepted,
 }
@@ -269,7 +269,7 @@ def total_values(assignment_id: str, total: Total) -> dict[str, Any]:
         "cause": total.cause,
         "final": total.final,
         "lateness": total.lateness,
-        "tokens": total.tokens,
+        "tokens": total.late_days_used,
     }
 
 
@@ -287,7 +287,7 @@ def total_of(row: Row[Any]) -> Total:
         cause=row.cause,
         final=row.final,
         lateness=row.lateness,
-        tokens=row.tokens,
+        late_days_used=row.tokens,
     )
 
 

@@ -15,19 +15,19 @@ from grader.domain.score import Total
 from grader.gradebook.attempts import attempts_of
 from grader.gradebook.marking_tables import TASKS
 from grader.gradebook.records import edit_of, edit_values, kind_of, read_evidence
-from grader.gradebook.snapshot import BookRows, Snapshot, listed_as, of_row
+from grader.gradebook.snapshot import BookRows, Snapshot, of_row, with_student_id
 from grader.gradebook.statements import (
     CLASS_SALT,
     EDITS,
     RUNS,
-    Listing,
+    CurrentIds,
     add_totals,
     chosen_runs,
+    current_ids_of,
     edits_of,
     last_number,
     late_days_of,
-    listing_of,
-    of,
+    rows_about,
     state_of,
     totals_of,
 )
@@ -76,7 +76,10 @@ class RowRecords:
         """The numbers of the last run and the last decision of the assignment; 0: there is none."""
         run, edit = (
             self._connection.execute(
-                select(table.c.id).where(of(table, self._assignment_id)).order_by(table.c.id.desc()).limit(1)
+                select(table.c.id)
+                .where(rows_about(table, self._assignment_id))
+                .order_by(table.c.id.desc())
+                .limit(1)
             ).scalar_one_or_none()
             for table in (RUNS, EDITS)
         )
@@ -84,20 +87,21 @@ class RowRecords:
 
     def added_since(self, last_run: int, last_edit: int) -> AddedRecords:
         """The runs and decisions with larger numbers than these."""
-        new_runs = select(RUNS.c.student_id).where(of(RUNS, self._assignment_id), RUNS.c.id > last_run)
-        new_edits = select(EDITS).where(of(EDITS, self._assignment_id), EDITS.c.id > last_edit)
+        of_runs, of_edits = (rows_about(table, self._assignment_id) for table in (RUNS, EDITS))
+        new_runs = select(RUNS.c.student_id).where(of_runs, RUNS.c.id > last_run)
+        new_edits = select(EDITS).where(of_edits, EDITS.c.id > last_edit)
         return AddedRecords(
             frozenset(self._connection.scalars(new_runs)),
             tuple((row.id, edit_of(row)) for row in self._connection.execute(new_edits.order_by(EDITS.c.id))),
         )
 
-    def listing(self) -> Listing:
+    def ids_now(self) -> CurrentIds:
         """The ids under which the rows are listed."""
-        return listing_of(self._connection, self._assignment_id)
+        return current_ids_of(self._connection, self._assignment_id)
 
     def marks(self, row: str, target: str) -> list[NumberedMark]:
         """All marks that were given or withdrawn about a row's item or part, oldest first."""
-        about = of(EDITS, self._assignment_id, row) & (EDITS.c.kind == kind_of(Marked))
+        about = rows_about(EDITS, self._assignment_id, row) & (EDITS.c.kind == kind_of(Marked))
         edits = [
             (found.id, edit_of(found))
             for found in self._connection.execute(select(EDITS).where(about).order_by(EDITS.c.id))
@@ -114,7 +118,7 @@ class RowRecords:
         Args:
             rows: Only about these; None: about all.
         """
-        about = of(EDITS, self._assignment_id) & (EDITS.c.kind == kind_of(Marked))
+        about = rows_about(EDITS, self._assignment_id) & (EDITS.c.kind == kind_of(Marked))
         if rows is not None:
             about &= EDITS.c.student_id.in_(rows)
         marks: dict[tuple[str, str], NumberedMark] = {}
@@ -131,7 +135,9 @@ class RowRecords:
             leaders: A team's once.
             valued: Only those with comments that have points.
         """
-        about = of(TASKS, self._assignment_id) & (TASKS.c.target == target) & TASKS.c.points.is_not(None)
+        about = (
+            rows_about(TASKS, self._assignment_id) & (TASKS.c.target == target) & TASKS.c.points.is_not(None)
+        )
         if leaders:
             about &= TASKS.c.leader == TASKS.c.student_id
         if valued:  # as `edit_values` writes it; what else matches is harmless
@@ -146,7 +152,9 @@ class RowRecords:
 
     def first_run_of_attempt(self, row: str) -> int:
         """The number of the first run of the files that a row's latest run is about; 1 without runs."""
-        query = select(RUNS.c.number, RUNS.c.submission_digest).where(of(RUNS, self._assignment_id, row))
+        query = select(RUNS.c.number, RUNS.c.submission_digest).where(
+            rows_about(RUNS, self._assignment_id, row)
+        )
         first = 1
         before: str | None = None
         for run in self._connection.execute(query.order_by(RUNS.c.number)):
@@ -163,14 +171,14 @@ class RowRecords:
         Raises:
             UsageError: A record is damaged.
         """
-        listed = self.listing()
-        by_id = {student_id: row for row in sorted(rows) if (student_id := listed.listed(row)) is not None}
+        ids_now = self.ids_now()
+        by_id = {student_id: row for row in sorted(rows) if (student_id := ids_now.id_of(row)) is not None}
         evidence: dict[str, Evidence] = {}
         runs: dict[str, int] = {}
         for row in by_id.values():
             number = chosen_runs(self._connection, self._assignment_id, row).get(row)
             number = last_number(self._connection, self._assignment_id, row) if number is None else number
-            query = select(RUNS).where(of(RUNS, self._assignment_id, row), RUNS.c.number == number)
+            query = select(RUNS).where(rows_about(RUNS, self._assignment_id, row), RUNS.c.number == number)
             if (found := self._connection.execute(query).one_or_none()) is not None:
                 evidence[row], runs[row] = read_evidence(found), found.id
         names = {*by_id.values(), *by_id}  # releases are about people, everything else about rows
@@ -196,18 +204,18 @@ class RowRecords:
         return Snapshot(
             state=state_of(self._connection, self._assignment_id),
             evidence={
-                student_id: listed_as(evidence[row], student_id)
+                student_id: with_student_id(evidence[row], student_id)
                 for student_id, row in sorted(by_id.items())
                 if row in evidence
             },
-            edits=tuple(edit for one in edits if (edit := _about_listed(one, by_id, listed)) is not None),
+            edits=tuple(edit for one in edits if (edit := _with_current_id(one, by_id, ids_now)) is not None),
             totals={
-                student_id: listed_as(book_rows.totals[row], student_id)
+                student_id: with_student_id(book_rows.totals[row], student_id)
                 for student_id, row in by_id.items()
                 if row in book_rows.totals
             },
             rows=book_rows,
-            listing=listed,
+            ids_now=ids_now,
         )
 
     def add(self, edits: Sequence[Edit], totals: Sequence[Total]) -> list[int]:
@@ -216,10 +224,10 @@ class RowRecords:
         Returns:
             The numbers of the decisions' records.
         """
-        listed = self.listing()
+        ids_now = self.ids_now()
         numbers = []
         for edit in edits:
-            placed = of_row(edit, listed)
+            placed = of_row(edit, ids_now)
             if placed.run is None and placed.student_id is not None:
                 last = last_number(self._connection, self._assignment_id, placed.student_id)
                 placed = replace(placed, run=last or None)
@@ -228,12 +236,16 @@ class RowRecords:
             assert added is not None
             numbers.append(added[0])
         for total in totals:  # one by one, so that no others are read
-            own = listed_as(total, listed.row(total.student_id))
+            own = with_student_id(total, ids_now.row_of(total.student_id))
             add_totals(self._connection, self._assignment_id, [own])
         return numbers
 
 
-def _about_listed(edit: Edit, by_id: Collection[str], listed: Listing) -> Edit | None:
+def _with_current_id(edit: Edit, by_id: Collection[str], ids_now: CurrentIds) -> Edit | None:
     """An edit about a row as one about its current id; None if it is about a row that is not asked for."""
-    shown = listed.of(edit)
-    return shown if shown is not None and (shown.student_id is None or shown.student_id in by_id) else None
+    updated = ids_now.updated(edit)
+    return (
+        updated
+        if updated is not None and (updated.student_id is None or updated.student_id in by_id)
+        else None
+    )

@@ -1,21 +1,25 @@
-"""A state of the gradebook by current ids: evidence and decisions about each student."""
+"""A state of the gradebook by current ids: evidence and decisions about each student.
+
+`Gradebook.snapshot` makes it. Grading, results, decisions and publishing read it; scoring never sees it, but
+gets what `history` returns of it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
-from grader.domain.edit import Edit, Listed, Released
+from grader.domain.edit import Edit, OwnerAssigned, Released
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Total
-from grader.domain.submission import KnownUpload
+from grader.domain.submission import RecordedUpload
 from grader.domain.submission_result import Attempt, History
-from grader.gradebook.statements import Listing, State, listing
+from grader.gradebook.statements import CurrentIds, State, current_ids
 
 
 @dataclass(frozen=True)
 class BookRows:
-    """The content of the gradebook by row: see `listing`.
+    """The content of the gradebook by row: see `current_ids`.
 
     Attributes:
         evidence: Row -> the evidence of the run that counts.
@@ -45,7 +49,7 @@ class Snapshot:
         edits: All edits, oldest first.
         totals: Student -> the last recorded total.
         rows: The rows from which all of that was made.
-        listing: The ids under which the rows are listed.
+        ids_now: The ids under which the rows are listed.
     """
 
     state: State
@@ -53,38 +57,40 @@ class Snapshot:
     edits: tuple[Edit, ...]
     totals: Mapping[str, Total]
     rows: BookRows
-    listing: Listing
+    ids_now: CurrentIds
 
     @classmethod
     def of(cls, state: State, rows: BookRows) -> Self:
         """The state given by rows."""
-        listed = listing(rows.evidence, rows.edits)
-        by_id = {student_id: row for row in rows.evidence if (student_id := listed.listed(row)) is not None}
+        ids_now = current_ids(rows.evidence, rows.edits)
+        by_id = {student_id: row for row in rows.evidence if (student_id := ids_now.id_of(row)) is not None}
         return cls(
             state=state,
             evidence={
-                student_id: listed_as(rows.evidence[row], student_id)
+                student_id: with_student_id(rows.evidence[row], student_id)
                 for student_id, row in sorted(by_id.items())
             },
-            edits=tuple(edit for row_edit in rows.edits if (edit := listed.of(row_edit)) is not None),
+            edits=tuple(edit for row_edit in rows.edits if (edit := ids_now.updated(row_edit)) is not None),
             totals={
-                student_id: listed_as(rows.totals[row], student_id)
+                student_id: with_student_id(rows.totals[row], student_id)
                 for student_id, row in by_id.items()
                 if row in rows.totals
             },
             rows=rows,
-            listing=listed,
+            ids_now=ids_now,
         )
 
     def with_edits(self, edits: Sequence[Edit]) -> Self:
         """The state with further edits, some of which may say whose a submission is."""
-        new = tuple(of_row(edit, self.listing) for edit in edits)
+        new = tuple(of_row(edit, self.ids_now) for edit in edits)
         return type(self).of(self.state, replace(self.rows, edits=(*self.rows.edits, *new)))
 
     def with_evidence(self, evidence: Mapping[str, Evidence]) -> Self:
         """The state in which other runs of some students count."""
         chosen = {
-            self.listing.row(student_id): listed_as(student_evidence, self.listing.row(student_id))
+            self.ids_now.row_of(student_id): with_student_id(
+                student_evidence, self.ids_now.row_of(student_id)
+            )
             for student_id, student_evidence in evidence.items()
         }
         other_runs = {row: run for row, run in self.rows.runs.items() if row not in chosen}
@@ -105,10 +111,13 @@ class Snapshot:
                 "The gradebook was read without the attempts that the rule on resubmissions compares. "
                 "Report this to the grader's authors."
             )
-        row = self.listing.row(student_id)
-        own = (self.rows.attempts or {}).get(row, ()) if attempts else ()
+        row = self.ids_now.row_of(student_id)
+        student_attempts = (self.rows.attempts or {}).get(row, ()) if attempts else ()
         return History(
-            tuple(replace(attempt, evidence=listed_as(attempt.evidence, student_id)) for attempt in own),
+            tuple(
+                replace(attempt, evidence=with_student_id(attempt.evidence, student_id))
+                for attempt in student_attempts
+            ),
             tuple(sorted(self.rows.late_days.get(student_id, {}).items())),
         )
 
@@ -117,35 +126,35 @@ class Snapshot:
 
         None for evidence that is not in the gradebook, or that replaced what is.
         """
-        return self.rows.runs.get(self.listing.row(student_id))
+        return self.rows.runs.get(self.ids_now.row_of(student_id))
 
-    def uploads(self) -> tuple[KnownUpload, ...]:
+    def uploads(self) -> tuple[RecordedUpload, ...]:
         """The uploads that the gradebook has results of, including those that do not count.
 
         The result of a student who handed in nothing has no upload.
         """
-        decisions = self.listing.said
+        decisions = self.ids_now.owner_edits
         return tuple(
-            KnownUpload(
+            RecordedUpload(
                 row=row,
-                student_id=self.listing.shown.get(row, row),
+                student_id=self.ids_now.id_by_row.get(row, row),
                 origin=evidence.origin,
                 digest=evidence.submission_digest,
                 decided=row in decisions and decisions[row].by_person,
                 held=row in decisions and decisions[row].held,
-                counts=self.listing.listed(row) is not None,
+                counts=self.ids_now.id_of(row) is not None,
             )
             for row, evidence in sorted(self.rows.evidence.items())
             if not evidence.absent
         )
 
-    def relisted(self) -> dict[str, str]:
+    def changed_ids(self) -> dict[str, str]:
         """Former id of a row -> its current id; ids that are in use now are left out."""
-        listed = [edit for edit in self.rows.edits if isinstance(edit, Listed)]
-        rows_and_ids = [(edit.student_id or "", edit.listed_as) for edit in listed]
+        owner_edits = [edit for edit in self.rows.edits if isinstance(edit, OwnerAssigned)]
+        rows_and_ids = [(edit.student_id or "", edit.listed_as) for edit in owner_edits]
         former_ids = [(row, row) for row, _ in rows_and_ids] + rows_and_ids
         return {
-            student_id: self.listing.shown.get(row, row)
+            student_id: self.ids_now.id_by_row.get(row, row)
             for row, student_id in former_ids
             if student_id not in self.evidence
         }
@@ -154,18 +163,18 @@ class Snapshot:
 Record = TypeVar("Record", Evidence, Total)
 
 
-def listed_as(record: Record, student_id: str) -> Record:
+def with_student_id(record: Record, student_id: str) -> Record:
     """A record under another id."""
     return record if record.student_id == student_id else replace(record, student_id=student_id)
 
 
-def of_row(edit: Edit, listed: Listing) -> Edit:
+def of_row(edit: Edit, ids_now: CurrentIds) -> Edit:
     """An edit about a student as one about the row.
 
     Edits about whose a submission is are about rows already, and a release is about the person who got it.
     """
     return (
         edit
-        if edit.student_id is None or isinstance(edit, Listed | Released)
-        else replace(edit, student_id=listed.row(edit.student_id))
+        if edit.student_id is None or isinstance(edit, OwnerAssigned | Released)
+        else replace(edit, student_id=ids_now.row_of(edit.student_id))
     )

@@ -1,10 +1,10 @@
 """The tables of a gradebook, the statements on its rows, and the ids under which they are listed.
 
-Rows are only read and added: there is no UPDATE and no DELETE. `migrations` creates the tables. A row keeps
-the id that its submission had when it was first recorded. If the submission turns out to be somebody
-else's, or nobody's for now, edits record that, and reading translates the ids. If several submissions are
-one student's, the one that a person named last counts. It never opens a database (`database` does), and it
-never decides whose a submission is.
+Rows are only read and added: there is no UPDATE and no DELETE. `gradebook` runs the statements; `migrations`
+creates the tables by statements of its own. A row keeps the id that its submission had when it was first
+recorded. If the submission turns out to be somebody else's, or nobody's for now, edits record that, and
+reading translates the ids. If several submissions are one student's, the one that a person named last counts.
+It never opens a database (`database` does), and it never decides whose a submission is.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from sqlalchemy import (
     union,
 )
 
-from grader.domain.edit import Edit, Listed, Released, RunChosen, current_owner
+from grader.domain.edit import Edit, OwnerAssigned, Released, RunChosen, current_owner
 from grader.domain.score import Total
 from grader.gradebook.records import edit_of, kind_of, total_of, total_values
 
@@ -71,9 +71,9 @@ RUN_IMAGES = Table(
     Column("digest", ForeignKey("images.digest"), nullable=False),
 )
 
-# One row per edit (grader.domain.edit). `kind` names the class of the edit, and `content` holds the fields of
-# that class as JSON. `student_id` is null for the whole class. Older gradebooks also have a table `edits`,
-# from which these rows were converted: it is kept unchanged, and nothing reads it.
+# One row per edit (grader.domain.edit), in the table `decisions`. `kind` names the class of the edit, and
+# `content` holds the fields of that class as JSON. `student_id` is null for the whole class. Older gradebooks
+# also have a table `edits` with the same edits in another form: it is kept unchanged, and nothing reads it.
 EDITS = Table(
     "decisions",
     METADATA,
@@ -88,7 +88,7 @@ EDITS = Table(
     Column("why", Text, nullable=False),
 )
 
-# a single row, as old as the table: a random text on which the draws for this class depend
+# a single row, as old as the table: a random text, on which the choice of the hidden images depends
 CLASS_SALT = Table(
     "class_salt",
     METADATA,
@@ -116,7 +116,7 @@ TOTALS = Table(
     Column("tokens", Integer),
 )
 
-# One row per graded download: the account of its files, as JSON. The last one of each source counts.
+# One row per graded download: what became of its files, as JSON. The last one of each source counts.
 DOWNLOADS = Table(
     "downloads",
     METADATA,
@@ -132,55 +132,55 @@ DOWNLOADS = Table(
 BOOK = (RUNS, IMAGES, RUN_IMAGES, EDITS, CLASS_SALT, TOTALS, DOWNLOADS)
 
 
-# --- listing ---------------------------------------------------------------------------------------------
+# --- current ids -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Listing:
-    """Rows and the ids under which they are listed.
+class CurrentIds:
+    """The current ids of rows: a submission keeps its row when it turns out to be another student's.
 
     Attributes:
-        shown: Row -> id.
-        current: Id -> the row that counts for it.
-        said: Row -> the edit that decides it; all other rows keep their own id.
+        id_by_row: Row -> the id of the student under which it is listed.
+        row_by_id: Id -> the row that counts for it.
+        owner_edits: Row -> the edit that assigned its id; every other row is listed under its first id.
     """
 
-    shown: Mapping[str, str] = field(default_factory=dict)
-    current: Mapping[str, str] = field(default_factory=dict)
-    said: Mapping[str, Listed] = field(default_factory=dict)
+    id_by_row: Mapping[str, str] = field(default_factory=dict)
+    row_by_id: Mapping[str, str] = field(default_factory=dict)
+    owner_edits: Mapping[str, OwnerAssigned] = field(default_factory=dict)
 
-    def row(self, student_id: str) -> str:
-        """The row that counts for an id; for an id that is not listed, the row that began with it."""
-        return self.current.get(student_id, student_id)
+    def row_of(self, student_id: str) -> str:
+        """The row that counts for an id; for an id without one, the row that has the id as its key."""
+        return self.row_by_id.get(student_id, student_id)
 
-    def listed(self, row: str) -> str | None:
+    def id_of(self, row: str) -> str | None:
         """The id under which a row is listed; None if another row counts for that id."""
-        student_id = self.shown.get(row, row)
-        return student_id if self.current.get(student_id, row) == row else None
+        student_id = self.id_by_row.get(row, row)
+        return student_id if self.row_by_id.get(student_id, row) == row else None
 
-    def of(self, edit: Edit) -> Edit | None:
-        """An edit about a row as one about the row's current id; None if the row is not listed.
+    def updated(self, edit: Edit) -> Edit | None:
+        """An edit about a row as an edit about the row's current id; None if another row counts for that id.
 
         A release is about the person who got it, whatever turned out about the submission since.
         """
         if isinstance(edit, Released):
             return edit
-        student_id = self.listed(edit.student_id) if edit.student_id is not None else None
+        student_id = self.id_of(edit.student_id) if edit.student_id is not None else None
         if edit.student_id is None or student_id == edit.student_id:
             return edit
         return None if student_id is None else replace(edit, student_id=student_id)
 
 
-def listing(rows: Iterable[str], edits: Sequence[Edit]) -> Listing:
-    """The ids under which rows are listed.
+def current_ids(rows: Iterable[str], edits: Sequence[Edit]) -> CurrentIds:
+    """The current ids of rows.
 
     Args:
         rows: All rows of an assignment in the gradebook.
         edits: Those about rows, oldest first, of any kind.
     """
-    edits_by_row: dict[str, list[tuple[int, Listed]]] = {row: [] for row in rows}
+    edits_by_row: dict[str, list[tuple[int, OwnerAssigned]]] = {row: [] for row in rows}
     for position, edit in enumerate(edits):
-        if isinstance(edit, Listed) and edit.student_id in edits_by_row:
+        if isinstance(edit, OwnerAssigned) and edit.student_id in edits_by_row:
             edits_by_row[edit.student_id].append((position, edit))
     id_by_row, decisions, ranks = {}, {}, {}
     for row, row_edits in edits_by_row.items():
@@ -198,7 +198,7 @@ def listing(rows: Iterable[str], edits: Sequence[Edit]) -> Listing:
         other = current.get(student_id)
         if other is None or ranks[other] < ranks[row]:
             current[student_id] = row
-    return Listing(id_by_row, current, decisions)
+    return CurrentIds(id_by_row, current, decisions)
 
 
 # --- statements ------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class State:
     last_download: int
 
 
-def of(table: Table, assignment_id: str, student_id: str | None = None) -> ColumnElement[bool]:
+def rows_about(table: Table, assignment_id: str, student_id: str | None = None) -> ColumnElement[bool]:
     """The rows about an assignment, or about one student in it."""
     about: ColumnElement[bool] = table.c.assignment_id == assignment_id
     return about if student_id is None else about & (table.c.student_id == student_id)
@@ -223,7 +223,7 @@ def of(table: Table, assignment_id: str, student_id: str | None = None) -> Colum
 def state_of(connection: Connection, assignment_id: str) -> State:
     """The state of an assignment in the gradebook."""
     last_ids = [
-        connection.execute(select(func.max(table.c.id)).where(of(table, assignment_id))).scalar() or 0
+        connection.execute(select(func.max(table.c.id)).where(rows_about(table, assignment_id))).scalar() or 0
         for table in (RUNS, EDITS, TOTALS, DOWNLOADS)
     ]
     return State(*last_ids)
@@ -231,7 +231,7 @@ def state_of(connection: Connection, assignment_id: str) -> State:
 
 def chosen_runs(connection: Connection, assignment_id: str, student_id: str | None = None) -> dict[str, int]:
     """Student -> the number of the run that counts by decision; for all others, the latest counts."""
-    chosen = of(EDITS, assignment_id, student_id) & (EDITS.c.kind == kind_of(RunChosen))
+    chosen = rows_about(EDITS, assignment_id, student_id) & (EDITS.c.kind == kind_of(RunChosen))
     number_by_student: dict[str, int] = {}
     for edit in map(edit_of, connection.execute(select(EDITS).where(chosen).order_by(EDITS.c.id))):
         number = edit.number if isinstance(edit, RunChosen) and edit.number is not None else edit.run
@@ -242,39 +242,39 @@ def chosen_runs(connection: Connection, assignment_id: str, student_id: str | No
 
 def counting_runs(connection: Connection, assignment_id: str) -> SelectBase:
     """The ids of the runs that count, one for each student."""
-    latest = select(func.max(RUNS.c.id)).where(of(RUNS, assignment_id)).group_by(RUNS.c.student_id)
+    latest = select(func.max(RUNS.c.id)).where(rows_about(RUNS, assignment_id)).group_by(RUNS.c.student_id)
     chosen = chosen_runs(connection, assignment_id)
     if not chosen:
         return latest
     decided = tuple_(RUNS.c.student_id, RUNS.c.number).in_(list(chosen.items()))
     return union(
         latest.where(RUNS.c.student_id.not_in(chosen.keys())),
-        select(RUNS.c.id).where(of(RUNS, assignment_id), decided),
+        select(RUNS.c.id).where(rows_about(RUNS, assignment_id), decided),
     )
 
 
 def last_number(connection: Connection, assignment_id: str, student_id: str) -> int:
     """The number of the student's latest run; 0 if there is none."""
-    numbers = select(func.max(RUNS.c.number)).where(of(RUNS, assignment_id, student_id))
+    numbers = select(func.max(RUNS.c.number)).where(rows_about(RUNS, assignment_id, student_id))
     return connection.execute(numbers).scalar() or 0
 
 
 def last_numbers(connection: Connection, assignment_id: str) -> dict[str, int]:
     """Student -> the number of the latest run."""
     numbers = select(RUNS.c.student_id, func.max(RUNS.c.number).label("last"))
-    rows = connection.execute(numbers.where(of(RUNS, assignment_id)).group_by(RUNS.c.student_id))
+    rows = connection.execute(numbers.where(rows_about(RUNS, assignment_id)).group_by(RUNS.c.student_id))
     return {row.student_id: row.last for row in rows}
 
 
-def listing_of(connection: Connection, assignment_id: str) -> Listing:
-    """The ids under which the rows are listed."""
-    about_owners = of(EDITS, assignment_id) & (EDITS.c.kind == kind_of(Listed))
+def current_ids_of(connection: Connection, assignment_id: str) -> CurrentIds:
+    """The current ids of an assignment's rows."""
+    about_owners = rows_about(EDITS, assignment_id) & (EDITS.c.kind == kind_of(OwnerAssigned))
     query = select(EDITS).where(about_owners).order_by(EDITS.c.id)
     edits = tuple(map(edit_of, connection.execute(query)))
     if not edits:
-        return Listing()  # each row has its own id
-    return listing(
-        connection.scalars(select(RUNS.c.student_id).where(of(RUNS, assignment_id)).distinct()), edits
+        return CurrentIds()  # each row has its own id
+    return current_ids(
+        connection.scalars(select(RUNS.c.student_id).where(rows_about(RUNS, assignment_id)).distinct()), edits
     )
 
 
@@ -282,7 +282,7 @@ def edits_of(
     connection: Connection, assignment_id: str, student_ids: Collection[str] = ()
 ) -> tuple[Edit, ...]:
     """The edits about all students, or about some, and about the whole class, oldest first."""
-    query = select(EDITS).where(of(EDITS, assignment_id)).order_by(EDITS.c.id)
+    query = select(EDITS).where(rows_about(EDITS, assignment_id)).order_by(EDITS.c.id)
     if student_ids:
         query = query.where(EDITS.c.student_id.is_(None) | EDITS.c.student_id.in_(student_ids))
     return tuple(map(edit_of, connection.execute(query)))
@@ -291,7 +291,7 @@ def edits_of(
 def totals_of(connection: Connection, assignment_id: str, student_id: str | None = None) -> tuple[Total, ...]:
     """The totals of all students, or of one, oldest first."""
     rows = connection.execute(
-        select(TOTALS).where(of(TOTALS, assignment_id, student_id)).order_by(TOTALS.c.id)
+        select(TOTALS).where(rows_about(TOTALS, assignment_id, student_id)).order_by(TOTALS.c.id)
     )
     return tuple(map(total_of, rows))
 
@@ -306,21 +306,23 @@ def late_days_of(connection: Connection, assignment_id: str) -> dict[str, dict[s
     ).all()
     late_days: dict[str, dict[str, int]] = {}
     for other in others:
-        listed = listing_of(connection, other)
-        last = {total.student_id: total.tokens for total in totals_of(connection, other)}
-        for row, tokens in last.items():
-            student_id = listed.listed(row)
-            if tokens and student_id is not None:
-                late_days.setdefault(student_id, {})[other] = tokens
+        ids_now = current_ids_of(connection, other)
+        last = {total.student_id: total.late_days_used for total in totals_of(connection, other)}
+        for row, days in last.items():
+            student_id = ids_now.id_of(row)
+            if days and student_id is not None:
+                late_days.setdefault(student_id, {})[other] = days
     return late_days
 
 
-def accounts_of(connection: Connection, assignment_id: str) -> dict[str, str]:
-    """Download -> its last account, in the order of addition."""
-    query = select(DOWNLOADS.c.source, DOWNLOADS.c.record).where(of(DOWNLOADS, assignment_id))
+def download_accounts_of(connection: Connection, assignment_id: str) -> dict[str, str]:
+    """Download -> the last account of what became of its files, in the order of addition."""
+    query = select(DOWNLOADS.c.source, DOWNLOADS.c.record).where(rows_about(DOWNLOADS, assignment_id))
     record_by_source: dict[str, str] = {}
     for row in connection.execute(query.order_by(DOWNLOADS.c.id)):
-        record_by_source.pop(row.source, None)  # so that it moves behind those added since
+        record_by_source.pop(
+            row.source, None
+        )  # so that the last account of each download stands where it was added
         record_by_source[row.source] = row.record
     return record_by_source
 
@@ -344,7 +346,7 @@ def add_images(connection: Connection, run_id: int, images: Mapping[str, bytes])
 
 
 def add_totals(connection: Connection, assignment_id: str, totals: Sequence[Total]) -> None:
-    """Add the totals that differ from the last ones, or in lateness or late days alone."""
+    """Add the totals that differ from the last ones in points, lateness or late days."""
     if not totals:
         return
     only_student = totals[0].student_id if len(totals) == 1 else None
@@ -355,7 +357,7 @@ def add_totals(connection: Connection, assignment_id: str, totals: Sequence[Tota
         if (before := last_totals.get(total.student_id)) is None
         or not total.says_the_same_as(before)
         or (before.lateness is None and total.lateness is not None)
-        or total.uses_other_tokens_than(before)
+        or total.uses_other_late_days_than(before)
     ]
     if changed:
         connection.execute(insert(TOTALS), [total_values(assignment_id, total) for total in changed])

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from grader.gradebook.marking_tables import ALLOCATIONS, BASIS, FLAGS, PRESENCE, SECONDS, SKIPS, TASKS
 from grader.gradebook.records import stamp
-from grader.gradebook.statements import of
+from grader.gradebook.statements import rows_about
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,12 @@ class TaskRecords:
     def basis(self) -> Basis | None:
         """What the tasks were made from; None: there are none yet."""
         query = select(BASIS.c.last_run, BASIS.c.last_edit, BASIS.c.targets)
-        row = self._connection.execute(query.where(of(BASIS, self._assignment_id))).one_or_none()
+        row = self._connection.execute(query.where(rows_about(BASIS, self._assignment_id))).one_or_none()
         return Basis(row.last_run, row.last_edit, row.targets) if row is not None else None
 
     def set_basis(self, basis: Basis) -> None:
         """Note what the tasks were made from."""
-        self._connection.execute(delete(BASIS).where(of(BASIS, self._assignment_id)))
+        self._connection.execute(delete(BASIS).where(rows_about(BASIS, self._assignment_id)))
         values = {"assignment_id": self._assignment_id, **asdict(basis)}
         self._connection.execute(insert(BASIS), values)
 
@@ -137,7 +137,7 @@ class TaskRecords:
         Args:
             rows: All tasks of these rows are replaced; None: those of all.
         """
-        former = of(TASKS, self._assignment_id)
+        former = rows_about(TASKS, self._assignment_id)
         if rows is not None:
             former &= TASKS.c.student_id.in_(rows)
         self._connection.execute(delete(TASKS).where(former))
@@ -150,7 +150,11 @@ class TaskRecords:
         self._connection.execute(update(TASKS).where(task).values(**asdict(given)))
         leader = self._connection.execute(select(TASKS.c.leader).where(task)).scalar_one_or_none()
         if leader is not None:
-            members = of(TASKS, self._assignment_id) & (TASKS.c.target == target) & (TASKS.c.leader == leader)
+            members = (
+                rows_about(TASKS, self._assignment_id)
+                & (TASKS.c.target == target)
+                & (TASKS.c.leader == leader)
+            )
             unmarked = select(exists().where(members & TASKS.c.points.is_(None)))
             is_open = self._connection.execute(unmarked).scalar_one()
             of_leader = update(TASKS).where(self._task_of(target, leader))
@@ -171,13 +175,13 @@ class TaskRecords:
         }
 
     def _task_of(self, target: str, row: str) -> ColumnElement[bool]:
-        return of(TASKS, self._assignment_id, row) & (TASKS.c.target == target)
+        return rows_about(TASKS, self._assignment_id, row) & (TASKS.c.target == target)
 
     # --- asking ------------------------------------------------------------------------------------------
 
     def leaders(self, target: str) -> ColumnElement[bool]:
         """The tasks of a question, a team's once."""
-        of_question = of(TASKS, self._assignment_id) & (TASKS.c.target == target)
+        of_question = rows_about(TASKS, self._assignment_id) & (TASKS.c.target == target)
         return of_question & (TASKS.c.leader == TASKS.c.student_id)
 
     def task(self, target: str, handle: str) -> TaskRow | None:
@@ -194,33 +198,43 @@ class TaskRecords:
     def targets_of(self, handle: str) -> list[str]:
         """The targets of the tasks of a submission, in any order."""
         query = select(TASKS.c.target).where(
-            of(TASKS, self._assignment_id), TASKS.c.handle == handle, TASKS.c.leader == TASKS.c.student_id
+            rows_about(TASKS, self._assignment_id),
+            TASKS.c.handle == handle,
+            TASKS.c.leader == TASKS.c.student_id,
         )
         return list(self._connection.scalars(query))
 
     def rows_of(self, handle: str) -> list[str]:
         """The rows of a submission, its leader's first."""
         query = select(TASKS.c.student_id, TASKS.c.leader).where(
-            of(TASKS, self._assignment_id), TASKS.c.handle == handle
+            rows_about(TASKS, self._assignment_id), TASKS.c.handle == handle
         )
         rows = {row.student_id: row.leader for row in self._connection.execute(query)}
         return sorted(rows, key=lambda row: (row != rows[row], row))
 
     def handle_of(self, row: str) -> str | None:
         """The handle of a row's submission."""
-        query = select(TASKS.c.handle).where(of(TASKS, self._assignment_id, row)).limit(1)
+        query = select(TASKS.c.handle).where(rows_about(TASKS, self._assignment_id, row)).limit(1)
         handle: str | None = self._connection.execute(query).scalar_one_or_none()
         return handle
 
     def handles(self) -> dict[str, str]:
         """Row -> the handle of its submission."""
-        query = select(TASKS.c.student_id, TASKS.c.handle).where(of(TASKS, self._assignment_id)).distinct()
+        query = (
+            select(TASKS.c.student_id, TASKS.c.handle)
+            .where(rows_about(TASKS, self._assignment_id))
+            .distinct()
+        )
         return {row.student_id: row.handle for row in self._connection.execute(query)}
 
     def rows_with(self, rows: Collection[str]) -> set[str]:
         """These rows, and those that are or were in a team with one of them."""
-        leaders = select(TASKS.c.leader).where(of(TASKS, self._assignment_id), TASKS.c.student_id.in_(rows))
-        query = select(TASKS.c.student_id).where(of(TASKS, self._assignment_id), TASKS.c.leader.in_(leaders))
+        leaders = select(TASKS.c.leader).where(
+            rows_about(TASKS, self._assignment_id), TASKS.c.student_id.in_(rows)
+        )
+        query = select(TASKS.c.student_id).where(
+            rows_about(TASKS, self._assignment_id), TASKS.c.leader.in_(leaders)
+        )
         return {*rows, *self._connection.scalars(query.distinct())}
 
     def handle_beside(self, target: str, place: int, step: int) -> str | None:
@@ -276,7 +290,7 @@ class TaskRecords:
                 _number_of(and_(TASKS.c.open.is_(True), not_(others))).label("mine_left"),
                 _number_of(_beside(FLAGS)).label("flagged"),
             )
-            .where(of(TASKS, self._assignment_id), TASKS.c.leader == TASKS.c.student_id)
+            .where(rows_about(TASKS, self._assignment_id), TASKS.c.leader == TASKS.c.student_id)
             .group_by(TASKS.c.target)
         )
         return {

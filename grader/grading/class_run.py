@@ -13,7 +13,7 @@ from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
 from grader.grading.concurrent_work import UNCHANGED, GradingStage, Progress, Watcher, side_by_side
 from grader.grading.result_writer import Keeper, attempt_number
-from grader.grading.run import EvidenceBuilder, Run, handed_on, mates
+from grader.grading.run import EvidenceBuilder, Run, handed_on, team_representatives
 from grader.grading.submission_run import examined, examined_longer, is_known
 from grader.grading.training_stage import waits_for_more_time
 
@@ -50,7 +50,7 @@ def graded(
         The results in the order of the submissions.
     """
     writer = Keeper(run.assignment, book, out, who, allow_lower)
-    work = _SubmissionsAtWork(run, writer, mates(submissions), clock, watch, force)
+    work = _SubmissionsAtWork(run, writer, team_representatives(submissions), clock, watch, force)
     representatives = [submission for submission in submissions if submission.student_id in work.teams]
     side_by_side(work.examine, representatives, jobs, interrupted=work.stop)
     side_by_side(work.retrain_longer, work.needing_more_time(representatives), jobs, interrupted=work.stop)
@@ -147,7 +147,7 @@ class _SubmissionsAtWork:
         if not is_known(self._run, self._keeper.latest(student_id), submission):
             return False
         with self._recording:
-            self.results[student_id] = self._keeper.known(submission, self._clock())
+            self.results[student_id] = self._keeper.earlier_result(submission, self._clock())
         return True
 
     def _hand_on(self, submission: Submission, examination: EvidenceBuilder | None) -> None:

@@ -22,8 +22,8 @@ from grader.domain.formatting import about_file
 from grader.domain.submission import Intake, Role, Submission
 from grader.files import atomic
 from grader.gradebook import Gradebook
-from grader.grading.run import mates, running_parsers
-from grader.intake import Known, intake, submissions
+from grader.grading.run import running_parsers, team_representatives
+from grader.intake import KnownOwners, intake, submissions
 from grader.parser.client.parsed_files import ParserOpener, ParserReader
 from grader.reports.whole_class.similarity_page import similarity_page, similarity_table
 from grader.reports.whole_class.similarity_record import FILE, PAGE, record_text, similarity_record
@@ -260,15 +260,14 @@ def _works(
             for source, earlier in sources:
                 own_scratch = Path(scratch) / ("before" if earlier else "now")
                 own_scratch.mkdir()
-                known_uploads = Known()
+                owners = KnownOwners()
                 if not earlier:
-                    known_uploads = Known(uploads=uploads_of(request.out, request.gradebook, assignment.id))
-                uploads = submissions(source, assignment, own_scratch, ParserOpener(parsers), known_uploads)
+                    owners = KnownOwners(uploads=uploads_of(request.out, request.gradebook, assignment.id))
+                uploads = submissions(source, assignment, own_scratch, ParserOpener(parsers), owners)
                 notes += [about_file(refused.name, refused.reason) for refused in uploads.unmatched]
                 notes += uploads.notes
-                representatives = mates(
-                    uploads.submissions
-                )  # what a team handed in together is compared once
+                # what a team handed in together is compared once
+                representatives = team_representatives(uploads.submissions)
                 listed += [
                     (submission, earlier)
                     for submission in uploads.submissions
@@ -294,4 +293,4 @@ def _write_class_page(
         catch_up = caught_up(assignment, book, request.out, lambda: now)
         if catch_up is not None:
             watch.caught_up(catch_up)
-        write_pages(assignment, book, request.out, now, class_anyway=True)
+        write_pages(assignment, book, request.out, now, always_class=True)

@@ -15,8 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import UsageError
+from grader.domain.limits import MEGABYTE
 
 
 class GradingStage(StrEnum):
@@ -93,7 +93,7 @@ def side_by_side(
 USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs
 
 
-class Turns:
+class DeviceSlots:
     """A semaphore: slots on a device, for threads that each train a submission.
 
     Args:
@@ -138,7 +138,7 @@ class Turns:
         return self._training < self.places and not self._wanting_all
 
 
-def turns_on(device: str, memory_mb: int) -> Turns:
+def device_slots(device: str, memory_mb: int) -> DeviceSlots:
     """The slots on a device.
 
     Args:
@@ -146,8 +146,8 @@ def turns_on(device: str, memory_mb: int) -> Turns:
         memory_mb: What one submission gets of a GPU's memory.
     """
     if device != "cuda":
-        return Turns()
-    return Turns(max(int(USABLE * _free_mb() // memory_mb), 1))
+        return DeviceSlots()
+    return DeviceSlots(max(int(USABLE * _free_mb() // memory_mb), 1))
 
 
 def _free_mb() -> float:

@@ -26,21 +26,27 @@ from grader.domain.submission_result import Result, stage_times
 from grader.files.known_folders import cache_folder
 from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
-from grader.grading.concurrent_work import Watcher, training_device, turns_on
+from grader.grading.concurrent_work import Watcher, device_slots, training_device
 from grader.grading.hidden_splits import HiddenData, hidden_data
-from grader.grading.run import Run, mates, running_hosts, running_parsers
+from grader.grading.run import Run, running_hosts, running_parsers, team_representatives
 from grader.grading.time_estimate import Rates, Workload, kind_of_work, planned
-from grader.intake import Known, Uploads, submissions, with_extensions
-from grader.lms.downloads import nameless
+from grader.intake import KnownOwners, Uploads, submissions, with_extensions
+from grader.lms.downloads import without_person_names
 from grader.lms.matching import Candidate, candidates
 from grader.lms.roster import Directory, Roster, read_roster
 from grader.parser.client.parsed_files import ParserOpener
-from grader.reports.results_json.results_contract import DownloadRecord
-from grader.reports.results_json.results_record import roster_record
+from grader.reports.results_json.filled_records import roster_record
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.whole_class.class_overview import Overview
 from grader.results.class_pages import CatchUp, caught_up, digest, grading, write_pages
-from grader.results.current_state import Account, keep_account, known_uploads, moved_edits, results_now
-from grader.results.kept_scores import KnownScores
+from grader.results.current_state import (
+    DownloadAccount,
+    keep_download_account,
+    owner_edits,
+    recorded_uploads,
+    results_now,
+)
+from grader.results.kept_scores import KeptScores
 from grader.sandbox.host_client import Host
 
 
@@ -49,8 +55,8 @@ class ClassList:
     """The class list, as far as it is known.
 
     Attributes:
-        given: The one that the operator gave.
-        enclosed: One of an LMS that lies in the download.
+        given: The one of `--roster`.
+        enclosed: One that an LMS wrote and that lies in the download.
     """
 
     given: Roster | None = None
@@ -71,7 +77,7 @@ class ClassList:
             roster = read_roster(path)
         except UsageError:  # some other file, which is accounted for like any other
             return None
-        if not roster.own:
+        if not roster.from_lms:
             return None
         self.enclosed = roster
         return roster.directory()
@@ -149,7 +155,7 @@ class GradeWatcher(Protocol):
     """Follows the progress of grading a class; its methods are called in this order."""
 
     def caught_up(self, catch_up: CatchUp) -> None:
-        """Files showed an earlier state of the gradebook."""
+        """Reports and pages were older than the gradebook, and were written again if that was possible."""
 
     def secret_is_public(self) -> None:
         """The course still has the secret that it was handed out with: students could work out seeds."""
@@ -169,10 +175,10 @@ class ClassResult:
     """The result of grading a class.
 
     Attributes:
-        results: Everybody's, sorted by student, including those whom this run did not touch.
+        results: Everybody's, sorted by student, also of students who were not in this run.
         overview: The results of the class, as the first screen of its page shows them.
-        students: The students of this run -> whether there was nothing to do.
-        submissions: One student for each submission, as a team has one -> the same.
+        students: The students of this run -> whether an earlier run had examined the submission.
+        submissions: The same with one student of each team.
         seconds: Wall-clock time of the run.
     """
 
@@ -239,28 +245,30 @@ class _ClassBeingGraded:
             chosen = only(uploads.submissions, request.only)
             firsts = self._first_attempts(scratch, parsers, uploads, chosen)
             # kept even if something interrupts what follows
-            keep_account(self.book, request.out, account, who=request.who, when=self.clock())
+            keep_download_account(self.book, request.out, account, who=request.who, when=self.clock())
             self.watch.starting()
             hosts = running_hosts(
                 self.course, self.assignment, hidden=hidden, unofficial=request.unofficial, parsers=parsers
             )
             with hosts as running:
-                turns = turns_on(device, self.assignment.limits.gpu_memory_mb)
-                run = Run(self.course, self.assignment, running, splits, device, turns)
+                slots = device_slots(device, self.assignment.limits.gpu_memory_mb)
+                run = Run(self.course, self.assignment, running, splits, device, slots)
                 if firsts:
                     self._graded(run, firsts)
                 results = self._graded(run, chosen)
-        students = {result.evidence.student_id: result.known for result in results}
-        representatives = {student: students[student] for student in mates(chosen)}
-        written = {result.evidence.student_id: digest(result) for result in results if not result.known}
+        students = {result.evidence.student_id: result.examined_before for result in results}
+        representatives = {student: students[student] for student in team_representatives(chosen)}
+        written = {
+            result.evidence.student_id: digest(result) for result in results if not result.examined_before
+        }
         del results  # of a large class, nothing is held twice
         everybody, overview = self._written(account, written)
         return ClassResult(everybody, overview, students, representatives, time.monotonic() - started)
 
     def _require_common_book(self) -> None:
         """Raises where late days are counted over several assignments, and this book holds one alone."""
-        tokens = self.assignment.late_tokens
-        others = {*tokens.earlier, *tokens.later} if tokens is not None else set()
+        late_days = self.assignment.course_late_days
+        others = {*late_days.earlier, *late_days.later} if late_days is not None else set()
         if others and self.request.gradebook is None and others.isdisjoint(self.book.assignments()):
             raise UsageError(
                 f"{COURSE_FILE}: [late] tokens are counted over all assignments of the course, and the "
@@ -270,7 +278,7 @@ class _ClassBeingGraded:
             )
 
     def _require_book(self) -> None:
-        """Raise if nothing can be kept, before anything runs; write files older than the gradebook again."""
+        """Raise if the gradebook cannot be written; write files again that are older than the gradebook."""
         self.book.require_writable()
         if self.assignment.id in self.book.assignments():
             catch_up = caught_up(self.assignment, self.book, self.request.out, self.clock)
@@ -289,14 +297,14 @@ class _ClassBeingGraded:
 
     def _taken_in(
         self, scratch: Path, parsers: Host, own_deadlines: Mapping[str, datetime]
-    ) -> tuple[Uploads, Account]:
+    ) -> tuple[Uploads, DownloadAccount]:
         """What was handed in and the account of the files; the gradebook records whose uploads they are."""
-        path, uploads_before = self.request.path, known_uploads(self.book)
-        known_lists = Known(self.class_list.directory(), self.class_list.read, uploads_before)
+        path, uploads_before = self.request.path, recorded_uploads(self.book)
+        known_lists = KnownOwners(self.class_list.directory(), self.class_list.read, uploads_before)
         uploads = submissions(path, self.assignment, scratch, ParserOpener(parsers), known_lists)
         uploads = with_extensions(uploads, own_deadlines)
-        self.book.relist(moved_edits(uploads.moved, who=self.request.who, when=self.clock()))
-        account = Account.of(uploads, nameless(path.resolve().name))
+        self.book.add_owner_edits(owner_edits(uploads.moved, who=self.request.who, when=self.clock()))
+        account = DownloadAccount.of(uploads, without_person_names(path.resolve().name))
         self.watch.taken_in(TakenIn(uploads, account.download))
         return uploads, account
 
@@ -316,7 +324,7 @@ class _ClassBeingGraded:
             return []
         folder = scratch / "before-the-deadline"
         folder.mkdir()
-        known = Known(self.class_list.directory(), lambda _: None, known_uploads(self.book))
+        known = KnownOwners(self.class_list.directory(), lambda _: None, recorded_uploads(self.book))
         until = deadline + timedelta(minutes=late.grace_minutes)
         opener = ParserOpener(parsers)
         before = submissions(self.request.path, self.assignment, folder, opener, known, until=until)
@@ -336,8 +344,8 @@ class _ClassBeingGraded:
         """The results of the submissions, each kept as soon as it is there, as are the times they took."""
         request, rates = self.request, Rates(cache_folder())
         work = kind_of_work(run.device, _training_size(run.splits))
-        known_rates = rates.known(self.assignment.id, work)
-        workload = planned(run, self.book, chosen, known_rates, jobs=request.jobs, force=request.force)
+        stored_rates = rates.stored(self.assignment.id, work)
+        workload = planned(run, self.book, chosen, stored_rates, jobs=request.jobs, force=request.force)
         with grading(request.out), self.watch.grading(workload, trains=run.splits is not None) as watch:
             results = graded(
                 run,
@@ -351,16 +359,18 @@ class _ClassBeingGraded:
                 force=request.force,
                 allow_lower=request.allow_lower,
             )
-        representatives = mates(chosen)  # a team's submission was examined once
+        representatives = team_representatives(chosen)  # a team's submission was examined once
         examined = [
             result.evidence
             for result in results
-            if result.evidence.student_id in representatives and not result.known
+            if result.evidence.student_id in representatives and not result.examined_before
         ]
         rates.keep(self.assignment.id, work, stage_times(examined))
         return results
 
-    def _written(self, account: Account, reported: Mapping[str, str]) -> tuple[Sequence[Result], Overview]:
+    def _written(
+        self, account: DownloadAccount, reported: Mapping[str, str]
+    ) -> tuple[Sequence[Result], Overview]:
         """Write the class's files from the gradebook, which may hold students who were not in this run.
 
         Args:
@@ -371,14 +381,14 @@ class _ClassBeingGraded:
         """
         out = self.request.out
         snapshot = self.book.snapshot(attempts=self.assignment.compares_attempts)
-        kept_scores = KnownScores(self.assignment, self.book.identity())
+        kept_scores = KeptScores(self.assignment, self.book.identity())
         everybody = results_now(self.assignment, snapshot, kept_scores)
         everybody_listed = candidates((result.evidence, result.score) for result in everybody)
         listed = replace(
             account, download=with_list(account.download, self.class_list.roster, everybody_listed)
         )
-        keep_account(self.book, out, listed, who=self.request.who, when=self.clock())
-        # whatever else was added since is noticed by the next one to write or read
+        keep_download_account(self.book, out, listed, who=self.request.who, when=self.clock())
+        # what others have added since the snapshot is written by the next command
         state = replace(snapshot.state, last_download=self.book.state().last_download)
         pages = write_pages(
             self.assignment,
@@ -386,8 +396,8 @@ class _ClassBeingGraded:
             out,
             self.clock(),
             made=replace(snapshot, state=state),
-            class_anyway=True,
-            known=kept_scores,
+            always_class=True,
+            kept=kept_scores,
             reported=reported,
         )
         assert pages.overview is not None

@@ -12,17 +12,17 @@ from PIL import Image
 
 from grader.domain.analyzed_program import Note, Program
 from grader.domain.assignment import Assignment, CheckSpec
-from grader.domain.assignment_rules import Limits
 from grader.domain.assignment_versions import Value, first_choices
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSummary, Status
+from grader.domain.limits import Limits
 from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.files.stored_records import validator
 from grader.protocol.frames import Frame, FrameLimit
-from grader.protocol.link import Silence, timed_answers
+from grader.protocol.link import NoAnswer, timed_answers
 from grader.protocol.requests import FILE, STATE
 from grader.sandbox.host_client import Host
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.training import FinalModel
 
 # a judge computes with data from a worker, which must not be able to bring down the machine
@@ -100,7 +100,7 @@ def judged(
                 _require_new(answer, findings, asked_checks)
                 findings.append(answer)
                 report(answer)
-    except Silence as silence:
+    except NoAnswer as silence:
         if not findings:
             raise EngineError(f"The judge failed: {silence}.") from silence
         complete = _complete(findings, asked_checks, f"the judge did not finish: {silence}")
@@ -144,7 +144,7 @@ def trained_model_judged(
     try:
         answers = _answers(judges, request, limits.checks_seconds + 2 * limits.load_seconds)
         return tuple(answer for answer in answers if isinstance(answer, Finding))
-    except Silence as silence:
+    except NoAnswer as silence:
         raise EngineError(f"The judge failed: {silence}.") from silence
 
 
@@ -168,7 +168,7 @@ def _answers(judges: Host, request: Frame, seconds: float) -> Generator[Finding 
         seconds: How long the checks may take; the judge gets some grace beyond that.
 
     Raises:
-        Silence: It did not finish.
+        NoAnswer: It did not finish.
         EngineError: It failed.
     """
     child = judges.spawn(JUDGE_LIMITS)

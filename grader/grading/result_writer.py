@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Because, Edit, Listed, RunChosen, current_owner
+from grader.domain.edit import Because, Edit, OwnerAssigned, RunChosen, current_owner
 from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.score import Score, Total, TotalFigures
 from grader.domain.submission import Submission
@@ -103,7 +103,7 @@ def outcome(
     edits = book.edits(student_id)
     history = student_history(assignment, book, student_id)
     if held and current_owner(edits) is None:
-        edit = Listed(
+        edit = OwnerAssigned(
             who=who,
             when=now,
             why=held,
@@ -242,7 +242,7 @@ class Keeper:
             write_student(self.assignment, result, shown_images, self.out, now)
         return result
 
-    def known(self, submission: Submission, now: datetime) -> Result:
+    def earlier_result(self, submission: Submission, now: datetime) -> Result:
         """The result from the gradebook; whatever an interruption kept from being written is written now.
 
         When it was handed in, and by whom, is taken from the submission as it is now, if it is the one that
@@ -259,7 +259,7 @@ class Keeper:
         )
         if evidence.submission_digest == submission.digest and evidence != now_delivered:
             evidence = now_delivered
-            return replace(self.kept(evidence, self.book.images(student_id), now), known=True)
+            return replace(self.kept(evidence, self.book.images(student_id), now), examined_before=True)
         history = student_history(self.assignment, self.book, student_id)
         edits = self.book.edits(student_id)
         result = Result(evidence, score(self.assignment, evidence, edits=edits, history=history), True)

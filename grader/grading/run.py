@@ -26,7 +26,7 @@ from grader.domain.evidence import Attestation, Evidence
 from grader.domain.program_run import Watched
 from grader.domain.submission import Answers, Submission, View
 from grader.files.stored_records import VIEW_FILE, view_bytes
-from grader.grading.concurrent_work import Turns
+from grader.grading.concurrent_work import DeviceSlots
 from grader.grading.hidden_splits import HiddenData
 from grader.parser.messages import MODULE as PARSER_MODULE
 from grader.parser.messages import SOURCE_LIMITS, VIEWS
@@ -58,7 +58,12 @@ class Hosts:
 
 @contextlib.contextmanager
 def running_parsers(
-    course: Course, *, hidden: tuple[Path, ...], unofficial: bool, views: bool = False
+    course: Course,
+    *,
+    hidden: tuple[Path, ...],
+    unofficial: bool,
+    views: bool = False,
+    in_package: bool = False,
 ) -> Iterator[Host]:
     """Start the parsers' host, which is ready long before the others, and end it afterwards.
 
@@ -66,6 +71,7 @@ def running_parsers(
         hidden: Folders that no parser may see, besides the course.
         unofficial: Accept less isolation than an official grade needs.
         views: Submissions will be rendered: what that needs is loaded at the start.
+        in_package: As for `Host.start`.
 
     Raises:
         SandboxError: The machine gives too little isolation.
@@ -76,6 +82,7 @@ def running_parsers(
         [VIEWS] if views else [],
         hidden=folders,
         unofficial=unofficial,
+        in_package=in_package,
         wrapped=True,
     )
     with starting as parsers:
@@ -90,6 +97,7 @@ def running_hosts(
     hidden: tuple[Path, ...],
     unofficial: bool,
     parsers: Host | None = None,
+    in_package: bool = False,
 ) -> Iterator[Hosts]:
     """Start the hosts, and end them with all their children afterwards.
 
@@ -97,6 +105,7 @@ def running_hosts(
         hidden: Folders that no student's code may see, besides the course.
         unofficial: Accept less isolation than an official grade needs.
         parsers: The parsers' host, if it is already running.
+        in_package: As for `Host.start`.
 
     Raises:
         UsageError: The installed PyTorch is too old for other people's checkpoints.
@@ -107,13 +116,20 @@ def running_hosts(
     with contextlib.ExitStack() as stack:
         read_only_files = given_files(assignment)
         workers = Host.start(
-            "grader.worker", hidden=folders, unofficial=unofficial, wrapped=True, given=read_only_files
+            "grader.worker",
+            hidden=folders,
+            unofficial=unofficial,
+            in_package=in_package,
+            wrapped=True,
+            given=read_only_files,
         )
         stack.callback(workers.close)
         judges = Host.start("grader.judge", [str(assignment.folder)])
         stack.callback(judges.close)
         if parsers is None:
-            starting = running_parsers(course, hidden=hidden, unofficial=unofficial, views=True)
+            starting = running_parsers(
+                course, hidden=hidden, unofficial=unofficial, views=True, in_package=in_package
+            )
             parsers = stack.enter_context(starting)
         yield Hosts(parsers, judges, workers)
 
@@ -136,7 +152,7 @@ def _require_torch() -> None:
 # --- team members ----------------------------------------------------------------------------------------
 
 
-def mates(submissions: Sequence[Submission]) -> dict[str, tuple[Submission, ...]]:
+def team_representatives(submissions: Sequence[Submission]) -> dict[str, tuple[Submission, ...]]:
     """The first student of each team, and everybody without a team -> the other members.
 
     Args:
@@ -184,7 +200,7 @@ class Run:
     Attributes:
         splits: The hidden data; None when nothing is trained.
         device: Where training runs: `cpu` or `cuda`.
-        turns: The semaphore of the device.
+        device_slots: The semaphore of the device.
     """
 
     course: Course
@@ -192,7 +208,7 @@ class Run:
     hosts: Hosts
     splits: HiddenData | None
     device: str = "cpu"
-    turns: Turns = field(default_factory=Turns)
+    device_slots: DeviceSlots = field(default_factory=DeviceSlots)
 
 
 @dataclass
@@ -249,11 +265,11 @@ def hidden_seed(course: Course, submission: Submission, purpose: str, run: int =
     return submission_seed(course.secret, purpose, submission.digest, run)
 
 
-def worker_seed(course: Course, submission: Submission, run: int, further: str = "") -> int:
+def worker_seed(course: Course, submission: Submission, run: int, measure_id: str = "") -> int:
     """The seed of a training, which its worker is given: the student cannot know it beforehand.
 
     Args:
         run: Which of the model's trainings, 1-based: it does not reveal the next one's seed.
-        further: The measure's id, for any model but the first.
+        measure_id: The measure's id, for any model but the first.
     """
-    return training_seed(course.secret, submission.digest, run, further)
+    return training_seed(course.secret, submission.digest, run, measure_id)

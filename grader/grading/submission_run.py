@@ -16,7 +16,7 @@ from grader.course.composing import source_text
 from grader.course.variant_values import marked_values
 from grader.domain.analyzed_program import Claim, Note, Program, Statement
 from grader.domain.assignment import SUBMISSION, Assignment
-from grader.domain.assignment_versions import OWN_VALUES, DrawnValue, Value, python_text
+from grader.domain.assignment_versions import DRAWN_VALUES_CHECK, DrawnValue, Value, python_text
 from grader.domain.errors import GraderError, SubmissionError
 from grader.domain.evidence import Blame, Evidence, Finding, Status, TrainedModel
 from grader.domain.formatting import about_file, file_name_of, named
@@ -28,9 +28,9 @@ from grader.grading.judging import judged
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed
 from grader.grading.training_stage import train, train_longer
 from grader.intake import intake as accepted
-from grader.intake.acceptance import accepted_files, contents, contents_of_others
+from grader.intake.file_roles import accepted_files, contents, contents_of_others
 from grader.parser.client.drawn_answers import kept_answers
-from grader.parser.client.parsed_files import ParserOpener, parsed
+from grader.parser.client.parsed_files import ParserOpener, parsed_program
 
 TITLE = "The homework has the values that were drawn for its student."
 MOST = 200  # characters of an assignment statement that are read
@@ -70,7 +70,7 @@ def own_values_finding(
         finding = assigning and _mismatch_finding(assigning, variable, drawn_by_name[name], values[name])
         if finding:
             return finding
-    return Finding(OWN_VALUES, SUBMISSION, TITLE, Status.PASSED)
+    return Finding(DRAWN_VALUES_CHECK, SUBMISSION, TITLE, Status.PASSED)
 
 
 def _mismatch_finding(statement: Statement, variable: str, drawn: DrawnValue, value: Value) -> Finding | None:
@@ -85,7 +85,7 @@ def _mismatch_finding(statement: Statement, variable: str, drawn: DrawnValue, va
         return None
     whose = "for each student" if drawn.per_student else "for each term"
     return Finding(
-        OWN_VALUES,
+        DRAWN_VALUES_CHECK,
         SUBMISSION,
         TITLE,
         Status.FAILED,
@@ -197,7 +197,7 @@ def examined_longer(
     try:
         files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
         if files.code is not None and run.splits is not None:
-            program = parsed(
+            program = parsed_program(
                 run.hosts.parsers,
                 file_name_of(files.code.name),
                 files.code.read_bytes(),
@@ -231,7 +231,7 @@ def _collect(run: Run, submission: Submission, builder: EvidenceBuilder, watch: 
         if files.code is None:
             _without_code(files, builder)
             return
-        program = parsed(
+        program = parsed_program(
             run.hosts.parsers,
             file_name_of(files.code.name),
             files.code.read_bytes(),

@@ -20,13 +20,13 @@ from grader.domain.evidence import Training
 from grader.domain.submission import Role, Submission
 from grader.files import atomic
 from grader.files.file_names import modules_beside
-from grader.grading.concurrent_work import side_by_side, training_device, turns_on
+from grader.grading.concurrent_work import device_slots, side_by_side, training_device
 from grader.grading.hidden_splits import STUDY, HiddenSplits, hidden_data
 from grader.grading.run import Run, running_hosts
 from grader.grading.training_stage import one_training
 from grader.intake import submissions
 from grader.kit.splits import Splits
-from grader.parser.client.parsed_files import parsed
+from grader.parser.client.parsed_files import parsed_program
 from grader.reports.plots.training_plots import study_table, write_study_plot
 from grader.training import EpochReport
 
@@ -147,7 +147,7 @@ def studied(
 
     def trained(choice: Choice | None) -> StudyRun:
         source = _source(planned, choice)
-        program = parsed(
+        program = parsed_program(
             run.hosts.parsers, planned.program.file, source.code, run.assignment, modules=source.modules
         )
         training = one_training(run, splits, program, submission, lambda epoch: report(choice, epoch))
@@ -282,14 +282,14 @@ def study_submission(request: StudyRequest, *, watch: StudyWatcher) -> Submissio
         hidden = tuple(folder.resolve() for folder in (file, request.out, Path(scratch)))
         submission = submissions(file, assignment, Path(scratch)).submissions[0]
         hosts = ends.enter_context(running_hosts(course, assignment, hidden=hidden, unofficial=False))
-        program = parsed(
+        program = parsed_program(
             hosts.parsers, file.name, file.read_bytes(), assignment, modules=modules_beside(file)
         )
         planned = study(program, values_by_field, request.epochs)
         report = ends.enter_context(watch(file, planned))
         device = training_device(request.device)
-        turns = turns_on(device, assignment.limits.gpu_memory_mb)
-        run = Run(course, assignment, hosts, splits, device, turns)
+        slots = device_slots(device, assignment.limits.gpu_memory_mb)
+        run = Run(course, assignment, hosts, splits, device, slots)
         runs = studied(run, splits.of(1), submission, planned, jobs=request.jobs, report=report)
     rows = study_rows(planned, runs)
     atomic.make_folder(request.out)

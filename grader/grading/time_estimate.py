@@ -12,7 +12,7 @@ from grader.domain.submission import Submission
 from grader.domain.submission_result import StageTime
 from grader.files import atomic
 from grader.gradebook import Gradebook, RunRecord
-from grader.grading.run import Run, mates
+from grader.grading.run import Run, team_representatives
 from grader.grading.submission_run import is_known, may_be_known
 from grader.grading.training_stage import waits_for_more_time
 
@@ -75,7 +75,7 @@ class Rates:
     def __init__(self, folder: Path) -> None:
         self._file = folder / "rates.json"
 
-    def known(self, assignment_id: str, work: str) -> dict[str, StageRate]:
+    def stored(self, assignment_id: str, work: str) -> dict[str, StageRate]:
         """Stage -> its rate; empty when none was measured.
 
         Args:
@@ -127,11 +127,11 @@ def planned(
 
     Args:
         submissions: Of each student; a team's submission counts once.
-        rates: See `Rates.known`.
+        rates: See `Rates.stored`.
         force: Also examine submissions that have not changed.
     """
     latest = {} if force else book.latest_runs()
-    members_by_representative = mates(submissions)
+    members_by_representative = team_representatives(submissions)
     representatives = [
         submission for submission in submissions if submission.student_id in members_by_representative
     ]

@@ -7,7 +7,6 @@ from typing import Any
 
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import MEGABYTE, Limits
 from grader.domain.assignment_versions import Value
 from grader.domain.errors import EngineError
 from grader.domain.evidence import (
@@ -23,6 +22,7 @@ from grader.domain.evidence import (
     TrainingOutcome,
     UnfinishedRun,
 )
+from grader.domain.limits import MEGABYTE, Limits
 from grader.domain.measure import Measure, StudyAgain, StudyTable
 from grader.domain.program_run import Plan, plan_of
 from grader.domain.submission import Intake, Submission
@@ -30,10 +30,10 @@ from grader.grading.concurrent_work import GradingStage, Progress, Watcher
 from grader.grading.judging import trained_model_judged
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed, worker_seed
 from grader.grading.study_reproduction import call_of, other_values, study_again
-from grader.intake.acceptance import bounded_content
+from grader.intake.file_roles import bounded_content
 from grader.kit.splits import Examples, Splits
 from grader.protocol.link import WorkerProcess
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.training import (
     AnyJob,
     CalledJob,
@@ -105,7 +105,7 @@ def _study(
 
     def trained(values: Mapping[str, Any], number: int) -> tuple[float | None, str, float]:
         job = _row_job(run, table, data, program, submission, values, number)
-        with run.turns.taken():
+        with run.device_slots.taken():
             measured = trained_once(lambda: _training_worker(run, job.limits), job, lambda result: None)
         training = measured.training
         why_not = "" if training.accuracy is not None else f"Trained again: {training.reason}"
@@ -180,7 +180,7 @@ def one_training(
 ) -> Training:
     """The result of one training of a submission's first model."""
     job = _jobs(run, splits, program, submission, run.assignment.measures[0])(1)
-    with run.turns.taken():
+    with run.device_slots.taken():
         return trained_once(lambda: _training_worker(run, job.limits), job, report).training
 
 
@@ -292,7 +292,7 @@ class _Model:
             self.keep(checkpoint=Checkpoint("not_tried", WEIGHTS_OF_CALL))
             return
         self._tell(GradingStage.CHECKPOINT)
-        with self.builder.timed("checkpoint"), self.run.turns.taken():
+        with self.builder.timed("checkpoint"), self.run.device_slots.taken():
             data = path.read_bytes()
             result = measured_checkpoint(lambda: _training_worker(self.run, job.limits), job, data, path.name)
         self.keep(checkpoint=result)
@@ -304,14 +304,14 @@ class _Model:
         """Try the training on a few synthetic images, so that everybody can read what is trained."""
         job = self.jobs(1)
         if isinstance(job, CalledJob):  # what is called is the same for all, and assignment.toml says it
-            with self.run.turns.taken():
+            with self.run.device_slots.taken():
                 stages = rehearsed_call(lambda: _training_worker(self.run, job.limits), job)
             self.keep(plan=Plan(rehearsal=stages))
             return
         if job.program.script.missing:
             self.keep(plan=plan_of(job.program.script))
             return
-        with self.run.turns.taken():
+        with self.run.device_slots.taken():
             rehearsal = rehearsed(lambda: _training_worker(self.run, job.limits), job)
         self.keep(plan=plan_of(job.program.script, rehearsal))
 
@@ -321,7 +321,7 @@ class _Model:
         if isinstance(job, CalledJob):
             return False  # the end of its first epoch cannot be observed
         limits = replace(job.limits, training_seconds=min(TRIAL_SECONDS, job.limits.training_seconds))
-        with self.run.turns.taken():
+        with self.run.device_slots.taken():
             trial = measured_training(
                 lambda: _training_worker(self.run, limits), replace(job, limits=limits)
             ).training
@@ -350,11 +350,11 @@ class _Model:
                 scale=self.measure.scale,
             )
 
-        with run.turns.taken():
+        with run.device_slots.taken():
             measured = measured_with()
-        if measured.crowded:  # alone, so that neither it nor any other training suffers
+        if measured.lacked_gpu_memory:  # alone, so that neither it nor any other training suffers
             self._tell(GradingStage.TRAINING, "alone on the GPU")
-            with run.turns.taken(alone=True):
+            with run.device_slots.taken(alone=True):
                 measured = measured_with(gpu_memory_mb=None)
         if not self.is_first:
             measured = _renamed(measured, self.measure.id)

@@ -1,6 +1,6 @@
 """Turns an upload into the accepted files of each student. Nothing is executed or unpickled."""
 
-from grader.intake.acceptance import intake
-from grader.intake.upload import Known, Uploads, submissions, with_extensions
+from grader.intake.file_roles import intake
+from grader.intake.upload import KnownOwners, Uploads, submissions, with_extensions
 
-__all__ = ["Known", "Uploads", "intake", "submissions", "with_extensions"]
+__all__ = ["KnownOwners", "Uploads", "intake", "submissions", "with_extensions"]

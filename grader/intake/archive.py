@@ -15,8 +15,8 @@ from collections.abc import Generator, Iterator
 from pathlib import PurePath, PurePosixPath
 from typing import BinaryIO
 
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SubmissionError
+from grader.domain.limits import MEGABYTE
 from grader.domain.submission import RefusedFile
 from grader.files.file_names import displayable
 from grader.intake.archive_pieces import CHUNK, Begun, Caps, Ended, Piece

@@ -16,7 +16,7 @@ from grader.domain.formatting import file_named
 from grader.domain.submission import AccountedFile, Fate, RefusedFile
 from grader.files.file_names import plain
 from grader.intake.naming import LONG_NUMBER, clutter_reason, copy_mark, is_clutter
-from grader.lms.downloads import nameless, read_name
+from grader.lms.downloads import read_name, without_person_names
 from grader.lms.system import DownloadName
 
 MANY = 20  # more lines of one kind become one
@@ -36,7 +36,7 @@ class Ledger:
 
         Args:
             name: Where it lies in the download.
-            owner: The key of the heap that it belongs to; None: it belongs to nobody.
+            owner: The key of the student's files that it is one of; None: it belongs to nobody.
             reason: A sentence.
             clutter: A computer made it for itself.
         """
@@ -75,7 +75,7 @@ class Ledger:
 
 def _shown(name: str) -> str:
     """A file's name as people read it, without the names of people that an LMS put there."""
-    return "".join(letter if letter.isprintable() else "?" for letter in nameless(name))[:LONGEST]
+    return "".join(letter if letter.isprintable() else "?" for letter in without_person_names(name))[:LONGEST]
 
 
 def totals(account: Iterable[AccountedFile]) -> dict[Fate, int]:
@@ -113,13 +113,13 @@ class DownloadedItem:
         path: Its path on this machine.
         shown: Its path in the download.
         handed: What its name says; in it, the student's own name is in plain letters and digits.
-        own: The student's own name as it was written.
+        written_name: The student's own name as it was written.
     """
 
     path: Path
     shown: str
     handed: DownloadName
-    own: str
+    written_name: str
 
     @property
     def name(self) -> str:
@@ -133,7 +133,7 @@ class DownloadedItem:
 
     def with_reading(self, handed: DownloadName) -> "DownloadedItem":
         """The same item, with another reading of its name."""
-        return replace(self, handed=replace(handed, name=plain(handed.name)), own=handed.name)
+        return replace(self, handed=replace(handed, name=plain(handed.name)), written_name=handed.name)
 
     def modified(self) -> float:
         """The latest time of modification of the file, or of the files in the folder, in seconds, or 0."""
@@ -163,7 +163,7 @@ def entries(
 
     Args:
         shown: Where the folder lies in the download; empty for the download itself.
-        owner: The key of the heap that it belongs to.
+        owner: The key of the student's files that it is one of.
         order: The LMS's number of the upload that it came in.
     """
     items = []

@@ -1,9 +1,9 @@
 """Decides whose each upload is: by a person's decision, by the LMS, or by the names of files.
 
 What the LMS knows (its metadata, its class list with the number that the download has) outranks the ids in
-names, which students choose. The ids that an upload carries in the names of its files or folders are also
-read here. If several uploads carry one id in their names and the LMS says nothing about them, none gets
-the id: a person decides whose each is. The order of labels never decides anything.
+the names of files and folders, which students choose. An upload is said to carry these ids, and they are
+read here, too. If several uploads carry one id and the LMS says nothing about them, none gets the id: a
+person decides whose each is. The order of the uploads never decides anything.
 """
 
 import hashlib
@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from grader.domain.assignment import Assignment
-from grader.domain.submission import KnownUpload, Origin
+from grader.domain.submission import Origin, RecordedUpload
 from grader.files.file_names import plain, sanitized
 from grader.intake.naming import Closeness, is_alike, name_match, own_match
 from grader.intake.student_files import StudentFiles
 from grader.lms import LMSS
 from grader.lms.roster import Directory
 
-_LABELS = {one.name: one.label_without_name for one in LMSS if one.label_without_name}
+_LABELS = {one.name: one.anonymous_label for one in LMSS if one.anonymous_label}
 # provisional ids, under which uploads are listed while nobody knows whose they are: no student can have one
-_OURS = re.compile(
+_PROVISIONAL = re.compile(
     "|".join(
         [
             rf"(?:upload|{'|'.join(one.name.lower() for one in LMSS)})-.+",
@@ -33,7 +33,8 @@ _OURS = re.compile(
     re.IGNORECASE,
 )
 _LONGEST = 40  # letters of an upload's name in such an id
-EARLIER = "earlier:"  # the prefix of keys that stand for results of earlier versions, which noted no uploads
+# the prefix of keys for results of early versions of the grader, which did not record the uploads
+EARLIER = "earlier:"
 
 
 @dataclass(frozen=True)
@@ -43,31 +44,31 @@ class Verdict:
     Attributes:
         origin: With what the LMS says about it.
         student_id: The id that it gets.
-        held: Why nobody knows whose it is, in a sentence without names of people; empty otherwise.
+        held_because: Why nobody knows whose it is, in a sentence without names of people; empty otherwise.
         counts: Whether it is the one that counts for that id.
         before: The upload as the gradebook knows it.
     """
 
     origin: Origin
     student_id: str
-    held: str = ""
+    held_because: str = ""
     counts: bool = True
-    before: KnownUpload | None = None
+    before: RecordedUpload | None = None
 
 
 def is_provisional(student_id: str) -> bool:
     """Whether an id is provisional: uploads are listed under it while nobody knows whose they are."""
-    return _OURS.fullmatch(student_id) is not None
+    return _PROVISIONAL.fullmatch(student_id) is not None
 
 
-def are_alike(student_id: str, other: str) -> bool:
+def are_of_one_kind(student_id: str, other: str) -> bool:
     """Whether two ids may be of one kind: numbers of the same length, or not numbers."""
     if student_id.isdecimal() or other.isdecimal():
         return student_id.isdecimal() and other.isdecimal() and len(student_id) == len(other)
     return True
 
 
-def listed_as(key: str, lms: str, number: str, upload: str) -> str:
+def provisional_id(key: str, lms: str, number: str, upload: str) -> str:
     """The id under which an upload is listed while nobody knows whose it is.
 
     Args:
@@ -86,28 +87,30 @@ def listed_as(key: str, lms: str, number: str, upload: str) -> str:
 
 
 def verdicts(
-    uploads: Mapping[str, tuple[Origin, str]], directory: Directory, known_uploads: Sequence[KnownUpload] = ()
+    uploads: Mapping[str, tuple[Origin, str]],
+    directory: Directory,
+    recorded_uploads: Sequence[RecordedUpload] = (),
 ) -> dict[str, Verdict]:
     """Whose each upload is, by its key, for the uploads of this download and those in the gradebook.
 
     Args:
         uploads: Key -> the upload in this download, and the digest of its files.
         directory: What the LMS's class list says.
-        known_uploads: The uploads that the gradebook has results of.
+        recorded_uploads: The uploads that the gradebook has results of.
     """
-    before = _known_by_key(uploads, known_uploads)
+    before = _recorded_by_key(uploads, recorded_uploads)
     if _is_of_another_kind(directory, (origin for origin, _ in uploads.values())):
-        directory = directory.unsure()
+        directory = directory.with_unsure_ids()
     claims = [_claim(origin, directory, before.get(key)) for key, (origin, _) in uploads.items()]
     claims += [
-        _claim(known_upload.origin, directory, known_upload)
-        for key, known_upload in before.items()
-        if key not in uploads
+        _claim(recorded.origin, directory, recorded) for key, recorded in before.items() if key not in uploads
     ]
     rivals = {claim.origin.key: _rivals(claim, group) for group in _by_id(claims) for claim in group}
-    # an upload that the list assigns to somebody else does not depend on the names of others' files
+    # if the list assigns an upload to another student, the ids in others' file names do not matter
     claims = [
-        claim.by_the_list() if claim.otherwise and (rivals[claim.origin.key] or claim.refuted) else claim
+        claim.by_the_list()
+        if claim.id_by_list and (rivals[claim.origin.key] or claim.contradicted)
+        else claim
         for claim in claims
     ]
     return {
@@ -127,9 +130,9 @@ def _is_of_another_kind(directory: Directory, origins: Iterable[Origin]) -> bool
         for origin in origins
         if origin.carries and (listed := directory.of(origin)) is not None and listed.sure
     ]
-    if any(listed_id.casefold() == carried_id.casefold() for listed_id, carried_id in pairs):
+    if any(listed_id.casefold() == found_id.casefold() for listed_id, found_id in pairs):
         return False
-    return 2 * sum(are_alike(listed_id, carried_id) for listed_id, carried_id in pairs) < len(pairs)
+    return 2 * sum(are_of_one_kind(listed_id, found_id) for listed_id, found_id in pairs) < len(pairs)
 
 
 class _Weight(IntEnum):
@@ -146,50 +149,47 @@ class _Claim:
     """Whose an upload is, judged by itself.
 
     Attributes:
-        otherwise: For a claim by names: the id that the LMS's list gives, in place of a student's number, to
-            whoever handed it in.
-        refuted: Whether the id in its names is another student's by the list.
+        id_by_list: For a claim by names: the id of whoever handed it in, according to the LMS's list.
+        contradicted: Whether the list gives the id in its names to another student.
     """
 
     origin: Origin
     student_id: str
     weight: _Weight
-    otherwise: str = ""
-    refuted: bool = False
-    before: KnownUpload | None = None
+    id_by_list: str = ""
+    contradicted: bool = False
+    before: RecordedUpload | None = None
 
     def by_the_list(self) -> "_Claim":
         """The same upload, claimed by what the list knows about whoever handed it in."""
-        origin = replace(self.origin, known_id=self.otherwise)
-        return _Claim(origin, self.otherwise, _Weight.LMS, before=self.before)
+        origin = replace(self.origin, known_id=self.id_by_list)
+        return _Claim(origin, self.id_by_list, _Weight.LMS, before=self.before)
 
 
-def _known_by_key(
-    uploads: Mapping[str, tuple[Origin, str]], known_uploads: Sequence[KnownUpload]
-) -> dict[str, KnownUpload]:
+def _recorded_by_key(
+    uploads: Mapping[str, tuple[Origin, str]], recorded_uploads: Sequence[RecordedUpload]
+) -> dict[str, RecordedUpload]:
     """The known uploads by their keys in this download; a repacked one is recognized by its files."""
-    known_by_key = {known_upload.origin.key: known_upload for known_upload in known_uploads}
-    new_digests = Counter(digest for key, (_, digest) in uploads.items() if key not in known_by_key)
+    recorded_by_key = {recorded.origin.key: recorded for recorded in recorded_uploads}
+    new_digests = Counter(digest for key, (_, digest) in uploads.items() if key not in recorded_by_key)
     absent_by_digest = {
-        known_upload.digest: known_upload
-        for known_upload in known_uploads
-        if known_upload.origin.key not in uploads
+        recorded.digest: recorded for recorded in recorded_uploads if recorded.origin.key not in uploads
     }
     for key, (origin, digest) in uploads.items():
-        known_upload = absent_by_digest.get(digest)
+        recorded = absent_by_digest.get(digest)
         if (
-            key in known_by_key
-            or known_upload is None
+            key in recorded_by_key
+            or recorded is None
             or not digest
             or new_digests[digest] > 1
-            or _are_two_people(known_upload.origin, origin)
+            or _are_two_people(recorded.origin, origin)
         ):
             continue
-        if known_upload.decided or known_upload.origin.known_id:
+        if recorded.decided or recorded.origin.known_id:
             continue  # what was decided about an upload holds for that one only
-        del known_by_key[known_upload.origin.key]
-        known_by_key[key] = known_upload
-    return known_by_key
+        del recorded_by_key[recorded.origin.key]
+        recorded_by_key[key] = recorded
+    return recorded_by_key
 
 
 def _are_two_people(origin: Origin, other: Origin) -> bool:
@@ -197,7 +197,7 @@ def _are_two_people(origin: Origin, other: Origin) -> bool:
     return bool(origin.number and other.number and (origin.lms, origin.number) != (other.lms, other.number))
 
 
-def _claim(origin: Origin, directory: Directory, before: KnownUpload | None) -> _Claim:
+def _claim(origin: Origin, directory: Directory, before: RecordedUpload | None) -> _Claim:
     listed = directory.of(origin)
     if before is not None:  # what was known when it was graded still holds: a list need not be given twice
         origin = replace(
@@ -218,9 +218,14 @@ def _claim(origin: Origin, directory: Directory, before: KnownUpload | None) -> 
         return _Claim(origin, sanitized(origin.known_id), _Weight.LMS, before=before)
     if not origin.carries:
         return _Claim(origin, origin.listed_as, _Weight.NOTHING, before=before)
-    otherwise = (listed.student_id or origin.listed_as) if listed is not None else ""
+    id_by_list = (listed.student_id or origin.listed_as) if listed is not None else ""
     return _Claim(
-        origin, origin.carries, _Weight.NAMES, otherwise, refuted=directory.others(origin), before=before
+        origin,
+        origin.carries,
+        _Weight.NAMES,
+        id_by_list,
+        contradicted=directory.contradicts(origin),
+        before=before,
     )
 
 
@@ -272,7 +277,7 @@ def _held_by_the_lms(claim: _Claim, others: Sequence[_Claim], here: frozenset[st
         return "" if was_there else f"A person said that {_ids_of(said)} counts for {claim.student_id}."
     rivals = [other for other in others if other.weight is _Weight.LMS and other.origin.key in here]
     if claim.origin.key not in here or not rivals:
-        return ""  # a later attempt, handed in another way
+        return ""  # they are not in one download: one of them is a later attempt
     both = _ids_of([claim, *rivals])
     return f"According to the LMS, {both} are {claim.student_id}'s, and nothing shows which of them counts."
 
@@ -284,7 +289,7 @@ def _held_by_names(claim: _Claim, known: Sequence[_Claim], rivals: Sequence[_Cla
         known: The uploads that a person or the LMS assigns to that student.
     """
     carried = f"Its files carry the id {claim.student_id}"
-    if claim.refuted:
+    if claim.contradicted:
         return f"{carried}, and according to the class list that is somebody else."
     if known:
         said = any(owner.weight is _Weight.PERSON for owner in known)
@@ -310,7 +315,7 @@ def _ids_of(claims: Sequence[_Claim]) -> str:
 
 
 @dataclass(frozen=True)
-class Carried:
+class IdInNames:
     """The ids in the names of an upload.
 
     Attributes:
@@ -324,43 +329,41 @@ class Carried:
     several: tuple[str, ...] = ()
 
 
-def carried(heaps: Sequence[StudentFiles], assignment: Assignment) -> list[Carried]:
+def ids_in_names(files_of_students: Sequence[StudentFiles], assignment: Assignment) -> list[IdInNames]:
     """The ids in the names of each upload of a class.
 
     An id that several uploads share is ignored if it is a word (`StudentID`), or a number (a date, a size)
     of another length than the ids in names that fit. This applies only if the LMS says who handed them in.
 
     Args:
-        heaps: One for each upload.
+        files_of_students: The files of each upload.
         assignment: Says how files are to be named.
     """
-    carried_ids = [_carried(heap, assignment) for heap in heaps]
+    found_ids = [_id_in_names(student_files, assignment) for student_files in files_of_students]
     lengths = {
-        len(carried_id.student_id)
-        for carried_id in carried_ids
-        if carried_id.student_id and carried_id.closeness <= Closeness.NEARLY
+        len(found_id.student_id)
+        for found_id in found_ids
+        if found_id.student_id and found_id.closeness <= Closeness.NEARLY
     }
-    counts = Counter(carried_id.student_id.casefold() for carried_id in carried_ids)
+    counts = Counter(found_id.student_id.casefold() for found_id in found_ids)
 
-    def is_no_id(carried_id: Carried) -> bool:
-        is_word = not any(letter.isdigit() for letter in carried_id.student_id)
+    def is_no_id(found_id: IdInNames) -> bool:
+        is_word = not any(letter.isdigit() for letter in found_id.student_id)
         is_other = (
-            carried_id.closeness is Closeness.ID_ONLY
-            and lengths
-            and len(carried_id.student_id) not in lengths
+            found_id.closeness is Closeness.ID_ONLY and lengths and len(found_id.student_id) not in lengths
         )
-        return counts[carried_id.student_id.casefold()] > 1 and bool(is_word or is_other)
+        return counts[found_id.student_id.casefold()] > 1 and bool(is_word or is_other)
 
     return [
-        replace(carried_id, student_id="", closeness=Closeness.NONE)
-        if heap.number and is_no_id(carried_id)
-        else carried_id
-        for heap, carried_id in zip(heaps, carried_ids, strict=True)
+        replace(found_id, student_id="", closeness=Closeness.NONE)
+        if student_files.number and is_no_id(found_id)
+        else found_id
+        for student_files, found_id in zip(files_of_students, found_ids, strict=True)
     ]
 
 
-def _carried(heap: StudentFiles, assignment: Assignment) -> Carried:
-    matches = [own_match(file.name, assignment) for file in heap.files]
+def _id_in_names(student_files: StudentFiles, assignment: Assignment) -> IdInNames:
+    matches = [own_match(file.name, assignment) for file in student_files.files]
     several = tuple(
         sorted({m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY})
     )
@@ -369,29 +372,31 @@ def _carried(heap: StudentFiles, assignment: Assignment) -> Carried:
         if not ids:
             continue
         # whoever gave the folder a name like an id knew whose it is
-        label_counts = not heap.lms and any(is_alike(heap.label, spellings) for spellings in ids)
-        if heap.label.casefold() in ids or label_counts:
-            return _unless_provisional(heap.label, closeness, several)
-        most = max(map(len, ids.values()))
-        chosen = [min(spellings) for spellings in ids.values() if len(spellings) == most]
+        label_counts = not student_files.lms and any(
+            is_alike(student_files.label, spellings) for spellings in ids
+        )
+        if student_files.label.casefold() in ids or label_counts:
+            return _unless_provisional(student_files.label, closeness, several)
+        most_spellings = max(map(len, ids.values()))
+        chosen = [min(spellings) for spellings in ids.values() if len(spellings) == most_spellings]
         return (
             _unless_provisional(chosen[0], closeness, several)
             if len(chosen) == 1
-            else Carried(several=several)
+            else IdInNames(several=several)
         )
-    if heap.lms:
-        return Carried()
-    label = name_match(plain(heap.label), assignment.file_stem)
-    return _unless_provisional(label.student_id or heap.label, label.closeness, several)
+    if student_files.lms:
+        return IdInNames()
+    label = name_match(plain(student_files.label), assignment.file_stem)
+    return _unless_provisional(label.student_id or student_files.label, label.closeness, several)
 
 
-def _unless_provisional(student_id: str, closeness: Closeness, several: tuple[str, ...]) -> Carried:
+def _unless_provisional(student_id: str, closeness: Closeness, several: tuple[str, ...]) -> IdInNames:
     """The id, unless it is provisional."""
     student_id_shown = sanitized(student_id)
     return (
-        Carried(several=several)
+        IdInNames(several=several)
         if is_provisional(student_id_shown)
-        else Carried(student_id_shown, closeness, several)
+        else IdInNames(student_id_shown, closeness, several)
     )
 
 

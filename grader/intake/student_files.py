@@ -7,8 +7,8 @@ from itertools import combinations
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SubmissionError
+from grader.domain.limits import MEGABYTE
 from grader.domain.submission import Fate, RefusedFile
 from grader.intake.archive_pieces import Caps
 from grader.intake.downloaded_files import (
@@ -34,14 +34,14 @@ DEEPEST = 8
 
 @dataclass
 class StudentFiles:
-    """One student's files while they are gathered: a heap.
+    """One student's files while they are gathered.
 
     Attributes:
         key: The same for everything that is this student's.
         label: The label that the files were found under: a folder's name, an LMS's name for a person, an id.
         lms: The LMS that made the label, so that numbers in it are not the student's id; or empty.
         number: The LMS's own number of whoever handed it in; empty if the label has none.
-        called: Student's id (empty if the LMS does not know it) -> the name that the LMS has for them.
+        names_by_id: Student's id (empty if the LMS does not know it) -> the name that the LMS has for them.
         known_id: The student's id, if the LMS knows it.
         items: Everything found, including superseded attempts.
         files: The files that count.
@@ -50,7 +50,7 @@ class StudentFiles:
         notes: For the student.
         members: The ids of others who handed it in together with the student.
         whole: Whether it is the whole content of one folder, and so one person's.
-        parts: The keys of the heaps that were joined to it.
+        parts: The keys of others' files that turned out to be this student's and were joined to these.
         attempts: The student's attempts that the LMS reports in other ways than by files.
         received_clock: When it was handed in, by a clock whose time zone the LMS does not state.
         rivals: Items that may be one student's attempts or several people's work: only their names say.
@@ -60,7 +60,7 @@ class StudentFiles:
     label: str
     lms: str = ""
     number: str = ""
-    called: dict[str, str] = field(default_factory=dict)
+    names_by_id: dict[str, str] = field(default_factory=dict)
     known_id: str | None = None
     received_at: datetime | None = None
     items: list[DownloadedItem] = field(default_factory=list)
@@ -78,7 +78,7 @@ class StudentFiles:
     rivals: tuple[str, ...] = ()
 
     def join(self, other: "StudentFiles") -> None:
-        """Take over the content of another heap."""
+        """Take over files that turned out to be this student's, too."""
         self.files += other.files
         self.unusable |= other.unusable
         self.set_aside += other.set_aside
@@ -96,64 +96,65 @@ class Sorting:
         self._ledger = ledger
         self._archives = 0
 
-    def sort(self, heap: StudentFiles) -> list[StudentFiles]:
-        """Fill the heap's files from its items; returns several heaps if it is several people's work.
+    def sort(self, student_files: StudentFiles) -> list[StudentFiles]:
+        """Fill `files` from `items`; returns one element per person if the items are several people's work.
 
-        Without an LMS, only names say that the folders, archives and files of a heap are one student's, and
-        whoever packs an archive chooses the times in it. If they hold different files for one purpose, they
-        stay separate.
+        Without an LMS, only names say that folders, archives and files are one student's, and whoever packs
+        an archive chooses the times in it. If they hold different files for one purpose, they stay separate.
         """
         budget = _Budget(self._archive_bytes)
-        if not (heap.lms or heap.whole):
-            heap.rivals = differing(heap.items)
-        last, before = last_attempt(heap.items, heap.attempts)
+        if not (student_files.lms or student_files.whole):
+            student_files.rivals = differing(student_files.items)
+        last, before = last_attempt(student_files.items, student_files.attempts)
         if last is not None:
-            heap.received_at, heap.received_clock = last.received_at, last.received_clock
-        counted, earlier = settled([item for item in heap.items if item not in before])
+            student_files.received_at, student_files.received_clock = last.received_at, last.received_clock
+        counted, earlier = settled([item for item in student_files.items if item not in before])
         earlier += before.items()
         for item, why in earlier:
-            self.supersede(heap, item, why)
+            self.supersede(student_files, item, why)
         # only of what counts: a superseded attempt may have been marked late as well
-        heap.marked_late = any(item.handed.late for item in counted)
-        heap.modified = max((item.modified() for item in counted), default=0.0)
+        student_files.marked_late = any(item.handed.late for item in counted)
+        student_files.modified = max((item.modified() for item in counted), default=0.0)
         parts: dict[str, list[DownloadedItem]] = {}
         for item in counted:
-            is_apart = not (heap.lms or heap.whole) and (item.path.is_dir() or item.is_archive)
+            is_apart = not (student_files.lms or student_files.whole) and (
+                item.path.is_dir() or item.is_archive
+            )
             parts.setdefault(item.path.name if is_apart else "", []).append(item)
         if len(parts) < 2:
-            self._fill(heap, counted, budget)
-            return [heap]
-        heaps = [self._part(heap, place, items) for place, items in parts.items()]
-        for part in heaps:
+            self._fill(student_files, counted, budget)
+            return [student_files]
+        files_of_students = [self._part(student_files, place, items) for place, items in parts.items()]
+        for part in files_of_students:
             self._fill(part, part.items, budget)
-        if self._overlap(heaps):
-            heaps[0].set_aside += heap.set_aside
-            heaps[0].parts.append(heap.key)
-            return heaps
-        for part in heaps:
-            heap.join(part)
-        self._settle_far_apart(heap)
-        return [heap]
+        if self._overlap(files_of_students):
+            files_of_students[0].set_aside += student_files.set_aside
+            files_of_students[0].parts.append(student_files.key)
+            return files_of_students
+        for part in files_of_students:
+            student_files.join(part)
+        self._settle_far_apart(student_files)
+        return [student_files]
 
-    def _fill(self, heap: StudentFiles, items: Sequence[DownloadedItem], budget: "_Budget") -> None:
-        self._take(heap, items, budget, depth=0, nested=0)
-        self._settle_far_apart(heap)
+    def _fill(self, student_files: StudentFiles, items: Sequence[DownloadedItem], budget: "_Budget") -> None:
+        self._take(student_files, items, budget, depth=0, nested=0)
+        self._settle_far_apart(student_files)
 
-    def _part(self, heap: StudentFiles, place: str, items: Sequence[DownloadedItem]) -> StudentFiles:
-        """A heap of the items in one place of another heap."""
-        part = StudentFiles(f"{heap.key}#{place}", heap.label, items=list(items))
+    def _part(self, student_files: StudentFiles, place: str, items: Sequence[DownloadedItem]) -> StudentFiles:
+        """The files in one place, separate from the student's others."""
+        part = StudentFiles(f"{student_files.key}#{place}", student_files.label, items=list(items))
         part.modified = max(item.modified() for item in items)
         return part
 
-    def supersede(self, heap: StudentFiles, item: DownloadedItem, why: str) -> None:
+    def supersede(self, student_files: StudentFiles, item: DownloadedItem, why: str) -> None:
         """Record an earlier attempt as superseded."""
-        heap.set_aside.append(RefusedFile(item.name, why))
+        student_files.set_aside.append(RefusedFile(item.name, why))
         for name in files_of(item.path, item.shown):
-            self._ledger.note(name, Fate.SUPERSEDED, owner=heap.key, reason=why)
+            self._ledger.note(name, Fate.SUPERSEDED, owner=student_files.key, reason=why)
 
     def _take(
         self,
-        heap: StudentFiles,
+        student_files: StudentFiles,
         counted: Sequence[DownloadedItem],
         budget: "_Budget",
         depth: int,
@@ -162,43 +163,45 @@ class Sorting:
         for item in counted:
             if item.path.is_dir() and depth >= DEEPEST:
                 reason = f"{item.name}: lies too deep within folders. Hand in the files nearer to the top."
-                self._refuse(heap, item, reason)
+                self._refuse(student_files, item, reason)
             elif item.path.is_dir():
-                self._take_folder(heap, item.path, item, budget, depth + 1, nested)
+                self._take_folder(student_files, item.path, item, budget, depth + 1, nested)
             elif budget.files >= MOST_FILES:
                 self._refuse(
-                    heap, item, f"{item.name}: is beyond the first {MOST_FILES} files. Hand in fewer."
+                    student_files,
+                    item,
+                    f"{item.name}: is beyond the first {MOST_FILES} files. Hand in fewer.",
                 )
             elif item.is_archive:
-                self._take_archive(heap, item, budget, depth, nested)
+                self._take_archive(student_files, item, budget, depth, nested)
             else:
                 budget.files += 1
-                heap.files.append(item)
+                student_files.files.append(item)
 
     def _take_folder(
         self,
-        heap: StudentFiles,
+        student_files: StudentFiles,
         folder: Path,
         within: DownloadedItem,
         budget: "_Budget",
         depth: int,
         nested: int,
     ) -> None:
-        inside = entries(folder, within.shown, self._ledger, heap.key, within.handed.order)
+        inside = entries(folder, within.shown, self._ledger, student_files.key, within.handed.order)
         counted, earlier = settled(inside)
         for item, why in earlier:
-            self.supersede(heap, item, why)
-        self._take(heap, counted, budget, depth, nested)
+            self.supersede(student_files, item, why)
+        self._take(student_files, counted, budget, depth, nested)
 
     def _take_archive(
-        self, heap: StudentFiles, archive: DownloadedItem, budget: "_Budget", depth: int, nested: int
+        self, student_files: StudentFiles, archive: DownloadedItem, budget: "_Budget", depth: int, nested: int
     ) -> None:
         """Unpack a student's own archive; one that cannot be unpacked stays a file and is refused."""
         if nested >= NESTED or budget.archives >= MOST_ARCHIVES:
             reason = (
                 f"{archive.name}: is an archive within archives that was not unpacked. Hand in the files."
             )
-            self._keep_unusable(heap, archive, reason)
+            self._keep_unusable(student_files, archive, reason)
             return
         self._archives += 1
         budget.archives += 1
@@ -207,32 +210,34 @@ class Sorting:
         try:
             content = unpacked(archive.path, into, caps, self._opener)
         except SubmissionError as error:
-            self._keep_unusable(heap, archive, str(error).replace(archive.path.name, archive.name, 1))
+            self._keep_unusable(
+                student_files, archive, str(error).replace(archive.path.name, archive.name, 1)
+            )
             return
         budget.bytes -= sum(file.stat().st_size for file in content.files)
         for refused in content.refused:
             self._ledger.note(
                 f"{archive.shown}/{refused.name}",
                 Fate.REFUSED,
-                owner=heap.key,
+                owner=student_files.key,
                 reason=refused.reason,
                 clutter=refused.clutter,
             )
             if not refused.clutter:
-                heap.set_aside.append(refused)
+                student_files.set_aside.append(refused)
         if not content.files:
             reason = f"{archive.name}: holds no file. Pack the files again and upload that."
-            self._refuse(heap, archive, reason)
+            self._refuse(student_files, archive, reason)
             return
         reason = f"{archive.name}: was unpacked."
-        self._ledger.note(archive.shown, Fate.MATCHED, owner=heap.key, reason=reason)
-        self._take_folder(heap, into, archive, budget, depth + 1, nested + 1)
+        self._ledger.note(archive.shown, Fate.MATCHED, owner=student_files.key, reason=reason)
+        self._take_folder(student_files, into, archive, budget, depth + 1, nested + 1)
 
-    def _overlap(self, heaps: Sequence[StudentFiles]) -> bool:
-        """Whether several of the heaps hold different files for one purpose."""
+    def _overlap(self, files_of_students: Sequence[StudentFiles]) -> bool:
+        """Whether several of them hold different files for one purpose."""
         paths_by_role: dict[str, list[set[Path]]] = {}
-        for heap in heaps:
-            kinds = {file.path: self._assignment.asked_file(file.name) for file in heap.files}
+        for student_files in files_of_students:
+            kinds = {file.path: self._assignment.asked_file(file.name) for file in student_files.files}
             roles = {path: asked.role if asked else None for path, asked in kinds.items()}
             for role in set(roles.values()) - {None}:
                 assert role is not None
@@ -245,13 +250,13 @@ class Sorting:
             for paths, other_paths in combinations(path_sets, 2)
         )
 
-    def _settle_far_apart(self, heap: StudentFiles) -> None:
+    def _settle_far_apart(self, student_files: StudentFiles) -> None:
         """Of homework with the asked name in several places (two archives), the last in time counts.
 
         If nothing shows which is the last, all stay, and the acceptance chooses by the names.
         """
         alike: dict[str, list[DownloadedItem]] = {}
-        for item in heap.files:
+        for item in student_files.files:
             match = own_match(item.name, self._assignment)
             if match.closeness <= Closeness.NEARLY:
                 stem = copy_mark(Path(item.name).stem)[0]
@@ -260,18 +265,18 @@ class Sorting:
             if len(group) > 1 and (last := latest(group)):
                 for item in group:
                     if item is not last[0]:
-                        heap.files.remove(item)
-                        self.supersede(heap, item, superseded_reason(item, last[0], last[1]))
+                        student_files.files.remove(item)
+                        self.supersede(student_files, item, superseded_reason(item, last[0], last[1]))
 
-    def _keep_unusable(self, heap: StudentFiles, item: DownloadedItem, reason: str) -> None:
-        heap.files.append(item)
-        heap.unusable.add(item.path)
-        self._refuse(heap, item, reason)
+    def _keep_unusable(self, student_files: StudentFiles, item: DownloadedItem, reason: str) -> None:
+        student_files.files.append(item)
+        student_files.unusable.add(item.path)
+        self._refuse(student_files, item, reason)
 
-    def _refuse(self, heap: StudentFiles, item: DownloadedItem, reason: str) -> None:
-        heap.set_aside.append(RefusedFile(item.name, reason))
+    def _refuse(self, student_files: StudentFiles, item: DownloadedItem, reason: str) -> None:
+        student_files.set_aside.append(RefusedFile(item.name, reason))
         for name in files_of(item.path, item.shown):
-            self._ledger.note(name, Fate.REFUSED, owner=heap.key, reason=reason)
+            self._ledger.note(name, Fate.REFUSED, owner=student_files.key, reason=reason)
 
 
 @dataclass

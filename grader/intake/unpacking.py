@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import Interruption, SubmissionError
+from grader.domain.limits import MEGABYTE
 from grader.domain.submission import RefusedFile
 from grader.files.file_names import displayable
 from grader.intake.archive import checkpoint_fault, contents

@@ -9,16 +9,16 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path, PurePosixPath
 
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.formatting import about_file, file_named
+from grader.domain.limits import MEGABYTE
 from grader.domain.submission import (
     AccountedFile,
     Delivery,
     Fate,
-    KnownUpload,
     Lacking,
     Origin,
+    RecordedUpload,
     RefusedFile,
     Submission,
 )
@@ -26,7 +26,14 @@ from grader.files.file_names import plain
 from grader.intake.archive_pieces import Caps
 from grader.intake.downloaded_files import DownloadedItem, Ledger
 from grader.intake.naming import ANY_ID, Closeness, name_match
-from grader.intake.ownership import Carried, Verdict, are_alike, carried, listed_as, verdicts
+from grader.intake.ownership import (
+    IdInNames,
+    Verdict,
+    are_of_one_kind,
+    ids_in_names,
+    provisional_id,
+    verdicts,
+)
 from grader.intake.student_files import StudentFiles
 from grader.intake.unpacking import HERE, Opener, unpacked
 from grader.intake.upload_grouping import Gathering
@@ -65,8 +72,8 @@ class Uploads:
 
 
 @dataclass(frozen=True)
-class Known:
-    """What is known about a class before its upload is read.
+class KnownOwners:
+    """What is known, before an upload is read, about whose submissions are.
 
     Attributes:
         directory: What the LMS's class list says.
@@ -76,10 +83,10 @@ class Known:
 
     directory: Directory = field(default_factory=Directory)
     lists: Lists = lambda _: None
-    uploads: Sequence[KnownUpload] = ()
+    uploads: Sequence[RecordedUpload] = ()
 
 
-NOTHING_KNOWN = Known()
+NO_KNOWN_OWNERS = KnownOwners()
 
 
 def submissions(
@@ -87,7 +94,7 @@ def submissions(
     assignment: Assignment,
     scratch: Path,
     opener: Opener = HERE,
-    known: Known = NOTHING_KNOWN,
+    known: KnownOwners = NO_KNOWN_OWNERS,
     *,
     until: datetime | None = None,
 ) -> Uploads:
@@ -156,7 +163,7 @@ def _of_class(folder: Path, source: Path, class_uploads: "_Class") -> Uploads:
     """The submissions in a folder; `source` is the given folder, or the zip that it came from."""
     class_uploads.gathering.gather(folder, source.stem)
     uploads = class_uploads.uploads()
-    if not uploads.submissions and not class_uploads.gathering.heaps:
+    if not uploads.submissions and not class_uploads.gathering.files_of_students:
         stem = class_uploads.assignment.file_stem.replace("{student_id}", "<StudentID>")
         unmatched = uploads.unmatched
         why = f" The first of {len(unmatched)} files set aside: {unmatched[0].reason}" if unmatched else ""
@@ -169,7 +176,7 @@ def _of_class(folder: Path, source: Path, class_uploads: "_Class") -> Uploads:
 
 @dataclass(frozen=True)
 class _Upload:
-    """A heap as the upload of one student.
+    """Files as the upload of one student.
 
     Attributes:
         owner: The key of its files in the account.
@@ -177,7 +184,7 @@ class _Upload:
         digest: Of these files.
     """
 
-    heap: StudentFiles
+    student_files: StudentFiles
     owner: str
     origin: Origin
     files: tuple[Path, ...]
@@ -185,14 +192,14 @@ class _Upload:
 
 
 class _Class:
-    """The heaps of a class, made into submissions."""
+    """The files of a class's students, made into submissions."""
 
     def __init__(
         self,
         assignment: Assignment,
         scratch: Path,
         opener: Opener,
-        known: Known,
+        known: KnownOwners,
         *,
         from_zip: bool,
         until: datetime | None = None,
@@ -206,49 +213,50 @@ class _Class:
 
     def uploads(self) -> Uploads:
         """The submissions with unique ids, sorted by id, and the account of all files."""
-        heaps = list(self.gathering.heaps.values())
-        names = carried(heaps, self.assignment)
-        uploads_of_heaps = [
-            self._owned(heap, carried_ids) for heap, carried_ids in zip(heaps, names, strict=True)
+        files_of_students = list(self.gathering.files_of_students.values())
+        names = ids_in_names(files_of_students, self.assignment)
+        uploads_of_students = [
+            self._owned(student_files, carried_ids)
+            for student_files, carried_ids in zip(files_of_students, names, strict=True)
         ]
         verdict_by_key = verdicts(
             {
                 upload.origin.key: (upload.origin, upload.digest)
-                for heap_uploads in uploads_of_heaps
-                for upload in heap_uploads
+                for uploads_of_student in uploads_of_students
+                for upload in uploads_of_student
             },
             self._directory(),
             self._known.uploads,
         )
         ids: dict[str, str] = {}
         all_submissions: list[Submission] = []
-        for heap_uploads, carried_ids in zip(uploads_of_heaps, names, strict=True):
-            for upload in heap_uploads:
+        for uploads_of_student, carried_ids in zip(uploads_of_students, names, strict=True):
+            for upload in uploads_of_student:
                 verdict = verdict_by_key[upload.origin.key] = _held_if_unclear(
                     verdict_by_key[upload.origin.key], upload, carried_ids
                 )
-                ids |= dict.fromkeys((upload.owner, *upload.heap.parts), verdict.student_id)
-            counting = [upload for upload in heap_uploads if verdict_by_key[upload.origin.key].counts]
+                ids |= dict.fromkeys((upload.owner, *upload.student_files.parts), verdict.student_id)
+            counting = [upload for upload in uploads_of_student if verdict_by_key[upload.origin.key].counts]
             team = tuple(sorted(verdict_by_key[upload.origin.key].student_id for upload in counting))
             for upload in counting:
                 submission = self._submission(upload, verdict_by_key[upload.origin.key], carried_ids)
-                all_submissions.append(replace(submission, team=team if len(heap_uploads) > 1 else ()))
+                all_submissions.append(replace(submission, team=team if len(uploads_of_student) > 1 else ()))
         verdicts_with_notes = [
             (
                 verdict_by_key[upload.origin.key],
-                _foreign_name_notes(upload.heap, verdict_by_key[upload.origin.key], carried_ids),
+                _foreign_name_notes(upload.student_files, verdict_by_key[upload.origin.key], carried_ids),
             )
-            for heap_uploads, carried_ids in zip(uploads_of_heaps, names, strict=True)
-            for upload in heap_uploads
+            for uploads_of_student, carried_ids in zip(uploads_of_students, names, strict=True)
+            for upload in uploads_of_student
         ]
         notes = (*self.gathering.notes, *_notes(verdicts_with_notes))
         account = self.ledger.accounted(ids)
         all_submissions.sort(key=lambda submission: submission.student_id)
         lacking = tuple(self.gathering.lacking)
         # not the keys of all verdicts, which include uploads of earlier downloads
-        keys = {upload.origin.key for heap_uploads in uploads_of_heaps for upload in heap_uploads} | {
-            submission.key for submission in lacking
-        }
+        keys = {
+            upload.origin.key for uploads_of_student in uploads_of_students for upload in uploads_of_student
+        } | {submission.key for submission in lacking}
         return Uploads(
             submissions=tuple(all_submissions),
             unmatched=self.ledger.unmatched(),
@@ -261,8 +269,13 @@ class _Class:
 
     def _directory(self) -> Directory:
         """The LMS's class list: one that was given, or one that lies beside the LMS's files."""
-        heaps = self.gathering.heaps.values()
-        places = {PurePosixPath(item.shown).parent for heap in heaps if heap.lms for item in heap.items}
+        files_of_students = self.gathering.files_of_students.values()
+        places = {
+            PurePosixPath(item.shown).parent
+            for student_files in files_of_students
+            if student_files.lms
+            for item in student_files.items
+        }
         for table in self.gathering.tables:
             directory = self._known.lists(table.path)
             if directory is None:
@@ -273,69 +286,83 @@ class _Class:
             break
         return self._known.directory
 
-    def _owned(self, heap: StudentFiles, carried_id: Carried) -> list[_Upload]:
-        """A heap as one upload for each student who handed it in."""
+    def _owned(self, student_files: StudentFiles, carried_id: IdInNames) -> list[_Upload]:
+        """The files as one upload for each student who handed them in."""
         # the same place in another download may be another student's, so the id is part of the key
-        key = heap.key if heap.lms else f"{heap.key}:{carried_id.student_id.casefold()}"
-        upload = heap.items[0].path.name if heap.known_id and heap.items else _upload(heap)
-        nameless = heap.label.rpartition("_")[2] if heap.called.get("") else upload
-        provisional_id = listed_as(key, heap.lms, heap.number, nameless)
-        origin = Origin(key, upload, provisional_id, heap.lms, heap.number, carries=carried_id.student_id)
+        key = (
+            student_files.key
+            if student_files.lms
+            else f"{student_files.key}:{carried_id.student_id.casefold()}"
+        )
+        upload = (
+            student_files.items[0].path.name
+            if student_files.known_id and student_files.items
+            else _upload(student_files)
+        )
+        without_person_names = (
+            student_files.label.rpartition("_")[2] if student_files.names_by_id.get("") else upload
+        )
+        listed_as = provisional_id(key, student_files.lms, student_files.number, without_person_names)
+        origin = Origin(
+            key, upload, listed_as, student_files.lms, student_files.number, carries=carried_id.student_id
+        )
         files = tuple(
-            self._named(provisional_id, file)
-            for file in sorted(heap.files, key=lambda file: (file.name, file.shown))
+            self._named(listed_as, file)
+            for file in sorted(student_files.files, key=lambda file: (file.name, file.shown))
         )
         limits = self.assignment.limits
         most = max(limits.archive_mb, limits.checkpoint_mb, limits.file_mb, limits.notebook_mb)
         digest = _digest(files, most * MEGABYTE)
-        heap_uploads = []
+        uploads_of_student = []
         for owner, student_id in (
-            (heap.key, heap.known_id or ""),
-            *((f"{heap.key}:{m}", m) for m in heap.members),
+            (student_files.key, student_files.known_id or ""),
+            *((f"{student_files.key}:{m}", m) for m in student_files.members),
         ):
-            member_origin = replace(origin, person=heap.called.get(student_id, ""), known_id=student_id)
-            if owner != heap.key:
+            member_origin = replace(
+                origin, person=student_files.names_by_id.get(student_id, ""), known_id=student_id
+            )
+            if owner != student_files.key:
                 key = f"{origin.key}:{student_id}"
-                member_origin = replace(member_origin, key=key, listed_as=listed_as(key, "", "", upload))
-            heap_uploads.append(_Upload(heap, owner, member_origin, files, digest))
-        return heap_uploads
+                member_origin = replace(member_origin, key=key, listed_as=provisional_id(key, "", "", upload))
+            uploads_of_student.append(_Upload(student_files, owner, member_origin, files, digest))
+        return uploads_of_student
 
-    def _submission(self, upload: _Upload, verdict: Verdict, carried_id: Carried) -> Submission:
-        heap, student_id = upload.heap, verdict.student_id
-        asked = ANY_ID if heap.members else verdict.origin.asked_id(student_id)
-        expected_ids = (heap.known_id, *heap.members) if heap.members else (asked,)
-        notes = [*heap.notes, *_foreign_name_notes(heap, verdict, carried_id)]
-        for file in heap.files:
+    def _submission(self, upload: _Upload, verdict: Verdict, carried_id: IdInNames) -> Submission:
+        student_files, student_id = upload.student_files, verdict.student_id
+        asked = ANY_ID if student_files.members else verdict.origin.asked_id(student_id)
+        expected_ids = (student_files.known_id, *student_files.members) if student_files.members else (asked,)
+        notes = [*student_files.notes, *_foreign_name_notes(student_files, verdict, carried_id)]
+        for file in student_files.files:
             note = self._reading(file, asked, expected_ids)
-            if file.own != file.handed.name and file.handed.name:
-                notes.append(about_file(file.own or file.path.name, note))
-            if file.path not in heap.unusable and upload.owner == heap.key:
-                self.ledger.note(file.shown, Fate.MATCHED, owner=heap.key, reason=note)
+            if file.written_name != file.handed.name and file.handed.name:
+                notes.append(about_file(file.written_name or file.path.name, note))
+            if file.path not in student_files.unusable and upload.owner == student_files.key:
+                self.ledger.note(file.shown, Fate.MATCHED, owner=student_files.key, reason=note)
         return Submission(
             student_id,
             self.assignment.id,
             upload.files,
             upload.digest,
-            received_at=heap.received_at,
-            delivery=self._delivery(heap),
-            set_aside=tuple(heap.set_aside),
+            received_at=student_files.received_at,
+            delivery=self._delivery(student_files),
+            set_aside=tuple(student_files.set_aside),
             notes=tuple(notes),
             origin=verdict.origin,
-            held=verdict.held,
+            held=verdict.held_because,
         )
 
-    def _delivery(self, heap: StudentFiles) -> Delivery:
+    def _delivery(self, student_files: StudentFiles) -> Delivery:
         """What is known about the time of delivery, besides the moment that the LMS records."""
         deadline = self.assignment.deadline
         zone = (deadline.tzinfo if deadline else None) or UTC
-        if heap.received_clock is not None and heap.received_at is None:
-            clock = heap.received_clock
-            hint = f"the time that {heap.lms} tells without its zone"
+        if student_files.received_clock is not None and student_files.received_at is None:
+            clock = student_files.received_clock
+            hint = f"the time that {student_files.lms} tells without its zone"
             is_late = deadline is not None and clock.replace(tzinfo=FARTHEST_EAST) > deadline
-            return Delivery(clock.replace(tzinfo=zone), hint, heap.marked_late or is_late)
-        hinted_at = _moment(heap.modified, zone, wall_clock=self._from_zip)
+            return Delivery(clock.replace(tzinfo=zone), hint, student_files.marked_late or is_late)
+        hinted_at = _moment(student_files.modified, zone, wall_clock=self._from_zip)
         hint = IN_ZIP if self._from_zip else ON_DISK
-        return Delivery(hinted_at, hint if hinted_at else "", heap.marked_late)
+        return Delivery(hinted_at, hint if hinted_at else "", student_files.marked_late)
 
     def _reading(self, item: DownloadedItem, asked_id: str, expected_ids: Collection[str | None]) -> str:
         """How a name was read that does not quite fit; empty if it does.
@@ -349,10 +376,10 @@ class _Class:
             return ""
         match = name_match(item.name, kind.stem)
         exact = match.closeness is Closeness.EXACT and match.student_id in expected_ids
-        if exact and item.own == item.name:
+        if exact and item.written_name == item.name:
             return ""
         asked = kind.name(asked_id, Path(item.name).suffix.lower())
-        return f"{item.own or item.path.name} was taken as {asked}: use that name next time."
+        return f"{item.written_name or item.path.name} was taken as {asked}: use that name next time."
 
     def _named(self, upload: str, item: DownloadedItem) -> Path:
         """The file under the student's own name for it, linked or copied into scratch if that differs."""
@@ -370,30 +397,30 @@ class _Class:
         return target
 
 
-def _upload(heap: StudentFiles) -> str:
+def _upload(student_files: StudentFiles) -> str:
     """The name of an upload in the download: the LMS's label, or that of a folder, archive or file."""
-    if heap.lms:
-        return heap.label
-    names = list(dict.fromkeys(item.path.name for item in heap.items))
+    if student_files.lms:
+        return student_files.label
+    names = list(dict.fromkeys(item.path.name for item in student_files.items))
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _held_if_unclear(verdict: Verdict, upload: _Upload, carried_id: Carried) -> Verdict:
+def _held_if_unclear(verdict: Verdict, upload: _Upload, carried_id: IdInNames) -> Verdict:
     """The verdict on an upload, held if neither its names nor an LMS say whose all of it is."""
     before, origin = verdict.before, verdict.origin
-    if verdict.held or origin.known_id:
+    if verdict.held_because or origin.known_id:
         return verdict
-    if upload.heap.rivals and not (before and before.decided and before.digest == upload.digest):
-        which = " and ".join(map(file_named, sorted(upload.heap.rivals)[:3]))
+    if upload.student_files.rivals and not (before and before.decided and before.digest == upload.digest):
+        which = " and ".join(map(file_named, sorted(upload.student_files.rivals)[:3]))
         held = f"{which} may be one student's attempts or several people's: only their names give a clue."
-        return replace(verdict, student_id=origin.listed_as, held=held)
+        return replace(verdict, student_id=origin.listed_as, held_because=held)
     nobody = verdict.student_id == origin.listed_as and not origin.number
     if not nobody or len(carried_id.several) < 2 or (before and before.decided):
         return verdict
-    return replace(verdict, held=f"Its files carry several ids: {', '.join(carried_id.several)}.")
+    return replace(verdict, held_because=f"Its files carry several ids: {', '.join(carried_id.several)}.")
 
 
-def _foreign_name_notes(heap: StudentFiles, verdict: Verdict, carried_id: Carried) -> list[str]:
+def _foreign_name_notes(student_files: StudentFiles, verdict: Verdict, carried_id: IdInNames) -> list[str]:
     """Sentences for a submission's report about names that are not the student's."""
     origin = verdict.origin
     if not origin.known_id:
@@ -402,11 +429,11 @@ def _foreign_name_notes(heap: StudentFiles, verdict: Verdict, carried_id: Carrie
             if len(carried_id.several) > 1
             else []
         )
-    own_ids = {origin.known_id, verdict.student_id, heap.known_id, *heap.members}
+    own_ids = {origin.known_id, verdict.student_id, student_files.known_id, *student_files.members}
     others = [
         other_id
         for other_id in carried_id.several
-        if other_id not in own_ids and are_alike(other_id, verdict.student_id)
+        if other_id not in own_ids and are_of_one_kind(other_id, verdict.student_id)
     ]
     if not others:
         return []
@@ -426,7 +453,7 @@ def _notes(named_verdicts: Iterable[tuple[Verdict, Sequence[str]]]) -> list[str]
     unnamed: dict[str, list[str]] = {}
     for verdict, sentences in named_verdicts:
         origin, student_id = verdict.origin, verdict.student_id
-        if verdict.held:
+        if verdict.held_because:
             continue  # the submission says so itself
         if not verdict.counts:
             notes.append(f"{origin.listed_as}: is {student_id}'s, for whom a person chose another upload.")
@@ -450,7 +477,7 @@ def _moved(all_verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
         for verdict in all_verdicts
         if verdict.before is not None
         and not verdict.before.decided
-        and (verdict.student_id.casefold(), bool(verdict.held))
+        and (verdict.student_id.casefold(), bool(verdict.held_because))
         != (verdict.before.student_id.casefold(), verdict.before.held)
     )
 

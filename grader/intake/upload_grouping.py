@@ -1,4 +1,4 @@
-"""Groups files into uploads: gathers the heaps of all students from a class's folders and files."""
+"""Groups files into uploads: gathers the files of each student from a class's folders and files."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -28,10 +28,10 @@ ANY = "any"  # the kind of folders and archives, which may hold files of every k
 
 
 class Gathering:
-    """The heaps of a class.
+    """The files of a class by student.
 
     Attributes:
-        heaps: By their keys.
+        files_of_students: By their keys.
         notes: Sentences about the whole upload.
         lacking: Submissions that an LMS lists and its export lacks.
         tables: Files that belong to nobody and may be class lists.
@@ -52,7 +52,7 @@ class Gathering:
         ledger: Ledger,
         until: datetime | None = None,
     ) -> None:
-        self.heaps: dict[str, StudentFiles] = {}
+        self.files_of_students: dict[str, StudentFiles] = {}
         self.notes: list[str] = []
         self.lacking: list[Lacking] = []
         self.tables: list[DownloadedItem] = []
@@ -66,7 +66,7 @@ class Gathering:
         self._code = {s for file in assignment.files if file.role == Role.CODE for s in file.suffixes}
 
     def gather(self, folder: Path, label: str) -> None:
-        """Gather all heaps below a folder, and sort them.
+        """Gather all students' files below a folder, and sort them.
 
         Args:
             folder: Students' files side by side, a folder for each student, sections, or an export.
@@ -75,10 +75,10 @@ class Gathering:
         self._add_class(folder, "", label, depth=0)
         self._join_kinds()
         self._separate_unclear()
-        self.heaps = {
-            sorted_heap.key: sorted_heap
-            for heap in self.heaps.values()
-            for sorted_heap in self._sorting.sort(heap)
+        self.files_of_students = {
+            sorted_files.key: sorted_files
+            for student_files in self.files_of_students.values()
+            for sorted_files in self._sorting.sort(student_files)
         }
 
     def gather_file(self, path: Path) -> None:
@@ -86,8 +86,8 @@ class Gathering:
         item = downloaded_item(path, path.name)
         stem = Path(item.name).stem
         self._add(item, self._owner(item) or (f"file:{stem}", stem))
-        (heap,) = self.heaps.values()
-        heap.files = list(heap.items)
+        (student_files,) = self.files_of_students.values()
+        student_files.files = list(student_files.items)
 
     def _add_class(self, folder: Path, shown: str, label: str, depth: int) -> None:
         items = self._read_together(entries(folder, shown, self._ledger))
@@ -97,7 +97,7 @@ class Gathering:
         if (
             only_folder
             and depth < DEEPEST
-            and only_folder.handed.holder is None
+            and only_folder.handed.sender_label is None
             and not self._is_students(only_folder.path)
         ):
             self._root = only_folder.shown if self._root == shown else self._root
@@ -115,13 +115,15 @@ class Gathering:
             and not any(self._holds_code(item.path) for item in folders)
         ):
             name = label if shown == self._root else self._place(shown)
-            heap = self._heap(*(self._owner_by_id(label, name) or (f"folder:{name}", label)))
-            heap.items, heap.whole = [*heap.items, *items], True
+            student_files = self._files_with_key(
+                *(self._owner_by_id(label, name) or (f"folder:{name}", label))
+            )
+            student_files.items, student_files.whole = [*student_files.items, *items], True
             return
         for item in files:
             self._add_loose(item)
         for item in folders:
-            if item.handed.holder is None and depth < DEEPEST and self._is_class(item.path):
+            if item.handed.sender_label is None and depth < DEEPEST and self._is_class(item.path):
                 self._add_class(item.path, item.shown, item.path.name, depth + 1)
             else:
                 self._add_folder(item)
@@ -131,7 +133,7 @@ class Gathering:
         owner = self._owner(item)
         if owner is None and item.is_archive:
             owner = (f"archive:{self._place(item.shown)}", Path(item.name).stem)
-        if (reason := refused_name(item.name)) is not None and item.handed.holder is None:
+        if (reason := refused_name(item.name)) is not None and item.handed.sender_label is None:
             self._ledger.note(item.shown, Fate.REFUSED, reason=reason)
         elif owner is None:
             suffix = Path(item.name).suffix.lower()
@@ -152,8 +154,10 @@ class Gathering:
         self._add(item, self._owner(item) or default_owner)
 
     def _add(self, item: DownloadedItem, owner: tuple[str, str]) -> None:
-        heap = self._heap(*owner) if item.handed.holder is None else self._heap_of(item.handed)
-        heap.items.append(item)
+        student_files = (
+            self._files_with_key(*owner) if item.handed.sender_label is None else self._files_of(item.handed)
+        )
+        student_files.items.append(item)
         if not item.handed.lms:
             kind = ANY if item.path.is_dir() or item.is_archive else self._kind(item)
             self._kinds.setdefault(_parent(self._place(item.shown)), set()).add(kind)
@@ -162,11 +166,11 @@ class Gathering:
         """The items as names say it only in combination, without the files that the LMS itself made."""
         by_name = {item.path.name: item for item in items}
         readings = read_together({name: item.path for name, item in by_name.items()})
-        for name, reason in readings.own.items():
+        for name, reason in readings.lms_files.items():
             self._ledger.note(by_name.pop(name).shown, Fate.MATCHED, reason=reason)
         for attempt in readings.attempts:
             if not self._is_later(attempt.received_at):
-                self._heap_of(attempt).attempts.append(attempt)
+                self._files_of(attempt).attempts.append(attempt)
         names = readings.names
         items = [item.with_reading(names[name]) if name in names else item for name, item in by_name.items()]
         return [item for item in items if not self._is_later(item.handed.received_at)]
@@ -189,42 +193,44 @@ class Gathering:
 
     def _add_listed(self, listed: SubmissionList, items: list[DownloadedItem]) -> None:
         """Gather the folders of an export by the students that the LMS knows."""
-        later = {folder for folder, known in listed.known.items() if self._is_later(known.created_at)}
+        later = {
+            folder for folder, submission in listed.by_folder.items() if self._is_later(submission.created_at)
+        }
         if later:
-            earlier = [known for folder, known in listed.known.items() if folder not in later]
+            earlier = [submission for folder, submission in listed.by_folder.items() if folder not in later]
             listed = submissions_sorted_by_time(listed.lms, earlier)
         by_name = {item.path.name: item for item in items if item.path.name not in later}
         items = list(by_name.values())
         self.notes += listed.notes(by_name)
         self.lacking += listed.lacking(by_name)
         for item in items:
-            row = listed.known.get(item.path.name)
+            row = listed.by_folder.get(item.path.name)
             if row is None:
                 self._add_folder(item) if item.path.is_dir() else self._add_loose(item)
                 continue
             student = listed.owner(row.folder)
             key = f"{listed.lms}:{student or row.folder}"
-            heap = self._heap(key, student or row.folder, listed.lms)
-            heap.known_id = student
+            student_files = self._files_with_key(key, student or row.folder, listed.lms)
+            student_files.known_id = student
             counts = listed.counting(row.folder)
             if counts == row.folder or counts not in by_name:
-                heap.items.append(item)
-                heap.received_at = row.created_at
-                heap.called = dict(zip(row.students, row.names, strict=False))
-                heap.notes += listed.shared(row.folder)
-                heap.members = listed.members(row.folder) if counts == row.folder else ()
+                student_files.items.append(item)
+                student_files.received_at = row.created_at
+                student_files.names_by_id = dict(zip(row.students, row.names, strict=False))
+                student_files.notes += listed.shared(row.folder)
+                student_files.members = listed.members(row.folder) if counts == row.folder else ()
                 continue
             why = superseded_reason(item, by_name[counts], f"which {listed.lms} received later")
-            self._sorting.supersede(heap, item, why)
+            self._sorting.supersede(student_files, item, why)
 
     def _owner(self, item: DownloadedItem) -> tuple[str, str] | None:
-        """(The key of the heap that a file or a folder belongs to by its name, its label), or None."""
-        if item.handed.holder is not None:
-            return _holder(item.handed)
+        """(Key, label) of the student's files that a file or folder belongs to by its name, or None."""
+        if item.handed.sender_label is not None:
+            return _sender(item.handed)
         return self._owner_by_id(item.name, self._place(item.shown))
 
     def _owner_by_id(self, name: str, place: str) -> tuple[str, str] | None:
-        """(Key, label) of the heap of a student whose id is in a name, or None.
+        """(Key, label) of the files of a student whose id is in a name, or None.
 
         Args:
             place: Its path within the class's folder: one id in several places may be several people's.
@@ -233,14 +239,14 @@ class Gathering:
         place_suffix = f"@{_parent(place)}" if _parent(place) else ""
         return (f"id:{student_id.casefold()}{place_suffix}", student_id) if student_id else None
 
-    def _heap(self, key: str, label: str, lms: str = "") -> StudentFiles:
-        return self.heaps.setdefault(key, StudentFiles(key, label, lms))
+    def _files_with_key(self, key: str, label: str, lms: str = "") -> StudentFiles:
+        return self.files_of_students.setdefault(key, StudentFiles(key, label, lms))
 
-    def _heap_of(self, handed: DownloadName) -> StudentFiles:
-        """The heap of whoever the LMS says handed something in."""
-        heap = self._heap(*_holder(handed), handed.lms)
-        heap.number, heap.called = handed.number, {"": handed.called}
-        return heap
+    def _files_of(self, handed: DownloadName) -> StudentFiles:
+        """The files of whoever the LMS says handed something in."""
+        student_files = self._files_with_key(*_sender(handed), handed.lms)
+        student_files.number, student_files.names_by_id = handed.number, {"": handed.sender_name}
+        return student_files
 
     def _place(self, shown: str) -> str:
         """The path of something within the class's folder."""
@@ -254,34 +260,37 @@ class Gathering:
     def _join_kinds(self) -> None:
         """Join a student's files from folders for each kind of file: `code`, `weights`, `reports`."""
         by_id: dict[str, list[StudentFiles]] = {}
-        for key, heap in self.heaps.items():
+        for key, student_files in self.files_of_students.items():
             if key.startswith("id:"):
-                by_id.setdefault(key.partition("@")[0], []).append(heap)
-        for heaps in by_id.values():
-            kinds = [self._kinds.get(heap.key.partition("@")[2], {ANY}) for heap in heaps]
+                by_id.setdefault(key.partition("@")[0], []).append(student_files)
+        for files_of_students in by_id.values():
+            kinds = [
+                self._kinds.get(student_files.key.partition("@")[2], {ANY})
+                for student_files in files_of_students
+            ]
             if any(
                 ANY in kind_set or ANY in other_kinds or kind_set & other_kinds
                 for kind_set, other_kinds in combinations(kinds, 2)
             ):
                 continue
-            for heap in heaps[1:]:
-                heaps[0].items += heap.items
-                del self.heaps[heap.key]
+            for student_files in files_of_students[1:]:
+                files_of_students[0].items += student_files.items
+                del self.files_of_students[student_files.key]
 
     def _separate_unclear(self) -> None:
         """Separate what may be one student's attempts or several people's, if nothing shows which counts.
 
         For files side by side without an LMS, only the name says whose a file is.
         """
-        for key, heap in list(self.heaps.items()):
-            if heap.lms or heap.whole or not key.startswith("id:"):
+        for key, student_files in list(self.files_of_students.items()):
+            if student_files.lms or student_files.whole or not key.startswith("id:"):
                 continue
-            files = [item for item in heap.items if not item.path.is_dir()]
+            files = [item for item in student_files.items if not item.path.is_dir()]
             for file in unclear(files):
-                heap.items.remove(file)
-                self._heap(f"{key}@{file.path.name}", heap.label).items.append(file)
-            if not heap.items:
-                del self.heaps[key]
+                student_files.items.remove(file)
+                self._files_with_key(f"{key}@{file.path.name}", student_files.label).items.append(file)
+            if not student_files.items:
+                del self.files_of_students[key]
 
     def _holds_code(self, folder: Path) -> bool:
         return any(Path(plain(entry.name)).suffix.lower() in self._code for entry in folder.iterdir())
@@ -307,8 +316,8 @@ class Gathering:
         for child in folder.iterdir():
             if child.is_dir() and not child.is_symlink():
                 item = downloaded_item(child, child.name)
-                if item.handed.holder is not None:
-                    yield _holder(item.handed)[0]
+                if item.handed.sender_label is not None:
+                    yield _sender(item.handed)[0]
                 elif number := LONG_NUMBER.search(plain(child.name)):
                     yield number[0]
 
@@ -320,9 +329,9 @@ class Gathering:
         return {m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY}
 
 
-def _holder(handed: DownloadName) -> tuple[str, str]:
-    """(The key of the heap that a name belongs to, its label)."""
-    return f"{handed.lms}:{handed.person}", handed.holder or ""
+def _sender(handed: DownloadName) -> tuple[str, str]:
+    """(The key of the student's files that a name belongs to, its label)."""
+    return f"{handed.lms}:{handed.sender_key}", handed.sender_label or ""
 
 
 def _parent(place: str) -> str:

@@ -57,8 +57,8 @@ class CourseCode:
 
     Attributes:
         mistakes: All of them, by id.
-        oracle: The assignment's `oracle.py`, or its folder `oracle`: it puts a student's weights into the
-            solution's and the mistakes' classes.
+        oracle: The assignment's `oracle.py`, or its folder `oracle`. It computes the right output: it puts a
+            student's weights into the solution's classes. It does the same for the mistakes' classes.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class CourseCode:
         """What to raise when the known mistake of that id was recognized.
 
         Args:
-            seen: What it was recognized by: other checks that fail because of the same fact are folded under
-                it.
+            seen: The difference by which it was recognized. It also holds the cause: other checks that fail
+                for the same cause are folded under this one.
         """
         if id_ not in self.mistakes:
             raise CourseError(f"mistakes/{id_}.py: it does not exist, but a check recognizes it.")
@@ -96,7 +96,7 @@ class CourseCode:
         return named
 
     def wrong(self, mistake: Mistake, *args: Any, **kwargs: Any) -> Any:
-        """The mistake's class, constructed."""
+        """An object of the mistake's class."""
         return mistake.namespace[mistake.component](*args, **kwargs)
 
     @contextlib.contextmanager
@@ -122,7 +122,7 @@ class CodeByValues:
         self._assignment = assignment
         self._made: dict[str, CourseCode] = {}
 
-    def prepare(self, most: int) -> None:
+    def prepare(self, most_sets: int) -> None:
         """Execute it for each set of values that can be drawn, or for one set if there are too many.
 
         Raises:
@@ -130,7 +130,7 @@ class CodeByValues:
         """
         stated = self._assignment.variant
         sets = math.prod(len(value.choices) for value in stated)
-        if sets > most:
+        if sets > most_sets:
             self.of(first_choices(stated))
             return
         names = [value.name for value in stated]
@@ -173,7 +173,7 @@ def _provided_modules(assignment: Assignment) -> Iterator[None]:
         yield
         return
     folder = str(assignment.provided_folder)
-    with modules_aside(names):  # another assignment may provide a module of the same name
+    with freshly_imported(names):  # another assignment may provide a module of the same name
         sys.path.insert(0, folder)
         try:
             yield
@@ -182,15 +182,15 @@ def _provided_modules(assignment: Assignment) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def modules_aside(names: Collection[str]) -> Iterator[None]:
+def freshly_imported(names: Collection[str]) -> Iterator[None]:
     """For a while, modules of these names are imported anew; those that were there come back afterwards."""
-    aside = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+    replaced = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     try:
         yield
     finally:
         for name in names:
             sys.modules.pop(name, None)
-        sys.modules.update(aside)
+        sys.modules.update(replaced)
 
 
 def _loaded(path: Path, assignment: Assignment, values: Mapping[str, Value] | None) -> CourseCode:
@@ -236,15 +236,15 @@ def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value], ed
     if within is not None:
         sys.modules[name] = module  # its own files import each other
     text = path.read_text(encoding="utf-8")
-    shown = f"{path.parent.name}/{path.name}"
-    filled = filled_code(edition_text(text, edition, shown), values, shown)
+    shown_path = f"{path.parent.name}/{path.name}"
+    filled = filled_code(edition_text(text, edition, shown_path), values, shown_path)
     try:
         if filled == text:
             spec.loader.exec_module(module)  # which may use cached bytecode
         else:
             exec(compile(filled, str(path), "exec"), module.__dict__)  # noqa: S102 - instructors' own
     except Exception as error:
-        raise CourseError(f"{shown}: {type(error).__name__}: {error}") from error
+        raise CourseError(f"{shown_path}: {type(error).__name__}: {error}") from error
     return module
 
 

@@ -22,11 +22,11 @@ import pytest
 from torch import Tensor
 
 from grader.domain.assignment import CHECK_MARKERS, Assignment, CheckSpec
-from grader.domain.assignment_versions import OwnValues, Value, first_choices
+from grader.domain.assignment_versions import StudentValues, Value, first_choices
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Blame, Finding, LayerSummary, Status
 from grader.domain.program_run import NOTHING_SEEN, Watched
-from grader.judge.course_code import CourseCode, modules_aside
+from grader.judge.course_code import CourseCode, freshly_imported
 from grader.judge.repeated_calls import RandomPart, TrainedModel, trained_model
 from grader.judge.source_places import looked_for, place_of, with_own_names
 from grader.judge.student import Student
@@ -193,9 +193,9 @@ class Checks:
         return self.code
 
     @pytest.fixture
-    def variant(self) -> OwnValues:
+    def variant(self) -> StudentValues:
         """The values that were drawn for the submission's student, by name."""
-        return OwnValues(self.values)
+        return StudentValues(self.values)
 
     @pytest.fixture
     def edition(self) -> tuple[str, ...]:
@@ -317,7 +317,7 @@ class Checks:
         cause = so_far.folding.declared(spec)
         if cause is not None and not spec.tried_anyway:
             return f"It was not tried: it says nothing until `{cause}` passes.", cause
-        if student.worker.waited > self.assignment.limits.checks_seconds:
+        if student.worker.is_out_of_time(self.assignment.limits.checks_seconds):
             limit = f"{self.assignment.limits.checks_seconds:.0f} s, the limit for all checks together"
             return f"It could not be tried: the code took over {limit}.", None
         return "", None
@@ -426,7 +426,7 @@ def _own_modules(paths: Sequence[Path], root: Path) -> Iterator[None]:
     for path in paths:
         parts = (*path.resolve().parent.relative_to(root.resolve()).parts, path.stem)
         names |= {".".join(parts[: count + 1]) for count in range(len(parts))}
-    with modules_aside(names):
+    with freshly_imported(names):
         yield
 
 

@@ -19,10 +19,10 @@ from grader.course.assignment_file import read_assignment
 from grader.course.check_files import CHECKS, TRAINED
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import MEGABYTE, Limits
 from grader.domain.assignment_versions import first_choices, frozen_value
 from grader.domain.errors import GraderError
 from grader.domain.evidence import Attestation, Finding
+from grader.domain.limits import MEGABYTE, Limits
 from grader.domain.program_run import Watched
 from grader.files.stored_records import validator
 from grader.judge.course_code import CodeByValues
@@ -34,8 +34,8 @@ from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
 from grader.protocol.requests import FILE, MOST_STATE, STATE
 from grader.sandbox import forkserver
 from grader.sandbox.host_client import Host
-from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Lockdown
+from grader.sandbox.process_limits import ProcessLimits
 from grader.sandbox.readable_files import enter_folders, given_files, lay_out
 
 FROM_PIPELINE = 64_000_000  # bytes of a job, and of arrays beyond a model's state and handed-in files
@@ -64,7 +64,7 @@ def main() -> None:
 
 def _serve(checks: Checks, code: CodeByValues) -> None:
     torch.set_num_threads(1)
-    typed_messages.prepare()
+    typed_messages.prepare_validators()
     for kind in (Program, Finding, Attestation, Watched):
         validator(kind)
 

@@ -4,7 +4,7 @@ It applies the time limit on loading, proves that the watch for forbidden parts 
 the worker took to answer. It takes what loading yields as untrusted. A submission that did not load is not
 loaded again. What is asked of it, and what an answer is worth, `grader.judge.student` and the checks decide.
 
-Tests: tests/judge/test_examination.py, tests/judge/test_lies.py
+Tests: tests/judge/test_loaded_worker.py, tests/judge/test_examination.py, tests/judge/test_lies.py
 """
 
 import secrets
@@ -18,6 +18,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Attestation
 from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.judge import untrusted_replies
+from grader.protocol.deadlines import extension
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerFault, WorkerProcess
 from grader.protocol.replies import Loaded
@@ -49,6 +50,8 @@ class LoadedWorker:
         self.loaded: Loaded | None = None
         self.waited = 0.0
         self.output_cut = False
+        self._granted = 0.0  # seconds beyond the limit on all questions, since the machine was busy
+        self._out_of_time = False
         self._spawn = spawn
         self._program = program
         self._assignment = assignment
@@ -111,6 +114,16 @@ class LoadedWorker:
             raise
         finally:
             self.waited += time.monotonic() - started
+
+    def is_out_of_time(self, seconds: float) -> bool:
+        """Whether all questions together took longer than this, which a busy machine extends.
+
+        Once it is out of time, it remains so.
+        """
+        if not self._out_of_time and self.waited > seconds + self._granted:
+            self._granted += max(extension(seconds, self._granted), 0.0)
+            self._out_of_time = self.waited > seconds + self._granted
+        return self._out_of_time
 
     def close(self) -> None:
         """End the worker."""

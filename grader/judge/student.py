@@ -38,7 +38,7 @@ from grader.protocol.frames import ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault, WorkerProcess
 from grader.protocol.replies import Built, DrawnFigure, FakeCalled, ForwardPass, Loaded, Ran
 from grader.protocol.requests import Adopt, Build, Call, FakeForm, Invoke, RunFunction
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 
 MAX_PICTURES = 3  # of one function
 MAX_SIDE = 1500  # pixels

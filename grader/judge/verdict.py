@@ -25,7 +25,7 @@ from grader.protocol.error_kinds import RAISED, gap_in_words, is_refused_memory
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import Loaded, Problem
 from grader.protocol.worker_reports import error_for_want, not_provided, raised_at, unwritten
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 
 _HINTS = (
     (

@@ -69,7 +69,7 @@ class CheckProcess:
         return self._process
 
     def _started(self) -> "subprocess.Popen[str]":
-        # without -P a file of the student's, torch.py, would shadow the library
+        # -P, or a student's file that is named torch.py would be imported in place of the library
         flags = ["-P"] if site.ENABLE_USER_SITE else ["-P", "-s"]
         # a kernel's backend draws into the notebook, which no other process can
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the process runs
@@ -125,12 +125,12 @@ class CheckResult:
     """What the public checks found out.
 
     Attributes:
-        passed: Whether all that can be known is right, as for `grader check`: every check passes, nothing
-            forbidden is used, and the training runs.
+        passed: Whether everything that can be checked here is right, as for `grader check`: every check
+            passes, nothing forbidden is used, and the training runs.
         findings: One per check; empty where nothing could be checked.
-        bundle: How it is shown, by MIME type.
+        bundle: What is displayed, by MIME type (Jupyter's MIME bundle).
         metadata: Of the output that shows it.
-        shown_in: How many texts had been executed when the check itself showed it.
+        shown_in: The number of executed cells when the check showed this result; 0 if it did not.
     """
 
     passed: bool
@@ -283,7 +283,7 @@ class _Output:
 
 
 def without_magic(lines: list[str]) -> list[str]:
-    """A cell's lines, in which `%%check` above it is a remark, so that every line keeps its number."""
+    """A cell's lines, in which `%%check` above it becomes a comment, so that every line keeps its number."""
     first = next((index for index, line in enumerate(lines) if line.strip()), None)
     if first is None or not MAGIC.match(lines[first]):
         return lines
@@ -291,7 +291,7 @@ def without_magic(lines: list[str]) -> list[str]:
 
 
 def _cell_that_is_executed(shell: Any) -> str | None:
-    """The id of the cell that imports this, whose start could not be observed."""
+    """The id of the cell that imports this module: its start came before `KernelChecks` could note it."""
     header = getattr(shell, "parent_header", None) or {}
     cell_id = header.get("metadata", {}).get("cellId") if isinstance(header, dict) else None
     return cell_id if isinstance(cell_id, str) else None

@@ -1,4 +1,8 @@
-"""What a command would print, as HTML for a notebook and as plain text, in the same words."""
+"""What a command would print, as HTML for a notebook and as plain text, in the same words.
+
+`check_service` fills it in a process of its own, for `grader.check` and `%%check`; the kernel only displays
+what `bundle` returns.
+"""
 
 import io
 from collections.abc import Sequence

@@ -10,8 +10,8 @@ import numpy as np
 
 from grader.kit.compared_results import Mismatch
 
-FAR = 1e-3  # of the images' size: a mixed image that is farther from every mix is not a mix
-OWN = 1e-4  # of a share: a smaller part of another image cannot be distinguished from rounding
+TOLERANCE = 1e-3  # of the images' largest number: a mixed image that differs more from every mix is not a mix
+SMALLEST_SHARE = 1e-4  # a smaller share of another image cannot be distinguished from rounding
 
 Array = Any
 
@@ -22,7 +22,7 @@ class Mixup:
 
     Attributes:
         shares: float64 (n,), each image's own; 1 if it contains nothing of another image.
-        partners: int64 (n,), the numbers of the others; its own number if there is none.
+        partners: int64 (n,), the indices of the others; an image's own index if there is none.
     """
 
     shares: Array
@@ -38,7 +38,7 @@ class Mixup:
         mixed = self.shares[self.partners != np.arange(len(self.partners))]
         if not len(mixed):
             return 1.0
-        if np.ptp(mixed) > FAR:
+        if np.ptp(mixed) > TOLERANCE:
             raise Mismatch(
                 f"The images are not all mixed by the same share: it is {mixed.min():.3f} for one and "
                 f"{mixed.max():.3f} for another."
@@ -51,7 +51,7 @@ def mixup_of(mixed: Array, images: Array) -> Mixup:
 
     Args:
         mixed: What mixup made, (n, ...), a tensor or an array.
-        images: What it was given, of the same shape. No two may be alike.
+        images: What it was given, of the same shape, all different.
 
     Raises:
         Mismatch: One of the mixed images is not a mix of the image at its place and another one.
@@ -59,12 +59,12 @@ def mixup_of(mixed: Array, images: Array) -> Mixup:
     originals, mixtures, scale = _flat(mixed, images)
     shares, partners = np.ones(len(originals)), np.arange(len(originals))
     for number, image in enumerate(mixtures):
-        share, partner, rest = _solved(image, originals, number)
-        alone = float(np.abs(image - originals[number]).max(initial=0.0))
+        share, partner, residual = _solved(image, originals, number)
+        change = float(np.abs(image - originals[number]).max(initial=0.0))
         # so little of another image cannot be distinguished from rounding
-        if alone <= FAR * scale and (alone <= rest or abs(share - 1) <= OWN):
+        if change <= TOLERANCE * scale and (change <= residual or abs(share - 1) <= SMALLEST_SHARE):
             continue
-        if rest > FAR * scale:
+        if residual > TOLERANCE * scale:
             raise Mismatch(
                 f"Image {number} of those that were mixed is not share * images[{number}] + (1 - share) * "
                 "another image, whatever the share and the other image."
@@ -73,20 +73,20 @@ def mixup_of(mixed: Array, images: Array) -> Mixup:
     return Mixup(shares, partners)
 
 
-def _solved(image: Array, originals: Array, number: int) -> tuple[float, int, float]:
+def _solved(image: Array, originals: Array, index: int) -> tuple[float, int, float]:
     """The share and the partner that explain a mixed image best, and how far it is from that mix.
 
-    For partner j, image = originals_j + share * (originals_number - originals_j), by least squares over all
+    For partner j, image = originals_j + share * (originals_index - originals_j), by least squares over all
     pixels.
     """
-    apart, toward = originals[number] - originals, image - originals
-    lengths = (apart**2).sum(axis=1)
-    lengths[number] = 1.0
-    shares = (apart * toward).sum(axis=1) / lengths
-    rest = np.abs(toward - shares[:, None] * apart).max(axis=1, initial=0.0)
-    rest[number] = np.inf
-    partner = int(rest.argmin())
-    return float(shares[partner]), partner, float(rest[partner])
+    differences, targets = originals[index] - originals, image - originals
+    lengths = (differences**2).sum(axis=1)
+    lengths[index] = 1.0
+    shares = (differences * targets).sum(axis=1) / lengths
+    residuals = np.abs(targets - shares[:, None] * differences).max(axis=1, initial=0.0)
+    residuals[index] = np.inf
+    partner = int(residuals.argmin())
+    return float(shares[partner]), partner, float(residuals[partner])
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ class Cutmix:
     """Which box of the images comes from others.
 
     Attributes:
-        box: (top, bottom, left, right) in pixels, without the bottom and the right; None if nothing was
-            changed.
+        box: (top, bottom, left, right) in pixels, of which bottom and right are the first row and column
+            outside; None if nothing was changed.
         share: The share of an image's area that is still its own.
-        partners: int64 (n,), the numbers of the images that the boxes come from; its own if the box cannot be
-            distinguished from the image itself.
+        partners: int64 (n,), the indices of the images that the boxes come from; an image's own index if the
+            box cannot be distinguished from the image itself.
     """
 
     box: tuple[int, int, int, int] | None
@@ -111,14 +111,15 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
 
     Args:
         mixed: What cutmix made, (n, channels, height, width), a tensor or an array.
-        images: What it was given, of the same shape. No two may be alike in any pixel of all channels.
+        images: What it was given, of the same shape. At every pixel, any two images must differ in some
+            channel.
 
     Raises:
         Mismatch: What was changed is not one box, or not filled from one other image at the same place.
     """
     _, _, scale = _flat(mixed, images)
     originals, mixtures = _numbers(images), _numbers(mixed)
-    changed = np.abs(mixtures - originals).max(axis=1) > FAR * scale  # (n, height, width)
+    changed = np.abs(mixtures - originals).max(axis=1) > TOLERANCE * scale  # (n, height, width)
     indices = np.arange(len(originals))
     touched = np.flatnonzero(changed.any(axis=(1, 2)))
     if not len(touched):
@@ -136,12 +137,12 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
             )
     inside = (slice(None), slice(None), slice(top, bottom), slice(left, right))
     original_boxes = originals[inside].reshape(len(indices), -1)
-    cut = mixtures[inside].reshape(len(indices), -1)
+    mixed_boxes = mixtures[inside].reshape(len(indices), -1)
     partners = indices.copy()
     for number in touched:
-        apart = np.abs(original_boxes - cut[number]).max(axis=1)
-        partners[number] = int(apart.argmin())
-        if apart.min() > FAR * scale:
+        differences = np.abs(original_boxes - mixed_boxes[number]).max(axis=1)
+        partners[number] = int(differences.argmin())
+        if differences.min() > TOLERANCE * scale:
             raise Mismatch(
                 f"The box in image {number} does not match that of any single image at the same place."
             )
@@ -152,7 +153,7 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
 
 
 def _flat(mixed: Array, images: Array) -> tuple[Array, Array, float]:
-    """The images and the mixed ones, float64 (n, numbers), and the size of their numbers."""
+    """The images and the mixed ones, float64 (n, values), and the largest absolute value of the images."""
     originals, mixtures = _numbers(images), _numbers(mixed)
     if originals.shape != mixtures.shape:
         raise Mismatch(f"Images of shape {originals.shape} became mixed images of shape {mixtures.shape}.")

@@ -17,13 +17,30 @@ from babel.messages.pofile import write_po
 from jinja2 import Environment, nodes
 from jinja2.ext import babel_extract
 
-from grader.language.sentences import SourceSentence, check_titles, first_paragraphs, of_number, sentences_in
+from grader.language.sentences import (
+    SourceSentence,
+    check_titles,
+    counted_pattern,
+    first_paragraphs,
+    sentences_in,
+)
 from grader.language.translation import CATALOGS, FOLDER
 
-TEMPLATE = "messages.pot"
+CATALOG_TEMPLATE = "messages.pot"
 ENGINE = Path(__file__).parents[1]
-# the packages that compose sentences for students; labels count as well in those of WITH_WORDS
-PACKAGES = ("domain", "kit", "analysis", "intake", "training", "judge", "scoring", "reports", "grading")
+# the packages that compose sentences for students; in modules of WITH_WORDS, single words are labels, too
+PACKAGES = (
+    "domain",
+    "kit",
+    "analysis",
+    "intake",
+    "training",
+    "judge",
+    "scoring",
+    "reports",
+    "grading",
+    "packages",
+)
 WITH_WORDS = (
     "reports/student",
     "reports/measured_words.py",
@@ -43,8 +60,14 @@ NOT_FOR_STUDENTS = (
     "grading/class_",
     "grading/grade_class",
     "grading/time_",
+    "packages/package_",
+    "packages/install_",
+    "packages/classroom_",
+    "packages/question_",
+    "packages/parent_",
+    "packages/graded_",
 )
-# single words of the sources, which nothing distinguishes from names there
+# words and patterns that the search for sentences does not find: in the source they look like names
 WORDS = {
     "analysis/script/model_that_counts.py": ("its weights are saved", "it is trained last"),
     "domain/formatting.py": ("not a number", "not finite"),
@@ -99,7 +122,7 @@ def assignment_template(folder: Path) -> str:
     """
     catalog = _catalog(folder.name)
     table = tomllib.loads((folder / "assignment.toml").read_text(encoding="utf-8"))
-    _add_sentences(catalog, "assignment.toml", (SourceSentence(text, 1) for text in _stated(table)))
+    _add_sentences(catalog, "assignment.toml", (SourceSentence(text, 1) for text in _texts_of_table(table)))
     for path in sorted(
         [*folder.glob("checks/**/*.py"), *folder.glob("trained/**/*.py"), *folder.glob("oracle/**/*.py")]
     ):
@@ -115,29 +138,29 @@ def assignment_template(folder: Path) -> str:
     return _template_text(catalog)
 
 
-def written(root: Path) -> dict[Path, str]:
+def templates(root: Path) -> dict[Path, str]:
     """Path -> text, for all templates of the engine and of a course.
 
     Args:
         root: The folder of `course.toml`.
     """
-    made = {CATALOGS / TEMPLATE: engine_template()}
+    made = {CATALOGS / CATALOG_TEMPLATE: engine_template()}
     for path in sorted(root.glob(f"reference/*/{FOLDER}")):
-        made[path / TEMPLATE] = assignment_template(path.parent)
+        made[path / CATALOG_TEMPLATE] = assignment_template(path.parent)
     return made
 
 
-def _stated(table: dict[str, Any]) -> Iterator[str]:
+def _texts_of_table(table: dict[str, Any]) -> Iterator[str]:
     """The titles, reasons and notes in an `assignment.toml`."""
     for key, value in table.items():
         if key in ("title", "reason", "note") and isinstance(value, str):
             yield value
         elif isinstance(value, dict):
-            yield from _stated(value)
+            yield from _texts_of_table(value)
         elif isinstance(value, list):
             for element in value:
                 if isinstance(element, dict):
-                    yield from _stated(element)
+                    yield from _texts_of_table(element)
 
 
 def _catalog(project: str) -> Catalog:
@@ -173,7 +196,9 @@ def _add_page(catalog: Catalog, path: Path) -> None:
 def _add_counted(catalog: Catalog, name: str, line: int, words: list[nodes.Expr]) -> None:
     noun_and_plural = [str(word.value) for word in words if isinstance(word, nodes.Const)]
     if noun_and_plural:
-        catalog.add(of_number(*noun_and_plural), locations=[(name, line)], flags=["python-brace-format"])
+        catalog.add(
+            counted_pattern(*noun_and_plural), locations=[(name, line)], flags=["python-brace-format"]
+        )
 
 
 def _template_text(catalog: Catalog) -> str:
@@ -193,7 +218,7 @@ def main(root: Path) -> None:
     Args:
         root: The folder of a course, with its assignments.
     """
-    for path, text in written(root).items():
+    for path, text in templates(root).items():
         path.write_text(text, encoding="utf-8")
 
 

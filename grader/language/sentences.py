@@ -3,7 +3,8 @@
 It finds the string literals and f-strings of a source in its syntax tree. A pattern such as `{passed} of
 {total} checks passed.` fits `10 of 12 checks passed.` No placeholder begins or ends within quoted words (see
 `grader.domain.formatting`). So hostile text can neither end one nor be taken for our words. Matching takes
-time linear in the sentence's length. This module holds no translations.
+time linear in the sentence's length. This module holds no translations, and nothing here checks whether a
+catalog is complete: `translation` matches texts by it, and `extract` collects the sentences of a catalog.
 """
 
 import ast
@@ -48,7 +49,7 @@ class SourceSentence:
     is_pattern: bool = False
 
 
-def of_number(noun: str, plural: str = "") -> tuple[str, str]:
+def counted_pattern(noun: str, plural: str = "") -> tuple[str, str]:
     """What `counted` makes of a noun, as a singular and a plural message."""
     return f"{{number}}{_SPACE}{noun}", f"{{number}}{_SPACE}{plural or noun + 's'}"
 
@@ -121,14 +122,14 @@ def _left_out(tree: ast.AST, errors: bool) -> Iterator[int]:
             yield id(node)
         elif isinstance(node, ast.FunctionDef) and node.returns is not None:
             yield id(node.returns)
-        elif isinstance(node, ast.MatchValue | ast.JoinedStr) and isinstance(node, ast.MatchValue):
+        elif isinstance(node, ast.MatchValue):
             yield id(node)
 
 
 def _counted(node: ast.Call) -> Iterator[SourceSentence]:
     words = [argument.value for argument in node.args[1:] if isinstance(argument, ast.Constant)]
     if words and all(isinstance(word, str) for word in words):
-        singular, plural = of_number(*(str(word) for word in words))
+        singular, plural = counted_pattern(*(str(word) for word in words))
         yield SourceSentence(singular, node.lineno, plural, is_pattern=True)
 
 

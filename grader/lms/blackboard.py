@@ -30,10 +30,10 @@ from grader.lms.export_format import (
     COLUMN,
     SCALE,
     Export,
+    ExportData,
     ExportFormat,
     Form,
     InputFile,
-    Order,
     filled,
     is_no_grade,
     the_column,
@@ -126,7 +126,7 @@ def read_together(files: Mapping[str, Path]) -> Together:
             name: _download_name(attempt, own_name, users[attempt.label], zones.get(attempt))
             for name, (attempt, own_name) in own_names.items()
         },
-        own={name: f"{name}: {_WAS_READ}" for name in texts.values()},
+        lms_files={name: f"{name}: {_WAS_READ}" for name in texts.values()},
         attempts=tuple(
             _download_name(attempt_alone, "", users[attempt_alone.label], zone)
             for attempt_alone, zone in zones.items()
@@ -149,11 +149,11 @@ def _read(name: str) -> tuple[_Attempt, str] | None:
 def _download_name(attempt: _Attempt, own_name: str, user: _User, zone: tzinfo | None = None) -> DownloadName:
     return DownloadName(
         name=own_name,
-        holder=user.login or attempt.label,
+        sender_label=user.login or attempt.label,
         lms=LMS,
-        person=_login(user.login or attempt.label),
+        sender_key=_login(user.login or attempt.label),
         number=_login(user.login),
-        called=user.person,
+        sender_name=user.person,
         attempt=f"{attempt.clock}",
         received_at=attempt.clock.replace(tzinfo=zone) if zone else None,
         received_clock=attempt.clock,
@@ -264,13 +264,13 @@ _UNGRADED = re.compile(r"needs grading *(?:\([^()]*\))?", re.IGNORECASE)
 _PREVIEW = "_previewuser"  # a teacher who views the course as a student
 
 
-def blackboard(order: Order) -> Export:
+def blackboard(export_data: ExportData) -> Export:
     """The downloaded grade center with the grades in one column.
 
     Raises:
         UsageError: The file is not such a table, or does not fit the grades.
     """
-    name, content = order.given
+    name, content = export_data.lms_file
     table = csv_text(name, content)
     header = [column.casefold() for column in table.header]
     columns = [index for index, column in enumerate(table.header) if _COLUMN.fullmatch(column)]
@@ -281,7 +281,9 @@ def blackboard(order: Order) -> Export:
             "Work Offline, Download."
         )
     fillable = [index for index in columns if not _is_calculated(table.header[index])]
-    grade = the_column(table, order.choices.column or order.assignment.title, fillable, _column_names)
+    grade = the_column(
+        table, export_data.choices.column or export_data.assignment.title, fillable, _column_names
+    )
     most = _maximum(table, grade)
     user_column = header.index(USERNAME)
     form = Form(
@@ -300,7 +302,7 @@ def blackboard(order: Order) -> Export:
         maximum=lambda _: most,
         is_ungraded=lambda old: is_no_grade(old) or _UNGRADED.fullmatch(old) is not None,
     )
-    export = filled(form, order)
+    export = filled(form, export_data)
     remarks = () if most else (f"{name} does not state the points possible, so no maximum was compared.",)
     return replace(export, remarks=(*export.remarks, *remarks))
 

@@ -26,23 +26,23 @@ def read_together(files: Mapping[str, Path]) -> Together:
     all_readings = [lms.read_together(files) for lms in LMSS]
     return Together(
         {name: meaning for readings in all_readings for name, meaning in readings.names.items()},
-        {name: meaning for readings in all_readings for name, meaning in readings.own.items()},
+        {name: meaning for readings in all_readings for name, meaning in readings.lms_files.items()},
         tuple(attempt for readings in all_readings for attempt in readings.attempts),
     )
 
 
-def nameless(path: str) -> str:
+def without_person_names(path: str) -> str:
     """A path in a download without the names of people that an LMS puts before their numbers.
 
     Args:
         path: Folders and a file, as in the download.
     """
-    return PurePosixPath(*map(_nameless, PurePosixPath(path).parts)).as_posix() if path else path
+    return PurePosixPath(*map(_without_person_name, PurePosixPath(path).parts)).as_posix() if path else path
 
 
-def _nameless(name: str) -> str:
+def _without_person_name(name: str) -> str:
     reading = read_name(name)
-    return name.replace(f"{reading.called}_", "", 1) if reading.called else name
+    return name.replace(f"{reading.sender_name}_", "", 1) if reading.sender_name else name
 
 
 def is_metadata(name: str) -> bool:

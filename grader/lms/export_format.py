@@ -89,8 +89,8 @@ class Grade:
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a format gets to write.
+class ExportData:
+    """What an export format writes, and what it needs for that.
 
     Attributes:
         results: Of the class, including those with an unknown owner.
@@ -111,7 +111,7 @@ class Order:
     account: tuple[tuple[str, str | None], ...] = ()
 
     @property
-    def given(self) -> tuple[str, bytes]:
+    def lms_file(self) -> tuple[str, bytes]:
         """The file, for a format that requires one."""
         assert self.file is not None, "the format demands it"
         return self.file
@@ -169,7 +169,7 @@ class ExportFormat:
 
     name: str
     help: str
-    write: Callable[[Order], Export]
+    write: Callable[[ExportData], Export]
     template: InputFile | None = None
     options: tuple[Option, ...] = ()
     noun: str = "grades"
@@ -246,15 +246,15 @@ def the_column(
     raise UsageError(f"{table.name} {problem}. Name one with --column; there are: {choices}.")
 
 
-def filled(form: Form, order: Order) -> Export:
+def filled(form: Form, export_data: ExportData) -> Export:
     """The table with the grades in its column.
 
     Raises:
         UsageError: A row fits several students, a maximum differs, or a grade would fall. Each sentence names
             its row.
     """
-    table, grades, choices = form.table, order.grades, order.choices
-    match = matching(table, form.students, form.who, form.number, order.candidates)
+    table, grades, choices = form.table, export_data.grades, export_data.choices
+    match = matching(table, form.students, form.who, form.number, export_data.candidates)
     if match.doubts and not choices.anyway:
         raise UsageError(
             "\n".join(
@@ -295,7 +295,7 @@ def filled(form: Form, order: Order) -> Export:
                 ]
             )
         )
-    remarks += [*falling, *_unmatched_remarks(form, match, order.candidates)]
+    remarks += [*falling, *_unmatched_remarks(form, match, export_data.candidates)]
     return Export({table.name: table.with_cells(changes)}, len(exported), tuple(remarks), exported)
 
 

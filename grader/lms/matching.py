@@ -166,10 +166,10 @@ def _by_text(owned: Iterable[Candidate], keys: Mapping[int, set[str]], fits: Fit
         fits[row] |= {exact[text] for text in texts if text in exact}
 
 
-def _by_label(unnoted: Iterable[Candidate], numbers: Mapping[int, str], fits: Fits) -> None:
+def _by_label(not_recorded: Iterable[Candidate], numbers: Mapping[int, str], fits: Fits) -> None:
     """Match by the LMS's number at the end of the label that earlier versions used as an id."""
     labels: dict[str, set[str]] = defaultdict(set)
-    for candidate in unnoted:
+    for candidate in not_recorded:
         if label := _LABEL.match(candidate.student_id):
             labels[label["number"]].add(candidate.student_id)
     for row, number in numbers.items():

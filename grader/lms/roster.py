@@ -1,4 +1,4 @@
-"""Reads a class list: who could have handed in, and the numbers by which an LMS knows them.
+"""Reads a class list: who could have handed in, and the internal numbers that an LMS gives to them.
 
 It reads a table of the course or of an LMS, finds the column of ids, and says which student has which of
 the LMS's own numbers, which also occur in its downloads. It never decides whose an upload is.
@@ -25,7 +25,8 @@ class ListedStudent:
 
     Attributes:
         student_id: Sanitized, as in lists of results; empty if the list has only the LMS's own number.
-        sure: Whether it is the student's number; otherwise it is a login or an address.
+        sure: Whether `student_id` is the student's number at the school; otherwise it is a login or an email
+            address.
         person: The name; empty if the list has none.
     """
 
@@ -50,14 +51,14 @@ class Directory:
         """The student who handed an upload in; None if the list does not say."""
         return self.students.get(origin.number) if origin.number and origin.lms == self.lms else None
 
-    def others(self, origin: Origin) -> bool:
+    def contradicts(self, origin: Origin) -> bool:
         """Whether the list assigns the id that an upload carries to somebody with another number."""
         if not (origin.carries and origin.number) or origin.lms != self.lms:
             return False
         owner = self._numbers.get(origin.carries.casefold(), origin.number)
         return owner != origin.number
 
-    def unsure(self) -> "Directory":
+    def with_unsure_ids(self) -> "Directory":
         """The directory for a list whose numbers are not those by which files are named."""
         students = {number: replace(student, sure=False) for number, student in self.students.items()}
         return replace(self, students=students)
@@ -96,17 +97,17 @@ class Roster:
 
     Attributes:
         rows: The rows of students, counted from 0, with the id of each.
-        who: The columns that identify the student.
+        id_columns: The columns that identify the student.
         number: The LMS's own number of a student; None if it has none.
-        own: Whether its header shows that it is a list of an LMS.
+        from_lms: Whether its header shows that an LMS wrote it.
         submitted: The rows of students with a submission in the LMS, as far as the list says so.
     """
 
     table: CsvText
     rows: dict[int, str]
-    who: tuple[int, ...]
+    id_columns: tuple[int, ...]
     number: NumberColumn | None
-    own: bool
+    from_lms: bool
     submitted: frozenset[int] = frozenset()
 
     def directory(self) -> Directory:
@@ -124,7 +125,7 @@ class Roster:
 
     def _listed(self, row: int) -> ListedStudent:
         header = [name.casefold() for name in self.table.header]
-        id_column = next((header[column] for column in self.who if self.table.cell(row, column)), "")
+        id_column = next((header[column] for column in self.id_columns if self.table.cell(row, column)), "")
         cells = ([header.index(part) for part in names] for names in _NAMES if set(names) <= set(header))
         person = " ".join(self.table.cell(row, column) for column in next(cells, [])).strip()
         return ListedStudent(self.rows[row] if id_column else "", id_column in NUMBERS, printable(person))

@@ -46,17 +46,17 @@ class SubmissionList:
 
     Attributes:
         lms: Whose list it is.
-        known: The submissions by the names of their folders.
+        by_folder: The submissions by the names of their folders.
         last: The folder that counts for each student.
     """
 
     lms: str
-    known: dict[str, ListedSubmission]
+    by_folder: dict[str, ListedSubmission]
     last: dict[str, str]
 
     def owner(self, folder: str) -> str | None:
         """The student under whose id a submission is listed: the first for whom it counts."""
-        students = self.known[folder].students
+        students = self.by_folder[folder].students
         counting = [student for student in students if self.last[student] == folder]
         return next(iter([*counting, *students]), None)
 
@@ -68,12 +68,12 @@ class SubmissionList:
     def members(self, folder: str) -> tuple[str, ...]:
         """Those besides the owner for whom a submission counts."""
         owner = self.owner(folder)
-        submitters = dict.fromkeys(self.known[folder].students)
+        submitters = dict.fromkeys(self.by_folder[folder].students)
         return tuple(student for student in submitters if student != owner and self.last[student] == folder)
 
     def shared(self, folder: str) -> list[str]:
         """Sentences for the report about handing in together, and about earlier attempts."""
-        submission = self.known[folder]
+        submission = self.by_folder[folder]
         notes = []
         if len(submission.students) > 1:
             # only the class page names the others: no report names anybody else
@@ -94,14 +94,16 @@ class SubmissionList:
         """
         students_present = {
             student
-            for folder, submission in self.known.items()
+            for folder, submission in self.by_folder.items()
             if folder in folders
             for student in submission.students
         }
         absent = [
             (student, folder) for student, folder in self.last.items() if student not in students_present
         ]
-        absent += [(folder, folder) for folder, submission in self.known.items() if not submission.students]
+        absent += [
+            (folder, folder) for folder, submission in self.by_folder.items() if not submission.students
+        ]
         return [
             Lacking(sanitized(student), self.lms, folder, f"{self.lms}:{student}")
             for student, folder in absent
@@ -115,7 +117,7 @@ class SubmissionList:
             folders: The names of the folders that are in it.
         """
         notes = []
-        for folder, submission in self.known.items():
+        for folder, submission in self.by_folder.items():
             others = self.members(folder)
             if folder not in folders:
                 owners = ", ".join(submission.students) or "nobody known"
@@ -159,12 +161,12 @@ class DownloadName:
 
     Attributes:
         name: The student's own name for it; empty for a folder that the LMS made.
-        holder: The LMS's label of who handed it in; None if no LMS put anything before the name.
+        sender_label: The LMS's label of who handed it in; None if no LMS put anything before the name.
         lms: `Moodle`, `Canvas`, ..., or empty.
-        person: A key shared by all files of one holder: the LMS's number, if the label holds one.
+        sender_key: A key shared by all files of one sender: the LMS's number, if the label holds one.
         number: That number or login, if it is a person's; empty for a team, an anonymous label or a
             submission.
-        called: The holder's name in the label; empty if it holds none.
+        sender_name: The sender's name in the label; empty if it holds none.
         late: The LMS marks it late, without saying by how much.
         order: Increases with each upload if the LMS counts them; otherwise 0.
         attempt: A key shared by all files of one attempt if the download holds several: later ones compare
@@ -174,11 +176,11 @@ class DownloadName:
     """
 
     name: str
-    holder: str | None = None
+    sender_label: str | None = None
     lms: str = ""
-    person: str = ""
+    sender_key: str = ""
     number: str = ""
-    called: str = ""
+    sender_name: str = ""
     late: bool = False
     order: int = 0
     attempt: str = ""
@@ -192,12 +194,12 @@ class Together:
 
     Attributes:
         names: File -> the meaning of its name, which replaces what the name says by itself.
-        own: A file of the LMS's own -> a sentence on what was read from it.
+        lms_files: A file of the LMS's own -> a sentence on what was read from it.
         attempts: Those that the LMS's own files list; some may have no file.
     """
 
     names: Mapping[str, DownloadName] = field(default_factory=dict)
-    own: Mapping[str, str] = field(default_factory=dict)
+    lms_files: Mapping[str, str] = field(default_factory=dict)
     attempts: tuple[DownloadName, ...] = ()
 
 
@@ -258,7 +260,7 @@ class Lms:
         formats: The formats of grades and reports that it reads.
         read_together: The files of one folder, by their names -> what they say only in combination.
         metadata: Its file on all submissions of a download; None if it writes none.
-        label_without_name: The labels in its downloads that hold neither a person's name nor a person's
+        anonymous_label: The labels in its downloads that hold neither a person's name nor a person's
             number; None if there are none.
     """
 
@@ -268,7 +270,7 @@ class Lms:
     formats: tuple[ExportFormat, ...]
     read_together: Callable[[Mapping[str, Path]], Together] = nothing_together
     metadata: Metadata | None = None
-    label_without_name: re.Pattern[str] | None = None
+    anonymous_label: re.Pattern[str] | None = None
 
 
 def has_columns(*names: str) -> Callable[[Iterable[str]], bool]:

@@ -119,11 +119,11 @@ def assign_sections(
         UnknownTask: There is no such question.
     """
     with current_records(desk, writes=True) as records:
-        listed = records.rows.listing()
+        ids_now = records.rows.ids_now()
         marker_by_row = {
             task.row: markers[section]
             for task in _tasks(desk, records, target, only_unmarked=only_unmarked)
-            if (section := sections.get(listed.listed(task.row) or "", "")) in markers
+            if (section := sections.get(ids_now.id_of(task.row) or "", "")) in markers
         }
         records.markers.allocate(target, marker_by_row)
         counts = dict(Counter(marker_by_row.values()))
@@ -143,11 +143,11 @@ def assign_list(
         UnknownTask: There is no such question, or one of the students has nothing to mark in it.
     """
     with current_records(desk, writes=True) as records:
-        listed = records.rows.listing()
+        ids_now = records.rows.ids_now()
         leaders = {task.handle: task.row for task in _tasks(desk, records, target, only_unmarked=False)}
         rows = {}
         for student_id in students:
-            handle = records.tasks.handle_of(listed.row(student_id))
+            handle = records.tasks.handle_of(ids_now.row_of(student_id))
             if handle not in leaders:
                 raise UnknownTask(
                     f"There is nothing to mark of '{student_id}' in '{target}'. Correct the list."

@@ -72,7 +72,7 @@ def reveal(desk: Desk, handle: str, marker: str, now: datetime, *, why: str) -> 
     with current_records(desk, writes=True) as records:
         rows = rows_of_submission(records, handle)
         snapshot = records.rows.snapshot(rows)
-        shown = [snapshot.listing.listed(row) for row in rows]
+        shown = [snapshot.ids_now.id_of(row) for row in rows]
         records.markers.log(Action.REVEALED, marker, now, reason, row=rows[0])
     return tuple(
         Revealed(student_id, snapshot.evidence[student_id].origin.person)

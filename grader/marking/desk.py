@@ -18,7 +18,7 @@ from grader.course.assignment_file import COMMENTS_FILE, remarks
 from grader.course.marking_file import FILE as MARKING_FILE
 from grader.course.marking_file import read_marking_items
 from grader.domain.assignment import Assignment, part_target
-from grader.domain.edit import Edit, Listed, Marked, Released
+from grader.domain.edit import Edit, Marked, OwnerAssigned, Released
 from grader.domain.errors import UsageError
 from grader.domain.score import LineState, rounded
 from grader.domain.submission_result import shared_by
@@ -26,7 +26,7 @@ from grader.gradebook import Gradebook, MarkingRecords, Snapshot
 from grader.gradebook.row_records import AddedRecords, NumberedMark
 from grader.gradebook.task_records import Basis, GivenPoints, TaskRow, given_points
 from grader.results.current_state import results_now
-from grader.results.kept_scores import KnownScores, kept_scores
+from grader.results.kept_scores import KeptScores, kept_scores
 
 _TRIES = 10
 _FEW = 20  # rows that are scored while nobody else may write
@@ -101,7 +101,7 @@ def handle_of(desk: Desk, student_id: str) -> str:
         UnknownTask: The gradebook does not list the student, or nothing of it is to be marked.
     """
     with current_records(desk) as records:
-        handle = records.tasks.handle_of(records.rows.listing().row(student_id))
+        handle = records.tasks.handle_of(records.rows.ids_now().row_of(student_id))
     if handle is None:
         raise UnknownTask(f"There is nothing to mark of '{student_id}'. See scores.csv for the ids.")
     return handle
@@ -114,8 +114,8 @@ def students_of(desk: Desk, handle: str) -> tuple[str, ...]:
         UnknownTask: There is no such submission.
     """
     with current_records(desk) as records:
-        listed = records.rows.listing()
-        ids = [listed.listed(row) for row in rows_of_submission(records, handle)]
+        ids_now = records.rows.ids_now()
+        ids = [ids_now.id_of(row) for row in rows_of_submission(records, handle)]
     return tuple(student_id for student_id in ids if student_id is not None)
 
 
@@ -272,7 +272,7 @@ def _rows_to_score(added: AddedRecords) -> set[str] | None:
         match edit:
             case Marked() | Released():
                 continue
-            case Edit(student_id=str(row)) if not isinstance(edit, Listed):
+            case Edit(student_id=str(row)) if not isinstance(edit, OwnerAssigned):
                 rows.add(row)
             case _:  # about the whole class, or about whose a submission is
                 return None
@@ -289,8 +289,8 @@ def _make_anew(desk: Desk, assignment: Assignment, targets: str, before: Basis |
             for key, mark in records.rows.current_marks().items()
             if mark.number <= snapshot.state.last_edit
         }
-    known = KnownScores(assignment, desk.book.identity(), kept_scores(desk.out))
-    tasks = _tasks(assignment, snapshot, salt, marks, known)
+    kept = KeptScores(assignment, desk.book.identity(), kept_scores(desk.out))
+    tasks = _tasks(assignment, snapshot, salt, marks, kept)
     with desk.book.marking(writes=True) as records:
         if records.tasks.basis() == before:
             records.tasks.replace(tasks)
@@ -302,7 +302,9 @@ def _score_again(records: MarkingRecords, assignment: Assignment, rows: Collecti
     compares = assignment.compares_attempts
     all_rows = records.tasks.rows_with(rows)
     snapshot = records.rows.snapshot(all_rows, attempts=compares)
-    mates = {snapshot.listing.row(mate) for evidence in snapshot.evidence.values() for mate in evidence.team}
+    mates = {
+        snapshot.ids_now.row_of(mate) for evidence in snapshot.evidence.values() for mate in evidence.team
+    }
     if not mates <= all_rows:
         all_rows |= mates
         snapshot = records.rows.snapshot(all_rows, attempts=compares)
@@ -315,7 +317,7 @@ def _tasks(
     snapshot: Snapshot,
     salt: str,
     marks: Mapping[tuple[str, str], NumberedMark],
-    known: KnownScores | None = None,
+    kept: KeptScores | None = None,
 ) -> list[TaskRow]:
     """The tasks of the students of a snapshot.
 
@@ -330,12 +332,12 @@ def _tasks(
     )
     teams = shared_by(snapshot.evidence.values())
     tasks = []
-    for result in results_now(assignment, replace(snapshot, edits=unmarked), known):
+    for result in results_now(assignment, replace(snapshot, edits=unmarked), kept):
         score, student_id = result.score, result.score.student_id
         if score.closed or result.evidence.absent:
             continue
-        row, team = snapshot.listing.row(student_id), teams.get(student_id, (student_id,))
-        leader = snapshot.listing.row(team[0])
+        row, team = snapshot.ids_now.row_of(student_id), teams.get(student_id, (student_id,))
+        leader = snapshot.ids_now.row_of(team[0])
         handle = base64.b32encode(drawn(salt, "submission", leader))[:10].decode().lower()
         for part in parts:
             needed = part.by_person or score.lines[part.item].state is LineState.AWAITING

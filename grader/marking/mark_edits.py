@@ -97,7 +97,7 @@ def add_marks(
     numbers = records.rows.add(edits, [change.after for change in moved])
     maxima = assignment.mark_targets()
     for number, edit in zip(numbers, edits, strict=True):
-        row = snapshot.listing.row(edit.student_id or "")
+        row = snapshot.ids_now.row_of(edit.student_id or "")
         note_mark(records, NumberedMark(number, replace(edit, student_id=row)), maxima[edit.target])
     basis = records.tasks.basis()
     if basis is not None:

@@ -388,7 +388,7 @@ def _saved(
 ) -> SavedMark:
     """Save a mark for all students of a task."""
     snapshot = snapshot_of(records, assignment, records.tasks.rows_of(task.handle))
-    student_id = snapshot.listing.listed(task.row)
+    student_id = snapshot.ids_now.id_of(task.row)
     if student_id not in snapshot.evidence or student_id is None:
         raise UnknownTask("The submission is somebody else's now. Go back to the list.")
     marks = current_marks(snapshot.edits)

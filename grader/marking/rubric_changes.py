@@ -171,7 +171,7 @@ def _new_edit(
 ) -> Marked | None:
     """The mark as it becomes; None if the row is listed no more."""
     edit = behind.mark.edit
-    student_id = snapshot.listing.listed(edit.student_id or "")
+    student_id = snapshot.ids_now.id_of(edit.student_id or "")
     if student_id is None or student_id not in snapshot.evidence:
         return None
     entry = Entry("", student_id, edit.target, behind.after, edit, texts=edit.remarks)

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from grader.intake.archive_pieces import CHUNK
 from grader.protocol.frames import FrameLimit
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.similarity.compared_work import MOST_TENSORS, PREVIEW, SAMPLES
 
 MODULE = "grader.parser.service"  # what the parsers' host runs
 VIEWS = "--views"  # with this option, the parsers' host loads in advance what rendering needs
 
-# --- a source, which a request carries: its program is the answer, and its view the next one ----------------
+# --- a source in a request; the first answer is its program, the second its view for people ---------------
 
 SOURCE_LIMITS = ProcessLimits(memory_mb=1500, cpu_seconds=30, file_mb=1, scratch_mb=16)
 SOURCE = FrameLimit(document=4_000_000, arrays=100_000_000)

@@ -31,6 +31,18 @@ def busy_factor() -> float:
     return max((time.monotonic() - wall) / used, 1.0)
 
 
+def extension(seconds: float, granted: float) -> float:
+    """The seconds to be added to a limit that is reached; 0 or less: none.
+
+    Args:
+        seconds: The limit.
+        granted: What was added to it before.
+    """
+    left = min(MOST_TIMES * seconds, MOST_GRANTED) - granted
+    factor = busy_factor() if left > 0 else 1.0
+    return min((factor - 1) * seconds, left) if factor >= BUSY else 0.0
+
+
 class Deadline:
     """A time after which something is called once, unless the `with` block has ended by then.
 
@@ -68,9 +80,7 @@ class Deadline:
 
     def extension(self) -> float:
         """The seconds to be added now that the time is up; 0 or less: none."""
-        left = min(MOST_TIMES * self._seconds, MOST_GRANTED) - self.granted
-        factor = busy_factor() if left > 0 else 1.0
-        return min((factor - 1) * self._seconds, left) if factor >= BUSY else 0.0
+        return extension(self._seconds, self.granted)
 
     def expire(self) -> None:
         """Call what is to be called."""

@@ -207,7 +207,7 @@ class Link:
 # --- timed answers ---------------------------------------------------------------------------------------
 
 
-class Silence(Interruption):
+class NoAnswer(Interruption):
     """The process did not answer as it should; the message says what happened, as a clause."""
 
 
@@ -218,7 +218,7 @@ def timed_answers(
     """The answers to a request as they come; the process is ended afterwards.
 
     Raises:
-        Silence: It ended, took longer than `seconds` for all of its answers, or sent no frame.
+        NoAnswer: It ended, took longer than `seconds` for all of its answers, or sent no frame.
     """
     deadline = Deadline(seconds, child.kill)
 
@@ -229,9 +229,9 @@ def timed_answers(
                 yield read_frame(child.reader, limit)
         except ClosedError as error:
             reason = f"no answer within {seconds:.0f} s" if deadline.expired else child.ending().words
-            raise Silence(reason) from error
+            raise NoAnswer(reason) from error
         except ProtocolError as error:
-            raise Silence(str(error)) from error
+            raise NoAnswer(str(error)) from error
 
     try:
         with deadline:

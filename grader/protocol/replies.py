@@ -1,4 +1,8 @@
-"""The replies that a worker may give, typed. They travel like requests."""
+"""The replies that a worker may give, typed. They travel like requests.
+
+`typed_messages` refuses fields of a wrong type. What they hold is untrusted until whoever asked has checked
+it (`grader.judge.untrusted_replies`); only a `Problem` makes itself harmless.
+"""
 
 import re
 from dataclasses import dataclass, field
@@ -122,8 +126,8 @@ class FakeConstruction:
 
     Attributes:
         component: Which one.
-        args, kwargs: Plain values as they are, within the sizes above; anything else (modules, tensors,
-            NaN) as None.
+        args, kwargs: Plain values as they are, within this module's sizes. Anything else (modules, tensors,
+            NaN) is None.
     """
 
     component: str
@@ -505,7 +509,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class Tried:
-    """A part was used by Prove, or after a request with that seed."""
+    """A forbidden part was used to prove the watch: by `Prove`, or after a request whose seed is `token`."""
 
     part: int
     token: int

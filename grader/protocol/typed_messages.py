@@ -17,14 +17,14 @@ from grader.protocol.frames import Frame, FrameLimit, ProtocolError, read_frame,
 KIND_KEY = "$kind"
 REQUESTS: tuple[type[Any], ...] = requests.Request.__args__
 REPLIES: tuple[type[Any], ...] = replies.Reply.__args__
-NOTICES: tuple[type[Any], ...] = replies.Notice.__args__
+NOTICES: tuple[type[Any], ...] = replies.Notice.__args__  # may come unasked, before a reply
 ARRAYS_FIELD = "arrays"
 
 Message = TypeVar("Message")
 
 
-def prepare() -> None:
-    """Make the validators of all kinds of messages: a process that forks others does it once for all."""
+def prepare_validators() -> None:
+    """Make the validators of all kinds of messages, once, in a process that forks others."""
     for kind in (*REQUESTS, *REPLIES, *NOTICES, requests.Rows, requests.FakeAnswer):
         validator(kind)
 
@@ -55,7 +55,7 @@ def receive(stream: BinaryIO, allowed: tuple[type[Message], ...], limit: FrameLi
     else:
         raise ProtocolError(f"a message of the kind {str(name)[:40]!r} was not expected")
     field_names = {part.name for part in fields(kind)} - {ARRAYS_FIELD}  # type: ignore[arg-type]
-    if set(frame.document) - field_names:  # a document's own `arrays` were never checked as such
+    if set(frame.document) - field_names:  # also `arrays`: arrays come in the frame, not in its document
         raise ProtocolError(f"a {kind.__name__} message has fields that it should not have")
     try:
         message: Message = validator(kind).validate_json(json.dumps(frame.document), strict=True)

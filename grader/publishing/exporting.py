@@ -9,10 +9,10 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.files import atomic
 from grader.gradebook import Gradebook
-from grader.lms.export_format import Choices, Export, ExportFormat, Order
+from grader.lms.export_format import Choices, Export, ExportData, ExportFormat
 from grader.lms.matching import candidates
-from grader.publishing.releases import exported_grades, require_nothing_lacking, unnoted_releases, warnings
-from grader.reports.student.code_lines import alone
+from grader.publishing.releases import exported_grades, release_problem, require_complete, warnings
+from grader.reports.student.code_lines import without_links
 from grader.results.class_files import report_path
 from grader.results.current_state import current_downloads, reported_results
 
@@ -38,23 +38,23 @@ class ExportRequest:
 
 
 @dataclass(frozen=True)
-class Exported:
+class WrittenExport:
     """What was written.
 
     Attributes:
         place: The file, or the folder of several.
         export: The export; its remarks are all that a person should know about it.
-        unnoted: Why the gradebook does not know that these grades were released; empty where it does.
+        not_recorded: Why the release of these grades was not recorded in the gradebook; empty if it was.
     """
 
     place: Path
     export: Export
-    unnoted: str = ""
+    not_recorded: str = ""
 
 
 def export_grades(
     assignment: Assignment, book: Gradebook, out: Path, request: ExportRequest, *, who: str, now: datetime
-) -> Exported:
+) -> WrittenExport:
     """Write the results of a folder in a format, and note in the book that the grades were released.
 
     Args:
@@ -69,38 +69,42 @@ def export_grades(
     results = reported_results(assignment, snapshot)
     downloads = current_downloads(book, out, snapshot)
     if not request.partial:
-        require_nothing_lacking(results, downloads)
+        require_complete(results, downloads)
     file = None if request.template is None else _template_file(request.template)
-    order = Order(
+    export_data = ExportData(
         assignment,
         [(result.evidence, result.score) for result in results],
         grades={},
         candidates=(),
         file=file,
         choices=request.choices,
-        reports=lambda student_ids: _reports(out, student_ids),
+        reports=lambda student_ids: standalone_reports(out, student_ids),
         account=tuple((file.name, file.student_id) for download in downloads for file in download.files),
     )
-    export = exported(request.format, order, partial=request.partial)
+    export = exported(request.format, export_data, partial=request.partial)
     place, export = _written(request, export, out)
     way = request.format.name
-    unnoted = unnoted_releases(book, snapshot, results, export.grades, way=way, who=who, when=now, out=out)
-    return Exported(place, export, unnoted)
+    not_recorded = release_problem(
+        book, snapshot, results, export.grades, way=way, who=who, when=now, out=out
+    )
+    return WrittenExport(place, export, not_recorded)
 
 
-def exported(what: ExportFormat, order: Order, *, partial: bool) -> Export:
+def exported(export_format: ExportFormat, export_data: ExportData, *, partial: bool) -> Export:
     """The export of results, with all that a person should know about it.
 
     Args:
-        order: What is to be written; grades and candidates follow from its results.
+        export_data: What is to be written; grades and candidates follow from its results.
         partial: Leave out grades that await a person.
 
     Raises:
         UsageError: Grades await a person, and that is not allowed; or the LMS's file does not fit.
     """
-    grades = exported_grades(order.results, partial=partial)
-    export = what.write(replace(order, grades=grades, candidates=candidates(order.results)))
-    return replace(export, remarks=(*export.remarks, *warnings(order.results)))
+    grades = exported_grades(export_data.results, partial=partial)
+    export = export_format.write(
+        replace(export_data, grades=grades, candidates=candidates(export_data.results))
+    )
+    return replace(export, remarks=(*export.remarks, *warnings(export_data.results)))
 
 
 def _template_file(path: Path) -> tuple[str, bytes]:
@@ -112,11 +116,11 @@ def _template_file(path: Path) -> tuple[str, bytes]:
         ) from None
 
 
-def _reports(out: Path, student_ids: Sequence[str]) -> Mapping[str, bytes]:
+def standalone_reports(out: Path, student_ids: Sequence[str]) -> Mapping[str, bytes]:
     """The existing reports by student id, each without links to the pages beside it."""
     paths = {student_id: report_path(out, student_id) for student_id in student_ids}
     return {
-        student_id: alone(path.read_text("utf-8")).encode("utf-8")
+        student_id: without_links(path.read_text("utf-8")).encode("utf-8")
         for student_id, path in paths.items()
         if path.is_file()
     }

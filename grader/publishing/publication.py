@@ -4,6 +4,7 @@ It writes the class page, separately one page per student, and notes the release
 pages that have changed are written again, and it reports whose. A publication lists its pages, each with a
 digest and the time when it was made. A page has not changed if making it again with that time gives the
 same page. It never decides what a page says, or which grades are released (`releases` does).
+`exporting` and `push` are the other ways of a report to its student.
 """
 
 import contextlib
@@ -26,16 +27,16 @@ from grader.files import atomic
 from grader.files.file_names import REPORT, STUDENT_FILES
 from grader.files.zip_archive import zipped
 from grader.lms.matching import candidates
-from grader.publishing.releases import left_out, owned, unnoted_releases
-from grader.reports.results_json.results_contract import DownloadRecord
-from grader.reports.results_json.results_record import attended
+from grader.publishing.releases import left_out, owned, release_problem
+from grader.reports.results_json.filled_records import attended
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.student.student_pages import attention_page, shows_attention, student_pages
 from grader.reports.student.withheld_feedback import as_shown
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
 from grader.reports.whole_class.review_cases import LACKING, cases
 from grader.reports.whole_class.review_queue import still_lacking, summed
-from grader.reports.whole_class.similarity_record import PAGE, SimilarityRecord, previous_similarity
 from grader.reports.whole_class.similarity_record import PAGE as SIMILARITY_PAGE
+from grader.reports.whole_class.similarity_record import SimilarityRecord, previous_similarity
 from grader.results.current_state import current_downloads, results_now
 from grader.results.session import ClassSession
 
@@ -400,13 +401,13 @@ class PublishedClass:
         grades: Student -> the released grade, after what lateness costs; None: there is none.
         update: What was changed; None for a new publication.
         left_out: The submissions that have no page, a sentence each.
-        unnoted: Why the gradebook does not know that the grades were released; empty where it does.
+        not_recorded: Why the gradebook does not know that the grades were released; empty where it does.
     """
 
     grades: Mapping[str, float | None]
     update: Update | None
     left_out: tuple[str, ...]
-    unnoted: str = ""
+    not_recorded: str = ""
 
 
 def publish_class(session: ClassSession, request: PublicationRequest) -> PublishedClass:
@@ -443,13 +444,13 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         done = update(lambda stamps, only: made(stamps=stamps, only=only), about, request.to, now)
     else:
         publish(with_manifest(made(), about, now), request.to, now)
-    unnoted = unnoted_releases(
+    not_recorded = release_problem(
         session.book, snapshot, results, grades, way=WAY, who=session.who, when=session.clock(), out=out
     )
-    return PublishedClass(grades, done, tuple(left_out(pairs)), unnoted)
+    return PublishedClass(grades, done, tuple(left_out(pairs)), not_recorded)
 
 
 def _similarity(out: Path, assignment_id: str) -> tuple[SimilarityRecord, bytes] | None:
     """The record and the page that `grader similar` left in the folder; None unless both are there."""
-    record, page = previous_similarity(out, assignment_id), out / PAGE
+    record, page = previous_similarity(out, assignment_id), out / SIMILARITY_PAGE
     return (record, page.read_bytes()) if record is not None and page.is_file() else None

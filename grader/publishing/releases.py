@@ -19,7 +19,7 @@ from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook, Snapshot
 from grader.lms.export_format import Grade, Results
 from grader.lms.matching import candidates
-from grader.reports.results_json.results_contract import DownloadRecord
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.whole_class.review_queue import still_lacking, summed
 from grader.results.class_pages import note, noted
 from grader.scoring import line_points
@@ -132,7 +132,7 @@ def _open_reasons(score: Score) -> list[str]:
 # --- release ---------------------------------------------------------------------------------------------
 
 
-def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[DownloadRecord]) -> None:
+def require_complete(results: Sequence[Result], downloads: Sequence[DownloadRecord]) -> None:
     """Refuse to let grades out while an LMS lists a submission that nobody has graded.
 
     Raises:
@@ -205,7 +205,7 @@ def note_releases(
     return len(new)
 
 
-def unnoted_releases(
+def release_problem(
     book: Gradebook,
     snapshot: Snapshot,
     results: Sequence[Result],

@@ -17,14 +17,14 @@ class MeasuredWords:
     Attributes:
         what: What is measured, within a sentence: `test accuracy`, `bits per character`.
         model: The model that is measured, where there are several: `ResNet-18`.
-        hidden: What it is measured on: `hidden test images`.
+        hidden_data: What it is measured on: `hidden test images`.
         is_accuracy: Whether it is the share of right answers.
         scale: How its numbers are read.
     """
 
     what: str = ACCURACY
     model: str = ""
-    hidden: str = "hidden test images"
+    hidden_data: str = "hidden test images"
     is_accuracy: bool = True
     scale: Scale = SHARE
 
@@ -57,8 +57,8 @@ class MeasuredWords:
 
     def measured_on(self, training: Training) -> str:
         """What a training was measured on: `540 hidden test images`."""
-        number = sum(sum(row) for row in training.confusion)
-        return counted(number, self.hidden.removesuffix("s")) if number else self.hidden
+        number = sum(sum(row) for row in training.confusion)  # of the images: each is counted once
+        return counted(number, self.hidden_data.removesuffix("s")) if number else self.hidden_data
 
 
 def measured_words(assignment: Assignment, measure: Measure) -> MeasuredWords:
@@ -67,11 +67,12 @@ def measured_words(assignment: Assignment, measure: Measure) -> MeasuredWords:
     several = len(assignment.measures) > 1
     if not measure.function:
         return MeasuredWords(
-            model=measure.title if several else "", hidden="hidden test images" if images else "hidden data"
+            model=measure.title if several else "",
+            hidden_data="hidden test images" if images else "hidden data",
         )
     return MeasuredWords(
         what=measure.title or measure.id.replace("_", " "),
-        hidden="hidden test images" if images else "hidden data",
+        hidden_data="hidden test images" if images else "hidden data",
         is_accuracy=False,
         scale=measure.scale,
     )

@@ -40,7 +40,7 @@ from grader.domain.formatting import (
     within,
 )
 from grader.language import ENGLISH, Language, language
-from grader.language.sentences import of_number
+from grader.language.sentences import counted_pattern
 from grader.language.translation import BEGIN, END, FOLDER
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -226,15 +226,15 @@ def _isolate(html: str) -> str:
     return f"<bdi{'' if first and bidirectional(first) != 'L' else _FROM_LEFT}>{html}</bdi>"
 
 
-def translated_prose(spoken: Language, text: str, length: int = 600) -> Markup:
+def translated_prose(language: Language, text: str, length: int = 600) -> Markup:
     """A sentence of ours as HTML in a language; what has no translation is marked as English.
 
     In English this is `prose`.
     """
-    if spoken.is_english or not text.strip():
+    if language.is_english or not text.strip():
         return prose(text, length)
     made = []
-    for piece in spoken.pieces(text):
+    for piece in language.pieces(text):
         if piece.translated:
             made.append(isolated(prose(piece.text, 4 * length)))
         else:
@@ -245,19 +245,19 @@ def translated_prose(spoken: Language, text: str, length: int = 600) -> Markup:
     return Markup(" ").join(made)
 
 
-def _gettext_functions(spoken: Language) -> dict[str, Callable[..., Markup]]:
+def _gettext_functions(language: Language) -> dict[str, Callable[..., Markup]]:
     """`gettext` and `ngettext` for the pages; their values are escaped, made printable and isolated."""
 
     def shown(value: object) -> Markup:
         printed = escape(_finalized(value))
-        return printed if spoken.is_english or not printed else Markup(_isolate(str(printed)))
+        return printed if language.is_english or not printed else Markup(_isolate(str(printed)))
 
     def gettext(message: str, **values: object) -> Markup:
-        made = Markup(spoken.gettext(message))  # a catalog is a file of the course's
+        made = Markup(language.gettext(message))  # a catalog is a file of the course's
         return made % {name: shown(value) for name, value in values.items()}
 
     def ngettext(singular: str, plural: str, num: int, **values: object) -> Markup:
-        made = Markup(spoken.ngettext(singular, plural, num))
+        made = Markup(language.ngettext(singular, plural, num))
         return made % {name: shown(value) for name, value in {"num": num, **values}.items()}
 
     return {"gettext": gettext, "ngettext": ngettext, "_": gettext}
@@ -268,34 +268,34 @@ def flat(text: str) -> str:
     return type(text)(re.sub(r'<bdi( dir="ltr")?>|</bdi>', "", str(text)))
 
 
-def _language_filters(spoken: Language) -> dict[str, Callable[..., object]]:
+def _language_filters(language: Language) -> dict[str, Callable[..., object]]:
     """Filters whose words are the language's."""
 
     def translated(text: str, length: int = 600) -> Markup:
-        return translated_prose(spoken, text, length)
+        return translated_prose(language, text, length)
 
     def worded(text: str) -> str | Markup:
-        return text if spoken.is_english else translated_prose(spoken, text, 4_000)
+        return text if language.is_english else translated_prose(language, text, 4_000)
 
     def plainly(text: str) -> str:
-        return spoken.translated(text)
+        return language.translated(text)
 
     def counted_in(number: int, noun: str, plural: str = "") -> str | Markup:
         english = counted(number, noun, plural)
-        if spoken.is_english:
+        if language.is_english:
             return english
-        form = spoken.ngettext(*of_number(noun, plural), number)
+        form = language.ngettext(*counted_pattern(noun, plural), number)
         return Markup("{}").format(form.replace("{number}", str(number)))
 
     return {"translated": translated, "worded": worded, "plainly": plainly, "counted": counted_in}
 
 
 @cache
-def environment(spoken: Language = ENGLISH) -> Environment:
+def environment(language: Language = ENGLISH) -> Environment:
     """The Jinja environment of all pages: everything is escaped, and an unknown name is an error.
 
     Args:
-        spoken: The language that the pages are written in.
+        language: The language that the pages are written in.
     """
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -308,12 +308,12 @@ def environment(spoken: Language = ENGLISH) -> Environment:
     )
     made.newstyle_gettext = True  # type: ignore[attr-defined]  # of the extension: it passes values on
     made.policies["ext.i18n.trimmed"] = True
-    made.globals.update(_gettext_functions(spoken))
-    made.globals["language"] = spoken
+    made.globals.update(_gettext_functions(language))
+    made.globals["language"] = language
     # within a listing of code, which runs from left to right
-    made.globals["onward"] = Markup(' dir="rtl"') if spoken.direction == "rtl" else ""
+    made.globals["onward"] = Markup(' dir="rtl"') if language.direction == "rtl" else ""
     # the direction of a sentence of ours; in English it may consist entirely of somebody else's words
-    made.globals["auto"] = Markup(' dir="auto"') if spoken.is_english else ""
+    made.globals["auto"] = Markup(' dir="auto"') if language.is_english else ""
     filters = (
         points,
         percent,
@@ -331,7 +331,7 @@ def environment(spoken: Language = ENGLISH) -> Environment:
         flat,
     )
     made.filters.update({function.__name__: function for function in filters})
-    made.filters.update(_language_filters(spoken))
+    made.filters.update(_language_filters(language))
     styles = {
         "style": "style.css",
         "class_style": "class.css",

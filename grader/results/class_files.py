@@ -14,14 +14,14 @@ from grader.domain.submission_result import Result
 from grader.files import atomic
 from grader.files.file_names import ATTENTION_PAGE, REPORT, STUDENT_FILES
 from grader.lms.matching import candidates
-from grader.reports.results_json.results_contract import DownloadRecord, ResultsDocument
+from grader.reports.results_json.filled_records import attended, scores_csv
 from grader.reports.results_json.results_file import (
     results_text,
     submission_entries,
     submission_text,
     text_without_submissions,
 )
-from grader.reports.results_json.results_record import attended, scores_csv
+from grader.reports.results_json.results_schema import DownloadRecord, ResultsDocument
 from grader.reports.student.student_pages import attention_page, shows_attention, student_pages
 from grader.reports.student.withheld_feedback import as_shown
 from grader.reports.whole_class.class_overview import Overview, class_overview

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -24,9 +23,10 @@ from grader.domain.formatting import counted
 from grader.domain.score import Score
 from grader.domain.submission_result import Result
 from grader.files import atomic
+from grader.files.folder_lock import locked_folder
 from grader.gradebook import Gradebook, Snapshot, State
-from grader.reports.results_json.results_contract import DownloadRecord
 from grader.reports.results_json.results_file import submission_entries, submission_text
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.whole_class.class_overview import Overview
 from grader.results.class_files import lying_beside, report_path, write_class, write_student
 from grader.results.current_state import (
@@ -36,10 +36,7 @@ from grader.results.current_state import (
     reported_results,
     results_now,
 )
-from grader.results.kept_scores import KnownScores, keep_scores, kept_scores
-
-if sys.platform != "win32":
-    import fcntl
+from grader.results.kept_scores import KeptScores, keep_scores, kept_scores
 
 FILE = ".pages"
 STUDENTS = "students"
@@ -115,7 +112,7 @@ def writing(out: Path) -> Iterator[None]:
         UsageError: The folder does not exist and cannot be made.
     """
     atomic.make_folder(out)
-    with _locked(out, exclusive=True):
+    with locked_folder(out):
         yield
 
 
@@ -127,7 +124,7 @@ def grading(out: Path) -> Iterator[None]:
         UsageError: The folder cannot be made.
     """
     atomic.make_folder(out / STUDENTS)
-    with _locked(out / STUDENTS, exclusive=False):
+    with locked_folder(out / STUDENTS, exclusive=False):
         yield
 
 
@@ -137,35 +134,11 @@ def is_graded_now(out: Path) -> bool:
         return False
     for _ in range(_TRIES):  # another process that only asks holds the lock for a moment
         try:
-            with _locked(out / STUDENTS, exclusive=True, wait=False):
+            with locked_folder(out / STUDENTS, wait=False):
                 return False
         except BlockingIOError:
             time.sleep(_MOMENT)
     return True
-
-
-@contextlib.contextmanager
-def _locked(folder: Path, *, exclusive: bool, wait: bool = True) -> Iterator[None]:
-    """Hold a lock on a folder, which ends with the process; without effect on systems without such locks.
-
-    Raises:
-        BlockingIOError: Another process holds it, and `wait` is false.
-    """
-    if sys.platform == "win32":
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        how = (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB)
-        try:
-            fcntl.flock(descriptor, how)
-        except BlockingIOError:
-            raise
-        except OSError:  # a file system without locks: each file is written completely anyway
-            pass
-        yield
-    finally:
-        os.close(descriptor)
 
 
 # --- class pages -----------------------------------------------------------------------------------------
@@ -194,8 +167,8 @@ def write_pages(
     *,
     made: Snapshot | None = None,
     only_changed: bool = True,
-    class_anyway: bool = False,
-    known: KnownScores | None = None,
+    always_class: bool = False,
+    kept: KeptScores | None = None,
     reported: Mapping[str, str] | None = None,
 ) -> WrittenPages:
     """Write the reports and the class's files from the current gradebook, and note its state.
@@ -203,8 +176,8 @@ def write_pages(
     Args:
         made: The gradebook's state, if already read; it is read again if somebody added to it since.
         only_changed: Leave files that would not change as they are.
-        class_anyway: Write the class's files even then.
-        known: Scores that need not be computed again; by default those that the folder keeps.
+        always_class: Write the class's files in any case.
+        kept: Scores that need not be computed again; by default those that the folder keeps.
         reported: Student -> the digest of a report that was written after results.json.
 
     Raises:
@@ -213,15 +186,15 @@ def write_pages(
     with writing(out):
         if made is None or book.state() != made.state:
             made = book.snapshot(attempts=assignment.compares_attempts)
-        if known is None:
-            known = KnownScores(assignment, book.identity(), kept_scores(out) if only_changed else None)
-        pages = ClassPages(assignment, made, known)
+        if kept is None:
+            kept = KeptScores(assignment, book.identity(), kept_scores(out) if only_changed else None)
+        pages = ClassPages(assignment, made, kept)
         report_digests = entry_digests(out) if only_changed else {}
-        if class_anyway or not only_changed:
+        if always_class or not only_changed:
             note(out, book, assignment.id, None)  # even the same state may give other files
         count = pages.write_reports(book, out, now, {**report_digests, **(reported or {})})
         overview = None
-        if count or report_digests.keys() != made.evidence.keys() or class_anyway or not only_changed:
+        if count or report_digests.keys() != made.evidence.keys() or always_class or not only_changed:
             overview = pages.write_class(out, now, current_downloads(book, out, made), report_digests)
         remove_moved_pages(out, made)
         note(out, book, assignment.id, made.state)
@@ -232,16 +205,16 @@ class ClassPages:
     """The pages that show a state of the gradebook; each text and its digest is computed once.
 
     Args:
-        known: Scores that need not be worked out again.
+        kept: Scores that need not be worked out again.
     """
 
-    def __init__(self, assignment: Assignment, snapshot: Snapshot, known: KnownScores) -> None:
+    def __init__(self, assignment: Assignment, snapshot: Snapshot, kept: KeptScores) -> None:
         self._assignment = assignment
-        self._known = known
-        self.results = results_now(assignment, snapshot, known)
+        self._kept = kept
+        self.results = results_now(assignment, snapshot, kept)
         edits, compares = edits_by_student(snapshot), assignment.compares_attempts
         self._keys = {
-            student_id: known.key(
+            student_id: kept.key(
                 evidence, run, edits[student_id], snapshot.history(student_id, attempts=compares)
             )
             for student_id, evidence in snapshot.evidence.items()
@@ -254,7 +227,7 @@ class ClassPages:
         student_id = result.score.student_id
         if student_id not in self._digests:
             key = self._keys.get(student_id, "")
-            self._digests[student_id] = self._known.text_digest(student_id, key) or digest(result)
+            self._digests[student_id] = self._kept.text_digest(student_id, key) or digest(result)
         return self._digests[student_id]
 
     def write_reports(
@@ -294,7 +267,7 @@ class ClassPages:
         keep_scores(
             out,
             (
-                self._known.line(result, key, self.digest(result))
+                self._kept.line(result, key, self.digest(result))
                 for result in self.results
                 if (key := self._keys.get(result.score.student_id)) is not None
             ),
@@ -332,7 +305,7 @@ OLDER = "The pages are older than the gradebook"
 
 
 class CatchUpOutcome(Enum):
-    """What was done about files that showed an earlier state."""
+    """What was done about files that were older than the gradebook."""
 
     WRITTEN = auto()
     READ_ONLY = auto()  # the folder may only be read here
@@ -342,7 +315,7 @@ class CatchUpOutcome(Enum):
 
 @dataclass(frozen=True)
 class CatchUp:
-    """Files that showed an earlier state of the gradebook, and what was done about them.
+    """Reports and pages that were older than the gradebook, and what was done about them.
 
     Attributes:
         out: The folder of the results.

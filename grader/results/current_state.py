@@ -1,9 +1,9 @@
-"""The current state of a class in the gradebook: results, owners of uploads, and accounts of downloads.
+"""The current state of a class in the gradebook: results, owners of uploads, and what became of downloads.
 
 It computes the results from evidence and edits under the current rubric. It also gives the uploads that the
-gradebook knows, what turns out about them, and the account of each download that was graded into one
-results folder. It never writes pages, and it never decides whose an upload is: `grader.intake` and people
-do.
+gradebook records, changes of their owners, and the account of each download that was graded into one results
+folder: what became of its files. It never writes pages, and it never decides whose an upload is:
+`grader.intake` and people do.
 """
 
 import contextlib
@@ -16,34 +16,34 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit, Listed
+from grader.domain.edit import Edit, OwnerAssigned
 from grader.domain.errors import UsageError
 from grader.domain.score import Total
-from grader.domain.submission import Download, KnownUpload, Origin
+from grader.domain.submission import Download, Origin, RecordedUpload
 from grader.domain.submission_result import Result
 from grader.files.file_names import ATTENTION_PAGE, STUDENT_FILES
 from grader.gradebook import Gradebook, Snapshot
 from grader.intake import Uploads
 from grader.intake.downloaded_files import condensed
-from grader.intake.ownership import EARLIER, Verdict, listed_as
-from grader.reports.results_json.results_contract import DownloadRecord
+from grader.intake.ownership import EARLIER, Verdict, provisional_id
 from grader.reports.results_json.results_file import download_record
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.results.class_files import previous_download
-from grader.results.kept_scores import KnownScores
+from grader.results.kept_scores import KeptScores
 
 
-def results_now(assignment: Assignment, snapshot: Snapshot, known: KnownScores | None = None) -> list[Result]:
+def results_now(assignment: Assignment, snapshot: Snapshot, kept: KeptScores | None = None) -> list[Result]:
     """The results of the gradebook's evidence and edits under the current rubric, sorted by student.
 
     Args:
-        known: Scores that need not be computed again.
+        kept: Scores that need not be computed again.
     """
-    edits, known = edits_by_student(snapshot), known or KnownScores(assignment, "")
+    edits, kept = edits_by_student(snapshot), kept or KeptScores(assignment, "")
     compares = assignment.compares_attempts
     return [
         Result(
             evidence,
-            known.of(
+            kept.of(
                 evidence,
                 snapshot.run(student_id),
                 edits[student_id],
@@ -87,18 +87,18 @@ def reported_results(assignment: Assignment, snapshot: Snapshot) -> list[Result]
 # --- owners ----------------------------------------------------------------------------------------------
 
 
-def known_uploads(book: Gradebook) -> tuple[KnownUpload, ...]:
+def recorded_uploads(book: Gradebook) -> tuple[RecordedUpload, ...]:
     """The uploads that a gradebook has results of."""
-    return noted_uploads(book.snapshot()) if book.students() else ()
+    return snapshot_uploads(book.snapshot()) if book.students() else ()
 
 
-def uploads_of(out: Path, url: str | None, assignment_id: str) -> tuple[KnownUpload, ...]:
+def uploads_of(out: Path, url: str | None, assignment_id: str) -> tuple[RecordedUpload, ...]:
     """The uploads that the gradebook of a results folder has results of; none if there is no gradebook."""
     with Gradebook(out, url, assignment_id=assignment_id) as book:
-        return known_uploads(book) if assignment_id in book.assignments() else ()
+        return recorded_uploads(book) if assignment_id in book.assignments() else ()
 
 
-def noted_uploads(snapshot: Snapshot) -> tuple[KnownUpload, ...]:
+def snapshot_uploads(snapshot: Snapshot) -> tuple[RecordedUpload, ...]:
     """The uploads of a state of the gradebook; those of earlier versions get a substitute origin."""
     return tuple(
         upload if upload.origin.key else replace(upload, origin=_substitute_origin(upload))
@@ -106,32 +106,32 @@ def noted_uploads(snapshot: Snapshot) -> tuple[KnownUpload, ...]:
     )
 
 
-def _substitute_origin(upload: KnownUpload) -> Origin:
+def _substitute_origin(upload: RecordedUpload) -> Origin:
     """The substitute origin of an upload for which an earlier version recorded only a result."""
     key = f"{EARLIER}{upload.row}"
-    return Origin(key, upload.row, listed_as(key, "", "", upload.row), carries=upload.row)
+    return Origin(key, upload.row, provisional_id(key, "", "", upload.row), carries=upload.row)
 
 
-def moved_edits(moved: Iterable[Verdict], *, who: str, when: datetime) -> list[Listed]:
-    """The verdicts on uploads that the gradebook lists otherwise, as edits about its rows."""
+def owner_edits(moved: Iterable[Verdict], *, who: str, when: datetime) -> list[OwnerAssigned]:
+    """The verdicts that give recorded uploads another id, as edits about the gradebook's rows."""
     return [
-        Listed(
+        OwnerAssigned(
             who=who,
             when=when,
-            why=verdict.held or "The LMS says whose it is.",
+            why=verdict.held_because or "The LMS says whose it is.",
             student_id=verdict.before.row,
             listed_as=verdict.student_id,
             by_person=False,
-            held=bool(verdict.held),
+            held=bool(verdict.held_because),
         )
         for verdict in moved
         if verdict.before is not None
     ]
 
 
-def relabeled(download: DownloadRecord, snapshot: Snapshot) -> DownloadRecord:
+def with_current_ids(download: DownloadRecord, snapshot: Snapshot) -> DownloadRecord:
     """The account of a download with the current ids of submissions."""
-    current_ids = snapshot.relisted()
+    current_ids = snapshot.changed_ids()
     files = [
         file.model_copy(update={"student_id": current_ids[file.student_id]})
         if file.student_id in current_ids
@@ -143,7 +143,7 @@ def relabeled(download: DownloadRecord, snapshot: Snapshot) -> DownloadRecord:
 
 def remove_moved_pages(out: Path, snapshot: Snapshot) -> None:
     """Remove the pages under ids that nobody has any more."""
-    for student_id in snapshot.relisted():
+    for student_id in snapshot.changed_ids():
         folder = out / "students" / student_id
         for name in (*STUDENT_FILES, ATTENTION_PAGE):
             (folder / name).unlink(missing_ok=True)
@@ -157,7 +157,7 @@ def remove_moved_pages(out: Path, snapshot: Snapshot) -> None:
 EARLIER_DOWNLOADS = "an earlier download"  # graded by a version that did not note its name
 
 
-class _Text(BaseModel):
+class _StoredAccount(BaseModel):
     """An account as the gradebook stores it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -167,8 +167,8 @@ class _Text(BaseModel):
 
 
 @dataclass(frozen=True)
-class Account:
-    """The account of one download.
+class DownloadAccount:
+    """The account of one download: what became of each of its files.
 
     Attributes:
         uploads: `Origin.key` of all uploads that are in it, or should be; empty in older versions' accounts.
@@ -182,7 +182,7 @@ class Account:
         """The name of the download."""
         return self.download.source
 
-    def is_outdated_by(self, later: "Account") -> bool:
+    def is_contained_in(self, later: "DownloadAccount") -> bool:
         """Whether a later download holds everything in this one: it is the same one, or a fuller one."""
         if self.source == later.source and not (self.uploads and later.uploads):
             return True
@@ -191,17 +191,17 @@ class Account:
         files = {file.name for file in self.download.files}
         return bool(files) and files <= {file.name for file in later.download.files}
 
-    def is_another_than(self, other: "Account") -> bool:
+    def is_distinct_from(self, other: "DownloadAccount") -> bool:
         """Whether it is another download, even with the same name: it lacks uploads of the other."""
         return bool(self.uploads and other.uploads) and not other.uploads <= self.uploads
 
     def text(self) -> str:
         """The account as the gradebook stores it."""
-        document = _Text(download=self.download, uploads=sorted(self.uploads))
+        document = _StoredAccount(download=self.download, uploads=sorted(self.uploads))
         return json.dumps(document.model_dump(mode="json"), ensure_ascii=False)
 
     @classmethod
-    def of(cls, uploads: Uploads, source: str) -> "Account":
+    def of(cls, uploads: Uploads, source: str) -> "DownloadAccount":
         """The account of an upload.
 
         Args:
@@ -211,24 +211,27 @@ class Account:
         return cls(record, uploads.keys)
 
 
-def current_accounts(book: Gradebook, out: Path) -> tuple[Account, ...]:
+def current_accounts(book: Gradebook, out: Path) -> tuple[DownloadAccount, ...]:
     """The accounts that count, oldest first, without those that a later one contains completely.
 
     Args:
-        out: The results folder; the account in files of a version that kept none also counts.
+        out: The results folder. If the gradebook has no account, as in early versions, the one in
+            `results.json` counts.
     """
-    accounts = [_account(text) for text in book.accounts().values()]
+    accounts = [_account(text) for text in book.download_accounts().values()]
     if not accounts and (before := previous_download(out)) is not None:
         return (_of_an_older_version(before),)
-    return _without_outdated(accounts)
+    return _without_contained(accounts)
 
 
 def current_downloads(book: Gradebook, out: Path, snapshot: Snapshot) -> tuple[DownloadRecord, ...]:
     """The accounts that count, with the current ids of submissions, as pages show them."""
-    return tuple(relabeled(account.download, snapshot) for account in current_accounts(book, out))
+    return tuple(with_current_ids(account.download, snapshot) for account in current_accounts(book, out))
 
 
-def keep_account(book: Gradebook, out: Path, account: Account, *, who: str, when: datetime) -> Account:
+def keep_download_account(
+    book: Gradebook, out: Path, account: DownloadAccount, *, who: str, when: datetime
+) -> DownloadAccount:
     """Add an account to the existing ones, under a unique name.
 
     It has its own class list, or else that of the account that it replaces.
@@ -237,39 +240,41 @@ def keep_account(book: Gradebook, out: Path, account: Account, *, who: str, when
         The account as it was kept.
     """
     before = current_accounts(book, out)
-    if not book.accounts():
+    if not book.download_accounts():
         for earlier in before:  # so that an older version's account is not lost
-            book.add_account(earlier.source, earlier.text(), who=who, when=when)
+            book.add_download_account(earlier.source, earlier.text(), who=who, when=when)
     account = _under_its_own_name(account, before)
     if account.download.roster is None:
-        lists = [earlier.download.roster for earlier in before if earlier.is_outdated_by(account)]
+        lists = [earlier.download.roster for earlier in before if earlier.is_contained_in(account)]
         roster_before = next((roster for roster in reversed(lists) if roster is not None), None)
         account = replace(account, download=account.download.model_copy(update={"roster": roster_before}))
-    book.add_account(account.source, account.text(), who=who, when=when)
+    book.add_download_account(account.source, account.text(), who=who, when=when)
     return account
 
 
-def _under_its_own_name(account: Account, others: Sequence[Account]) -> Account:
+def _under_its_own_name(account: DownloadAccount, others: Sequence[DownloadAccount]) -> DownloadAccount:
     """The account under a unique name: an LMS may give all its downloads the same name."""
     account_by_name = {other.source: other for other in others}
     name, number = account.source, 1
-    while name in account_by_name and account.is_another_than(account_by_name[name]):
+    while name in account_by_name and account.is_distinct_from(account_by_name[name]):
         number += 1
         name = f"{account.source} ({number})"
     return replace(account, download=account.download.model_copy(update={"source": name}))
 
 
-def _without_outdated(accounts: Iterable[Account]) -> tuple[Account, ...]:
-    current: list[Account] = []
+def _without_contained(accounts: Iterable[DownloadAccount]) -> tuple[DownloadAccount, ...]:
+    current: list[DownloadAccount] = []
     for account in accounts:
-        current = [earlier for earlier in current if not earlier.is_outdated_by(account)] + [account]
+        current = [earlier for earlier in current if not earlier.is_contained_in(account)] + [account]
     return tuple(current)
 
 
-def _account(text: str) -> Account:
-    document = _Text.model_validate_json(text)
-    return Account(document.download, frozenset(document.uploads))
+def _account(text: str) -> DownloadAccount:
+    document = _StoredAccount.model_validate_json(text)
+    return DownloadAccount(document.download, frozenset(document.uploads))
 
 
-def _of_an_older_version(record: DownloadRecord) -> Account:
-    return Account(record if record.source else record.model_copy(update={"source": EARLIER_DOWNLOADS}))
+def _of_an_older_version(record: DownloadRecord) -> DownloadAccount:
+    return DownloadAccount(
+        record if record.source else record.model_copy(update={"source": EARLIER_DOWNLOADS})
+    )

@@ -59,7 +59,7 @@ def kept_scores(out: Path) -> dict[str, KeptScore]:
     return kept
 
 
-class KnownScores:
+class KeptScores:
     """Scores that need not be computed again: those that a folder keeps, and those of this process.
 
     Args:

@@ -23,7 +23,7 @@ from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook, Snapshot
 from grader.results.class_pages import write_pages
 from grader.results.current_state import results_now
-from grader.results.kept_scores import KnownScores, kept_scores
+from grader.results.kept_scores import KeptScores, kept_scores
 from grader.scoring import stray_targets
 
 _ATTEMPTS = 5
@@ -82,7 +82,7 @@ class Change:
     @property
     def uses_other_tokens(self) -> bool:
         """Whether another number of the course's late days is used now."""
-        return self.before is not None and self.after.uses_other_tokens_than(self.before)
+        return self.before is not None and self.after.uses_other_late_days_than(self.before)
 
     def __str__(self) -> str:
         if self.before is not None and self.after.differs_in_lateness_alone(self.before):
@@ -155,7 +155,7 @@ def revised(
     Raises:
         UsageError: A released grade would fall, or the gradebook cannot be used; nothing was changed then.
     """
-    known_scores = KnownScores(assignment, book.identity(), kept_scores(out) if decide else None)
+    scores = KeptScores(assignment, book.identity(), kept_scores(out) if decide else None)
     for _ in range(_ATTEMPTS):
         snapshot = book.snapshot(attempts=assignment.compares_attempts)
         added = {
@@ -164,11 +164,11 @@ def revised(
         old_state = snapshot.state
         if added:
             snapshot = snapshot.with_evidence(added)
-        so_far = results_now(assignment, snapshot, known_scores) if decide else []
+        so_far = results_now(assignment, snapshot, scores) if decide else []
         new = tuple(decide(snapshot, so_far)) if decide else ()
         now = clock()  # not earlier than the decisions
         decided = _with_runs(book, snapshot, new).with_edits(new)
-        results = results_now(assignment, decided, known_scores)
+        results = results_now(assignment, decided, scores)
         recorded_totals = _with_lateness(snapshot.totals, so_far)
         changes = [
             Change(
@@ -191,9 +191,7 @@ def revised(
         )
     final = replace(decided, state=new_state)
     try:
-        write_pages(
-            assignment, book, out, now, made=final, only_changed=decide is not None, known=known_scores
-        )
+        write_pages(assignment, book, out, now, made=final, only_changed=decide is not None, kept=scores)
     except UsageError as error:
         raise UsageError(
             f"{error}\nWhat was decided is in the gradebook; the next command about {out} writes the pages."

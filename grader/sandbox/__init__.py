@@ -6,8 +6,8 @@
 from grader.sandbox.child_processes import Child, Exit, Processes
 from grader.sandbox.forkserver import LocalProcesses
 from grader.sandbox.host_client import Host
-from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Lockdown
+from grader.sandbox.process_limits import ProcessLimits
 from grader.sandbox.survey import Survey, survey
 
 __all__ = [

@@ -18,9 +18,9 @@ from pathlib import Path
 from grader.domain.errors import SandboxError
 from grader.domain.evidence import Attestation
 from grader.sandbox import libc, rootfs
-from grader.sandbox.limits import Cgroup, observed_cgroups, observed_limits
 from grader.sandbox.lockdown import Layer
 from grader.sandbox.namespaces import CHILD_NAMESPACES, namespace_links, status_fields
+from grader.sandbox.process_limits import Cgroup, observed_cgroups, observed_limits
 
 
 @dataclass(frozen=True)
@@ -32,29 +32,42 @@ class Outside:
         address: The host's own socket.
         host_pid: The host's pid as the child would see it without a PID namespace.
         descriptors: The descriptors that the child is meant to have.
+        closed: Folders that nothing hides, and that its user may not enter.
     """
 
     secret: Path
     address: str
     host_pid: int
     descriptors: frozenset[int]
+    closed: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Canary:
-    """One attempt: it must fail if any of these layers is on (none: always)."""
+    """One attempt: it must fail if any of these layers is on (none: always).
+
+    Attributes:
+        stopped_by_user: It must also fail for a user of the process's own.
+    """
 
     what: str
     stopped_by: frozenset[Layer]
     attempt: Callable[[Outside], object]
+    stopped_by_user: bool = False
+
+    def must_fail(self, layers: frozenset[Layer], *, own_user: bool) -> bool:
+        """Whether something that is on forbids it."""
+        by_layer = not self.stopped_by or bool(self.stopped_by & layers)
+        return by_layer or (own_user and self.stopped_by_user)
 
 
-def failed_canaries(layers: frozenset[Layer], outside: Outside) -> list[str]:
+def failed_canaries(layers: frozenset[Layer], outside: Outside, *, own_user: bool = False) -> list[str]:
     """What the calling process could do although an active layer forbids it.
 
     Args:
         layers: The layers that are on.
         outside: What to aim at.
+        own_user: The process has a user of its own, who owns nothing of the machine.
 
     Raises:
         SandboxError: Python's own files can no longer be read, so late imports would fail.
@@ -62,7 +75,7 @@ def failed_canaries(layers: frozenset[Layer], outside: Outside) -> list[str]:
     _require_late_imports()
     succeeded = []
     for canary in _CANARIES:
-        if canary.stopped_by and not canary.stopped_by & layers:
+        if not canary.must_fail(layers, own_user=own_user):
             continue
         try:
             canary.attempt(outside)
@@ -156,25 +169,40 @@ def _ask_for_a_lock(_: Outside) -> None:
     fcntl.fcntl(0, fcntl.F_GETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0))
 
 
+def _closed_folders(outside: Outside) -> None:
+    for folder in outside.closed:
+        # a folder that cannot be listed may still be entered by whoever knows the names in it
+        for attempt in (os.listdir, lambda closed: os.stat(f"{closed}/.")):  # noqa: PTH116
+            try:
+                attempt(folder)
+            except OSError:
+                continue
+            return
+    raise PermissionError(errno.EACCES, "all of them are closed")
+
+
 _FILES = frozenset({Layer.NAMESPACES, Layer.LANDLOCK})
 _FILTER = frozenset({Layer.SECCOMP})
 _ALONE = frozenset({Layer.NAMESPACES})
 
 _CANARIES = (
-    _Canary("read a file of the host", _FILES, lambda outside: outside.secret.read_bytes()),
+    _Canary("read a file of the host", _FILES, lambda outside: outside.secret.read_bytes(), True),
+    _Canary("enter a folder of the course or of the results", frozenset(), _closed_folders),
     _Canary(
         "read past Landlock",
         frozenset({Layer.LANDLOCK}),
         lambda outside: (rootfs.LANDLOCK_CANARY if rootfs.SCRATCH.is_dir() else outside.secret).read_bytes(),
     ),
-    _Canary("write beside Python's own files", _FILES, _write_packages),
-    _Canary("write into the root folder", _FILES, lambda _: Path("/grader-canary").touch(exist_ok=False)),
+    _Canary("write beside Python's own files", _FILES, _write_packages, True),
+    _Canary(
+        "write into the root folder", _FILES, lambda _: Path("/grader-canary").touch(exist_ok=False), True
+    ),
     _Canary("see other processes", _ALONE, _other_processes),
     _Canary("use a descriptor of the host", frozenset(), _descriptors),
-    _Canary("signal the host", _ALONE | _FILTER, lambda outside: os.kill(outside.host_pid, 0)),
+    _Canary("signal the host", _ALONE | _FILTER, lambda outside: os.kill(outside.host_pid, 0), True),
     _Canary("signal every process", _FILTER, lambda _: os.kill(-1, signal.SIGCONT)),
     _Canary("make a socket", _FILTER, _socket),
-    _Canary("connect to the host", _ALONE | _FILTER, _connect),
+    _Canary("connect to the host", _ALONE | _FILTER, _connect, True),
     _Canary("fork", _FILTER, _fork),
     _Canary("start a program", _FILTER, _execute),
     _Canary("hide memory in a file", _FILTER, _memory_file),
@@ -194,6 +222,7 @@ CANARY_COUNT = len(_CANARIES)
 REFUSED = "refused"
 STRICT = "strict"
 STANDARD = "standard"
+CONTAINER = "container"
 UNOFFICIAL = "unofficial"
 
 _CAPABILITY_SETS = ("CapInh", "CapPrm", "CapEff", "CapAmb")
@@ -226,6 +255,7 @@ class Expectation:
         host_links: The host's own namespaces.
         uid: The uid that it should have in the host's view.
         own_uids: It gave up root for that uid, rather than entering a user namespace.
+        contained: That uid stands for namespaces, which a container does not give.
         bubblewrap: The version of the bubblewrap around its host, if there is one.
     """
 
@@ -236,6 +266,7 @@ class Expectation:
     uid: int
     own_uids: bool
     bubblewrap: str = ""
+    contained: bool = False
 
 
 def level(layers: Mapping[str, str]) -> str:
@@ -247,6 +278,12 @@ def level(layers: Mapping[str, str]) -> str:
     if memory.startswith("cgroup"):
         return STRICT
     return STANDARD if memory == "address_space" else REFUSED
+
+
+def contained_level(layers: Mapping[str, str]) -> str:
+    """`container` or `refused`, by what was observed where no namespaces are."""
+    proved = all(layers.get(needed) for needed in ("no_new_privs", "capabilities", "uid"))
+    return CONTAINER if proved and layers.get("memory", "none") != "none" else REFUSED
 
 
 def attestation(
@@ -272,7 +309,7 @@ def attestation(
             + REMEDY
         )
     layers = _observed_layers(pid, report, expected)
-    achieved = level(layers)
+    achieved = contained_level(layers) if expected.contained else level(layers)
     if achieved == REFUSED:
         if not unofficial:
             raise SandboxError(
@@ -326,6 +363,10 @@ def _no_capabilities(status: Mapping[str, str], expected: Expectation) -> str:
 def _uid(status: Mapping[str, str], expected: Expectation) -> str:
     uids = set(status["Uid"].split())
     _required("an unprivileged user", ",".join(sorted(uids)), str(expected.uid))
+    if expected.contained:
+        # what is closed to its user may be open to a group
+        groups = {*status["Gid"].split(), *status["Groups"].split()}
+        _required("a group of its own", ",".join(sorted(groups)), str(expected.uid))
     return str(expected.uid)
 
 
@@ -345,4 +386,7 @@ def _memory(pid: int, expected: Expectation) -> str:
         return f"cgroup-v{expected.cgroup.version}"
     bounded = observed_limits(pid)["Max address space"] != "unlimited"
     # a file in memory escapes a bound on address space, so the filter must forbid it
-    return "address_space" if bounded and Layer.SECCOMP in expected.layers else "none"
+    if bounded and Layer.SECCOMP in expected.layers:
+        return "address_space"
+    # the container's own bound is the last: the grader's parent survives it
+    return "address_space_of_each" if bounded and expected.contained else "none"

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Protocol
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
 from grader.domain.program_run import Ending, EndingLimit
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import GraderError, SandboxError
+from grader.domain.limits import MEGABYTE
 from grader.sandbox.attestation import ChildReport, Outside, failed_canaries
-from grader.sandbox.limits import ProcessLimits, address_space, apply_limits
 from grader.sandbox.lockdown import Confinement, confine
 from grader.sandbox.namespaces import fork_first_process
+from grader.sandbox.process_limits import ProcessLimits, address_space, apply_limits
 
 ChildFunction = Callable[[BinaryIO, BinaryIO], None]
 
@@ -148,7 +148,8 @@ def _report(limits: ProcessLimits, confinement: Confinement | None, outside: Out
         return ChildReport()
     try:
         details = confine(confinement)
-        return ChildReport(details, tuple(failed_canaries(confinement.layers, outside)))
+        own_user = confinement.who.own_uids
+        return ChildReport(details, tuple(failed_canaries(confinement.layers, outside, own_user=own_user)))
     except GraderError as error:
         return ChildReport(error=str(error))
     except Exception as error:  # noqa: BLE001 - any surprise must end in a refusal

@@ -27,7 +27,6 @@ from grader.domain.evidence import Attestation
 from grader.domain.program_run import Ending
 from grader.sandbox import libc
 from grader.sandbox.child_processes import Exit, OutputTail, ending_of
-from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Layer, Lockdown
 from grader.sandbox.namespaces import (
     Identity,
@@ -36,6 +35,7 @@ from grader.sandbox.namespaces import (
     own_pid_namespace,
     pid_in_host_proc,
 )
+from grader.sandbox.process_limits import ProcessLimits
 
 if TYPE_CHECKING:
     from grader.sandbox.host_loop import HostLoop
@@ -99,10 +99,11 @@ def _prepared_host(
     from grader.sandbox.host_loop import HostLoop
 
     missing: tuple[str, ...] = ()
-    if lockdown.layers:
+    if not lockdown.trusted:
         hidden = tuple(Path(folder) for folder in settings["hidden"])
         wanted = lockdown.layers - frozenset(settings["given_up"])
-        lockdown, missing = _planned(replace(lockdown, unofficial=settings["unofficial"], hidden=hidden))
+        asked = replace(lockdown, unofficial=settings["unofficial"], hidden=hidden)
+        lockdown, missing = _planned(asked, in_package=settings["in_package"])
         if settings["bubblewrap"] and not lockdown.layers >= wanted:
             raise SandboxError(" ".join(missing))
     who, own_namespace = _entered_namespaces(lockdown)
@@ -131,7 +132,7 @@ def _prepared_host(
 
 def _entered_namespaces(lockdown: Lockdown) -> tuple[Identity, int]:
     """How children change their user, and the host's PID namespace; -1 if they get none of their own."""
-    who = identity() if lockdown.layers else Identity(own_uids=False)
+    who = Identity(own_uids=False) if lockdown.trusted else identity(contained=lockdown.contained)
     own_namespace = -1
     if Layer.NAMESPACES in lockdown.layers:
         try:
@@ -146,8 +147,11 @@ def _entered_namespaces(lockdown: Lockdown) -> tuple[Identity, int]:
     return who, own_namespace
 
 
-def _planned(lockdown: Lockdown) -> tuple[Lockdown, tuple[str, ...]]:
+def _planned(lockdown: Lockdown, *, in_package: bool) -> tuple[Lockdown, tuple[str, ...]]:
     """The lockdown with the layers that this machine gives, and sentences on the missing ones.
+
+    Args:
+        in_package: Where that is too little, a user of its own within the container is enough.
 
     Raises:
         SandboxError: There are too few, and the operator does not accept that.
@@ -159,6 +163,8 @@ def _planned(lockdown: Lockdown) -> tuple[Lockdown, tuple[str, ...]]:
     missing += [f"{layer}: switched off by the operator." for layer in Layer if layer not in lockdown.layers]
     kept = lockdown.layers & survey.layers
     if not lockdown.unofficial and not kept >= {Layer.NAMESPACES, Layer.LANDLOCK, Layer.SECCOMP}:
+        if in_package and identity(contained=True).own_uids:
+            return replace(lockdown, layers=kept - {Layer.NAMESPACES}, contained=True), tuple(missing)
         raise SandboxError(
             "This machine gives too little isolation to run other people's code, so nothing was executed. "
             + " ".join(missing)

@@ -23,7 +23,7 @@ from grader.domain.evidence import Attestation
 from grader.domain.program_run import Ending
 from grader.sandbox import child_processes, rootfs
 from grader.sandbox.child_processes import Exit, OutputTail, ending_of
-from grader.sandbox.limits import ProcessLimits, memory_controller
+from grader.sandbox.process_limits import ProcessLimits, memory_controller
 from grader.sandbox.readable_files import NOTHING, GivenFiles, lay_out
 
 # what the dynamic linker and the GPU's driver need from the surroundings
@@ -131,6 +131,7 @@ class _Asked:
     env: Mapping[str, str]
     hidden: tuple[Path, ...]
     unofficial: bool
+    in_package: bool
     given: GivenFiles
 
     def command(self, folder: Path, *, wrapped: bool) -> list[str]:
@@ -169,8 +170,9 @@ class Host:
         env: Mapping[str, str] | None = None,
         hidden: Sequence[Path] = (),
         unofficial: bool = False,
+        in_package: bool = False,
         wrapped: bool = False,
-        timeout: float = 120.0,
+        timeout: float = 300.0,
         given: GivenFiles = NOTHING,
     ) -> "Host":
         """Start a host process and wait until it is ready.
@@ -181,6 +183,8 @@ class Host:
             env: Added to an otherwise scrubbed environment. Its children can read it.
             hidden: Folders that its children must not see wherever they lie: the course, the submissions.
             unofficial: The operator accepts less isolation than an official grade needs.
+            in_package: Where the machine gives no namespaces, the level `container` is enough: only for a
+                package that is graded inside of another grader.
             wrapped: Put bubblewrap around it, if that is installed and costs no layer.
             timeout: Seconds until it must be ready.
             given: Files that its children may read in their working folders.
@@ -191,7 +195,9 @@ class Host:
         """
         if sys.platform != "linux":
             raise UsageError("Grading others' work needs Linux. `grader check` runs your own here.")
-        asked = _Asked(module, tuple(arguments), dict(env or {}), tuple(hidden), unofficial, given)
+        asked = _Asked(
+            module, tuple(arguments), dict(env or {}), tuple(hidden), unofficial, in_package, given
+        )
         if wrapped and rootfs.bubblewrap_version() and not _layers_are_lost.is_set():
             with contextlib.suppress(_LayersAreLost):
                 return cls._started(asked, timeout, rootfs.bubblewrap_version())
@@ -225,6 +231,7 @@ class Host:
                     "ready": ready_of_host,
                     "hidden": [str(path.absolute()) for path in asked.hidden],
                     "unofficial": asked.unofficial,
+                    "in_package": asked.in_package,
                     "bubblewrap": wall,
                     "given": str(lay_out(asked.given, folder) or ""),
                     # the other layers are essential: without them nothing is graded anyway

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import GraderError, SandboxError
+from grader.domain.limits import MEGABYTE
 from grader.sandbox import child_processes, kernel_filters
 from grader.sandbox.attestation import REMEDY, Expectation, Outside, attestation
 from grader.sandbox.forked_child import (
@@ -25,9 +25,9 @@ from grader.sandbox.forked_child import (
     forked_child,
     pid_in_proc,
 )
-from grader.sandbox.limits import Cgroup, MemoryController, ProcessLimits, memory_controller, resident
 from grader.sandbox.lockdown import Confinement, Layer, Lockdown
-from grader.sandbox.namespaces import Identity, namespace_links, pid_in_host_proc
+from grader.sandbox.namespaces import Identity, end_processes_of, namespace_links, pid_in_host_proc
+from grader.sandbox.process_limits import Cgroup, MemoryController, ProcessLimits, memory_controller, resident
 from grader.sandbox.readable_files import visible
 
 # how many kinds of children are kept ready: one for checks, one for training
@@ -48,6 +48,7 @@ class _Job:
         started: When it was handed over, in monotonic seconds.
         shared: How much its host held in memory when it was forked, in bytes.
         refuses_memory: Its limit on memory makes requests fail, instead of ending it.
+        uid: Its user, once that is proved; -1 before.
     """
 
     limits: ProcessLimits
@@ -66,6 +67,7 @@ class _Job:
     started: float = 0.0
     shared: int = 0
     refuses_memory: bool = False
+    uid: int = -1
 
 
 class HostLoop:
@@ -103,7 +105,7 @@ class HostLoop:
         # as /proc numbers it: in its own namespace the host is 1
         self._pid = pid_in_host_proc()
         self._folder = Path(listener.getsockname()).parent
-        if lockdown.layers:
+        if not lockdown.trusted:
             self._prepare_lockdown()
 
     def _prepare_lockdown(self) -> None:
@@ -242,7 +244,7 @@ class HostLoop:
             self._spares[limits, gpu] = self._started(limits, gpu)
 
     def _confinement(self, job: _Job, name: str) -> Confinement | None:
-        if not self._lockdown.layers:
+        if self._lockdown.trusted:
             return None
         scratch = self._mount_point
         if Layer.NAMESPACES not in self._lockdown.layers:
@@ -261,9 +263,10 @@ class HostLoop:
         )
 
     def _outside(self) -> Outside | None:
-        if not self._lockdown.layers:
+        if self._lockdown.trusted:
             return None
-        return Outside(self._secret, self._listener.getsockname(), self._pid, DESCRIPTORS)
+        closed = self._lockdown.hidden if self._lockdown.contained else ()
+        return Outside(self._secret, self._listener.getsockname(), self._pid, DESCRIPTORS, closed)
 
     def _reported(self, job: _Job) -> None:
         """Read a child's report; once complete, observe it from outside, and let a client's child go on."""
@@ -288,16 +291,18 @@ class HostLoop:
 
     def _attestation(self, job: _Job) -> dict[str, Any]:
         report = child_report(bytes(job.reported))
-        if not self._lockdown.layers:
+        if self._lockdown.trusted:
             return {"level": "unofficial", "layers": {}, "missing": ["This process is trusted."]}
         pid = pid_in_proc(job.pidfd)
+        job.uid = self._who.uid_of(pid)
         expected = Expectation(
             layers=self._lockdown.layers,
             gpu=job.gpu,
             cgroup=job.cgroup,
             host_links=self._links,
-            uid=self._who.uid_of(pid),
+            uid=job.uid,
             own_uids=self._who.own_uids,
+            contained=self._lockdown.contained,
             bubblewrap=self._bubblewrap,
         )
         proof = attestation(
@@ -317,7 +322,7 @@ class HostLoop:
             job.killed = True
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(job.pidfd, signal.SIGKILL)
-            if not self._lockdown.layers:
+            if self._lockdown.trusted:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(job.pid, signal.SIGKILL)
 
@@ -355,6 +360,9 @@ class HostLoop:
 
     def _clean(self, job: _Job) -> None:
         self._jobs.remove(job)
+        if self._lockdown.contained and Layer.SECCOMP not in self._lockdown.layers and job.uid >= 0:
+            # nothing kept it from forking, and no namespace ends with it
+            end_processes_of(job.uid, self._who.unused_uid)
         self._spares = {kind: spare for kind, spare in self._spares.items() if spare is not job}
         for watched in (job.connection, job.pidfd, job.report):
             if watched is not None:
@@ -369,7 +377,7 @@ class HostLoop:
 
 def _memory_held(job: _Job, most_resident_kb: int) -> int:
     """The most memory that a child held beyond what it shares with its host, in bytes."""
-    held = job.cgroup.most_held() if job.cgroup is not None else None
+    held = job.cgroup.peak_memory() if job.cgroup is not None else None
     return held if held is not None else max(most_resident_kb * 1024 - job.shared, 0)
 
 

@@ -19,10 +19,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SandboxError
+from grader.domain.limits import MEGABYTE
 from grader.sandbox import kernel_filters, libc, rootfs
-from grader.sandbox.limits import Cgroup, ProcessLimits, address_space, apply_limits
 from grader.sandbox.namespaces import (
     NOBODY,
     Identity,
@@ -31,6 +30,7 @@ from grader.sandbox.namespaces import (
     leave_shared_namespaces,
     pid_in_host_proc,
 )
+from grader.sandbox.process_limits import Cgroup, ProcessLimits, address_space, apply_limits
 from grader.sandbox.readable_files import CACHE, OFFLINE, Visible, cache_environment, cache_in, files_in
 
 
@@ -89,11 +89,19 @@ class Lockdown:
         layers: All of them are put on; one that fails means that nothing is executed.
         unofficial: The operator accepts fewer layers than an official grade needs.
         hidden: Folders that must not be visible: the course, the submissions, the results.
+        contained: Within a container that gives no namespaces, a user of its own stands for them. Only a
+            package may be graded so.
     """
 
     layers: frozenset[Layer]
     unofficial: bool = False
     hidden: tuple[Path, ...] = ()
+    contained: bool = False
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the children are trusted, and nothing isolates them."""
+        return not self.layers and not self.contained
 
     FULL: ClassVar["Lockdown"]
     NONE: ClassVar["Lockdown"]
@@ -169,8 +177,7 @@ def confine(child: Confinement) -> dict[str, str]:
     if child.cgroup is not None:
         with _step("its memory cgroup"):
             child.cgroup.enter()
-            # if memory runs out, this process is killed first
-            Path("/proc/self/oom_score_adj").write_text("1000")
+            _offer_to_be_killed()
     # the new root's /proc cannot be written to
     own_files = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     if own_root:
@@ -189,6 +196,7 @@ def confine(child: Confinement) -> dict[str, str]:
         _copy_given(child)
         if child.who.own_uids:
             os.chown(child.scratch, uid, -1)
+            _offer_to_be_killed()
     _set_environment(rootfs.SCRATCH if own_root else child.scratch, cache)
     # the rules name files that the user who follows may be unable to reach
     ruleset = _file_rules(child, cache)
@@ -209,6 +217,11 @@ def confine(child: Confinement) -> dict[str, str]:
         if not child.gpu:
             replace_pipes(rootfs.SHARED_MEMORY if own_root else child.scratch)
     return details
+
+
+def _offer_to_be_killed() -> None:
+    """When memory runs out, this process is the one to be killed."""
+    Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def _give_up_user(child: Confinement, uid: int, own_files: int) -> None:

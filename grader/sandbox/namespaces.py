@@ -20,8 +20,10 @@ NOBODY = 65534
 FIRST_UID = 200_000
 # the greatest pid that Linux allows: one uid per process that can be alive
 MOST_UIDS = 1 << 22
-# chown, setgid, setuid, setpcap, sys_admin
-_NEEDED_CAPABILITIES = (0, 6, 7, 8, 21)
+_MOST_ROUNDS = 100  # what has ended and was not waited for yet still counts as a process
+# chown, setgid, setuid, setpcap
+_USER_CAPABILITIES = (0, 6, 7, 8)
+_SYS_ADMIN = 21  # for namespaces, without a user namespace
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,22 @@ class Identity:
         """The uid of the process that has this pid in the host's view: its own while it lives."""
         return self.first_uid + pid % self.uids if self.own_uids else os.geteuid()
 
+    @property
+    def unused_uid(self) -> int:
+        """A uid of the range that no process ever gets."""
+        return self.first_uid + self.uids
 
-def identity() -> Identity:
-    """What the calling process may do."""
+
+def identity(*, contained: bool = False) -> Identity:
+    """What the calling process may do.
+
+    Args:
+        contained: No namespaces will be made, so that less is needed.
+    """
+    needed = _USER_CAPABILITIES if contained else (*_USER_CAPABILITIES, _SYS_ADMIN)
     effective = int(status_fields("self")["CapEff"], 16)
     uids = _spare_uids(Path("/proc/self/uid_map").read_text())
-    if uids is None or not all(effective >> bit & 1 for bit in _NEEDED_CAPABILITIES):
+    if uids is None or not all(effective >> bit & 1 for bit in needed):
         return Identity(own_uids=False)
     return Identity(True, *uids)
 
@@ -68,7 +80,7 @@ def _spare_uids(uid_map: str) -> tuple[int, int] | None:
     for start, count in ranges:
         spare = start + count - FIRST_UID
         if start <= FIRST_UID and spare > 10_000:
-            return FIRST_UID, min(spare, MOST_UIDS)
+            return FIRST_UID, min(spare - 1, MOST_UIDS)
     start, count = max(ranges, key=lambda entry: entry[1])
     # containers often map 65,536 ids: the upper half of those has no users
     return (start + count // 2, count // 2 - 2) if count >= 10_000 else None
@@ -79,6 +91,32 @@ def become_user(uid: int) -> None:
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
+
+
+def end_processes_of(uid: int, unused_uid: int) -> None:
+    """Kill every process of a user whose own process has ended: what it left behind ends with it.
+
+    The caller must be root. A fork becomes the user, because signals to a user's processes reach all of them
+    at once, however fast they fork. It is the user by its effective uid alone, so that none of them can kill
+    it first.
+
+    Args:
+        uid: Nobody else's.
+        unused_uid: A uid without processes.
+    """
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+        return
+    try:
+        os.setgroups([])
+        os.setresgid(unused_uid, unused_uid, unused_uid)
+        os.setresuid(unused_uid, uid, unused_uid)
+        for _ in range(_MOST_ROUNDS):
+            os.kill(-1, signal.SIGKILL)
+    finally:
+        # nobody is left, or nobody can be reached
+        os._exit(0)
 
 
 def enter_user_namespace(*, inside: tuple[int, int] | None = None, own_files: int | None = None) -> None:

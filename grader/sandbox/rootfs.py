@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from grader.domain.assignment_rules import MEGABYTE
+from grader.domain.limits import MEGABYTE
 from grader.sandbox import libc
 from grader.sandbox.readable_files import Visible, cache_in, files_in, visible
 

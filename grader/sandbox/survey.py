@@ -14,9 +14,9 @@ from grader.domain.errors import GraderError
 from grader.sandbox import rootfs
 from grader.sandbox.attestation import REFUSED, STANDARD, STRICT
 from grader.sandbox.kernel_filters import ALLOWED, BY_ARGUMENT
-from grader.sandbox.limits import ProcessLimits, memory_controller
 from grader.sandbox.lockdown import Confinement, Layer, confine
 from grader.sandbox.namespaces import enter_host_namespaces, fork_first_process, identity, own_pid_namespace
+from grader.sandbox.process_limits import ProcessLimits, memory_controller
 from grader.sandbox.readable_files import visible
 
 _REMEDIES = {

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import LatePolicy, LateTokens
+from grader.domain.assignment_rules import CourseLateDays, LatePolicy
 from grader.domain.edit import Edit, Extended, InTime, Received
 from grader.domain.evidence import Evidence
 from grader.domain.score import LateRecord, how_late, rounded
@@ -44,7 +44,11 @@ def late_record(
     if not came.marked and due is None:
         return None
     late = None if came.in_time else seconds_late(assignment, came)
-    left = tokens_left(assignment.late_tokens, history) if assignment.late_tokens is not None else None
+    left = (
+        late_days_left(assignment.course_late_days, history)
+        if assignment.course_late_days is not None
+        else None
+    )
     record = _record(assignment, came, late, total, left)
     reason = f"{record.reason} ({came.decided.why})" if came.decided else record.reason
     return replace(
@@ -119,12 +123,12 @@ def _record(
 
 def _late(assignment: Assignment, seconds: float, total: float | None, left: int | None) -> LateRecord:
     rule, days = assignment.late, math.ceil(seconds / DAY)
-    used = tokens_used(rule, days, total, left or 0)
+    used = late_days_used(rule, days, total, left or 0)
     counting = days - used
     spent = (
         ""
-        if left is None or assignment.late_tokens is None
-        else _tokens_words(assignment.late_tokens, used, left)
+        if left is None or assignment.course_late_days is None
+        else _late_days_words(assignment.course_late_days, used, left)
     )
     rest = None if left is None else left - used
 
@@ -165,13 +169,13 @@ def _penalty(rule: LatePolicy, days: int, total: float | None) -> float:
     return min([days * (rule.points_per_day or 0.0), *bounds])
 
 
-def tokens_left(tokens: LateTokens, history: History) -> int:
+def late_days_left(late_days: CourseLateDays, history: History) -> int:
     """How many late days the assignments with earlier deadlines have left to this one."""
     used = dict(history.late_days)
-    return max(0, tokens.count - sum(used.get(earlier, 0) for earlier in tokens.earlier))
+    return max(0, late_days.count - sum(used.get(earlier, 0) for earlier in late_days.earlier))
 
 
-def tokens_used(rule: LatePolicy, days: int, total: float | None, left: int) -> int:
+def late_days_used(rule: LatePolicy, days: int, total: float | None, left: int) -> int:
     """How many late days a submission uses: the fewest that cost the student the least.
 
     Without points for a day a person decides about the days that remain, so that each one helps. Where there
@@ -190,7 +194,7 @@ def tokens_used(rule: LatePolicy, days: int, total: float | None, left: int) -> 
     return next(used for used in range(most + 1) if _penalty(rule, days - used, total) <= least)
 
 
-def _tokens_words(tokens: LateTokens, used: int, left: int) -> str:
+def _late_days_words(late_days: CourseLateDays, used: int, left: int) -> str:
     """What became of the late days, in a sentence for the student.
 
     Args:
@@ -198,7 +202,7 @@ def _tokens_words(tokens: LateTokens, used: int, left: int) -> str:
         left: That there were for this assignment.
     """
     if used:
-        return f"{used} of {tokens.count} late days used here, {left - used} left."
+        return f"{used} of {late_days.count} late days used here, {left - used} left."
     if not left:
-        return f"None of the {tokens.count} late days of the course are left."
-    return f"No late day would help here: {left} of {tokens.count} are left."
+        return f"None of the {late_days.count} late days of the course are left."
+    return f"No late day would help here: {left} of {late_days.count} are left."

@@ -1,8 +1,9 @@
 """Computes points for measurements, and the line of a measured item.
 
 It interpolates points between the breakpoints of an item, decides whether a training reached the threshold,
-and says why a measurement may not show what the work is worth: then a person is asked. Whatever our limits
-or faults prevented costs nothing by itself. It measures nothing.
+and says why a measurement may not show what the work is worth: then a person is asked. What the grader's
+limits or faults prevented costs nothing by itself. It measures nothing. A rubric has a few such items;
+`rubric_lines` scores the others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,8 +63,8 @@ CLAIMED_MORE = CLAIM_TOLERANCE + 1e-9
 def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
     """The points for the measurement of a student's model.
 
-    Faults of the student's code cost points. Whatever our limits or faults prevented is left to a person,
-    with the points for what was measured so far as the floor.
+    Faults of the student's code cost points. What the grader's limits or faults prevented is left to a
+    person; what was measured until then earns its points in any case.
 
     Args:
         evidence: The evidence about the item's model: see `Evidence.of_measure`.
@@ -79,8 +80,11 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
                 what = "accuracy" if training.value is None and item.scale.is_share else "value"
                 return _undecided(item, f"Training completed, but no {what} was measured: a person decides.")
             line = _by_measurement(item, training, "")
-            return _asking(
-                line, _questions(line, evidence), uncertainties(item, training), _worst_points(item, training)
+            return _left_to_a_person(
+                line,
+                _reasons_to_raise(line, evidence),
+                uncertainties(item, training),
+                _worst_points(item, training),
             )
         case TrainingOutcome.DIVERGED:
             if is_measured:
@@ -88,7 +92,7 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
             return _line(item, 0.0, _sentence("Training diverged", training.reason))
         case TrainingOutcome.FAILED:
             line = _line(item, 0.0, _sentence("Training failed", training.reason, training.where))
-            return _asking(line, _questions(line, evidence))
+            return _left_to_a_person(line, _reasons_to_raise(line, evidence))
         case TrainingOutcome.NOT_RUN if not training.reason or TRAINING in evidence.not_run:
             return ScoreLine(
                 item.id, item.title, None, item.points, "Training was not run.", LineState.NOT_RUN
@@ -102,20 +106,24 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
             return _undecided(item, f"{sentence} A person decides.", training)
 
 
-def _asking(
-    line: ScoreLine, questions: Sequence[str], doubts: Sequence[str] = (), worst: float = 0.0
+def _left_to_a_person(
+    line: ScoreLine,
+    reasons_to_raise: Sequence[str],
+    uncertain_because: Sequence[str] = (),
+    worst: float = 0.0,
 ) -> ScoreLine:
-    """The line, with its points left to a person if there is any question.
+    """The line; its points are left to a person if they may be too few, or uncertain.
 
     Args:
-        questions: Why the points may be too few; the points themselves are certain.
-        doubts: Why repeated trainings do not settle the points; only the points of the worst are certain.
+        reasons_to_raise: Why the points may be too few; those that the line has are certain.
+        uncertain_because: Why repeated trainings do not settle the points: see `uncertainties`. Only the
+            points of the worst training are certain.
         worst: The points of the worst training.
     """
-    if line.points is None or not (questions or doubts):
+    if line.points is None or not (reasons_to_raise or uncertain_because):
         return line
-    sentence = " ".join((line.reason, *questions, *doubts, "A person decides."))
-    floor = min(line.points, worst) if doubts else line.points
+    sentence = " ".join((line.reason, *reasons_to_raise, *uncertain_because, "A person decides."))
+    floor = min(line.points, worst) if uncertain_because else line.points
     return replace(line, points=None, reason=sentence, state=LineState.AWAITING, floor=floor)
 
 
@@ -165,13 +173,13 @@ def _points(item: RubricItem, value: float) -> float:
     return interpolated(item.breakpoints, value, lower_is_better=item.scale.lower_is_better)
 
 
-def _questions(line: ScoreLine, evidence: Evidence) -> tuple[str, ...]:
-    """Why the points may be too few; full points are never questioned."""
-    return tuple(_doubts(evidence)) if line.points is not None and line.points < line.maximum else ()
+def _reasons_to_raise(line: ScoreLine, evidence: Evidence) -> tuple[str, ...]:
+    """Why the points may be too few; () if they are full points."""
+    return tuple(_signs_of_more(evidence)) if line.points is not None and line.points < line.maximum else ()
 
 
-def _doubts(evidence: Evidence) -> Iterator[str]:
-    """Why the measurement may not show what the student's training is worth.
+def _signs_of_more(evidence: Evidence) -> Iterator[str]:
+    """Signs that the student's training is worth more than what was measured, in sentences.
 
     The text of a notebook or a report can be written by anybody: it counts only if our own measurement of
     the handed-in weights agrees. Otherwise a person finds it listed, and the points stay as they are.

@@ -55,8 +55,8 @@ class OwnAttempts:
     Attributes:
         first: The attempt from before the deadline; None where the one that is scored stands alone.
         edits: What people decided that is about the first.
-        record: What the resubmission came to, as far as its points do not matter; None without a first.
-        ignored: The same of one that came too late and does not count; None where there is none.
+        record: What is recorded of the resubmission, before its points are known; None without a first.
+        ignored: The same of a resubmission that came too late and does not count; None if there is none.
     """
 
     first: Evidence | None = None

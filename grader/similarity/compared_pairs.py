@@ -18,7 +18,7 @@ from hashlib import blake2b
 from itertools import combinations, product
 
 from grader.similarity.compared_work import CodeUnit, ComparedPicture, Work
-from grader.similarity.normalized_code import own_units
+from grader.similarity.normalized_code import units_not_given
 from grader.similarity.weights import Likeness, likeness
 
 STRETCH = 16  # tokens: the paper's k
@@ -263,7 +263,7 @@ def compared(
         report: Called with the progress.
     """
     ordered = sorted(works, key=lambda work: (work.before, work.student_id))
-    owns = [own(own_units(work.code, given)) if work.code else None for work in ordered]
+    owns = [own(units_not_given(work.code, given)) if work.code else None for work in ordered]
     rare = _rare_figures(ordered, given_figures)
     index_pairs = list(_pairs_to_compare(ordered))
     scores: list[float] = []

@@ -1,10 +1,10 @@
-"""A submission's code as rows of tokens that renaming, reformatting and commenting leave as they are.
+"""A submission's code as sequences of tokens that renaming, reformatting and commenting do not change.
 
 What a student may choose is taken out: names, comments, docstrings, annotations, the texts of strings and
 aliases of imports. So are numbers beyond small ones (an axis is structure, a learning rate is a choice),
 and the order of keyword arguments and of the two sides of `+` and `*`. What stays is what the code does:
-`.transpose`, `len`, `torch.nn.functional.softmax` under any alias. The module separates the student's
-own units of code from those that were handed out. It compares nothing.
+`.transpose`, `len`, `torch.nn.functional.softmax` under any alias. The module separates the
+units that the course handed out from the others. It compares nothing.
 """
 
 import ast
@@ -16,7 +16,7 @@ from grader.analysis.source import TOO_DEEP, source
 from grader.domain.errors import SubmissionError
 from grader.similarity.compared_work import Code, CodeUnit, Token
 
-OWN = "v"
+CHOSEN_NAME = "v"  # in place of every name that the student chose
 SMALL = 3
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SEQUENCES = (ast.Tuple, ast.List, ast.Set)
@@ -30,7 +30,7 @@ def units(cells: Iterable[tuple[str, ast.Module]]) -> tuple[CodeUnit, ...]:
         cells: (file or cell, its tree).
     """
     all_cells = list(cells)
-    return tuple(_Reading(_Names([tree for _, tree in all_cells])).units(all_cells))
+    return tuple(_Normalizer(_Names([tree for _, tree in all_cells])).units(all_cells))
 
 
 class _Names:
@@ -40,7 +40,7 @@ class _Names:
         self.imported: dict[str, str] = {}
         self.bound: set[str] = set()
         self.fields: set[str] = set()
-        self.selves: set[str] = set()
+        self.self_names: set[str] = set()
         for tree in trees:
             for node in ast.walk(tree):
                 self._read(node)
@@ -71,13 +71,13 @@ class _Names:
         self.bound.add(node.name)
         for part in node.body:
             if isinstance(part, _FUNCTIONS) and part.args.args:
-                self.selves.add(part.args.args[0].arg)
+                self.self_names.add(part.args.args[0].arg)
             for target in _targets(part):
                 if isinstance(target, ast.Name):
                     self.fields.add(target.id)
 
 
-class _Reading:
+class _Normalizer:
     """Turns trees into units."""
 
     def __init__(self, names: _Names) -> None:
@@ -86,7 +86,7 @@ class _Reading:
         self._line = 1
 
     def units(self, cells: Sequence[tuple[str, ast.Module]]) -> Iterator[CodeUnit]:
-        """The units of all cells; the whole top level is one block, even where definitions interrupt it."""
+        """The units of all cells; all top-level statements are one block, also those after a definition."""
         for file, tree in cells:
             yield from self._units_of(file, tree.body, 0)
 
@@ -137,7 +137,7 @@ class _Reading:
         yield from self._tokens_of_all(node.decorator_list)
         arguments = node.args
         for _ in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-            yield self._token(OWN)
+            yield self._token(CHOSEN_NAME)
         yield from self._tokens_of_all([*arguments.defaults, *arguments.kw_defaults])
 
     def _tokens_of_all(self, nodes: Iterable[object]) -> Iterator[Token]:
@@ -160,8 +160,8 @@ class _Reading:
             case ast.Call(function, positional, keywords):
                 yield self._token("call")
                 yield from self._tokens_of_all([function, *positional])
-                by_keyword = [tuple(self._tokens_of(keyword.value)) for keyword in keywords]
-                for tokens in sorted(by_keyword, key=_token_texts):
+                keyword_tokens = [tuple(self._tokens_of(keyword.value)) for keyword in keywords]
+                for tokens in sorted(keyword_tokens, key=_token_texts):
                     yield from tokens
             case ast.BinOp(left, ast.Add() | ast.Mult() as operator, right):
                 yield self._token(type(operator).__name__)
@@ -199,8 +199,8 @@ class _Reading:
         if dotted is not None:
             yield self._token(dotted)
             return
-        is_on_self = isinstance(value, ast.Name) and value.id in self._names.selves
-        yield self._token("." + (OWN if is_on_self or attribute in self._names.fields else attribute))
+        is_on_self = isinstance(value, ast.Name) and value.id in self._names.self_names
+        yield self._token("." + (CHOSEN_NAME if is_on_self or attribute in self._names.fields else attribute))
         yield from self._tokens_of(value)
 
     def _dotted(self, node: ast.AST) -> str | None:
@@ -214,7 +214,7 @@ class _Reading:
         return None
 
     def _name_token(self, name: str) -> str:
-        return OWN if name in self._names.bound else name
+        return CHOSEN_NAME if name in self._names.bound else name
 
     def _token(self, token: str) -> Token:
         return token, self._line
@@ -278,6 +278,6 @@ def given_forms(template: Code) -> frozenset[tuple[str, ...]]:
     return frozenset(unit.form for unit in template.units)
 
 
-def own_units(code: Code, given: frozenset[tuple[str, ...]]) -> Iterable[CodeUnit]:
+def units_not_given(code: Code, given: frozenset[tuple[str, ...]]) -> Iterable[CodeUnit]:
     """The units that the course did not hand out in the same form, whatever their names."""
     return (unit for unit in code.units if unit.form not in given)

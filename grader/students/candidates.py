@@ -1,4 +1,8 @@
-"""Which of the files in a student's folder are meant to be handed in."""
+"""Which of the files in a student's folder are meant to be handed in, for `grader pack`.
+
+Names decide, then what is inside. `grader check` does not ask here: it is given its file, or takes the usual
+one.
+"""
 
 import re
 from collections.abc import Collection, Sequence
@@ -25,7 +29,7 @@ class RoleCandidate:
     Attributes:
         path: The file; None when none was found, or several that could be meant.
         problem: What to do about it, when there is no file.
-        notes: What else the student should know, such as a file that was passed over.
+        notes: What else the student should know, such as a second file that was not taken.
     """
 
     path: Path | None
@@ -73,7 +77,7 @@ def candidate(
 ) -> RoleCandidate:
     """The file in the folder that is meant for a role.
 
-    The right name counts most, then the names that the course's own files use, then being the only one.
+    A file with the required name comes first, then one with a usual name, then the only one of its kind.
 
     Args:
         folder: Where the student's files are.
@@ -86,18 +90,18 @@ def candidate(
         path
         for path in _files(folder)
         if path.suffix.lower() in suffixes
-        and asked.is_marked(path.name)
+        and asked.has_name_part(path.name)
         and path.name not in (*provided, "README.md")  # what the course hands out
     ]
     exact = [path for path in files if path.name == asked.name(student_id, path.suffix)]
     if asked.role == Role.CODE:
         usual = [path for path in files if path.name in HOMEWORK]
-        unnamed = [
+        possible = [
             path for path in files if not path.name.startswith("test_") and path.name not in CONFIGURATION
         ]
-        return _code_candidate([*exact, *usual] or unnamed, asked, student_id)
-    plain = [path for path in files if path.stem in (student_id, asked.role)]
-    for group in (exact, plain, files):
+        return _code_candidate([*exact, *usual] or possible, asked, student_id)
+    recognized = [path for path in files if path.stem in (student_id, asked.role)]
+    for group in (exact, recognized, files):
         if len(group) == 1:
             return RoleCandidate(group[0])
     return _no_candidate(files, asked, student_id)
@@ -143,7 +147,7 @@ def _no_candidate(files: Sequence[Path], asked: AskedFile, student_id: str) -> R
         ),
         Role.REPORT: f"Export your report as PDF into this folder, or name it: {option}",
     }
-    named = f" with `{asked.mark}` in its name" if asked.mark else ""
+    named = f" with `{asked.name_part}` in its name" if asked.name_part else ""
     usual = f"Save your {asked.role} as {asked.name(student_id)} in this folder, or name it: {option}"
     instruction = advice.get(asked.role, usual)
     return RoleCandidate(None, f"There is no {' or '.join(asked.suffixes)} file{named}. {instruction}")

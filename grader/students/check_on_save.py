@@ -17,15 +17,15 @@ from grader.students.own_machine import OwnWorkers, with_own_machine_limits
 if TYPE_CHECKING:
     from grader.judge.examination import Checks
 
-# makes the checks once; it calls the first function with the program, and the second with each finding
-Attempt = Callable[[Callable[[Program], None], Callable[[Finding], None]], LocalCheck]
+# runs the checks once; it calls the first function with the program, and the second with each finding
+RunCheck = Callable[[Callable[[Program], None], Callable[[Finding], None]], LocalCheck]
 
 SETTLED_MS = 20  # an editor's writes that follow each other faster are one save
 LOOK_MS = 1000  # a save that the system does not report, as on some network drives, is seen after this
 
 
 def check_on_every_save(
-    path: Path, local: LocalAssignment, saves: Iterable[None], show: Callable[[Attempt], None]
+    path: Path, local: LocalAssignment, saves: Iterable[None], show: Callable[[RunCheck], None]
 ) -> None:
     """Make the public checks now, and again for each of the saves.
 
@@ -33,8 +33,8 @@ def check_on_every_save(
         path: The homework.
         local: Its assignment.
         saves: Ends when nobody wants any more checks: see `saves_of`.
-        show: Makes an attempt and shows its result. An attempt raises a GraderError when the file cannot be
-            read as it is now; that is shown, too.
+        show: Runs the checks by the function that it gets, and shows the result. The function raises a
+            GraderError if the file cannot be read as it is now; that is shown, too.
 
     Raises:
         CourseError: The checks cannot be collected.
@@ -43,13 +43,13 @@ def check_on_every_save(
     with OwnWorkers(assignment, path.parent) as workers:
 
         def check_again(checks: "Checks") -> None:
-            def attempt(read: Callable[[Program], None], report: Callable[[Finding], None]) -> LocalCheck:
+            def run_check(read: Callable[[Program], None], report: Callable[[Finding], None]) -> LocalCheck:
                 return checked_again(checks, path, assignment, workers, read, report, part=local.part)
 
-            show(attempt)
+            show(run_check)
             workers.warm_up()
             for _ in saves:
-                show(attempt)
+                show(run_check)
                 workers.warm_up()
 
         with_checks(local, assignment, check_again)

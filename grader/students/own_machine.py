@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_files import AskedFile
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.assignment_versions import PUBLIC_KEY, submission_seed
 from grader.domain.errors import SubmissionError, UsageError
+from grader.domain.limits import MEGABYTE
 from grader.files.file_names import modules_beside
 from grader.files.known_folders import homework_in
 from grader.intake.naming import Closeness, name_match
@@ -145,7 +145,7 @@ class OwnWorkers:
             folder: The homework's folder, with the files that the course provides.
             processes: Makes the workers; None: each is a new process.
         """
-        from grader.sandbox.limits import ProcessLimits
+        from grader.sandbox.process_limits import ProcessLimits
         from grader.sandbox.readable_files import GivenFiles, lay_out_cache
 
         self._cache = Path(tempfile.mkdtemp(prefix="grader-cache-"))
@@ -231,7 +231,7 @@ def own_files(folder: Path, assignment: Assignment) -> dict[str, bytes]:
     Raises:
         SubmissionError: A file is too large.
     """
-    from grader.intake.acceptance import bounded_content
+    from grader.intake.file_roles import bounded_content
 
     most_bytes = assignment.limits.file_mb * MEGABYTE
     provided = {file.name for file in assignment.provided}

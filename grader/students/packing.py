@@ -163,10 +163,12 @@ def _named_files(by_role: Mapping[str, Sequence[Path]], assignment: Assignment) 
             if not path.is_file():
                 raise UsageError(f"--{role} {path}: there is no such file.")
             fitting = (
-                [asked for asked in of_role if asked.is_marked(path.name)] if len(of_role) > 1 else of_role
+                [asked for asked in of_role if asked.has_name_part(path.name)]
+                if len(of_role) > 1
+                else of_role
             )
             if not fitting:
-                parts = " or ".join(f"`{asked.mark}`" for asked in of_role)
+                parts = " or ".join(f"`{asked.name_part}`" for asked in of_role)
                 raise UsageError(
                     f"--{role} {path}: its name does not say which model it belongs to. Put {parts} in it."
                 )

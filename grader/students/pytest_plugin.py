@@ -16,7 +16,7 @@ from grader.domain.assignment import CHECK_MARKERS, SUBMISSION
 
 if TYPE_CHECKING:
     from grader.domain.assignment import Assignment, CheckSpec
-    from grader.domain.assignment_versions import OwnValues
+    from grader.domain.assignment_versions import StudentValues
     from grader.domain.evidence import Finding
     from grader.judge.student import Student
     from grader.students.own_machine import OwnWorkers
@@ -109,13 +109,13 @@ def class_names(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def variant(request: pytest.FixtureRequest) -> "OwnValues":
+def variant(request: pytest.FixtureRequest) -> "StudentValues":
     """The values that were drawn for this copy of the homework, by name."""
     from grader.course.variant_values import own_values
-    from grader.domain.assignment_versions import OwnValues
+    from grader.domain.assignment_versions import StudentValues
 
     stated = _submission_of(request).assignment().variant
-    return OwnValues(own_values(request.path.parent, stated))
+    return StudentValues(own_values(request.path.parent, stated))
 
 
 # --- submissions ------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ class CalledRecord:
         self._started = time.monotonic()
         self._seconds: float | None = None
         self._reason = self._where = ""
-        self._crowded = False
+        self._lacked_gpu_memory = False
         self._outputs: Any = None
         self._seen: float | None = None
         self._report = report
@@ -111,7 +111,7 @@ class CalledRecord:
                 where,
             )
         elif problem.resource == "memory" and ran_out(problem, ending, job):
-            self._crowded = is_crowded(job)
+            self._lacked_gpu_memory = is_crowded(job)
             self._over_budget(memory_in_words(job))
         else:
             when = "Training ended" if self._seconds is None else "The trained model could not answer"
@@ -159,7 +159,7 @@ class CalledRecord:
             seconds=self._seconds if self._seconds is not None else time.monotonic() - self._started,
             **values,
         )
-        return Measured(training, images, crowded=self._crowded)
+        return Measured(training, images, lacked_gpu_memory=self._lacked_gpu_memory)
 
     def _values(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """What was measured of the outputs, as fields of a training, and pictures of some of them."""

@@ -2,8 +2,9 @@
 
 It makes the job of a measure and rehearses the training on a few made-up images, so that people can read
 beforehand what will be trained. It then trains in one worker while another measures each epoch. The worker
-that trains has seen the training images and executed the student's loop. It returns weights, which are data:
-the student's class, as it was checked, answers with them in a worker that knows nothing else. Near the
+that trains has seen the training images and executed the student's loop. It returns weights, and nothing
+else of it counts: in the other worker, which has not seen any of this, the student's class as it was checked
+gets these weights and answers. Near the
 threshold, where chance would decide, three seeds are trained, and the mean counts. It never decides about
 points.
 """
@@ -61,7 +62,7 @@ def job_of(
     execution["assignment"] = assignment.id
     score = score_of(measure_function(assignment, measure), measure.id) if measure.function else None
     if measure.call is None:
-        assert isinstance(data, Splits)  # `course` lets arrays be measured by calls alone
+        assert isinstance(data, Splits)  # `course` refuses other data for a training without `[measure.call]`
         return Job(splits=data, score=score, **execution)
     if isinstance(data, Examples):
         return CalledJob(examples=data, call=measure.call, score=score, **execution)
@@ -220,7 +221,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda _: Non
             record.loaded = True
             trainer.watch.stage = TRAINING
             prove_watch(trainer, job)
-            share = job.gpu_memory_mb
+            share = job.gpu_memory_mb  # a quarter of it is left to the worker that measures
             train = Train(
                 class_names=blinding.classes,
                 device=job.device,
@@ -283,8 +284,8 @@ def repeated_training(
         scale: How the threshold and what is measured are read.
 
     Returns:
-        The first training, of which the mean of all that were completed counts. Those that were not are
-        in it too: what they would have come to nobody knows.
+        The first training, with the mean of all completed ones as its value. It also lists those that
+        were not completed, whose values are unknown.
     """
     first = trained_once(workers, jobs(1), _numbered(report, 1, runs))
     training, value = first.training, first.training.measured
@@ -294,7 +295,7 @@ def repeated_training(
         runs = max(runs, RUNS)
     if runs == 1:
         return first
-    values, unfinished, crowded = [value], [], first.crowded
+    values, unfinished, lacked_gpu_memory = [value], [], first.lacked_gpu_memory
     doubts, objections = dict.fromkeys(training.doubts), dict.fromkeys(training.objections)
     for run in range(2, runs + 1):
         other = trained_once(workers, jobs(run), _numbered(report, run, runs))
@@ -308,7 +309,7 @@ def repeated_training(
             unfinished.append(
                 UnfinishedRun(run, ended.outcome, ended.reason, ended.where, ended.projected_seconds)
             )
-            crowded |= other.crowded
+            lacked_gpu_memory |= other.lacked_gpu_memory
     training = replace(
         _with_mean(training, values),
         runs=tuple(values),
@@ -316,7 +317,7 @@ def repeated_training(
         objections=tuple(objections),
         unfinished=tuple(unfinished),
     )
-    return replace(first, training=training, crowded=crowded)
+    return replace(first, training=training, lacked_gpu_memory=lacked_gpu_memory)
 
 
 def trained_once(workers: Workers, job: AnyJob, report: Report = lambda _: None) -> Measured:

@@ -2,7 +2,7 @@
 
 It compares logits with labels that the submission never sees. It computes the receiver operating
 characteristic of each class (one against the rest), and the result of a function that an assignment supplies.
-Each comes with a confidence interval. It never decides whether a number is good enough.
+The accuracy and that result come with confidence intervals. It never decides whether a number is good enough.
 """
 
 import math

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from grader.domain.analyzed_program import Note, Place, Program, line_at, place_of
-from grader.domain.assignment_rules import Limits
 from grader.domain.evidence import Attestation, Epoch, Training
+from grader.domain.limits import Limits
 from grader.domain.measure import TrainingCall
 from grader.domain.program_run import NOTHING_SEEN, Ending, Stage, Watched
 from grader.kit.splits import Examples, Splits
@@ -191,7 +191,7 @@ class Measured:
         notes: What had to be assumed because the source does not say it.
         attestation: What isolated the worker that trained.
         watched: What was seen of forbidden parts at run time.
-        crowded: The GPU's memory, or the part that it may use, was not enough.
+        lacked_gpu_memory: The GPU's memory, or the part that it may use, was not enough.
     """
 
     training: Training
@@ -199,7 +199,7 @@ class Measured:
     notes: tuple[Note, ...] = ()
     attestation: Attestation = field(default_factory=lambda: Attestation("unofficial"))
     watched: Watched = NOTHING_SEEN
-    crowded: bool = False
+    lacked_gpu_memory: bool = False
     trained: FinalModel | None = None
 
 

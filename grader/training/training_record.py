@@ -94,7 +94,7 @@ class Record:
         self._started = self._epoch_started = time.monotonic()
         self._reason = self._where = ""
         self._projected: float | None = None
-        self._crowded = False
+        self._lacked_gpu_memory = False
         self._claimed: Note | None = None
 
     @property
@@ -284,7 +284,7 @@ class Record:
             reason = f"There is nothing to train yet: {part_in_words} is not implemented."
             self.end(TrainingOutcome.FAILED, reason, where)
         elif problem.resource == "memory" and ran_out(problem, ending, self._job):
-            self._crowded = is_crowded(self._job)
+            self._lacked_gpu_memory = is_crowded(self._job)
             self._over_budget(memory_in_words(self._job))
         else:
             self._claimed = _claimed_memory(problem, ending, self._job)
@@ -352,7 +352,7 @@ class Record:
             objections=self._objections(),
         )
         if self._logits is None or training.outcome is TrainingOutcome.DIVERGED:
-            return Measured(training, {}, notes, crowded=self._crowded)
+            return Measured(training, {}, notes, lacked_gpu_memory=self._lacked_gpu_memory)
         predicted = self._logits.argmax(axis=1)
         accuracy, counted = self._counted()
         counts = confusion(predicted, splits.test_labels, len(splits.classes))

@@ -1,4 +1,4 @@
-"""Validates an assignment: tries its checks on work whose worth is known."""
+"""Validates an assignment: tries its checks on the solution and on other versions whose points are known."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -8,10 +8,10 @@ from itertools import islice
 from pathlib import Path
 
 from grader.course.assignment_file import read_assignment
+from grader.course.homework_versions import HomeworkVersion, homework_versions, mistake_pairs
 from grader.course.locate import Course, located_course
 from grader.course.reference_solution import compare_signatures
 from grader.course.student_template import handed_out_copy, student_files
-from grader.course.variants import Variant, mistake_pairs, variants
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import Value, each_choice
 from grader.domain.errors import UsageError
@@ -28,14 +28,14 @@ class ValidationRequest:
 
     Attributes:
         assignment_id: None: all of the course.
-        only: Only the variants of one assignment with this name, in which `*` stands for anything.
-        jobs: Variants at once.
-        thorough: Whether every check is run on every variant.
+        only: Only the versions of one assignment with this name, in which `*` stands for anything.
+        jobs: Versions at once.
+        thorough: Whether every check is run on every version.
         course: The course's folder; None: found upward from the working directory.
         debug: Whether to keep how checks ended: what they raised, where, and what they printed.
-        pairs: How many pairs of mistakes in two parts to try instead of the variants; None: the variants.
-        all_variants: Whether to try each choice of each drawn value, with the others at their first, and not
-            only this term's values.
+        pairs: How many pairs of mistakes in two parts to try instead of the versions; None: the versions.
+        all_drawn_values: Whether to try each choice of each drawn value, with the others at their first
+            choice, and not only this term's values.
     """
 
     assignment_id: str | None = None
@@ -44,7 +44,7 @@ class ValidationRequest:
     thorough: bool = False
     course: Path | None = None
     debug: bool = False
-    all_variants: bool = False
+    all_drawn_values: bool = False
     pairs: int | None = None
 
 
@@ -75,13 +75,13 @@ def validate(
         Whether nothing is wrong with any of them.
 
     Raises:
-        UsageError: There is no such assignment or variant.
+        UsageError: There is no such assignment or version.
         CourseError: A file of the course is malformed.
         EngineError: A check, a mistake or the solution cannot be loaded.
     """
     course = located_course(request.course)
     ids = [request.assignment_id] if request.assignment_id is not None else course.assignments()
-    ids = ids or ["ASSIGNMENT"]  # a message will say that it does not exist
+    ids = ids or ["ASSIGNMENT"]  # which does not exist, as the error says that follows
     if request.only is not None and len(ids) > 1:
         raise UsageError(f"--only is about one assignment. Name it: {', '.join(ids)}.")
     passed = True
@@ -98,12 +98,14 @@ def _validated(
     started = time.monotonic()
     folder = course.reference(assignment_id)
     assignment = read_assignment(folder)
-    student_files(folder, course.datasets, handed_out_copy(course, assignment_id))  # what a template misses
+    student_files(
+        folder, course.datasets, handed_out_copy(course, assignment_id)
+    )  # raises if one cannot be made
     compare_signatures(folder, assignment.components, assignment.edition, assignment.provided)
     batches = [
-        (values, trials(assignment, tried_variants, values, thorough=request.thorough))
-        for values in _value_sets(course, assignment, every=request.all_variants)
-        for tried_variants in [_variants_to_try(assignment, values, request)]
+        (values, trials(assignment, tried_versions, values, thorough=request.thorough))
+        for values in _value_sets(course, assignment, every=request.all_drawn_values)
+        for tried_versions in [_versions_to_try(assignment, values, request)]
     ]
     planned = [trial for _, batch in batches for trial in batch]
     with watch(assignment, len(planned)) as report:
@@ -119,17 +121,17 @@ def _validated(
         yield ValidatedAssignment(assignment, result, len(batch) * seconds, values)
 
 
-def _variants_to_try(
+def _versions_to_try(
     assignment: Assignment, values: Mapping[str, Value], request: ValidationRequest
-) -> tuple[Variant, ...]:
-    tried_variants = variants(assignment, values)
+) -> tuple[HomeworkVersion, ...]:
+    tried_versions = homework_versions(assignment, values)
     if request.pairs is not None:
-        tried_variants = mistake_pairs(tried_variants, request.pairs)
-        if not tried_variants:
+        tried_versions = mistake_pairs(tried_versions, request.pairs)
+        if not tried_versions:
             raise UsageError(
                 f"--pairs: {assignment.id} has no mistakes in two parts. Write some, in mistakes/."
             )
-    return chosen(tried_variants, request.only)
+    return chosen(tried_versions, request.only)
 
 
 def _value_sets(course: Course, assignment: Assignment, *, every: bool) -> list[dict[str, Value]]:

@@ -1,15 +1,15 @@
-"""Interprets the outcomes of a validation: a verdict on each variant, and a report on the checks.
+"""Interprets the outcomes of a validation: a verdict on each version, and a report on the checks.
 
-It decides whether the checks treat a variant correctly. It also says what is wrong with the checks of the
+It decides whether the checks treat a version correctly. It also says what is wrong with the checks of the
 whole assignment, sentence by sentence: components that nobody can lose points for, checks that never fail,
-and missing kinds of variants. It runs nothing.
+and missing kinds of versions. It runs nothing.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import floor
 
-from grader.course.variants import Kind
+from grader.course.homework_versions import Kind
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
 from grader.domain.formatting import clipped, counted, listed
@@ -20,7 +20,7 @@ _MESSAGE = 200  # characters of a finding's message that a sentence quotes
 
 
 @dataclass(frozen=True)
-class VariantVerdict:
+class VersionVerdict:
     """The verdict on an outcome.
 
     Attributes:
@@ -41,12 +41,12 @@ class VariantVerdict:
     @property
     def detected(self) -> bool:
         """Whether a check of the mistake's own component failed."""
-        return any(failed(f) and f.component in self.outcome.variant.parts for f in self.outcome.findings)
+        return any(failed(f) and f.component in self.outcome.version.parts for f in self.outcome.findings)
 
     @property
     def named(self) -> bool:
         """Whether one of these checks called the mistake by its name."""
-        return self.outcome.variant.name in self.called
+        return self.outcome.version.name in self.called
 
     @property
     def messages(self) -> int:
@@ -60,15 +60,15 @@ class VariantVerdict:
     @property
     def costs_others(self) -> bool:
         """Whether a check of another component did not pass."""
-        return any(f.component not in self.outcome.variant.parts for f in _lost(self.outcome))
+        return any(f.component not in self.outcome.version.parts for f in _lost(self.outcome))
 
 
-def verdict(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdict:
+def verdict(assignment: Assignment, outcome: TrialOutcome) -> VersionVerdict:
     """The verdict on an outcome."""
     if outcome.fault:
-        sentence = f"{outcome.variant.file}: {outcome.variant.name} could not be judged. {outcome.fault}"
-        return VariantVerdict(outcome, "not judged", wrong=(sentence,))
-    match outcome.variant.kind:
+        sentence = f"{outcome.version.file}: {outcome.version.name} could not be judged. {outcome.fault}"
+        return VersionVerdict(outcome, "not judged", wrong=(sentence,))
+    match outcome.version.kind:
         case Kind.REFERENCE | Kind.FORM:
             return _of_right_work(outcome)
         case Kind.TEMPLATE:
@@ -79,29 +79,29 @@ def verdict(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdict:
             return _of_pair(outcome)
 
 
-def _of_right_work(outcome: TrialOutcome) -> VariantVerdict:
+def _of_right_work(outcome: TrialOutcome) -> VersionVerdict:
     """The verdict on the reference or a legitimate form: every check must pass."""
-    variant, lost = outcome.variant, _lost(outcome)
-    form = variant.kind is Kind.FORM
+    version, lost = outcome.version, _lost(outcome)
+    form = version.kind is Kind.FORM
     policies = [f.policy for f in outcome.findings if f.policy]
     flags = tuple(dict.fromkeys((*policies, *outcome.flagged)))
     remedy = "Fix the check, or delete the file." if form else "Fix the check or the solution."
     wrong = tuple(
-        f"{variant.file}: {finding.check} ({finding.component}) {_how(finding)}: {brief(finding)} {remedy}"
+        f"{version.file}: {finding.check} ({finding.component}) {_how(finding)}: {brief(finding)} {remedy}"
         for finding in lost
         if not is_broken(finding)
     )
     wrong += tuple(
-        f"{variant.file}: it uses `{name}`, which assignment.toml forbids. Write it another way."
+        f"{version.file}: it uses `{name}`, which assignment.toml forbids. Write it another way."
         for name in outcome.forbidden
     )
     notes = tuple(
-        f"{variant.file}: it earns every point, but a person is asked to look ({flag}). "
+        f"{version.file}: it earns every point, but a person is asked to look ({flag}). "
         f"If that is meant, add a line `Policy: {flag}` to its docstring."
         for flag in flags
-        if form and flag not in variant.policies
+        if form and flag not in version.policies
     )
-    notes += tuple(f"{variant.file}: a person is asked to look. {look}" for look in outcome.looks)
+    notes += tuple(f"{version.file}: a person is asked to look. {look}" for look in outcome.looks)
     if outcome.forbidden or any(finding.status in (Status.FAILED, Status.SKIPPED) for finding in lost):
         word = "loses"
     elif lost:
@@ -109,10 +109,10 @@ def _of_right_work(outcome: TrialOutcome) -> VariantVerdict:
     else:
         word = ("flagged" if flags else "full marks") if form else "full"
     called = flags if form else ()
-    return VariantVerdict(outcome, word, called, tuple(finding.check for finding in lost), wrong, notes)
+    return VersionVerdict(outcome, word, called, tuple(finding.check for finding in lost), wrong, notes)
 
 
-def _of_template(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdict:
+def _of_template(assignment: Assignment, outcome: TrialOutcome) -> VersionVerdict:
     """The verdict on the bare template: it must not pass any check that carries points."""
     wrong = []
     for component in carried(assignment):
@@ -134,13 +134,13 @@ def _of_template(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdic
                 "Let the check fail for it."
             )
     lost = tuple(finding.check for finding in _lost(outcome))
-    return VariantVerdict(outcome, "earns points" if wrong else "0", (), lost, tuple(wrong))
+    return VersionVerdict(outcome, "earns points" if wrong else "0", (), lost, tuple(wrong))
 
 
-def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
+def _of_mistake(outcome: TrialOutcome) -> VersionVerdict:
     """The verdict on a known mistake: only checks of its own component must fail, and one must name it."""
-    variant, lost = outcome.variant, _lost(outcome)
-    [component] = variant.parts
+    version, lost = outcome.version, _lost(outcome)
+    [component] = version.parts
     component_findings = [finding for finding in lost if finding.component == component]
     foreign_findings = [finding for finding in lost if finding.component != component]
     called = tuple(
@@ -155,15 +155,15 @@ def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
     detected = any(failed(finding) for finding in component_findings)
     if not detected and undecided:
         wrong.append(
-            f"{variant.file}: no check of {component} fails, and {listed(undecided)} asks a person. "
+            f"{version.file}: no check of {component} fails, and {listed(undecided)} asks a person. "
             "Make a check notice it, or delete the file."
         )
     elif not detected and not any(is_broken(finding) for finding in component_findings):
         wrong.append(
-            f"{variant.file}: {component} passes every check. Make a check notice it, or delete the file."
+            f"{version.file}: {component} passes every check. Make a check notice it, or delete the file."
         )
     elif undecided:
-        notes.append(f"{variant.file}: {listed(undecided)} cannot be decided, so a person is asked.")
+        notes.append(f"{version.file}: {listed(undecided)} cannot be decided, so a person is asked.")
     for other in dict.fromkeys(finding.component for finding in foreign_findings):
         checks = [
             finding.check
@@ -172,53 +172,53 @@ def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
         ]
         if checks:
             wrong.append(
-                f"{variant.file}: it is a mistake of {component}, but costs {other} too ({listed(checks)}). "
+                f"{version.file}: it is a mistake of {component}, but costs {other} too ({listed(checks)}). "
                 f"Judge {other} with a fake in place of {component}."
             )
-    if detected and variant.name not in called:
+    if detected and version.name not in called:
         name = f"called {listed(called)}" if called else "not named"
         notes.append(
-            f"{variant.file}: it is detected, but {name}. Let a check recognize it: "
-            f'raise reference.named("{variant.name}").'
+            f"{version.file}: it is detected, but {name}. Let a check recognize it: "
+            f'raise reference.named("{version.name}").'
         )
     word = "missed" if not detected else "costs others" if foreign_findings else "detected"
-    return VariantVerdict(
+    return VersionVerdict(
         outcome, word, called, tuple(finding.check for finding in lost), tuple(wrong), tuple(notes)
     )
 
 
-def _of_pair(outcome: TrialOutcome) -> VariantVerdict:
+def _of_pair(outcome: TrialOutcome) -> VersionVerdict:
     """The verdict on two mistakes: only checks of their components must fail, and give no other name."""
-    variant, lost = outcome.variant, _lost(outcome)
+    version, lost = outcome.version, _lost(outcome)
     wrong = [
-        f"{variant.file}: {component} passes every check beside the other mistake. Make a check notice it."
-        for component in variant.parts
+        f"{version.file}: {component} passes every check beside the other mistake. Make a check notice it."
+        for component in version.parts
         if not any(finding.component == component for finding in lost)
     ]
     notes = [
-        f"{variant.file}: {finding.check} of {component} asks a person: {brief(finding)}"
-        for component in variant.parts
+        f"{version.file}: {finding.check} of {component} asks a person: {brief(finding)}"
+        for component in version.parts
         for finding in lost
         if finding.component == component
         and finding.kind is FindingKind.UNDECIDED
         and not any(failed(other) and other.component == component for other in lost)
     ]
     blamed = [
-        finding for finding in lost if finding.component not in variant.parts and not is_broken(finding)
+        finding for finding in lost if finding.component not in version.parts and not is_broken(finding)
     ]
     wrong += [
-        f"{variant.file}: {finding.check} of {finding.component} {_how(finding)}, and has no mistake: "
+        f"{version.file}: {finding.check} of {finding.component} {_how(finding)}, and has no mistake: "
         f"{brief(finding)}"
         for finding in blamed
     ]
     called = tuple(dict.fromkeys(finding.label for finding in lost if failed(finding) and finding.label))
     wrong += [
-        f"{variant.file}: {finding.check} calls it {finding.label}, which it is not: {brief(finding)}"
+        f"{version.file}: {finding.check} calls it {finding.label}, which it is not: {brief(finding)}"
         for finding in lost
-        if failed(finding) and finding.label and finding.label not in variant.planted and not finding.because
+        if failed(finding) and finding.label and finding.label not in version.planted and not finding.because
     ]
     word = "costs others" if blamed else "mistaken" if wrong else "told apart"
-    return VariantVerdict(
+    return VersionVerdict(
         outcome, word, called, tuple(finding.check for finding in lost), tuple(wrong), tuple(notes)
     )
 
@@ -267,7 +267,7 @@ class MutationReport:
         notes: Further sentences.
     """
 
-    verdicts: tuple[VariantVerdict, ...]
+    verdicts: tuple[VersionVerdict, ...]
     wrong: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -280,9 +280,9 @@ class MutationReport:
     def summary(self) -> str:
         """The figures in a line."""
         parts = [
-            f"{verdict.outcome.variant.name} {verdict.word}"
+            f"{verdict.outcome.version.name} {verdict.word}"
             for verdict in self.verdicts
-            if verdict.outcome.variant.kind in (Kind.REFERENCE, Kind.TEMPLATE)
+            if verdict.outcome.version.kind in (Kind.REFERENCE, Kind.TEMPLATE)
         ]
         if forms := self._of(Kind.FORM):
             full = sum(verdict.word in ("full marks", "flagged") for verdict in forms)
@@ -300,8 +300,8 @@ class MutationReport:
             parts.append(f"pairs of mistakes {right} of {len(pairs)} told as what they are, and nothing else")
         return "; ".join(parts)
 
-    def _of(self, kind: Kind) -> list[VariantVerdict]:
-        return [verdict for verdict in self.verdicts if verdict.outcome.variant.kind is kind]
+    def _of(self, kind: Kind) -> list[VersionVerdict]:
+        return [verdict for verdict in self.verdicts if verdict.outcome.version.kind is kind]
 
 
 def mutation_report(
@@ -310,7 +310,7 @@ def mutation_report(
     """Judge the outcomes.
 
     Args:
-        complete: Whether these are all variants of the assignment, so that gaps are reported too.
+        complete: Whether these are all versions of the assignment, so that gaps are reported too.
     """
     verdicts = tuple(verdict(assignment, outcome) for outcome in outcomes)
     wrong = [*_broken(assignment, outcomes)]
@@ -320,27 +320,27 @@ def mutation_report(
     if complete:
         wrong += _blind_components(assignment, outcomes)
         notes += _silent_checks(assignment, outcomes)
-        notes += _missing_kinds(assignment, {outcome.variant.kind for outcome in outcomes})
+        notes += _missing_kinds(assignment, {outcome.version.kind for outcome in outcomes})
     return MutationReport(verdicts, tuple(wrong), tuple(notes))
 
 
 def _broken(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterator[str]:
     """Sentences about checks that broke or could not be run, one for each check."""
     for spec in assignment.checks:
-        hit = [(o.variant, f) for o in outcomes for f in o.findings if f.check == spec.id and is_broken(f)]
+        hit = [(o.version, f) for o in outcomes for f in o.findings if f.check == spec.id and is_broken(f)]
         if not hit:
             continue
-        variant, finding = hit[0]
-        times = f" and {counted(len(hit) - 1, 'other variant')}" if len(hit) > 1 else ""
+        version, finding = hit[0]
+        times = f" and {counted(len(hit) - 1, 'other version')}" if len(hit) > 1 else ""
         if finding.blame is Blame.ENGINE:
             how, remedy = "could not be run on", "Run it again, with fewer --jobs."
         else:
             how, remedy = "breaks on", "Fix the check."
-        yield f"checks/{spec.file}: {spec.id} {how} {variant.name}{times}. {brief(finding)} {remedy}"
+        yield f"checks/{spec.file}: {spec.id} {how} {version.name}{times}. {brief(finding)} {remedy}"
 
 
-def _too_few_named(verdicts: Sequence[VariantVerdict]) -> Iterator[str]:
-    mistakes = [mistake for mistake in verdicts if mistake.outcome.variant.kind is Kind.MISTAKE]
+def _too_few_named(verdicts: Sequence[VersionVerdict]) -> Iterator[str]:
+    mistakes = [mistake for mistake in verdicts if mistake.outcome.version.kind is Kind.MISTAKE]
     named = sum(mistake.named for mistake in mistakes)
     if named < LEAST_NAMED * len(mistakes):
         yield (
@@ -351,7 +351,7 @@ def _too_few_named(verdicts: Sequence[VariantVerdict]) -> Iterator[str]:
 
 def _blind_components(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterator[str]:
     """Sentences about components whose points nobody can lose."""
-    wrong_work = [o for o in outcomes if o.variant.kind in (Kind.TEMPLATE, Kind.MISTAKE)]
+    wrong_work = [o for o in outcomes if o.version.kind in (Kind.TEMPLATE, Kind.MISTAKE)]
     noticed = {f.component for o in wrong_work for f in o.findings if failed(f)}
     judged = {spec.component for spec in assignment.checks}
     for component, points in carried(assignment).items():
@@ -380,7 +380,7 @@ def _missing_kinds(assignment: Assignment, kinds: set[Kind]) -> Iterator[str]:
 
 def _silent_checks(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterator[str]:
     """Sentences about checks that never fail for any mistake."""
-    mistakes = [outcome for outcome in outcomes if outcome.variant.kind is Kind.MISTAKE]
+    mistakes = [outcome for outcome in outcomes if outcome.version.kind is Kind.MISTAKE]
     failing = {finding.check for outcome in mistakes for finding in outcome.findings if failed(finding)}
     for component in assignment.components:
         check_ids = [spec.id for spec in assignment.checks if spec.component == component.name]

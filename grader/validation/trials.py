@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.analysis.forbidden_uses import run_time_uses
+from grader.course.homework_versions import HomeworkVersion, Kind, reference_files
 from grader.course.locate import Course
-from grader.course.variants import Kind, Variant, reference_files
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.assignment_versions import Value, first_choices
@@ -96,14 +96,14 @@ HOMEWORK = "homework.py"
 
 @dataclass(frozen=True)
 class Trial:
-    """A variant, and the checks to run on it.
+    """A version, and the checks to run on it.
 
     Attributes:
         components: The components whose checks are run; None: all.
-        values: The drawn values by name, with which the variant is made.
+        values: The drawn values by name, with which the version is made.
     """
 
-    variant: Variant
+    version: HomeworkVersion
     components: tuple[str, ...] | None = None
     values: Mapping[str, Value] = field(default_factory=dict)
 
@@ -114,7 +114,7 @@ class TrialOutcome:
 
     Attributes:
         findings: One per check that was run.
-        parameters: Trainable numbers of the model as the variant configures it; None if it has no model.
+        parameters: Trainable numbers of the model as the version configures it; None if it has no model.
         forbidden: The forbidden parts that it uses, as `assignment.toml` writes them.
         flagged: The parts that a person looks at, written likewise.
         looks: What else a person is asked to look at, in sentences.
@@ -123,7 +123,7 @@ class TrialOutcome:
         traces: The traces of checks that raised or printed something, if they were asked for.
     """
 
-    variant: Variant
+    version: HomeworkVersion
     findings: tuple[Finding, ...] = ()
     parameters: int | None = None
     forbidden: tuple[str, ...] = ()
@@ -138,16 +138,16 @@ Judge = Callable[[Trial], TrialOutcome]
 Report = Callable[[TrialOutcome], object]
 
 
-def chosen(variants: Sequence[Variant], pattern: str | None) -> tuple[Variant, ...]:
-    """The variants whose name matches a pattern with `*`; all if there is no pattern.
+def chosen(versions: Sequence[HomeworkVersion], pattern: str | None) -> tuple[HomeworkVersion, ...]:
+    """The versions whose name matches a pattern with `*`; all if there is no pattern.
 
     Raises:
         UsageError: No name matches.
     """
-    matching = tuple(v for v in variants if pattern is None or fnmatchcase(v.name, pattern))
+    matching = tuple(v for v in versions if pattern is None or fnmatchcase(v.name, pattern))
     if not matching:
         raise UsageError(
-            f"--only {pattern}: no variant has such a name. There are reference, template, and the files in "
+            f"--only {pattern}: no version has such a name. There are reference, template, and the files in "
             "forms/ and mistakes/, without `.py`; quote a pattern, as in --only 'scale_*'."
         )
     return matching
@@ -155,33 +155,33 @@ def chosen(variants: Sequence[Variant], pattern: str | None) -> tuple[Variant, .
 
 def trials(
     assignment: Assignment,
-    variants: Sequence[Variant],
+    versions: Sequence[HomeworkVersion],
     values: Mapping[str, Value] | None = None,
     *,
     thorough: bool = False,
 ) -> tuple[Trial, ...]:
-    """The checks to run on each variant.
+    """The checks to run on each version.
 
     All checks are run on the reference, the template and pairs of mistakes. They are also run on one mistake
     in every component, which shows that its failure costs no other component. On forms and all other
     mistakes, only the checks of their own parts are run: other components see a fake.
 
     Args:
-        values: The values with which the variants are made; None: the first choice of each.
-        thorough: Whether every check is run on every variant.
+        values: The values with which the versions are made; None: the first choice of each.
+        thorough: Whether every check is run on every version.
     """
     values = first_choices(assignment.variant) if values is None else values
     graded = [component.name for component in assignment.components]
     parts_tried: set[str] = set()
     all_trials = []
-    for variant in variants:
-        is_first = variant.kind is Kind.MISTAKE and not parts_tried.issuperset(variant.parts)
-        parts_tried.update(variant.parts if is_first else ())
-        if thorough or is_first or not variant.parts or variant.kind is Kind.PAIR:
-            all_trials.append(Trial(variant, None, values))
+    for version in versions:
+        is_first = version.kind is Kind.MISTAKE and not parts_tried.issuperset(version.parts)
+        parts_tried.update(version.parts if is_first else ())
+        if thorough or is_first or not version.parts or version.kind is Kind.PAIR:
+            all_trials.append(Trial(version, None, values))
         else:
-            parts = (*(name for name in graded if name in variant.parts), SUBMISSION)
-            all_trials.append(Trial(variant, parts, values))
+            parts = (*(name for name in graded if name in version.parts), SUBMISSION)
+            all_trials.append(Trial(version, parts, values))
     return tuple(all_trials)
 
 
@@ -191,7 +191,7 @@ def timed_outcome(judge: Judge, trial: Trial) -> TrialOutcome:
     try:
         trial_outcome = judge(trial)
     except GraderError as error:
-        trial_outcome = TrialOutcome(trial.variant, fault=str(error))
+        trial_outcome = TrialOutcome(trial.version, fault=str(error))
     return replace(trial_outcome, seconds=time.monotonic() - started)
 
 
@@ -206,7 +206,7 @@ def outcome(
     reached_rules = {use.rule for use in uses if use.reached_from}
     rules = [rule for rule in assignment.forbidden if rule.pattern in reached_rules]
     return TrialOutcome(
-        trial.variant,
+        trial.version,
         examined.findings,
         examined.parameters,
         tuple(rule.pattern for rule in rules if rule.policy == "forbid"),
@@ -216,16 +216,16 @@ def outcome(
 
 
 def program_of(assignment: Assignment, trial: Trial) -> Program:
-    """The program of a variant."""
+    """The program of a version."""
     from grader.analysis import program
 
-    source = trial.variant.source.encode()
+    source = trial.version.source.encode()
     return program(HOMEWORK, source, assignment.program_rules)
 
 
-def seed_of(variant: Variant) -> int:
-    """The seed of all randomness in a variant, derived from its source, so that it never changes."""
-    digest = hashlib.sha256(variant.source.encode()).digest()
+def seed_of(version: HomeworkVersion) -> int:
+    """The seed of all randomness in a version, derived from its source, so that it never changes."""
+    digest = hashlib.sha256(version.source.encode()).digest()
     return int.from_bytes(digest[:4], "big") & 0x7FFFFFFF
 
 
@@ -239,7 +239,7 @@ def local_outcomes(
     report: Report = lambda outcome: None,
     traced: bool = False,
 ) -> tuple[TrialOutcome, ...]:
-    """Run the checks on every variant, each in a new process that has to load PyTorch first.
+    """Run the checks on every version, each in a new process that has to load PyTorch first.
 
     Args:
         report: Called with each outcome as soon as it is there.
@@ -295,8 +295,8 @@ def _local_outcomes(
                     check_trace(spec.id, error, printed, assignment.folder.resolve())
                 )
             with OwnWorkers(assignment, Path.cwd()) as workers:
-                handed_in = trial.variant.handed_in(files)
-                student = Student(workers, program, assignment, seed=seed_of(trial.variant), files=handed_in)
+                handed_in = trial.version.handed_in(files)
+                student = Student(workers, program, assignment, seed=seed_of(trial.version), files=handed_in)
                 try:
                     examined = checks.examined(student, components=trial.components)
                 finally:
@@ -330,14 +330,14 @@ def outcomes(
     report: Report = lambda outcome: None,
     traced: bool = False,
 ) -> tuple[TrialOutcome, ...]:
-    """Run the checks on every variant.
+    """Run the checks on every version.
 
     Only the instructors' own code is run, so a machine with too little isolation for grading is sufficient.
 
     Args:
         jobs: How many at once; each uses one thread for its computations.
         report: Called with each outcome as soon as it is there, one at a time.
-        traced: Keep how checks ended. They then run in this process, one variant after the other.
+        traced: Keep how checks ended. They then run in this process, one version after the other.
 
     Returns:
         The outcomes in the order of the trials.
@@ -366,11 +366,11 @@ def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
                 workers,
                 program,
                 assignment,
-                seed=seed_of(trial.variant),
+                seed=seed_of(trial.version),
                 report=lambda finding: None,
                 components=trial.components,
                 pictures=False,
-                files=trial.variant.handed_in(files),
+                files=trial.version.handed_in(files),
                 values=trial.values,
             )
             return outcome(assignment, trial, program, judgment)

@@ -3,8 +3,9 @@
 It finds what the assignment's patterns name among the imported modules, under all its names; a class without
 Python code is left out. The code of each part is replaced by sealed code that reports its use to the judge
 before it does anything else; no list is kept here. It can prove that each part is still in its place.
-`grader.protocol.worker_reports` keeps the reports, and `grader.scoring.rubric_lines` decides what a use
-costs.
+Forbidden modules of a model are seen by `grader.judge.student`, too; functions, and modules outside of a
+model, only here. `grader.protocol.worker_reports` keeps the reports, and `grader.scoring.rubric_lines`
+decides what a use costs.
 
 Tests: tests/worker/test_components.py, tests/worker/test_watch.py
 """
@@ -152,8 +153,8 @@ def made_reporting(
     Args:
         parts: Which; none of them reports already.
         first: The number of the first of them.
-        tell: Writes a document to the judge, sealed.
-        asked_by: Finds for whom a frame works, sealed.
+        tell: Writes a document to the judge, sealed: see `sealed_functions`.
+        asked_by: Finds on behalf of which code a frame runs, sealed.
     """
     challenge = type("Challenge", (int,), {})
     numbers = {f"{FILE}{first + place}": first + place for place in range(len(parts))}
@@ -179,11 +180,11 @@ def made_reporting(
 _Entry = tuple[
     tuple[tuple[Mapping[str, Any], str, Any], ...], tuple[tuple[FunctionType, CodeType], ...], FunctionType
 ]
-"""(what stands where, what code is whose, a function that tells)."""
+"""((namespace, name, expected value), (function, its code), a function that reports)."""
 
 
 def _entry(part: Part, number: int, used: FunctionType) -> _Entry:
-    """Make one part report; and what shows that it still does."""
+    """Make one part report its use; returns what `_prove` compares to see whether it still does."""
     functions, expected = part.functions, part.thing
     for function in functions:
         _tell_first(function, number, used)
@@ -223,7 +224,7 @@ def _fake(part: Part, number: int, used: FunctionType) -> FunctionType:
     return function
 
 
-# --- templates --------------------------------------------------------------------------------------------
+# --- templates of sealed functions: texts like "sealed:used" stand for values that `sealed` puts in ---------
 
 
 def _trampoline(*args: Any, **kwargs: Any) -> Any:
@@ -248,7 +249,7 @@ def _report_use(args: tuple[Any, ...]) -> bool:
     inside, file, line = asked_by(frame(2), "sealed:numbers")
     if inside is None:
         inside = "sealed:nothing"
-    if inside != part:  # a part that uses itself has been reported already
+    if inside != part:  # if a part calls itself, the first call was reported
         tell(b'{"$kind":"Reached","part":%d,"inside":%d,"file":%b,"line":%d}' % (part, inside, file, line))
     return False
 
@@ -271,7 +272,7 @@ def _prove(token: int, which: int | None) -> None:
 # --- forbidden -------------------------------------------------------------------------------------------
 
 
-_MARK = "grader.worker.until_here"
+_MARK = "grader.worker.until_here"  # a module without content that divides `sys.modules`
 
 
 class ForbiddenWatch:
@@ -303,7 +304,7 @@ class ForbiddenWatch:
         self.begin()
 
     def begin(self) -> None:
-        """Forget what was imported so far: an import at the top of a file that nothing uses costs nothing."""
+        """Forget what was imported so far, at the top of files: an import that nothing uses costs nothing."""
         self._cover()
         sys.modules.pop(_MARK, None)
         sys.modules[_MARK] = ModuleType(_MARK)

@@ -92,7 +92,7 @@ def prepare() -> None:
     from grader.protocol import typed_messages
 
     torch.set_num_threads(1)
-    typed_messages.prepare()
+    typed_messages.prepare_validators()
     for name in LIBRARIES:
         importlib.import_module(name)
     # the first step of an optimizer loads torch._dynamo; the first figure builds the font cache

@@ -9,7 +9,7 @@ import pytest
 
 from grader.analysis import program
 from grader.analysis.suspicious_code import MUCH, WORDS, data_held
-from grader.course import variants
+from grader.course import homework_versions
 from grader.course.assignment_file import read_assignment
 from grader.course.reference_solution import solved_source
 from grader.domain.analyzed_program import Program
@@ -181,9 +181,9 @@ def honest() -> Iterator[tuple[str, str]]:
     yield "solution", solution
     yield "template", (ROOT / "template" / "vit_defects" / "homework.py").read_text(encoding="utf-8")
     for path in sorted((ROOT / "reference" / "vit_defects" / "forms").glob("*.py")):
-        yield path.stem, variants.composed(solution, path.read_text(encoding="utf-8"))
+        yield path.stem, homework_versions.composed(solution, path.read_text(encoding="utf-8"))
     for path in sorted((REFERENCE / "mistakes").glob("*.py")):
-        yield path.stem, variants.composed(solution, path.read_text(encoding="utf-8"), after=True)
+        yield path.stem, homework_versions.composed(solution, path.read_text(encoding="utf-8"), after=True)
     for path in sorted((ROOT / "tests" / "training" / "styles").glob("*.py")):
         yield path.stem, path.read_text(encoding="utf-8")
     for path in sorted((REFERENCE / "recipes").glob("*.py")):

@@ -15,7 +15,7 @@ from typing import Any
 
 from attack import KNOWN, attacks
 
-from grader.course import variants
+from grader.course import homework_versions
 from grader.course.reference_solution import solved_source
 
 ROOT = Path(__file__).parents[2]
@@ -31,9 +31,13 @@ def build(folder: Path) -> None:
     reference = ROOT / "reference" / "vit_defects"
     solved = solved_source((reference / "solution.py").read_text(encoding="utf-8"), "solution.py")
     known = KNOWN.format(**NOWHERE, course=str(ROOT))
-    hostile = [variants.composed(solved, known + each.source) for each in attacks() if each.number in CHOSEN]
+    hostile = [
+        homework_versions.composed(solved, known + each.source) for each in attacks() if each.number in CHOSEN
+    ]
     mistakes = sorted((reference / "mistakes").glob("*.py"))[:: SIZE // 5]
-    wrong = [variants.composed(solved, path.read_text(encoding="utf-8"), after=True) for path in mistakes]
+    wrong = [
+        homework_versions.composed(solved, path.read_text(encoding="utf-8"), after=True) for path in mistakes
+    ]
     for number in range(SIZE):
         attacks_here = number % 3 == 2
         text = hostile[number // 3] if attacks_here else solved if number % 2 else wrong[number // 2]

@@ -19,7 +19,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from grader.analysis import program
-from grader.course import variants
+from grader.course import homework_versions
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
 from grader.domain.analyzed_program import Program
@@ -33,7 +33,9 @@ from grader.kit.splits import Splits
 HERE = Path(__file__).parent
 # attacks that hang or fill the memory must not take the suite's time
 HONEST = ("PreNorm", "evaluate")
-QUICK = {"load_seconds": "6", "call_seconds": "3", "memory_mb": "900"}
+# as a package is attacked, inside of a container: what it holds is closed to others, and nothing hides it
+IN_PACKAGE = os.environ.get("ATTACKED_IN_PACKAGE") == "1"
+QUICK = {"load_seconds": "15", "call_seconds": "5", "memory_mb": "900"}
 
 
 @cache
@@ -165,7 +167,9 @@ def hosts(
     """One set of hosts for all attacks."""
     hidden = (tmp_path_factory.getbasetemp(),)
     try:
-        starting = running_hosts(planted_course[0], attacked, hidden=hidden, unofficial=False)
+        starting = running_hosts(
+            planted_course[0], attacked, hidden=hidden, unofficial=False, in_package=IN_PACKAGE
+        )
         hosts = starting.__enter__()
     except SandboxError as error:
         pytest.skip(f"this machine gives too little isolation: {error}")
@@ -185,7 +189,8 @@ def planted(
     (folder / "secret.txt").write_text(token, encoding="utf-8")
     (folder / "400101201").mkdir()
     (folder / "400101201" / "homework.py").write_text(f"# {token}\n", encoding="utf-8")
-    for path in (folder.parent, folder, folder / "secret.txt"):  # nothing but the sandbox protects it
+    for path in () if IN_PACKAGE else (folder.parent, folder, folder / "secret.txt"):
+        # nothing but the sandbox protects it
         path.chmod(0o755 if path.is_dir() else 0o644)
     worker = hosts.workers._process
     assert worker is not None
@@ -230,7 +235,7 @@ def judged_text(hosts: Hosts, attacked: Assignment) -> Examine:
 def with_attack(solved: str, planted: Planted) -> Callable[[str], str]:
     """The solution with an attack's definitions in it, which know where everything lies."""
     known = module("attack").KNOWN.format(**planted.names)
-    return lambda source: variants.composed(solved, known + source)
+    return lambda source: homework_versions.composed(solved, known + source)
 
 
 @pytest.fixture(scope="session")
@@ -302,7 +307,7 @@ def comes_to_nothing(
                 assert re.search(attack.notes, notes_of(found, said)), notes_of(found, said)
         _, honest = judged_text(solved, HONEST)
         assert [each for each in honest.findings if each.status is not Status.PASSED or each.message] == []
-        assert honest.attestation.level in ("strict", "standard")
+        assert honest.attestation.level in (("container",) if IN_PACKAGE else ("strict", "standard"))
         assert not left_behind(before)
 
     return carried_out
@@ -319,12 +324,14 @@ def points_are_deserved(attack: Any, findings: Sequence[Finding], assignment: As
         for spec in own:
             finding = by_check[spec.id]
             if component not in attack.fails:
-                assert finding.status is Status.PASSED, finding
+                assert finding.status is Status.PASSED, (finding.message, finding)
             elif spec.weight == weightiest:
                 wrong = [Status.ERRORED] if attack.outcome == "undecided" else [Status.FAILED, Status.SKIPPED]
                 assert finding.status in wrong, finding
     messages = [found.message for found in findings if found.component in attack.fails]
-    assert any(re.search(attack.says, message) for message in messages) or not attack.says, messages
+    # where nothing is out of sight, it is closed
+    says = f"{attack.says}|PermissionError" if IN_PACKAGE and attack.says else attack.says
+    assert any(re.search(says, message) for message in messages) or not says, messages
 
 
 def notes_of(found: Program, said: Judged) -> str:

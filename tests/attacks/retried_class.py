@@ -24,7 +24,7 @@ from batch import NOWHERE
 from PIL import Image
 from retried import RETRIED, Said
 
-from grader.course import variants
+from grader.course import homework_versions
 from grader.course.reference_solution import solved_source
 from grader.course.student_template import notebook
 
@@ -99,7 +99,10 @@ def build_checked(folder: Path) -> tuple[Attack, ...]:
     for each in chosen:
         known = KNOWN.format(**NOWHERE, course=str(ROOT))
         hand_in(
-            folder, student(each.number), "Lab8_Homework.py", variants.composed(solved, known + each.source)
+            folder,
+            student(each.number),
+            "Lab8_Homework.py",
+            homework_versions.composed(solved, known + each.source),
         )
     return chosen
 

@@ -101,7 +101,7 @@ def test_a_hostile_checkpoint_is_refused(hostile_checkpoint, hosts, attacked, so
 
 
 def limits_of(assignment):
-    from grader.sandbox.limits import ProcessLimits
+    from grader.sandbox.process_limits import ProcessLimits
 
     return ProcessLimits.within(assignment.limits, cpu_seconds=60)
 

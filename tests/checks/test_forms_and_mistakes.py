@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from grader.course.homework_versions import HomeworkVersion, Kind, composed, homework_versions
 from grader.course.locate import located_course
-from grader.course.variants import Kind, Variant, composed, variants
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Status
-from grader.validation.mutation_report import LEAST_NAMED, MutationReport, VariantVerdict, mutation_report
+from grader.validation.mutation_report import LEAST_NAMED, MutationReport, VersionVerdict, mutation_report
 from grader.validation.trials import TrialOutcome, outcomes, trials
 from tests.warm_hosts import WarmHosts
 
@@ -42,16 +42,16 @@ def tried_when_asked(names: Sequence[str]) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def known(assignment: Assignment) -> tuple[Variant, ...]:
+def known(assignment: Assignment) -> tuple[HomeworkVersion, ...]:
     """All variants."""
-    return variants(assignment)
+    return homework_versions(assignment)
 
 
 @pytest.fixture(scope="module")
 def tried(
     request: pytest.FixtureRequest,
     assignment: Assignment,
-    known: tuple[Variant, ...],
+    known: tuple[HomeworkVersion, ...],
     solved: str,
     warm_hosts: WarmHosts,
 ) -> dict[str, TrialOutcome]:
@@ -60,11 +60,13 @@ def tried(
         item.path == request.path and item.get_closest_marker("slow") for item in request.session.items
     )
     every = [each for each in known if slow or each.name in {*QUICK, *ALWAYS}]
-    broken = Variant(Kind.TEMPLATE, "broken", "broken", composed(solved, BROKEN))  # it meets every check
+    broken = HomeworkVersion(
+        Kind.TEMPLATE, "broken", "broken", composed(solved, BROKEN)
+    )  # it meets every check
     with warm_hosts.shared():
         planned = trials(assignment, (*every, broken))
         found = outcomes(located_course(ROOT, environment={}), assignment, planned, jobs=2)
-    return {outcome.variant.name: outcome for outcome in found}
+    return {outcome.version.name: outcome for outcome in found}
 
 
 @pytest.fixture(scope="module")
@@ -74,13 +76,13 @@ def report(assignment: Assignment, tried: dict[str, TrialOutcome]) -> MutationRe
 
 
 @pytest.fixture(scope="module")
-def verdicts(report: MutationReport) -> dict[str, VariantVerdict]:
+def verdicts(report: MutationReport) -> dict[str, VersionVerdict]:
     """The verdicts by the variants' names."""
-    return {verdict.outcome.variant.name: verdict for verdict in report.verdicts}
+    return {verdict.outcome.version.name: verdict for verdict in report.verdicts}
 
 
 def test_the_reference_passes_every_check(
-    verdicts: dict[str, VariantVerdict], assignment: Assignment
+    verdicts: dict[str, VersionVerdict], assignment: Assignment
 ) -> None:
     found = verdicts["reference"]
     assert found.wrong == ()
@@ -89,7 +91,7 @@ def test_the_reference_passes_every_check(
 
 
 @pytest.mark.parametrize("form", tried_when_asked(FORMS))
-def test_form_earns_every_point(form: str, verdicts: dict[str, VariantVerdict]) -> None:
+def test_form_earns_every_point(form: str, verdicts: dict[str, VersionVerdict]) -> None:
     """Correct but unusual work passes every check, and what it is flagged for is what its file says."""
     found = verdicts[form]
     assert (found.wrong, found.notes) == ((), ())
@@ -97,13 +99,13 @@ def test_form_earns_every_point(form: str, verdicts: dict[str, VariantVerdict]) 
 
 
 @pytest.mark.parametrize("mistake", tried_when_asked(MISTAKES))
-def test_mistake_costs_its_component_and_no_other(mistake: str, verdicts: dict[str, VariantVerdict]) -> None:
+def test_mistake_costs_its_component_and_no_other(mistake: str, verdicts: dict[str, VersionVerdict]) -> None:
     """Known wrong work loses points on its own component only, with a message and a place."""
     found = verdicts[mistake]
     assert found.wrong == () and found.detected
     lost = [f for f in found.outcome.findings if f.status is not Status.PASSED]
     assert {(f.component, f.status, f.blame) for f in lost} == {
-        (*found.outcome.variant.parts, "failed", "student")
+        (*found.outcome.version.parts, "failed", "student")
     }
     assert all(f.message and f.where.startswith("homework.py:") for f in lost)
 
@@ -115,7 +117,7 @@ def test_nothing_is_to_be_mended(report: MutationReport) -> None:
 
 
 @pytest.mark.slow
-def test_mistakes_are_named(verdicts: dict[str, VariantVerdict]) -> None:
+def test_mistakes_are_named(verdicts: dict[str, VersionVerdict]) -> None:
     """Nearly every mistake is called by the name of its file."""
     unnamed = {name: verdicts[name].called for name in MISTAKES if not verdicts[name].named}
     assert len(unnamed) <= (1 - LEAST_NAMED) * len(MISTAKES), unnamed
@@ -126,7 +128,7 @@ def test_bare_template_fails_as_not_implemented(
 ) -> None:
     """Every check of a part fails with the diagnosis that tells it from wrong work."""
     found = tried["template"]
-    assert found.variant.source == (ROOT / "template/vit_defects/homework.py").read_text("utf-8")
+    assert found.version.source == (ROOT / "template/vit_defects/homework.py").read_text("utf-8")
     assert [f.check for f in found.findings] == [spec.id for spec in assignment.checks]
     for finding in found.findings:
         if finding.component == "submission":
@@ -145,7 +147,7 @@ def test_functions_do_not_notice_a_broken_class(tried: dict[str, TrialOutcome]) 
 
 
 def test_one_mistake_of_each_component_is_tried_at_every_change(
-    assignment: Assignment, known: tuple[Variant, ...]
+    assignment: Assignment, known: tuple[HomeworkVersion, ...]
 ) -> None:
     assert {each.name for each in known} > QUICK
     tried = {

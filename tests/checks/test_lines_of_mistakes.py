@@ -8,7 +8,7 @@ import pytest
 
 from grader.analysis.programs import program
 from grader.course.assignment_file import read_assignment
-from grader.course.variants import Kind, Variant, variants
+from grader.course.homework_versions import HomeworkVersion, Kind, homework_versions
 from grader.domain.analyzed_program import line_at
 from grader.domain.analyzed_program import place_of as parsed
 from grader.domain.assignment import Assignment
@@ -45,7 +45,7 @@ BESIDE = {
 # fmt: on
 
 
-def told(assignment: Assignment, variant: Variant, mistake: Mistake) -> str | None:
+def told(assignment: Assignment, variant: HomeworkVersion, mistake: Mistake) -> str | None:
     """The line of a mistake in its own homework, where it is not a beginning of a part."""
     rules = replace(assignment.program_rules, further={})  # places are those of the first model's program
     read = program("homework.py", variant.source.encode(), rules)
@@ -59,7 +59,7 @@ def told(assignment: Assignment, variant: Variant, mistake: Mistake) -> str | No
 def reported_lines(assignment: Assignment) -> Iterator[tuple[str, str, bool]]:
     """(Mistake, its line, whether the solution has that line, too), of each mistake."""
     mistakes = course_code(assignment).mistakes
-    made = variants(assignment)
+    made = homework_versions(assignment)
     solution = next(one for one in made if one.kind is Kind.REFERENCE)
     right = {line.strip() for line in solution.source.split("\n")}
     for variant in made:

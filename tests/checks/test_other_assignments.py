@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from grader.course.assignment_file import read_assignment
+from grader.course.homework_versions import homework_versions
 from grader.course.locate import located_course
-from grader.course.variants import variants
 from grader.validation.mutation_report import LEAST_NAMED, MutationReport, mutation_report
 from grader.validation.trials import outcomes, trials
 from tests.editions import course_in_edition
@@ -17,10 +17,10 @@ LEAST = {"vit_cifar10": (50, 30), "vit_finetune": (40, 20)}  # mistakes and form
 
 
 def report(assignment_id: str, warm_hosts: WarmHosts, course: Path = ROOT) -> MutationReport:
-    """What `grader validate` makes of all variants."""
+    """What `grader validate` makes of all its homeworks."""
     assignment = read_assignment(course / "reference" / assignment_id)
     with warm_hosts.shared():
-        planned = trials(assignment, variants(assignment))
+        planned = trials(assignment, homework_versions(assignment))
         found = outcomes(located_course(course, environment={}), assignment, planned, jobs=2)
     return mutation_report(assignment, list(found))
 
@@ -30,8 +30,8 @@ def report(assignment_id: str, warm_hosts: WarmHosts, course: Path = ROOT) -> Mu
 def test_all_variants_are_judged_right(assignment_id: str, warm_hosts: WarmHosts) -> None:
     found = report(assignment_id, warm_hosts)
     assert found.wrong == ()
-    mistakes = [each for each in found.verdicts if each.outcome.variant.kind == "mistake"]
-    forms = [each for each in found.verdicts if each.outcome.variant.kind == "form"]
+    mistakes = [each for each in found.verdicts if each.outcome.version.kind == "mistake"]
+    forms = [each for each in found.verdicts if each.outcome.version.kind == "form"]
     least_mistakes, least_forms = LEAST[assignment_id]
     assert len(mistakes) >= least_mistakes and len(forms) >= least_forms
     assert sum(each.named for each in mistakes) >= LEAST_NAMED * len(mistakes)
@@ -45,6 +45,6 @@ def test_all_variants_of_other_editions_are_judged_right(
     """A part that an edition lacks is missed by nobody, and the others are judged as ever."""
     found = report("vit_cifar10", warm_hosts, course_in_edition(tmp_path, *edition))
     assert found.wrong == ()
-    mistakes = [each for each in found.verdicts if each.outcome.variant.kind == "mistake"]
+    mistakes = [each for each in found.verdicts if each.outcome.version.kind == "mistake"]
     assert len(mistakes) >= least
     assert sum(each.named for each in mistakes) >= LEAST_NAMED * len(mistakes)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from grader.course.composing import recipes
-from grader.course.variants import composed
+from grader.course.homework_versions import composed
 from grader.domain.assignment import Assignment
 from grader.judge.examination import Examined
 

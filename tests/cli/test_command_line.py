@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import grader.cli
-from grader.cli import COMMANDS, cli
+from grader.cli import cli
+from grader.cli.commands import COMMANDS
 from grader.domain.errors import CourseError
 
 SLOW = {

@@ -13,15 +13,20 @@ from click.testing import CliRunner
 
 from grader.cli import cli
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Listed, Ruled, RunChosen
+from grader.domain.edit import OwnerAssigned, Ruled, RunChosen
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Lacking, Origin, RefusedFile, Role
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.intake import Uploads
-from grader.reports.results_json.results_contract import RosterRecord
+from grader.reports.results_json.results_schema import RosterRecord
 from grader.results.class_files import write_class
-from grader.results.current_state import Account, current_downloads, keep_account, results_now
+from grader.results.current_state import (
+    DownloadAccount,
+    current_downloads,
+    keep_download_account,
+    results_now,
+)
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 RIGHT, REFUSED, FAILED, WORD = "400101301", "400101309", "400101310", "400101311"
@@ -68,11 +73,11 @@ def out(
     folder = tmp_path / "results"
     nothing = {"findings": (), "tuned": ()}
     uploads = Uploads((), lacking=(Lacking(LACKING, "Gradescope", "submission_62", f"Gradescope:{LACKING}"),))
-    account = Account.of(uploads, "export.zip")
+    account = DownloadAccount.of(uploads, "export.zip")
     roster = RosterRecord(source="class.csv", students=list(EVERYBODY), missing=[], unlisted=[], notes=[])
     account = replace(account, download=account.download.model_copy(update={"roster": roster}))
     with Gradebook(folder, assignment_id=assignment.id) as book:
-        keep_account(book, folder, account, who="ta1", when=NOW)
+        keep_download_account(book, folder, account, who="ta1", when=NOW)
     keep(
         class_evidence(RIGHT),
         replace(
@@ -304,7 +309,7 @@ def test_an_upload_that_may_be_theirs_comes_first(
     held = "upload-x-1"
     keep(replace(class_evidence(held), origin=Origin("k", "x", held, carries=LISTED), submission_digest="9"))
     with Gradebook(out, assignment_id=assignment.id) as book:
-        nobodys = Listed(
+        nobodys = OwnerAssigned(
             who="ta1",
             when=NOW,
             why="Two have it.",
@@ -313,7 +318,7 @@ def test_an_upload_that_may_be_theirs_comes_first(
             by_person=False,
             held=True,
         )
-        book.relist([nobodys])
+        book.add_owner_edits([nobodys])
     assert f"'{LISTED}' may have handed in" in said("rule", out, LISTED, *WHY, code=2)
     with Gradebook(out, assignment_id=assignment.id) as book:
         assert LISTED not in book.students()

@@ -116,7 +116,7 @@ def test_an_assignment_that_is_right_passes(validated):
 @pytest.mark.slow
 def test_every_assignment_of_the_course_is_tried(validated):
     result = validated(arguments=())
-    assert result.exit_code == 0 and "Doubling: 4 variants" in result.stdout.replace(
+    assert result.exit_code == 0 and "Doubling: 4 versions" in result.stdout.replace(
         "\N{NO-BREAK SPACE}", " "
     )
 
@@ -207,7 +207,7 @@ def test_a_check_that_breaks_is_told_once(validated):
     result = validated((CHECKS, 'student.build("Doubler", 3)(student.tensor(2, 3), shape=(2, 3))', "1 / 0"))
     assert result.exit_code == 1
     told = result.stdout.replace("\N{NO-BREAK SPACE}", " ")
-    assert "test_doubler.py: doubler_keeps_the_shape breaks on reference and 3 other variants." in told
+    assert "test_doubler.py: doubler_keeps_the_shape breaks on reference and 3 other versions." in told
     assert told.count("doubler_keeps_the_shape breaks") == 1 and "ZeroDivisionError" in told
 
 
@@ -263,7 +263,7 @@ def test_only_some_are_tried(validated):
     assert f"✓ {summary}" in result.stdout
     assert "Notes" not in result.stdout and "added" not in result.stdout
     unknown = validated(arguments=("tiny", "--only", "xyz"))
-    assert unknown.exit_code == 2 and "--only xyz: no variant has such a name." in unknown.output
+    assert unknown.exit_code == 2 and "--only xyz: no version has such a name." in unknown.output
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from grader.course.assignment_file import digest, read_assignment
 from grader.course.student_template import public_settings
 from grader.domain.assignment import Assignment, Component
 from grader.domain.assignment_files import SubmittedFile
-from grader.domain.assignment_rules import LatePolicy, Limits
+from grader.domain.assignment_rules import LatePolicy
 from grader.domain.errors import CourseError
+from grader.domain.limits import Limits
 from grader.domain.measure import Measure, ProgramRoles
 from grader.domain.submission import Role
 

@@ -7,9 +7,9 @@ import pytest
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import source_text
 from grader.course.editions import edition_of, edition_text, stated_edition, without_left_out
+from grader.course.homework_versions import Kind, homework_versions, reference_files
 from grader.course.reference_solution import homework_source
 from grader.course.student_template import student_files
-from grader.course.variants import Kind, reference_files, variants
 from grader.domain.assignment_versions import Edition
 from grader.domain.errors import CourseError
 from tests.editions import course_in_edition
@@ -102,7 +102,7 @@ def test_the_core_has_checks_mistakes_and_files_of_its_own_parts_only(tmp_path: 
     assert {check.component for check in assignment.checks} == names
     assert [measure.id for measure in assignment.measures] == ["vit_accuracy"]
     assert set(reference_files(assignment)) == {"metrics"}
-    tried = variants(assignment)
+    tried = homework_versions(assignment)
     assert {part for each in tried for part in each.parts} == names
     assert sum(each.kind is Kind.MISTAKE for each in tried) > 100
     assert "ResNet" not in tried[0].source
@@ -130,4 +130,4 @@ def test_each_track_has_its_bounds_and_its_images(tmp_path: Path) -> None:
     assert "at most 15 epochs" not in readme
     text = source_text(folder / "solution.py", "solution.py", assignment.edition)
     assert "VIT_EPOCHS = RESNET_EPOCHS = 1\n" in homework_source(text, "solution.py")
-    assert "VIT_EPOCHS, RESNET_EPOCHS = 100, 50" in variants(assignment)[0].source
+    assert "VIT_EPOCHS, RESNET_EPOCHS = 100, 50" in homework_versions(assignment)[0].source

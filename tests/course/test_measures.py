@@ -10,7 +10,7 @@ from grader.domain.assignment import MEASUREMENTS, Component
 from grader.domain.errors import CourseError
 from grader.domain.measure import Measure, ProgramRoles
 from grader.domain.submission import Role
-from grader.reports.results_json.results_contract import Measurements
+from grader.reports.results_json.results_schema import Measurements
 
 PARTS = (
     Component("ViT", "class", "dim"),

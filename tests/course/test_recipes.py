@@ -7,8 +7,8 @@ import pytest
 
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import TunedRecipe, composed, recipes
+from grader.course.homework_versions import Kind, homework_versions
 from grader.course.student_template import student_files
-from grader.course.variants import Kind, variants
 from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
 
@@ -125,7 +125,7 @@ def test_a_malformed_recipe_is_told_in_a_sentence(tuned: Path, text: str, words:
 
 
 def test_a_recipe_is_a_form_that_meets_every_check(tuned: Path) -> None:
-    found = [each for each in variants(read_assignment(tuned)) if "recipes/" in each.file]
+    found = [each for each in homework_versions(read_assignment(tuned)) if "recipes/" in each.file]
     assert [(each.kind, each.name, each.parts) for each in found] == [
         (Kind.FORM, "first", ()),
         (Kind.FORM, "second", ()),

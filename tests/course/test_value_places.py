@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from grader.course.assignment_file import read_assignment
+from grader.course.homework_versions import homework_versions
 from grader.course.reference_solution import homework_source
 from grader.course.variant_values import filled_code, filled_text, marked_values
-from grader.course.variants import variants
 from grader.domain.errors import CourseError
 
 VALUES = {"heads": 8, "pool": "cls", "sizes": (8, 16), "bias": False}
@@ -112,7 +112,7 @@ def test_values_reach_the_solution_the_forms_and_the_mistakes(tiny_course: Path)
         path = folder / name
         path.write_text(path.read_text("utf-8").replace(old, new, 1), encoding="utf-8")
     assignment = read_assignment(folder)
-    sources = {each.name: each.source for each in variants(assignment, {"times": 5})}
+    sources = {each.name: each.source for each in homework_versions(assignment, {"times": 5})}
     assert all("TIMES = 5  # variant" in source for source in sources.values())
     assert "WRONG = 5" in sources["tripled"] and "AGAIN = 5" in sources["added"]
-    assert "TIMES = 2" in variants(assignment)[0].source
+    assert "TIMES = 2" in homework_versions(assignment)[0].source

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from grader.cli import cli
 from grader.course.assignment_file import read_assignment
+from grader.course.homework_versions import Kind, homework_versions
 from grader.course.reference_solution import homework_source, solved_source
-from grader.course.variants import Kind, variants
 from grader.domain.assignment import Assignment
 
 HERE = Path(__file__).parent
@@ -96,7 +96,7 @@ def run(small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def test_it_has_what_a_whole_assignment_has(small: Small) -> None:
     """Mistakes of each part, forms, a measure by a call."""
     assignment, (parts, mistakes, forms) = small.assignment, small.counts
-    found = variants(assignment)
+    found = homework_versions(assignment)
     mistaken = {part for each in found if each.kind is Kind.MISTAKE for part in each.parts}
     assert mistaken == {component.name for component in assignment.components} and len(mistaken) == parts
     assert sum(each.kind is Kind.MISTAKE for each in found) == mistakes >= 20
@@ -131,7 +131,7 @@ def test_the_stated_reference_holds(small: Small, run: Run) -> None:
 )
 def test_a_class_is_trained_and_measured(small: Small, run: Run, tmp_path: Path, on_warm_hosts: None) -> None:
     """The reference reaches what is stated, a broken training misses it, stubs get nothing."""
-    mistake = next(each for each in variants(small.assignment) if each.name == small.broken)
+    mistake = next(each for each in homework_versions(small.assignment) if each.name == small.broken)
     texts = (small.text(solved_source), mistake.source, small.text(homework_source))
     (tmp_path / "class").mkdir()
     for number, text in enumerate(texts, 1):

@@ -173,7 +173,7 @@ def test_a_file_that_is_replaced_by_a_link_afterwards_is_not_read(
     survey: Assignment, survey_solved: str, tmp_path: Path
 ) -> None:
     from grader.domain.errors import SubmissionError
-    from grader.intake.acceptance import contents_of_others
+    from grader.intake.file_roles import contents_of_others
 
     handed_in(tmp_path / ID, survey_solved)
     files = tuple(sorted((tmp_path / ID).iterdir()))
@@ -279,12 +279,12 @@ def test_it_is_valid(run: Callable[..., Result], on_warm_hosts: None) -> None:
     ],
 )
 def test_a_mistake_in_a_file_that_cannot_be_made(letters: Path, code: str, said: str) -> None:
-    from grader.course.variants import variants
+    from grader.course.homework_versions import homework_versions
 
     folder = letters / "reference" / "letter_survey"
     (folder / "mistakes" / "summary_broken.py").write_text(f'"""Broken."""\n{code}\n')
     with pytest.raises(CourseError) as raised:
-        [one.handed_in({"summary": b"text"}) for one in variants(read_assignment(folder))]
+        [one.handed_in({"summary": b"text"}) for one in homework_versions(read_assignment(folder))]
     assert "mistakes/summary_broken.py: " in str(raised.value) and said in str(raised.value)
 
 
@@ -298,7 +298,7 @@ def test_a_file_that_is_judged_has_a_role_and_no_signature(letters: Path, line: 
 
 
 def test_what_the_reference_hands_in_must_be_asked_for(letters: Path) -> None:
-    from grader.course.variants import reference_files
+    from grader.course.homework_versions import reference_files
 
     folder = letters / "reference" / "letter_survey"
     (folder / "handin" / "metric.csv").write_text("a")

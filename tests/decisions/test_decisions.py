@@ -20,7 +20,7 @@ from grader.decisions.corrections import (
 from grader.decisions.last_word import rule
 from grader.decisions.mark_entries import MarkField, MarkRefused
 from grader.decisions.marking import NewMark, set_mark
-from grader.decisions.upload_owner import say_owner
+from grader.decisions.upload_owner import decide_owner
 from grader.domain.edit import Marked, RunChosen
 from grader.domain.errors import UsageError
 from grader.results.class_pages import CatchUp, CatchUpOutcome
@@ -110,7 +110,7 @@ def test_what_is_wrong_with_a_mark_is_a_field(
         lambda session: record_received(session, STUDENT, NOW, why=""),
         lambda session: record_in_time(session, STUDENT, why=""),
         lambda session: rule(session, [WITHOUT_REPORT], why=""),
-        lambda session: say_owner(session, STUDENT, "400101299", why=""),
+        lambda session: decide_owner(session, STUDENT, "400101299", why=""),
     ],
 )
 def test_nothing_is_decided_without_a_reason(
@@ -182,11 +182,12 @@ def test_marks_of_whom_a_rule_is_about_are_without_effect(session: ClassSession)
 
 
 def test_an_upload_is_somebody_elses(session: ClassSession) -> None:
-    said = say_owner(session, STUDENT, "400101299", why="She says so.")
+    said = decide_owner(session, STUDENT, "400101299", why="She says so.")
     assert said.owner.student_id == "400101299" and said.revision.score("400101299").total is not None
     with pytest.raises(UsageError, match="has a submission already"):
-        say_owner(session, OTHER, "400101299", why="x")
-    assert say_owner(session, OTHER, "400101299", why="x", instead=True).owner.displaced is not None
+        decide_owner(session, OTHER, "400101299", why="x")
+    replaced = decide_owner(session, OTHER, "400101299", why="x", replaces_current=True)
+    assert replaced.owner.displaced is not None
 
 
 def test_a_file_that_was_not_set_aside_is_not_accepted(session: ClassSession) -> None:

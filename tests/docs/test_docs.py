@@ -11,7 +11,8 @@ from typing import Any
 import click
 import pytest
 
-from grader.cli import COMMANDS, cli
+from grader.cli import cli
+from grader.cli.commands import COMMANDS
 from grader.cli.manual import manual
 from grader.course.assignment_tables import (
     AssignmentTable,
@@ -24,8 +25,8 @@ from grader.course.assignment_tables import (
 )
 from grader.course.variant_values import filled_code, stated_values
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import Limits
 from grader.domain.assignment_versions import drawn_values
+from grader.domain.limits import Limits
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "template/vit_defects/README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from grader.domain.assignment import Assignment, Component, DataUse
-from grader.domain.assignment_rules import Limits
+from grader.domain.limits import Limits
 
 
 @pytest.fixture

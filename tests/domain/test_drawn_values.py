@@ -6,7 +6,7 @@ import pytest
 
 from grader.domain.assignment_versions import (
     DrawnValue,
-    OwnValues,
+    StudentValues,
     drawn_values,
     each_choice,
     first_choices,
@@ -70,11 +70,11 @@ def test_values_are_written_as_python_and_shown_to_people() -> None:
 
 
 def test_a_check_that_asks_for_something_else_is_told_what_there_is() -> None:
-    values = OwnValues({"heads": 4, "sizes": (8, 8)})
+    values = StudentValues({"heads": 4, "sizes": (8, 8)})
     assert dict(values) == {"heads": 4, "sizes": [8, 8]} and len(values) == 2 and "head" not in values
     with pytest.raises(
         CourseError, match=r"asks for the variant's 'head', but \[variant\] has 'heads', 'sizes'"
     ):
         values["head"]
     with pytest.raises(CourseError, match="has nothing"):
-        OwnValues({}).get("heads")
+        StudentValues({}).get("heads")

@@ -48,8 +48,8 @@ def test_a_title_with_other_delimiters_does_not_deceive() -> None:
         (b"Name,Grade\n\xe5sa,7\n", "is not UTF-8 text"),
         (b"", "is not a CSV table"),
         (b"PK\x03\x04,\0", "is not a CSV table"),
-        (b'a,b\n"open,7\n', "row 2: a quotation mark is not closed"),
-        (b'a,b\n"a"x,7\n', "row 2: a quotation mark is not closed"),
+        (b'a,b\n"open,7\n', "row 2: a quotation mark has no closing one"),
+        (b'a,b\n"a"x,7\n', "row 2: a quotation mark has no closing one"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(content: bytes, sentence: str) -> None:

@@ -16,7 +16,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Checkpoint, Evidence, Training, TrainingOutcome
 from grader.domain.submission import Intake
 from grader.grading import training_stage
-from grader.grading.concurrent_work import Turns, turns_on
+from grader.grading.concurrent_work import DeviceSlots, device_slots
 from grader.grading.run import EvidenceBuilder, Run
 from grader.kit.splits import Splits
 from grader.training import Job, Measured
@@ -24,14 +24,14 @@ from grader.training import Job, Measured
 MOMENT = 0.02  # seconds
 
 
-def together(turns: Turns, wishes: list[bool]) -> list[tuple[int, bool]]:
+def together(slots: DeviceSlots, wishes: list[bool]) -> list[tuple[int, bool]]:
     """How many were there when each came, itself included, and whether it wanted to be alone."""
     there, seen = 0, []
     lock = threading.Lock()
 
     def train(alone: bool) -> None:
         nonlocal there
-        with turns.taken(alone=alone):
+        with slots.taken(alone=alone):
             with lock:
                 there += 1
                 seen.append((there, alone))
@@ -49,30 +49,32 @@ def together(turns: Turns, wishes: list[bool]) -> list[tuple[int, bool]]:
 
 
 def test_no_more_train_at_once_than_there_are_places() -> None:
-    assert max(there for there, _ in together(Turns(3), [False] * 9)) == 3
-    assert max(there for there, _ in together(Turns(), [False] * 9)) > 3, "processors are not counted here"
+    assert max(there for there, _ in together(DeviceSlots(3), [False] * 9)) == 3
+    assert max(there for there, _ in together(DeviceSlots(), [False] * 9)) > 3, (
+        "processors are not counted here"
+    )
 
 
 def test_who_wants_to_be_alone_is_and_nobody_waits_for_ever() -> None:
-    seen = together(Turns(3), [False, False, True, False, True, False, False])
+    seen = together(DeviceSlots(3), [False, False, True, False, True, False, False])
     assert {there for there, alone in seen if alone} == {1}
-    turns = Turns(2)
-    with turns.taken(), turns.taken():
-        alone = threading.Thread(target=lambda: together(turns, [True]))
+    slots = DeviceSlots(2)
+    with slots.taken(), slots.taken():
+        alone = threading.Thread(target=lambda: together(slots, [True]))
         alone.start()
         time.sleep(MOMENT)
         # the places that become free are kept for the one that waits
-        assert not turns._is_free(alone=False)
+        assert not slots._is_free(alone=False)
     alone.join(timeout=20)
     assert not alone.is_alive()
 
 
 def test_a_place_is_given_back_when_a_training_fails() -> None:
-    turns = Turns(1)
+    slots = DeviceSlots(1)
     for alone in (False, True):
-        with pytest.raises(RuntimeError), turns.taken(alone=alone):
+        with pytest.raises(RuntimeError), slots.taken(alone=alone):
             raise RuntimeError
-    assert turns._is_free(alone=True) and turns._is_free(alone=False)
+    assert slots._is_free(alone=True) and slots._is_free(alone=False)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +89,8 @@ def test_the_free_memory_says_how_many_places_there_are(
         return SimpleNamespace(stdout=told)
 
     monkeypatch.setattr(subprocess, "run", run)
-    assert turns_on("cuda", 4000).places == places
-    assert turns_on("cpu", 4000).places is None
+    assert device_slots("cuda", 4000).places == places
+    assert device_slots("cpu", 4000).places is None
 
 
 def test_what_needs_more_than_its_part_is_trained_again_alone(
@@ -96,17 +98,19 @@ def test_what_needs_more_than_its_part_is_trained_again_alone(
 ) -> None:
     """With all of the memory; what it came to alone is what counts."""
     jobs: list[tuple[int | None, int]] = []
-    turns = Turns(3)
+    slots = DeviceSlots(3)
 
     def trained(workers: Callable[[], Any], numbered: Callable[[int], Job], *_: Any, **__: Any) -> Measured:
         job = numbered(1)
-        jobs.append((job.gpu_memory_mb, turns._training))
+        jobs.append((job.gpu_memory_mb, slots._training))
         if job.gpu_memory_mb is not None:
-            return Measured(Training(TrainingOutcome.BUDGET, reason="Too little."), {}, crowded=True)
+            return Measured(
+                Training(TrainingOutcome.BUDGET, reason="Too little."), {}, lacked_gpu_memory=True
+            )
         return Measured(Training(TrainingOutcome.COMPLETED, accuracy=0.9), {})
 
     monkeypatch.setattr(training_stage, "repeated_training", trained)
-    run = cast("Run", SimpleNamespace(assignment=assignment, turns=turns, device="cuda"))
+    run = cast("Run", SimpleNamespace(assignment=assignment, device_slots=slots, device="cuda"))
     found = EvidenceBuilder(Evidence("400101201", assignment.id, "", datetime(2026, 1, 2, tzinfo=UTC)))
     job = Job(
         cast("Any", None), assignment.limits, splits=cast("Splits", None), device="cuda", gpu_memory_mb=4000
@@ -117,17 +121,17 @@ def test_what_needs_more_than_its_part_is_trained_again_alone(
     model._measure(model.jobs)
     assert jobs == [(4000, 1), (None, 3)]
     assert found.evidence.training.accuracy == 0.9
-    assert turns._is_free(alone=True)
+    assert slots._is_free(alone=True)
 
 
 def test_weights_that_are_tried_take_a_place(
     assignment: Assignment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """They need memory as well: whoever trains alone is alone."""
-    turns, taken = Turns(3), []
+    slots, taken = DeviceSlots(3), []
 
     def tried(*_: Any) -> Checkpoint:
-        taken.append(turns._training)
+        taken.append(slots._training)
         return Checkpoint("fits", accuracy=0.9)
 
     monkeypatch.setattr(training_stage._Model, "_rehearse", lambda *_: None)
@@ -136,7 +140,7 @@ def test_weights_that_are_tried_take_a_place(
     monkeypatch.setattr(
         training_stage, "_jobs", lambda *_: lambda number: SimpleNamespace(limits=assignment.limits)
     )
-    run = cast("Run", SimpleNamespace(assignment=assignment, turns=turns, device="cuda"))
+    run = cast("Run", SimpleNamespace(assignment=assignment, device_slots=slots, device="cuda"))
     weights = tmp_path / "400101201.pth"
     weights.write_bytes(b"")
     files = cast("Intake", SimpleNamespace(submission=None, checkpoint=weights))

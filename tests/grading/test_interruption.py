@@ -10,7 +10,7 @@ import pytest
 
 from grader.course.assignment_file import read_assignment
 from grader.gradebook import Gradebook
-from grader.reports.results_json.results_contract import ResultsDocument
+from grader.reports.results_json.results_schema import ResultsDocument
 from grader.results.revision import revised
 from tests.warm_python import Start
 

@@ -15,7 +15,7 @@ from grader.grading.hidden_splits import HiddenSplits, SplitKey
 from grader.grading.run import EvidenceBuilder, Run, running_hosts
 from grader.grading.training_stage import train
 from grader.kit.splits import Splits
-from grader.parser.client.parsed_files import parsed
+from grader.parser.client.parsed_files import parsed_program
 from grader.reports.student.student_pages import student_page
 from grader.scoring import score
 
@@ -72,7 +72,7 @@ def trained(
         splits, found = quartered_images(assignment.data.classes), []
         with running_hosts(course, assignment, hidden=(tmp_path,), unofficial=False) as hosts:
             run = Run(course, assignment, hosts, splits)
-            program = parsed(hosts.parsers, "homework.py", text.encode(), assignment)
+            program = parsed_program(hosts.parsers, "homework.py", text.encode(), assignment)
             submission = Submission("400101204", assignment.id, (), "ab12")
             for attempt in attempts:
                 evidence = Evidence("400101204", assignment.id, "ab12", NOW, attempt=attempt)

@@ -11,8 +11,8 @@ from grader.domain.analyzed_program import Note
 from grader.domain.submission import Download
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
-from grader.grading.run import handed_on, mates
-from grader.intake import Known, intake, submissions, with_extensions
+from grader.grading.run import handed_on, team_representatives
+from grader.intake import KnownOwners, intake, submissions, with_extensions
 from grader.intake.downloaded_files import condensed
 from grader.publishing.publication import pages, publish
 from grader.reports.results_json.results_file import download_record
@@ -51,14 +51,14 @@ def published(tmp_path, assignment, class_evidence):
         )
         listed += "  :created_at: 2026-01-24 03:54:49 Z\n"
     (download / "submission_metadata.yml").write_text(listed)
-    uploads = submissions(download, assignment, tmp_path / "scratch", known=Known())
+    uploads = submissions(download, assignment, tmp_path / "scratch", known=KnownOwners())
     uploads = with_extensions(uploads, {EXTENDED: OWN_DEADLINE})
     out = tmp_path / "results"
     by_id = {one.student_id: one for one in uploads.submissions}
     assert sorted(by_id) == sorted(STUDENTS)
     with Gradebook(out, assignment_id=assignment.id) as book:
         keeper = Keeper(assignment, book, out, "ta1")
-        for first, others in mates(uploads.submissions).items():
+        for first, others in team_representatives(uploads.submissions).items():
             one = by_id[first]
             found = class_evidence(
                 first,

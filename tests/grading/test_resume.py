@@ -203,7 +203,7 @@ def test_what_nothing_has_changed_about_is_not_done_again(grade: Callable[..., A
     second, again = grade()
     assert (count, again) == (1, 1)
     assert (second.evidence, second.score) == (first.evidence, first.score)
-    assert (first.known, second.known) == (False, True)
+    assert (first.examined_before, second.examined_before) == (False, True)
     assert report.exists()
     with Gradebook(tmp_path) as book:
         assert book.runs("400101204") == (1,)
@@ -262,7 +262,7 @@ def test_another_time_or_deadline_is_recorded_without_running_anything(
     extended = Delivery(extension=datetime(2026, 3, 1, tzinfo=UTC))
     later = Submission("400101204", "tiny", (), "one", delivery=extended)
     result, count = grade(later)
-    assert count == 1 and result.known and result.evidence.delivery == extended
+    assert count == 1 and result.examined_before and result.evidence.delivery == extended
     with Gradebook(tmp_path) as book:
         assert book.runs("400101204") == (1, 2)
     assert grade(later)[0].evidence == result.evidence
@@ -351,14 +351,14 @@ def test_a_team_is_examined_once_and_each_has_a_result(
     with Gradebook(tmp_path) as book:
         assert book.images("2") == {"figure-0.png": b"drawn"}
     again, examined = grade_team()
-    assert sorted(examined) == ["1", "3"] and all(one.known for one in again.values())
+    assert sorted(examined) == ["1", "3"] and all(one.examined_before for one in again.values())
 
 
 def test_a_member_who_is_new_gets_what_is_known_of_the_others(grade_team: Callable[..., Any]) -> None:
     grade_team(("1", "3"))
     results, examined = grade_team()
     assert sorted(examined) == ["1", "3"]
-    assert (results["1"].known, results["2"].known) == (True, False)
+    assert (results["1"].examined_before, results["2"].examined_before) == (True, False)
     assert results["2"].score.total == results["1"].score.total
 
 
@@ -369,6 +369,6 @@ def test_of_a_team_one_member_can_be_asked_for(grade_team: Callable[..., Any]) -
 def test_a_team_that_is_examined_again_is_so_for_all(grade_team: Callable[..., Any], tmp_path: Path) -> None:
     grade_team()
     results, examined = grade_team(force=True)
-    assert len(examined) == 4 and not any(one.known for one in results.values())
+    assert len(examined) == 4 and not any(one.examined_before for one in results.values())
     with Gradebook(tmp_path) as book:
         assert book.runs("1") == book.runs("2") == (1, 2)

@@ -193,7 +193,7 @@ def test_the_time_of_an_attempt_that_does_not_count_is_not_the_others(
     assert count("1").exit_code == 0
     late = Submission(STUDENT, "vit_defects", (), "another", delivery=Delivery(marked_late=True))
     with Gradebook(graded_class) as book:
-        result = Keeper(assignment, book, graded_class, "ta2").known(late, NOW)
+        result = Keeper(assignment, book, graded_class, "ta2").earlier_result(late, NOW)
         assert len(book.runs(STUDENT)) == 2
     assert result.evidence == good
 

@@ -30,17 +30,17 @@ RATES = {"reading": READING, "checks": CHECKS}
 
 def test_rates_are_kept_for_each_kind_of_work(tmp_path: Path) -> None:
     rates = Rates(tmp_path / "cache")
-    assert rates.known("vit_defects", "checks") == {}
+    assert rates.stored("vit_defects", "checks") == {}
     rates.keep("vit_defects", "checks", [StageTime("checks", 40, 140.0, 3.0, 9.0, 1.0)])
     training = kind_of_work("cpu", 1260)
     rates.keep("vit_defects", training, [StageTime("training", 3, 90.0, 30.0, 31.0, 1.0)])
     rates.keep("vit_defects", "checks", [])  # nothing was examined
     again = Rates(tmp_path / "cache")
-    assert again.known("vit_defects", kind_of_work("cpu", None)) == {"checks": CHECKS}
-    assert again.known("vit_defects", training) == {"training": StageRate(30.0, 3)}
+    assert again.stored("vit_defects", kind_of_work("cpu", None)) == {"checks": CHECKS}
+    assert again.stored("vit_defects", training) == {"training": StageRate(30.0, 3)}
     for other in (kind_of_work("cpu", 42), kind_of_work("cuda", 1260)):
-        assert again.known("vit_defects", other) == {}
-    assert again.known("another", "checks") == {}
+        assert again.stored("vit_defects", other) == {}
+    assert again.stored("another", "checks") == {}
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_rates_are_kept_for_each_kind_of_work(tmp_path: Path) -> None:
 def test_rates_that_cannot_be_read_are_done_without(tmp_path: Path, content: str) -> None:
     (tmp_path / "rates.json").write_text(content, encoding="utf-8")
     rates = Rates(tmp_path)
-    assert rates.known("vit_defects", "checks") == {}
+    assert rates.stored("vit_defects", "checks") == {}
     rates.keep("vit_defects", "checks", [StageTime("checks", 40, 140.0, 3.0, 9.0, 1.0)])
-    assert rates.known("vit_defects", "checks") == {"checks": CHECKS}
+    assert rates.stored("vit_defects", "checks") == {"checks": CHECKS}
 
 
 class Split:

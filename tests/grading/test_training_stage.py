@@ -17,7 +17,7 @@ from grader.domain.evidence import Evidence, Training, TrainingOutcome, Unfinish
 from grader.domain.measure import Measure
 from grader.domain.submission import Submission
 from grader.grading import training_stage
-from grader.grading.concurrent_work import Turns
+from grader.grading.concurrent_work import DeviceSlots
 from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.training_stage import waits_for_more_time
 from grader.training import Job, Measured, made_up_images
@@ -85,7 +85,7 @@ def test_what_a_worker_that_trains_says_is_kept_apart_from_the_reports_notes(
     """It had seen which images train, and could tell which they are."""
     told = Measured(Training(TrainingOutcome.COMPLETED, accuracy=0.9), {}, (Note("3Pr++/Xa/9n8."),) * 2)
     monkeypatch.setattr(training_stage, "repeated_training", lambda *_, **__: told)
-    run = cast(Run, SimpleNamespace(assignment=assignment, turns=Turns(1), device="cpu"))
+    run = cast(Run, SimpleNamespace(assignment=assignment, device_slots=DeviceSlots(1), device="cpu"))
     found = EvidenceBuilder(replace(EVIDENCE, notes=(Note("Of the files."),)))
     job = Job(cast(Any, None), assignment.limits, splits=cast(Any, None))
     model(run, lambda _: job, found)._measure(lambda number: job)

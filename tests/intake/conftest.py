@@ -9,7 +9,7 @@ import pytest
 
 from grader.domain.assignment import Assignment, DataUse
 from grader.domain.assignment_files import SubmittedFile
-from grader.domain.assignment_rules import Limits
+from grader.domain.limits import Limits
 from grader.domain.submission import Role
 
 

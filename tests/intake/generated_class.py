@@ -73,7 +73,7 @@ class Generated:
         for inner in own.inside:
             self.expect(f"{path}/{inner.name}", inner, student_id)
 
-    def relist(self, before: str, after: str) -> None:
+    def add_owner_edits(self, before: str, after: str) -> None:
         """What was one student's is expected under another id."""
         self.files = {
             path: (fate, after if who == before else who, words)
@@ -310,7 +310,7 @@ def moodle_folders() -> Generated:
     # of two people who give one id nobody gets it, and a person is asked
     made.add("Student 700_5700_assignsubmission_file/400101060_Lab8_Homework.py", Own(""), "moodle-5700")
     made.kinds["moodle-5700"] = "two people with one id"
-    made.relist("400101060", "moodle-5060")
+    made.add_owner_edits("400101060", "moodle-5060")
     made.held = {
         "moodle-5060": "Its files carry the id 400101060, and so do those of moodle-5700.",
         "moodle-5700": "Its files carry the id 400101060, and so do those of moodle-5060.",
@@ -446,7 +446,7 @@ def plain_zip() -> Generated:
 def _apart(made: Generated, before: str) -> Generated:
     """Students in folders; two attempts of one in two folders, and of one in two archives that differ."""
     nobody = "upload-400101034_1_zip_and_1_more-3c9953c8"
-    made.relist("400101034", nobody)
+    made.add_owner_edits("400101034", nobody)
     made.held[nobody] = "“400101034 (1).zip” and 400101034.zip may be one student's attempts"
     for number in (910, 911):
         stem = f"400101{number}_Lab8_Homework"

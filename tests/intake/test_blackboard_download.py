@@ -10,7 +10,7 @@ import pytest
 from grader.domain.assignment import Assignment
 from grader.domain.submission import Fate
 from grader.files.file_names import sanitized
-from grader.intake import Known, Uploads, submissions
+from grader.intake import KnownOwners, Uploads, submissions
 from grader.intake.downloaded_files import totals
 from grader.lms.roster import Directory, ListedStudent
 
@@ -39,10 +39,10 @@ def attempt(user: str, at: str, *own: str, assignment: str = "Lab_8", **told: st
 def read(folder: Folder, assignment: Assignment, tmp_path: Path) -> Read:
     """The submissions of a download."""
 
-    def made(*attempts: dict[str, str], known: Known | None = None, **changes: object) -> Uploads:
+    def made(*attempts: dict[str, str], known: KnownOwners | None = None, **changes: object) -> Uploads:
         root = folder({name: content for one in attempts for name, content in one.items()})
         own = replace(assignment, **changes) if changes else assignment
-        return submissions(root, own, tmp_path / "scratch", known=known or Known())
+        return submissions(root, own, tmp_path / "scratch", known=known or KnownOwners())
 
     return made
 
@@ -97,7 +97,7 @@ def test_a_list_of_the_class_tells_who_a_user_is(read: Read) -> None:
     uploads = read(
         attempt("jane_doe", LAST, "400101205_Lab8_Homework.py"),
         attempt("bob", LAST, "400101205_Lab8_Homework.py"),
-        known=Known(Directory("Blackboard", listed)),
+        known=KnownOwners(Directory("Blackboard", listed)),
     )
     assert [(one.student_id, one.origin.number, one.held) for one in uploads.submissions] == [
         ("400101204", "jane_doe", ""),

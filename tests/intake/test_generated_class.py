@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.domain.assignment_rules import Limits
+from grader.domain.limits import Limits
 from grader.domain.submission import Fate
 from grader.intake import intake, submissions
 from grader.intake.downloaded_files import condensed, totals

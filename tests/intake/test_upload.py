@@ -66,7 +66,7 @@ def test_a_folder_per_student_whatever_it_is_called(folder, assignment, tmp_path
 )
 def test_what_an_lms_puts_before_a_name(name, holder, own):
     found = read_name(name)
-    assert (found.holder, found.name) == (holder, own)
+    assert (found.sender_label, found.name) == (holder, own)
 
 
 def test_a_flat_lms_download_is_gathered_by_person(folder, assignment, zipped, tmp_path):

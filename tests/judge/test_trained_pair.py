@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from grader.course.assignment_file import read_assignment
-from grader.course.variants import Variant, variants
+from grader.course.homework_versions import HomeworkVersion, homework_versions
 
 ASSIGNMENT = read_assignment(Path(__file__).parents[2] / "reference" / "vit_cifar10")
 VIT, RESNET = ASSIGNMENT.measures
 IMAGE = (3, 32, 32)
-VARIANTS = {variant.name: variant for variant in variants(ASSIGNMENT)}
+VARIANTS = {variant.name: variant for variant in homework_versions(ASSIGNMENT)}
 # tried at every change
 QUICK = (
     "reference",
@@ -42,7 +42,7 @@ MODELS = [
 )
 @pytest.mark.parametrize("measure", ASSIGNMENT.measures, ids=lambda measure: measure.id)
 def test_forms_are_what_was_checked(
-    examined_trained_of: Callable[..., Any], variant: Variant, measure: Any
+    examined_trained_of: Callable[..., Any], variant: HomeworkVersion, measure: Any
 ) -> None:
     """However they are written, nothing is found in either model."""
     assert examined_trained_of(ASSIGNMENT, variant.source, measure=measure, image=IMAGE) == ()

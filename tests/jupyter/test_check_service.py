@@ -133,13 +133,13 @@ def test_it_ends_with_the_kernel_or_when_nobody_asks(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{line}\n{line}\n"))
     assert list(check_service._requests()) == [CheckRequest(((1, "x", ""),), "w")] * 2
 
-    class Silence:
+    class NoAnswer:
         def __iter__(self):
             import threading
 
             threading.Event().wait(5)
             return iter(())
 
-    monkeypatch.setattr("sys.stdin", Silence())
+    monkeypatch.setattr("sys.stdin", NoAnswer())
     monkeypatch.setattr(check_service, "IDLE_SECONDS", 0.01)
     assert list(check_service._requests()) == []

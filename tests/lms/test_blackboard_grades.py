@@ -211,7 +211,7 @@ def test_it_is_a_list_of_the_class(tmp_path: Path, content: bytes) -> None:
     roster = read_roster(path)
     assert list(roster.rows.values()) == ["400101201", "s_two", "400101203", "400101204", "400101299"]
     directory = roster.directory()
-    assert roster.own and directory.lms == "Blackboard"
+    assert roster.from_lms and directory.lms == "Blackboard"
     known = {number: (one.student_id, one.sure) for number, one in directory.students.items()}
     assert known["sone"] == ("400101201", True) and known["s_two"] == ("s_two", False)
     assert directory.students["sone"].person == "Student One"
@@ -220,4 +220,4 @@ def test_it_is_a_list_of_the_class(tmp_path: Path, content: bytes) -> None:
 def test_a_table_of_usernames_alone_is_a_list_of_the_courses_own(tmp_path: Path) -> None:
     path = tmp_path / "list.csv"
     path.write_text("Username,Name\nsone,One\n")
-    assert not read_roster(path).own
+    assert not read_roster(path).from_lms

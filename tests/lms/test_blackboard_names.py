@@ -63,9 +63,9 @@ def test_a_name_by_itself_tells_the_user_where_nothing_else_can_be_meant(
     name: str, user: str, own: str
 ) -> None:
     told = read_name(name)
-    assert (told.lms, told.number, told.name, told.called) == ("Blackboard", user, own, "")
+    assert (told.lms, told.number, told.name, told.sender_name) == ("Blackboard", user, own, "")
     assert told.received_clock == datetime(2026, 1, 31, 23, 40, 5) and told.received_at is None
-    assert told.person == (user or "lab_8_jane_doe")
+    assert told.sender_key == (user or "lab_8_jane_doe")
 
 
 @pytest.mark.parametrize(
@@ -94,16 +94,16 @@ def test_the_particulars_tell_which_part_is_the_users(together: Reading, assignm
         }
     )
     told = found.names[f"{before}_hw.py"]
-    assert (told.number, told.holder, told.name, told.called) == (user, user, "hw.py", "Jane Doe")
+    assert (told.number, told.sender_label, told.name, told.sender_name) == (user, user, "hw.py", "Jane Doe")
     assert found.names[f"{assignment}_o_o_attempt_{AT}_hw.py"].number == "o_o", "the assignment is the same"
-    assert list(found.own) == [f"{before}.txt"] and f"{before}.txt" not in found.names
+    assert list(found.lms_files) == [f"{before}.txt"] and f"{before}.txt" not in found.names
     assert [one.number for one in found.attempts] == [user]
 
 
 def test_what_particulars_say_of_another_user_is_not_believed(together: Reading) -> None:
     before = f"Lab_8_jane_doe_attempt_{AT}"
     found = together({f"{before}.txt": particulars("victim"), f"{before}_hw.py": "x"})
-    assert (found.names[f"{before}_hw.py"].number, found.names[f"{before}_hw.py"].person) == (
+    assert (found.names[f"{before}_hw.py"].number, found.names[f"{before}_hw.py"].sender_key) == (
         "",
         "lab_8_jane_doe",
     )
@@ -112,7 +112,10 @@ def test_what_particulars_say_of_another_user_is_not_believed(together: Reading)
 def test_a_name_that_ends_as_a_username_does_is_none(together: Reading) -> None:
     before = f"Lab_8_jane_doe_attempt_{AT}"
     found = together({f"{before}.txt": particulars("jane_doe", "Jane (doe)"), f"{before}_hw.py": "x"})
-    assert (found.names[f"{before}_hw.py"].number, found.attempts[0].called) == ("jane_doe", "Jane (doe)")
+    assert (found.names[f"{before}_hw.py"].number, found.attempts[0].sender_name) == (
+        "jane_doe",
+        "Jane (doe)",
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,8 +239,8 @@ def test_in_another_lmss_download_such_a_name_is_a_students_own(together: Readin
 def test_particulars_that_say_nothing_are_still_blackboards_own(together: Reading, text: str) -> None:
     before = f"Lab 8_jdoe_attempt_{AT}"
     found = together({f"{before}.txt": text, f"{before}_hw.py": "x"})
-    assert list(found.own) == [f"{before}.txt"]
-    assert found.names[f"{before}_hw.py"].person == "lab 8_jdoe"
+    assert list(found.lms_files) == [f"{before}.txt"]
+    assert found.names[f"{before}_hw.py"].sender_key == "lab 8_jdoe"
 
 
 def test_a_single_file_of_a_download_is_read() -> None:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from grader.lms.canvas.canvas_files import contested
-from grader.lms.downloads import nameless, read_name
+from grader.lms.downloads import read_name, without_person_names
 
 CLASS = [
     f"doe{n}_{1000000 + 37 * n}_{123456000 + 10 * n}_{400101000 + n}_Lab8_Homework.py" for n in range(1, 40)
@@ -27,7 +27,7 @@ def test_a_name_with_another_users_number_tells_no_user(name: str) -> None:
     found = contested([*CLASS, VICTIM, name])
     assert list(found) == [name]
     assert (found[name].number, found[name].order) == ("", 0)
-    assert found[name].person not in {read_name(one).person for one in [*CLASS, VICTIM]}
+    assert found[name].sender_key not in {read_name(one).sender_key for one in [*CLASS, VICTIM]}
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_it_does_not_take_long() -> None:
     ],
 )
 def test_paths_without_names_of_people(path: str, told: str) -> None:
-    assert nameless(path) == told
+    assert without_person_names(path) == told

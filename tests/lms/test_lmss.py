@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.intake.ownership import is_provisional, listed_as
+from grader.intake.ownership import is_provisional, provisional_id
 from grader.lms import FORMATS, LMSS
 from grader.lms.downloads import is_metadata, read_name
 from grader.lms.roster import ID_COLUMNS
@@ -19,14 +19,14 @@ NAMES = {
 @pytest.mark.parametrize("lms", LMSS, ids=lambda one: one.name)
 def test_a_name_of_each_is_read_as_its_own(lms: Lms) -> None:
     told = read_name(NAMES[lms.name])
-    assert told.lms == lms.name and told.holder and told.person
+    assert told.lms == lms.name and told.sender_label and told.sender_key
     assert [one.name for one in LMSS if one.read_name(NAMES[lms.name])] == [lms.name]
 
 
 @pytest.mark.parametrize("lms", LMSS, ids=lambda one: one.name)
 def test_an_id_that_stands_for_nobody_is_no_students(lms: Lms) -> None:
     told = read_name(NAMES[lms.name])
-    made = listed_as(f"{lms.name}:{told.person}", lms.name, told.number, told.holder or "")
+    made = provisional_id(f"{lms.name}:{told.sender_key}", lms.name, told.number, told.sender_label or "")
     assert is_provisional(made) and is_provisional(f"{lms.name.lower()}-1")
     assert not is_provisional("400101204")
 

@@ -54,7 +54,7 @@ def listed(folder: Path, content: str | bytes):
 )
 def test_each_lists_students_are_read_under_their_ids(tmp_path: Path, content, ids, own) -> None:
     roster = listed(tmp_path, content)
-    assert list(roster.rows.values()) == ids and roster.own is own
+    assert list(roster.rows.values()) == ids and roster.from_lms is own
 
 
 @pytest.mark.parametrize(

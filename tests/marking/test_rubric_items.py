@@ -126,7 +126,7 @@ def test_what_could_not_be_read_is_not_written(desk: Desk, change: dict[str, obj
 
 def test_a_file_for_several_editions_is_left_to_its_author(desk: Desk) -> None:
     path = desk.assignment.folder / "marking.toml"
-    edition = replace(desk.assignment.edition, chosen=("laptop",), known=("laptop", "gpu"))
+    edition = replace(desk.assignment.edition, chosen=("laptop",), all_choices=("laptop", "gpu"))
     path.write_text(f"{ITEMS}# >>> ONLY laptop\n# <<< ONLY\n", encoding="utf-8")
     editions = replace(desk, assignment=replace(desk.assignment, edition=edition))
     with pytest.raises(UsageError, match="in an editor"):

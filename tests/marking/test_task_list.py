@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from grader.decisions.last_word import rule
-from grader.domain.edit import Listed, Marked, Waived
+from grader.domain.edit import Marked, OwnerAssigned, Waived
 from grader.domain.evidence import Evidence
 from grader.gradebook import Gradebook
 from grader.gradebook.records import read_evidence
@@ -240,7 +240,7 @@ def test_a_submission_that_turns_out_to_be_anothers_keeps_its_handle(
     handle = handle_of(desk, STUDENTS[0])
     save(desk, handle, points=2)
     owner = {"who": "head", "when": NOW, "why": "By mail.", "by_person": True, "held": False}
-    desk.book.relist([Listed(student_id=STUDENTS[0], listed_as="400109999", **owner)])
+    desk.book.add_owner_edits([OwnerAssigned(student_id=STUDENTS[0], listed_as="400109999", **owner)])
     assert handle_of(desk, "400109999") == handle and students_of(desk, handle) == ("400109999",)
     lines = {line.handle: line for line in task_lines(desk, "q6", "ta1", NOW)}
     assert lines[handle].points == 2

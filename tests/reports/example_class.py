@@ -17,7 +17,7 @@ from grader.domain.assignment import (
     RubricItem,
 )
 from grader.domain.assignment_files import SubmittedFile
-from grader.domain.assignment_rules import ForbiddenRule, Limits
+from grader.domain.assignment_rules import ForbiddenRule
 from grader.domain.evidence import (
     AttentionMap,
     Attestation,
@@ -34,6 +34,7 @@ from grader.domain.evidence import (
     Training,
     TrainingOutcome,
 )
+from grader.domain.limits import Limits
 from grader.domain.score import ComponentScore, GradeStatus, Score, ScoreLine
 from grader.domain.submission import RefusedFile, Role
 from grader.scoring.lateness import late_record

@@ -14,7 +14,7 @@ from PIL import Image
 
 from grader.analysis.view import viewed
 from grader.files.stored_records import VIEW_FILE, view_bytes
-from grader.reports.results_json.results_contract import DownloadedFileRecord, DownloadRecord, RosterRecord
+from grader.reports.results_json.results_schema import DownloadedFileRecord, DownloadRecord, RosterRecord
 from grader.reports.student.student_pages import attention_page, student_pages
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
 from grader.reports.whole_class.similarity_page import similarity_page

@@ -85,5 +85,5 @@ def test_several_measures_stand_side_by_side(assignment: Assignment) -> None:
 
 def test_accuracies_keep_their_words(assignment: Assignment) -> None:
     words = measured_words(assignment, assignment.measures[0])
-    assert (words.heading, words.hidden) == ("Test accuracy", "hidden test images")
+    assert (words.heading, words.hidden_data) == ("Test accuracy", "hidden test images")
     assert words.value(0.8057) == percent(0.8057)

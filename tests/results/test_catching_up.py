@@ -300,13 +300,13 @@ def test_a_report_is_written_once_in_a_run(
     """At its end nothing is written that says what was written when it was examined."""
     from grader.grading.result_writer import Keeper
     from grader.results.class_pages import ClassPages, digest, entry_digests
-    from grader.results.kept_scores import KnownScores
+    from grader.results.kept_scores import KeptScores
 
     when = class_evidence(STUDENT).graded_at
     with Gradebook(graded_class) as book:
         keeper = Keeper(assignment, book, graded_class, "ta1")
         made = [keeper.kept(class_evidence(one, accuracy=float("nan")), {}, when) for one in (STUDENT, OTHER)]
         written = {one.evidence.student_id: digest(one) for one in made}
-        pages = ClassPages(assignment, book.snapshot(), KnownScores(assignment, book.identity()))
+        pages = ClassPages(assignment, book.snapshot(), KeptScores(assignment, book.identity()))
         others = {one: digest for one, digest in entry_digests(graded_class).items() if one not in written}
         assert pages.write_reports(book, graded_class, when, {**others, **written}) == 0

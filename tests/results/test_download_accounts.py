@@ -190,10 +190,10 @@ def test_the_same_download_again_has_one_account(desk: Desk) -> None:
     desk.graded(path, "--only", D)
     assert desk.document["download"]["matched"] == 7, "the account is of the whole download"
     with Gradebook(desk.out, assignment_id="tiny") as book:
-        kept = book.accounts()
+        kept = book.download_accounts()
     desk.graded(path)
     with Gradebook(desk.out, assignment_id="tiny") as book:
-        assert book.accounts() == kept
+        assert book.download_accounts() == kept
 
 
 def test_a_download_of_the_same_name_that_lacks_some_takes_no_place(desk: Desk) -> None:
@@ -409,11 +409,11 @@ def test_the_members_of_a_team_lack_nothing_that_moodle_could_give(desk: Desk) -
 
 def test_a_row_without_a_number_holds_nobody(desk: Desk) -> None:
     """Under which id its result would stand is not known, so nothing could settle it."""
-    nameless = HEADER + (
+    without_person_names = HEADER + (
         f"Participant 111,Ann,{A},Submitted for grading,,4,-\n"
         "Participant 222,Bob,,Submitted for grading,,4,-\n"
     )
-    desk.grade("moodle.zip", moodle(111, A), "--roster", worksheet(desk, nameless))
+    desk.grade("moodle.zip", moodle(111, A), "--roster", worksheet(desk, without_person_names))
     assert 'id="lacking"' not in desk.page
 
 

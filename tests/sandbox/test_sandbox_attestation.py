@@ -9,8 +9,8 @@ import pytest
 from grader.domain.errors import EngineError, SandboxError
 from grader.sandbox import ProcessLimits, attestation, survey
 from grader.sandbox.attestation import Expectation, level
-from grader.sandbox.limits import Cgroup
 from grader.sandbox.lockdown import Layer
+from grader.sandbox.process_limits import Cgroup
 
 if sys.platform != "linux":
     pytest.skip("the layers need Linux", allow_module_level=True)

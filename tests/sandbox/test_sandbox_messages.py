@@ -10,7 +10,7 @@ import pytest
 from grader.domain.errors import EngineError
 from grader.sandbox import child_processes
 from grader.sandbox.child_processes import Exit, OutputTail
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from grader.sandbox import limits, survey
+from grader.sandbox import process_limits, survey
 from grader.sandbox.lockdown import Layer
 from grader.sandbox.namespaces import _spare_uids
 from grader.sandbox.readable_files import visible
@@ -72,7 +72,7 @@ V2 = "36 31 0:33 / {mount} rw - cgroup2 cgroup2 rw\n"
 
 def test_cgroups_of_version_1_are_found(monkeypatch):
     _pretend(monkeypatch, {"/proc/self/mountinfo": V1, "/proc/self/cgroup": "4:memory:/outer/job\n0::/\n"})
-    assert limits._candidates() == [(1, limits.Path("/cg/memory/job"))]
+    assert process_limits._candidates() == [(1, process_limits.Path("/cg/memory/job"))]
 
 
 def test_cgroups_of_version_2_go_where_memory_is_delegated(monkeypatch, tmp_path):
@@ -89,13 +89,13 @@ def test_cgroups_of_version_2_go_where_memory_is_delegated(monkeypatch, tmp_path
             "/proc/self/cgroup": "0::/slice/session.scope\n",
         },
     )
-    assert limits._candidates() == [(2, own.parent)]
+    assert process_limits._candidates() == [(2, own.parent)]
 
 
 def test_limits_of_a_version_2_cgroup(tmp_path):
     for name in ("memory.max", "memory.swap.max", "memory.oom.group", "memory.events"):
         (tmp_path / name).touch()
-    group = limits.Cgroup(2, tmp_path)
+    group = process_limits.Cgroup(2, tmp_path)
     group._set_limit(5_000_000)
     assert (tmp_path / "memory.max").read_text() == "5000000"
     assert (tmp_path / "memory.swap.max").read_text() == "0"
@@ -107,9 +107,9 @@ def test_limits_of_a_version_2_cgroup(tmp_path):
 
 def _pretend(monkeypatch, texts):
     """Let some files of /proc read as given."""
-    real = limits.Path.read_text
+    real = process_limits.Path.read_text
     monkeypatch.setattr(
-        limits.Path,
+        process_limits.Path,
         "read_text",
         lambda path, *arguments, **options: (
             texts[str(path)] if str(path) in texts else real(path, *arguments, **options)

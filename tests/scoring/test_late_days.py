@@ -5,19 +5,19 @@ from datetime import timedelta
 
 import pytest
 
-from grader.domain.assignment_rules import LatePolicy, LateTokens
+from grader.domain.assignment_rules import CourseLateDays, LatePolicy
 from grader.domain.score import LateRecord
 from grader.domain.submission_result import History
 from grader.scoring import score
-from grader.scoring.lateness import tokens_left, tokens_used
+from grader.scoring.lateness import late_days_left, late_days_used
 from tests.scoring.test_lateness import ASSIGNMENT, DUE, EVIDENCE, mark
 
-TOKENS = LateTokens(3, earlier=("first",), later=("last",))
+TOKENS = CourseLateDays(3, earlier=("first",), later=("last",))
 
 
 def late(days: float, rule: LatePolicy, *, used_before: int = 0, total: float = 18) -> LateRecord:
     """The record of a submission that came so many days late."""
-    assignment = replace(ASSIGNMENT, late=rule, late_tokens=TOKENS)
+    assignment = replace(ASSIGNMENT, late=rule, course_late_days=TOKENS)
     evidence = replace(EVIDENCE, received_at=DUE + timedelta(days=days))
     history = History(late_days=(("first", used_before),))
     found = score(assignment, evidence, edits=[mark(total)], history=history)
@@ -42,12 +42,12 @@ def late(days: float, rule: LatePolicy, *, used_before: int = 0, total: float = 
 def test_the_fewest_are_used_that_save_the_most(
     rule: LatePolicy, days: int, total: float | None, left: int, used: int
 ) -> None:
-    assert tokens_used(rule, days, total, left) == used
+    assert late_days_used(rule, days, total, left) == used
 
 
 def test_only_what_earlier_assignments_used_is_missing() -> None:
-    assert tokens_left(TOKENS, History(late_days=(("first", 1), ("last", 2), ("gone", 3)))) == 2
-    assert tokens_left(TOKENS, History(late_days=(("first", 9),))) == 0
+    assert late_days_left(TOKENS, History(late_days=(("first", 1), ("last", 2), ("gone", 3)))) == 2
+    assert late_days_left(TOKENS, History(late_days=(("first", 9),))) == 0
 
 
 def test_late_days_come_before_points_are_taken_off() -> None:

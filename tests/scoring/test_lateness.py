@@ -8,9 +8,10 @@ import pytest
 
 from grader.domain.assignment import Assignment, DataUse, RubricItem
 from grader.domain.assignment_files import SubmittedFile
-from grader.domain.assignment_rules import LatePolicy, Limits
+from grader.domain.assignment_rules import LatePolicy
 from grader.domain.edit import Edit, Marked
 from grader.domain.evidence import Evidence
+from grader.domain.limits import Limits
 from grader.domain.score import GradeStatus, LateRecord
 from grader.domain.submission import Delivery, Role
 from grader.scoring import score

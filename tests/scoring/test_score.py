@@ -19,7 +19,7 @@ from grader.domain.assignment import (
     RubricPart,
 )
 from grader.domain.assignment_files import SubmittedFile
-from grader.domain.assignment_rules import ForbiddenRule, LatePolicy, Limits
+from grader.domain.assignment_rules import ForbiddenRule, LatePolicy
 from grader.domain.edit import Accepted, Edit, Marked, Ruled, Waived
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import (
@@ -35,6 +35,7 @@ from grader.domain.evidence import (
     UnfinishedRun,
 )
 from grader.domain.formatting import named
+from grader.domain.limits import Limits
 from grader.domain.measure import Scale, TrainingCall
 from grader.domain.program_run import Pried, Prying
 from grader.domain.score import GradeStatus, LineState, Score, ScoreLine, Waiver

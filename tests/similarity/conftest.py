@@ -14,7 +14,7 @@ from PIL import Image
 
 from grader.similarity.compared_pairs import Own, own
 from grader.similarity.compared_work import SampledWeights
-from grader.similarity.normalized_code import given_forms, own_units, read_code
+from grader.similarity.normalized_code import given_forms, read_code, units_not_given
 from grader.similarity.weights import read_weights
 
 
@@ -38,7 +38,7 @@ def own_of(given: frozenset[tuple[str, ...]]) -> Callable[..., Own]:
     """The own part of a source."""
 
     def of(text: str, name: str = "homework.py") -> Own:
-        return own(own_units(read_code(name, text.encode()), given))
+        return own(units_not_given(read_code(name, text.encode()), given))
 
     return of
 

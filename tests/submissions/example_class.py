@@ -16,8 +16,8 @@ from pathlib import Path
 
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import composed
-from grader.course.variants import reference_files
-from grader.course.variants import variants
+from grader.course.homework_versions import reference_files
+from grader.course.homework_versions import homework_versions
 from tests.submissions.build import pdf
 
 HERE = Path(__file__).resolve().parent
@@ -35,7 +35,7 @@ def build_example_class(destination: Path, assignment_id: str) -> list[Path]:
     folder = HERE / "classes" / assignment_id
     table = tomllib.loads((folder / "class.toml").read_text(encoding="utf-8"))
     assignment = read_assignment(HERE.parents[1] / "reference" / assignment_id)
-    known = {variant.name: variant for variant in variants(assignment)}
+    known = {variant.name: variant for variant in homework_versions(assignment)}
     files = reference_files(assignment)
     built = []
     for each in table["submission"]:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from grader.domain.analyzed_program import Place, Program
-from grader.domain.assignment_rules import Limits
 from grader.domain.evidence import Attestation
+from grader.domain.limits import Limits
 from grader.domain.program_run import Ending
 from grader.kit.splits import Splits
 from grader.protocol.frames import FrameLimit

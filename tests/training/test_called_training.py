@@ -9,8 +9,8 @@ import pytest
 
 from grader.analysis.programs import program
 from grader.domain.assignment import Component, ProgramRules
-from grader.domain.assignment_rules import Limits
 from grader.domain.evidence import TrainingOutcome
+from grader.domain.limits import Limits
 from grader.domain.measure import Scale, TrainingCall
 from grader.kit.splits import Examples
 from grader.protocol.link import WorkerProcess

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from grader.domain.analyzed_program import Program
-from grader.domain.assignment_rules import Limits
 from grader.domain.evidence import Training, TrainingOutcome
+from grader.domain.limits import Limits
 from grader.kit.splits import Splits
 from grader.protocol.link import WorkerProcess
 from grader.training import Job, measured_checkpoint, measured_training

@@ -298,7 +298,7 @@ def test_a_claim_that_memory_ran_out_is_a_failure_and_listed(
     """However much memory was really held: what a statement raised, no allocator refused."""
     for ending in (Ending("killed", None, 412), Ending("killed", None, 2900, near_memory=True)):
         found = ended(scripted, replace(job, order_seed=4), ending, PLAN, Raised(said))
-        assert found.training.outcome is TrainingOutcome.FAILED and not found.crowded
+        assert found.training.outcome is TrainingOutcome.FAILED and not found.lacked_gpu_memory
         assert found.notes[0].ask_person and "limit was reached" not in found.training.reason
 
 
@@ -316,11 +316,11 @@ def test_a_gpu_that_is_too_small_is_unknown_and_can_be_tried_alone(scripted: Scr
     words = Said("CUDA out of memory. Tried to allocate 20.00 MiB.")
     said = Raised(Problem("OutOfMemoryError", words, "", "memory", gpu_share=0.97))
     shared = measured(scripted, replace(job, device="cuda", gpu_memory_mb=4000), PLAN, said)
-    assert shared.crowded and shared.training.outcome is TrainingOutcome.BUDGET
+    assert shared.lacked_gpu_memory and shared.training.outcome is TrainingOutcome.BUDGET
     assert "its part of the GPU's memory (4000 MB) was not enough" in shared.training.reason
     alone = measured(scripted, replace(job, device="cuda"), PLAN, said)
     assert "After 0 of 2 epochs the GPU's memory was not enough" in alone.training.reason
-    assert not measured(scripted, job, PLAN, said).crowded, "on a processor nobody is crowded out"
+    assert not measured(scripted, job, PLAN, said).lacked_gpu_memory, "on a processor nobody is crowded out"
 
 
 def test_a_gpu_that_was_nearly_empty_did_not_run_out(scripted: Scripted, job: Job) -> None:

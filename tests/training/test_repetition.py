@@ -106,7 +106,7 @@ def test_a_repetition_that_a_crowded_gpu_ends_is_told(scripted: Scripted, job: J
     workers = (trainer() for trainer in trainers for _ in range(2))
     on_gpu = replace(job, device="cuda", gpu_memory_mb=2000)
     found = repeated_training(lambda: next(workers), lambda number: on_gpu, 8 / 13)
-    assert found.crowded and found.training.unfinished[0].outcome is TrainingOutcome.BUDGET
+    assert found.lacked_gpu_memory and found.training.unfinished[0].outcome is TrainingOutcome.BUDGET
 
 
 def test_a_training_that_fails_is_not_repeated(repeated: Callable[..., Any]) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from grader.domain.analyzed_program import TRAINING, Program
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import Limits
 from grader.domain.evidence import TrainingOutcome
+from grader.domain.limits import Limits
 from grader.domain.program_run import Prying, Watched
 from grader.kit.splits import Splits
 from grader.protocol.link import WorkerProcess

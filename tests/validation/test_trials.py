@@ -1,4 +1,4 @@
-"""Validating an assignment: what is run on which variant, in the hosts of grading, and what it means."""
+"""Validating an assignment: what is run on which version, in the hosts of grading, and what it means."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from grader.course.assignment_file import read_assignment
+from grader.course.homework_versions import HomeworkVersion, Kind, homework_versions, mistake_pairs
 from grader.course.locate import located_course
-from grader.course.variants import Kind, Variant, mistake_pairs, variants
 from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
@@ -25,9 +25,9 @@ def draw(model): ...
 """
 
 
-def variant(kind: Kind, name: str, *parts: str) -> Variant:
-    """A variant of some parts."""
-    return Variant(kind, name, f"{name}.py", SOURCE, parts)
+def version(kind: Kind, name: str, *parts: str) -> HomeworkVersion:
+    """A version of some parts."""
+    return HomeworkVersion(kind, name, f"{name}.py", SOURCE, parts)
 
 
 def finding(check: str, component: str, status: Status, **more: object) -> Finding:
@@ -41,7 +41,7 @@ def tiny(tiny_course: Path) -> Assignment:
     return read_assignment(tiny_course / "reference" / "tiny")
 
 
-def test_what_is_run_on_which_variant(tiny: Assignment) -> None:
+def test_what_is_run_on_which_version(tiny: Assignment) -> None:
     """All on one mistake of each component; on the others, their own."""
     [doubler] = tiny.components
     kinds = {"Inner": "class", "Outer": "class", "Alone": "class", "run": "function", "draw": "function"}
@@ -49,18 +49,18 @@ def test_what_is_run_on_which_variant(tiny: Assignment) -> None:
         tiny, components=tuple(replace(doubler, name=name, kind=kind) for name, kind in kinds.items())
     )
     known = [
-        variant(Kind.REFERENCE, "reference"),
-        variant(Kind.TEMPLATE, "template"),
-        variant(Kind.FORM, "form", "Alone"),
-        variant(Kind.FORM, "loop", "run"),
-        variant(Kind.MISTAKE, "first", "Inner"),
-        variant(Kind.MISTAKE, "second", "Inner"),
-        variant(Kind.MISTAKE, "drawn", "draw"),
-        variant(Kind.MISTAKE, "redrawn", "draw"),
+        version(Kind.REFERENCE, "reference"),
+        version(Kind.TEMPLATE, "template"),
+        version(Kind.FORM, "form", "Alone"),
+        version(Kind.FORM, "loop", "run"),
+        version(Kind.MISTAKE, "first", "Inner"),
+        version(Kind.MISTAKE, "second", "Inner"),
+        version(Kind.MISTAKE, "drawn", "draw"),
+        version(Kind.MISTAKE, "redrawn", "draw"),
     ]
     planned = trials(assignment, known)
     assert all(trial.components is None for trial in trials(assignment, known, thorough=True))
-    assert {trial.variant.name: trial.components for trial in planned} == {
+    assert {trial.version.name: trial.components for trial in planned} == {
         "reference": None,
         "template": None,
         "form": ("Alone", "submission"),
@@ -72,36 +72,36 @@ def test_what_is_run_on_which_variant(tiny: Assignment) -> None:
     }
 
 
-def test_the_seed_is_the_variants_own() -> None:
-    one, other = variant(Kind.FORM, "a"), replace(variant(Kind.FORM, "b"), source="x = 1")
-    assert seed_of(one) == seed_of(variant(Kind.FORM, "c")) != seed_of(other)
+def test_the_seed_is_the_versions_own() -> None:
+    one, other = version(Kind.FORM, "a"), replace(version(Kind.FORM, "b"), source="x = 1")
+    assert seed_of(one) == seed_of(version(Kind.FORM, "c")) != seed_of(other)
 
 
 def test_a_pattern_chooses_by_name() -> None:
-    every = [variant(Kind.FORM, "one_form"), variant(Kind.MISTAKE, "one_mistake")]
+    every = [version(Kind.FORM, "one_form"), version(Kind.MISTAKE, "one_mistake")]
     assert [each.name for each in chosen(every, "*_mistake")] == ["one_mistake"]
     assert chosen(every, None) == tuple(every)
-    with pytest.raises(UsageError, match="no variant has such a name"):
+    with pytest.raises(UsageError, match="no version has such a name"):
         chosen(every, "mistake")
 
 
-def test_the_hosts_of_grading_judge_the_variants(
+def test_the_hosts_of_grading_judge_the_versions(
     tiny: Assignment, tiny_course: Path, on_warm_hosts: None
 ) -> None:
     """Each in a worker of its own; only the checks that were asked for; none that fails stops the others."""
     course = located_course(tiny_course, environment={})
-    every = variants(tiny)
-    unreadable = Variant(Kind.FORM, "unreadable", "unreadable.py", "def (", ("Doubler",))
+    every = homework_versions(tiny)
+    unreadable = HomeworkVersion(Kind.FORM, "unreadable", "unreadable.py", "def (", ("Doubler",))
     told: list[str] = []
     found = outcomes(
         course,
         tiny,
         (*trials(tiny, every), Trial(every[0], ("submission",)), Trial(unreadable)),
         jobs=2,
-        report=lambda outcome: told.append(outcome.variant.name),
+        report=lambda outcome: told.append(outcome.version.name),
     )
     names = ["reference", "template", "added", "tripled", "reference", "unreadable"]
-    assert [outcome.variant.name for outcome in found] == names and sorted(told) == sorted(names)
+    assert [outcome.version.name for outcome in found] == names and sorted(told) == sorted(names)
     assert mutation_report(tiny, found[:4]).passed
     assert found[4].findings == () and found[4].fault == ""
     assert "unreadable could not be judged" in mutation_report(tiny, found[5:]).wrong[0]
@@ -121,7 +121,7 @@ def test_a_check_that_cannot_be_loaded_is_told_in_a_sentence(tiny: Assignment, t
 def test_points_that_nobody_can_lose_are_told(tiny: Assignment) -> None:
     """A component whose checks fail neither for the template nor for a mistake."""
     passed = finding("doubler_doubles", "Doubler", Status.PASSED)
-    template = TrialOutcome(variant(Kind.TEMPLATE, "template"), (passed,))
+    template = TrialOutcome(version(Kind.TEMPLATE, "template"), (passed,))
     wrong = mutation_report(tiny, [template]).wrong
     assert any("Doubler carries 4 of the points, but none of its checks fails" in each for each in wrong)
     assert not any("carries 4" in each for each in mutation_report(tiny, [template], complete=False).wrong)
@@ -136,7 +136,7 @@ def test_the_engines_failures_are_not_the_checks(tiny: Assignment) -> None:
         spec.id, "Doubler", Status.ERRORED, blame=Blame.ENGINE, message="The checks took over 60 s."
     )
     report = mutation_report(
-        tiny, [TrialOutcome(variant(Kind.MISTAKE, "slow", "Doubler"), (late,))], complete=False
+        tiny, [TrialOutcome(version(Kind.MISTAKE, "slow", "Doubler"), (late,))], complete=False
     )
     assert report.wrong[0] == (
         "checks/test_doubler.py: doubler_doubles could not be run on slow. The checks took over 60 s. "
@@ -148,7 +148,7 @@ def test_the_engines_failures_are_not_the_checks(tiny: Assignment) -> None:
 def test_a_form_whose_check_is_skipped_loses(tiny: Assignment) -> None:
     skipped = finding("doubler_doubles", "Doubler", Status.SKIPPED, message="It could not be tried.")
     report = mutation_report(
-        tiny, [TrialOutcome(variant(Kind.FORM, "f", "Doubler"), (skipped,))], complete=False
+        tiny, [TrialOutcome(version(Kind.FORM, "f", "Doubler"), (skipped,))], complete=False
     )
     assert report.summary == "forms 0 of 1 at full marks" and not report.passed
 
@@ -156,7 +156,7 @@ def test_a_form_whose_check_is_skipped_loses(tiny: Assignment) -> None:
 def test_a_form_says_for_what_a_person_looks_at_it(tiny: Assignment) -> None:
     """A form that is flagged has full marks; its file must say so, or it is noted."""
     flagged = finding("doubler_doubles", "Doubler", Status.PASSED, policy="odd", message="It is odd.")
-    form = variant(Kind.FORM, "f", "Doubler")
+    form = version(Kind.FORM, "f", "Doubler")
     for policies, notes in (((), 1), (("odd",), 0)):
         outcome = TrialOutcome(replace(form, policies=policies), (flagged,))
         report = mutation_report(tiny, [outcome], complete=False)
@@ -166,10 +166,10 @@ def test_a_form_says_for_what_a_person_looks_at_it(tiny: Assignment) -> None:
 # --- pairs of mistakes ----------------------------------------------------------------------------------
 
 
-def mistake(name: str, part: str) -> Variant:
+def mistake(name: str, part: str) -> HomeworkVersion:
     """A mistake with a code of its own."""
     code = f"class {part}:\n    {name} = True\n"
-    return replace(variant(Kind.MISTAKE, name, part), code=code, source=SOURCE + code)
+    return replace(version(Kind.MISTAKE, name, part), code=code, source=SOURCE + code)
 
 
 def test_pairs_meet_every_pair_of_parts_before_one_again() -> None:
@@ -177,8 +177,8 @@ def test_pairs_meet_every_pair_of_parts_before_one_again() -> None:
         *(mistake(f"inner_{number}", "Inner") for number in range(3)),
         *(mistake(f"outer_{number}", "Outer") for number in range(2)),
         mistake("alone", "Alone"),
-        variant(Kind.FORM, "form", "Alone"),
-        replace(variant(Kind.MISTAKE, "text", "history.csv"), changes="def history(text): ..."),
+        version(Kind.FORM, "form", "Alone"),
+        replace(version(Kind.MISTAKE, "text", "history.csv"), changes="def history(text): ..."),
     ]
     first = mistake_pairs(known, 3)
     assert {pair.parts for pair in first} == {("Inner", "Outer"), ("Inner", "Alone"), ("Outer", "Alone")}
@@ -228,7 +228,7 @@ def test_messages_are_counted_without_what_is_folded(tiny: Assignment) -> None:
     head = finding("a", "Doubler", Status.FAILED, message="It is wrong.", diagnosis="m")
     folded = finding("b", "Doubler", Status.FAILED, message="It follows.", because="a")
     other = finding("c", "Doubler", Status.FAILED, message="It is wrong, too.")
-    outcome = TrialOutcome(variant(Kind.MISTAKE, "m", "Doubler"), (head, folded, other))
+    outcome = TrialOutcome(version(Kind.MISTAKE, "m", "Doubler"), (head, folded, other))
     assert mutation_report(tiny, [outcome], complete=False).summary.endswith("2.00 messages for a mistake")
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from grader.analysis.constant_values import Lookup, Unknown, value
 from grader.analysis.effects import Effect, Effects
-from grader.analysis.roles import RoleReader, bindings, unwrapped
+from grader.analysis.recognized_roles import RoleReader, bindings, unwrapped
 from grader.analysis.script.data_flow import Files, exposed, files_of
 from grader.analysis.syntax_trees import assigned, bound_names, calls, statements_within, walk
 from grader.analysis.units import Unit, changed_names
@@ -385,7 +385,7 @@ class Level:
         units: The statements.
         function: The function's name; None at top level.
         trained: What is trained there.
-        drawn: (position of the statement, names) for each call of a graded function that draws, after the
+        plotted: (position of the statement, names) for each call of a graded function that plots, after the
             statement or in it.
     """
 
@@ -398,7 +398,7 @@ class Level:
         definitions: Definitions,
         free_names: Collection[str],
         steps: Callable[[ast.Call], bool],
-        drawn: Sequence[tuple[int, frozenset[str]]] = (),
+        plotted: Sequence[tuple[int, frozenset[str]]] = (),
     ) -> None:
         """Take the statements.
 
@@ -409,7 +409,7 @@ class Level:
         self.units = tuple(units)
         self._positions = {id(unit): position for position, unit in enumerate(self.units)}
         self.function = function
-        self.drawn = tuple(drawn)
+        self.plotted = tuple(plotted)
         self.trained = Trained(units, effects, reader, definitions)
         self._effects = effects
         self._definitions = definitions

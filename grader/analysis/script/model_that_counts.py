@@ -1,10 +1,10 @@
 """The model that counts, if a program trains several, and whether its class is built exactly once.
 
 The order is: the remark `# grader: final`, the assignment's variable, weights saved under the checkpoint's
-name. Else it is the model drawn last by a graded function, the only one saved, or the one trained last.
-The remark overrules this heuristic, no person is asked, and the reason is shown. Whether a class is built
-once is decided by its calls, and errs toward several: then `grader.worker.script_run` reports the epochs at
-the end. `grader.training`, never this module, measures what the model is worth.
+name. Else it is the model whose predictions a graded function plots last, the only one saved, or the one
+trained last. The remark overrules this heuristic, no person is asked, and the reason is shown. Whether a
+class is built once is decided by its calls, and errs toward several: then `grader.worker.script_run` reports
+the epochs at the end. `grader.training`, never this module, measures what the model is worth.
 
 Tests: tests/analysis/script/test_which_model_counts.py, tests/analysis/test_recipe.py,
 tests/benchmarks/test_script_alone.py, tests/courses/test_two_models.py
@@ -190,9 +190,9 @@ class ModelThatCounts:
         return bool(self._checkpoint) and any(self._checkpoint in part for part in parts)
 
     def _shown(self, level: Level) -> Choice | None:
-        """The model given to the last call of a graded drawing function: what the student shows."""
-        for position, drawn_names in reversed(level.drawn):
-            if names := _trained(drawn_names, level, position):
+        """The model given to the last call of a graded plotting function: what the student shows."""
+        for position, plotted_names in reversed(level.plotted):
+            if names := _trained(plotted_names, level, position):
                 return Choice(position, names, False, _single(names), "its predictions are drawn")
         return None
 

@@ -1,10 +1,11 @@
 """Data of the training script: the grader's loaders in place of the student's, and validation images.
 
-Calls that load data are recognized by `effects`. Their side (training or test) follows from the names
-around them, else it is training; a wrong name gives the wrong side, and nobody is asked. Calls that reach
-outward become nothing. A loop that decides by what it measures in between gets a tenth of the training
-images (`grader.worker.training_setup`). Hidden images are never used. `training_script` decides which
-statements are executed.
+Calls that load data are recognized by `effects`. Their side (training or test) follows from the names around
+them, else it is training; a wrong name gives the wrong side, and no person is asked. Calls with effects
+outside the program (plots, files, network) are replaced by an object that does nothing. A loop that chooses
+by what it measures on the way gets a tenth of the training images for that, which are kept out of training:
+it would choose by what it has learned otherwise. Hidden images are never in its process, so nobody can choose
+by them (`grader.worker.training_setup`). `training_script` decides which statements are executed.
 
 Tests: tests/analysis/script/test_substituted_data.py, tests/training/test_cheats.py,
 tests/training/test_replay.py
@@ -16,22 +17,32 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from grader.analysis.constant_values import called_name
 from grader.analysis.effects import Effect, Effects
+from grader.analysis.recognized_roles import role_by_name, split_side
 from grader.analysis.rewriting import Edit, end_of, instead, start_of
-from grader.analysis.roles import role_by_name, side
 from grader.analysis.slicing import leaves
 from grader.analysis.syntax_trees import DEFINITIONS, assigned, children, statements_within, walk
 from grader.analysis.units import changed_names
 from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME
 
-TEST = re.compile(r"te?st|val|dev|eval", re.IGNORECASE)
-EXTREMES = re.compile(r"max|min|sort(ed)?|arg(max|min|sort)|idx(max|min)|n(largest|smallest)")
-OF_MODULES = {"parameters", "named_parameters", "state_dict", "train", "eval"}
+TEST_NAME = re.compile(r"te?st|val|dev|eval", re.IGNORECASE)
+EXTREMES_NAME = re.compile(r"max|min|sort(ed)?|arg(max|min|sort)|idx(max|min)|n(largest|smallest)")
+MODULE_ATTRIBUTES = {"parameters", "named_parameters", "state_dict", "train", "eval"}
 CONTAINERS = {"list", "dict", "set", "defaultdict", "OrderedDict", "deque", "DataFrame", "zeros", "float"}
-ADDING = {"append", "extend", "print", "write", "set_postfix", "set_description", "log", "info", "add_scalar"}
+RECORDING = {
+    "append",
+    "extend",
+    "print",
+    "write",
+    "set_postfix",
+    "set_description",
+    "log",
+    "info",
+    "add_scalar",
+}
 
 
-def decides(
-    loop: ast.stmt, data: Mapping[str, str], evaluators: Collection[str], *, chooses: bool = False
+def chooses_in_training(
+    loop: ast.stmt, data: Mapping[str, str], evaluators: Collection[str], *, over_settings: bool = False
 ) -> bool:
     """Whether weights, the end or the learning rate depend on what is measured on a test loader.
 
@@ -39,7 +50,7 @@ def decides(
         loop: A loop over epochs, or a statement that holds one.
         data: Names of data -> role.
         evaluators: Functions and methods that measure.
-        chooses: It is a loop over settings: what is noted about the best of them decides, too.
+        over_settings: It is a loop over settings: to record the best of them is a choice, too.
     """
     measured = _measured(loop, data, evaluators)
     if not measured:
@@ -51,9 +62,11 @@ def decides(
             case ast.If(test=test) if _uses(test, measured, data, evaluators):
                 blocks = (node.body, node.orelse)
                 inner = [leaf for block in blocks for statement in block for leaf in leaves(statement)]
-                # a model that is passed to what measures it is not a measurement: to note it is to choose it
-                noted = measured - _models(loop, measured, data, evaluators) if chooses else None
-                if any(_acts(leaf, noted) for leaf in inner):
+                # a model is passed to what measures it, but is no measurement: to record it is to choose it
+                may_be_recorded = (
+                    measured - _models(loop, measured, data, evaluators) if over_settings else None
+                )
+                if any(_chooses(leaf, may_be_recorded) for leaf in inner):
                     return True
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr="step"), args=[deciding_value, *_])):
                 if _uses(deciding_value, measured, data, evaluators):
@@ -66,7 +79,7 @@ def decides(
     return False
 
 
-def picks(
+def chooses_outside_training(
     statement: ast.stmt,
     before: Sequence[ast.stmt],
     data: Mapping[str, str],
@@ -74,14 +87,14 @@ def picks(
     *,
     loops: Collection[int],
 ) -> bool:
-    """Whether a statement picks something, outside of all training, by what was measured before it.
+    """Whether a statement, outside of all training, chooses something by what was measured before it.
 
     Args:
         statement: One of those on which the model that counts depends.
         before: What is executed before it.
         data: Names of data -> role.
         evaluators: Functions and methods that measure.
-        loops: The ids of the loops that train: `decides` is about those.
+        loops: The ids of the loops that train, which are left to `chooses_in_training`.
     """
     compared = {name for part in _compared(statement, loops) for name in _names_within(part)}
     if not compared:
@@ -98,7 +111,7 @@ def _compared(node: ast.AST, loops: Collection[int]) -> Iterator[ast.AST]:
     match node:
         case ast.If(test=test) | ast.IfExp(test=test):
             yield test
-        case ast.Call(func=function, args=arguments) if EXTREMES.fullmatch(called_name(function)):
+        case ast.Call(func=function, args=arguments) if EXTREMES_NAME.fullmatch(called_name(function)):
             yield from arguments
             yield from (keyword.value for keyword in node.keywords)
             if isinstance(function, ast.Attribute):
@@ -119,7 +132,9 @@ def _models(
     models = {
         inner.value.id
         for inner in walk(node)
-        if isinstance(inner, ast.Attribute) and inner.attr in OF_MODULES and isinstance(inner.value, ast.Name)
+        if isinstance(inner, ast.Attribute)
+        and inner.attr in MODULE_ATTRIBUTES
+        and isinstance(inner.value, ast.Name)
     }
     for statement in statements_within(node):
         match statement:
@@ -139,7 +154,8 @@ def _measured(loop: ast.AST, data: Mapping[str, str], evaluators: Collection[str
         for node in statements_within(loop):
             if isinstance(node, ast.Try | ast.With | ast.FunctionDef):
                 continue
-            if node is loop:  # its body does not follow from its header, but its loop variable may
+            # a measurement in the loop's header may reach its loop variable, but not all of its body
+            if node is loop:
                 if isinstance(node, ast.For) and _uses(node.iter, measured_names, data, evaluators):
                     measured_names |= _bound_names(node.target)
                 continue
@@ -172,7 +188,7 @@ def _uses(
             case ast.Attribute(attr=name) if name in evaluators or _is_test(name, {}):
                 return True
             case ast.Subscript(slice=ast.Constant(value=str() as key), value=ast.Name(id=name)):
-                if TEST.search(key) and "load" in name.lower():
+                if TEST_NAME.search(key) and "load" in name.lower():
                     return True
     return False
 
@@ -213,21 +229,22 @@ def _names_within(node: ast.AST) -> set[str]:
     return {name.id for name in walk(node) if isinstance(name, ast.Name)}
 
 
-def _acts(leaf: ast.stmt, measured: Collection[str] | None) -> bool:
-    """Whether a statement does more than print, count and note.
+def _chooses(leaf: ast.stmt, measurements: Collection[str] | None) -> bool:
+    """Whether a statement does more than print, count and record.
 
     Args:
-        measured: The names of what was measured: noting anything else is a choice. None: noting is never one.
+        measurements: The names of what was measured: to record anything else is a choice. None: to record
+            is never a choice.
     """
     match leaf:
         case ast.Break() | ast.Return() | ast.Raise() | ast.Continue() | ast.Delete():
             return True
         case ast.Expr(value=ast.Call(func=function)):
-            return called_name(function) not in ADDING
+            return called_name(function) not in RECORDING
         case ast.Assign(value=value):
             if _is_setting(leaf) or any(isinstance(n, ast.Call) and _copies(n) for n in walk(leaf)):
                 return True
-            return measured is not None and bool(_names_within(value).difference(measured))
+            return measurements is not None and bool(_names_within(value).difference(measurements))
     return False
 
 
@@ -244,9 +261,9 @@ def _copies(call: ast.Call) -> bool:
 # --- substitution ----------------------------------------------------------------------------------------
 
 
-# how weights are kept and restored: the worker lets it happen in memory
+# calls that save and restore weights are not replaced: the worker has them work in memory
 RESTORING = frozenset({"torch.save", "torch.load", ".load_state_dict", ".state_dict"})
-OUTWARD = Effect.SHELL | Effect.NETWORK | Effect.INPUT | Effect.ENDS | Effect.PLOT | Effect.FILES
+EFFECTS_OUTSIDE = Effect.SHELL | Effect.NETWORK | Effect.INPUT | Effect.ENDS | Effect.PLOT | Effect.FILES
 COUNT = re.compile(r"^(ep|i$|it|n|step|count|k$|e$|t$|round)", re.IGNORECASE)
 LOADING = Effect.DATA | Effect.FILES | Effect.NETWORK | Effect.SHELL
 
@@ -260,7 +277,7 @@ class Substitution:
         data: Mapping[str, str],
         loops: Collection[int],
         left_alone: Collection[int],
-        only_draws: Callable[[ast.Call], bool],
+        only_plots: Callable[[ast.Call], bool],
     ) -> None:
         """Take what the replacements depend on.
 
@@ -269,7 +286,8 @@ class Substitution:
             data: Names of loaders, data sets and class names -> role.
             loops: `id` of the nodes of loops over epochs.
             left_alone: `id` of the nodes of statements that are not executed.
-            only_draws: Whether the called function draws or reaches outward and does not train.
+            only_plots: Whether the called function does not train, and plots or has other effects outside
+                the program.
         """
         self._effects = effects
         self._data = data
@@ -278,7 +296,7 @@ class Substitution:
         self._variables_around: list[
             frozenset[str]
         ] = []  # parameters and loop variables, which may show a side
-        self._only_draws = only_draws
+        self._only_plots = only_plots
 
     def edits(self, node: ast.stmt) -> list[Edit]:
         """What is replaced in a statement, in the order of the source."""
@@ -294,7 +312,7 @@ class Substitution:
                 yield from self._statement(inner)
             self._variables_around.pop()
             return
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._says_only(node.value):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._only_outputs(node.value):
             yield instead(node, "...")
             return
         pair = assigned(node)
@@ -343,8 +361,8 @@ class Substitution:
             else:
                 yield from self._clause(child)
 
-    def _says_only(self, call: ast.Call) -> bool:
-        return bool(self._direct(call) & OUTWARD) or self._only_draws(call)
+    def _only_outputs(self, call: ast.Call) -> bool:
+        return bool(self._direct(call) & EFFECTS_OUTSIDE) or self._only_plots(call)
 
     def _assignment(self, targets: list[ast.expr], value: ast.expr) -> Iterator[Edit]:
         names = _plain_names(targets[0]) if len(targets) == 1 else []
@@ -355,13 +373,13 @@ class Substitution:
             yield instead(value, replacement)
             return
         if len(names) > 1 and isinstance(value, ast.Call) and self._splits(value):
-            sides = [side(name) or "train" for name in names]
+            sides = [split_side(name) or "train" for name in names]
             yield instead(
                 value, "({},)".format(", ".join(f"{DATA_NAME}['{data_side}_dataset']" for data_side in sides))
             )
             return
         count = len(targets[0].elts) if len(targets) == 1 and isinstance(targets[0], ast.Tuple) else 0
-        if count and isinstance(value, ast.Call) and self._direct(value) & OUTWARD:
+        if count and isinstance(value, ast.Call) and self._direct(value) & EFFECTS_OUTSIDE:
             yield instead(value, f"({NOTHING_NAME},) * {count}")
             return
         yield from self._expression(value, _side_of(targets[0]) if len(targets) == 1 else None)
@@ -384,7 +402,7 @@ class Substitution:
         """The edits of an expression; `side_by_name` is the side that the name of its value shows."""
         if isinstance(node, ast.Call):
             effects = self._direct(node)
-            if effects & OUTWARD:
+            if effects & EFFECTS_OUTSIDE:
                 yield instead(node, NOTHING_NAME)
                 return
             if effects & Effect.DATA:
@@ -394,13 +412,13 @@ class Substitution:
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
                 name = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
-                yield from self._expression(value, side(name) or side_by_name)
+                yield from self._expression(value, split_side(name) or side_by_name)
         else:
             for child in children(node):
                 if isinstance(child, ast.expr):
                     yield from self._expression(child, side_by_name)
                 elif isinstance(child, ast.keyword):
-                    yield from self._expression(child.value, side(child.arg or "") or side_by_name)
+                    yield from self._expression(child.value, split_side(child.arg or "") or side_by_name)
                 elif isinstance(child, ast.comprehension):
                     yield from self._clause(child)
         self._variables_around.pop()
@@ -469,7 +487,7 @@ def _side_of(target: ast.expr) -> str | None:
         case (
             ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name)))
         ):
-            return side(name)
+            return split_side(name)
     return None
 
 

@@ -14,11 +14,17 @@ from dataclasses import dataclass, field, replace
 
 from grader.analysis.constant_values import Unknown, value
 from grader.analysis.effects import Aliases, Effect, Effects
+from grader.analysis.recognized_roles import RoleReader, bindings, role_by_name
 from grader.analysis.rewriting import applied
-from grader.analysis.roles import RoleReader, bindings, role_by_name
 from grader.analysis.script.dependence import Definitions, Level, alive
 from grader.analysis.script.model_that_counts import Choice, ModelThatCounts, is_built_once
-from grader.analysis.script.script_data import OUTWARD, Substitution, decides, measures, picks
+from grader.analysis.script.script_data import (
+    EFFECTS_OUTSIDE,
+    Substitution,
+    chooses_in_training,
+    chooses_outside_training,
+    measures,
+)
 from grader.analysis.syntax_trees import DEFINITIONS, calls, children, statements_within, walk
 from grader.analysis.units import Unit, segment, unit
 from grader.domain.analyzed_program import Loop, Omission, Place, Script, Statement
@@ -96,7 +102,7 @@ class ScriptReader:
         self._models = ModelThatCounts(
             inputs.aliases, self._definitions, self._constant, inputs.checkpoint, inputs.final
         )
-        self._drawing = frozenset(name for name in inputs.kinds if self._draws(name))
+        self._plotting_functions = frozenset(name for name in inputs.kinds if self._plots(name))
         self.choice: Choice | None = None
         self.built: Built | None = None
 
@@ -117,7 +123,7 @@ class ScriptReader:
             self._inputs.data,
             {id(loop) for loop, _ in loops},
             {id(statement.node) for statement in left_alone},
-            self._only_draws,
+            self._only_plots,
         )
         statements = [*self._definitions_changed(executed, substitution)]
         statements += [
@@ -166,11 +172,11 @@ class ScriptReader:
         inputs = self._inputs
         free_names = {*inputs.kinds, *inputs.data}
         statements: list[Unit] = []
-        drawn: list[tuple[int, frozenset[str]]] = []
+        plotted: list[tuple[int, frozenset[str]]] = []
         for statement in alive(units, _remade, self._constant):
             if not self._is_silent(statement):
                 statements.append(statement)
-            drawn += [(max(len(statements) - 1, 0), names) for names in self._drawn_in(statement)]
+            plotted += [(max(len(statements) - 1, 0), names) for names in self._plotted_in(statement)]
         return Level(
             statements,
             function,
@@ -179,22 +185,24 @@ class ScriptReader:
             self._definitions,
             free_names,
             self.steps,
-            drawn,
+            plotted,
         )
 
-    def _drawn_in(self, statement: Unit) -> Iterator[frozenset[str]]:
-        """The names that each call of a graded drawing function is given in a statement."""
+    def _plotted_in(self, statement: Unit) -> Iterator[frozenset[str]]:
+        """The names that each call of a graded plotting function is given in a statement."""
         for node in () if statement.is_definition else statements_within(statement.node):
             for call in calls(node):
-                if isinstance(call.func, ast.Name) and call.func.id in self._drawing:
+                if isinstance(call.func, ast.Name) and call.func.id in self._plotting_functions:
                     yield frozenset(name.id for name in walk(call) if isinstance(name, ast.Name))
 
     def _is_silent(self, statement: Unit) -> bool:
-        """Whether a statement only draws, prints or reaches outward."""
+        """Whether a statement only plots, prints or has other effects outside the program."""
         if not isinstance(statement.node, ast.Expr) or not isinstance(statement.node.value, ast.Call):
             return False
         call = statement.node.value
-        return bool(self._inputs.effects.of_call(call) & (OUTWARD & ~Effect.FILES)) or self._only_draws(call)
+        return bool(
+            self._inputs.effects.of_call(call) & (EFFECTS_OUTSIDE & ~Effect.FILES)
+        ) or self._only_plots(call)
 
     def _execution(
         self, level: Level, needed: frozenset[str] | None, above: tuple[str, ...]
@@ -383,7 +391,9 @@ class ScriptReader:
         deciders = [
             statement
             for statement, loop in loops
-            if decides(loop, self._inputs.data, measuring, chooses=not self._is_epoch_loop(loop))
+            if chooses_in_training(
+                loop, self._inputs.data, measuring, over_settings=not self._is_epoch_loop(loop)
+            )
         ]
         nodes = [statement.node for statement in executed]
         training = {id(loop) for _, loop in loops}
@@ -391,7 +401,9 @@ class ScriptReader:
             statement
             for position, statement in enumerate(executed)
             if not statement.is_definition
-            and picks(statement.node, nodes[:position], self._inputs.data, measuring, loops=training)
+            and chooses_outside_training(
+                statement.node, nodes[:position], self._inputs.data, measuring, loops=training
+            )
         ]
         if not deciders:
             return None
@@ -498,8 +510,8 @@ class ScriptReader:
 
     # --- what is known ------------------------------------------------------------------------------------
 
-    def _draws(self, name: str) -> bool:
-        """Whether a function draws, and trains nothing."""
+    def _plots(self, name: str) -> bool:
+        """Whether a function plots, and trains nothing."""
         if name not in self._definitions or self._definitions.function(name) is None:
             return False
         reached = [
@@ -514,8 +526,8 @@ class ScriptReader:
                     effects |= self._inputs.effects.of_call(call)
         return bool(effects & Effect.PLOT) and not self._deep_steps(name, set())
 
-    def _only_draws(self, call: ast.Call) -> bool:
-        return isinstance(call.func, ast.Name) and self._draws(call.func.id)
+    def _only_plots(self, call: ast.Call) -> bool:
+        return isinstance(call.func, ast.Name) and self._plots(call.func.id)
 
     def _constant(self, node: ast.expr) -> object:
         """The value of a top-level name, if it can be read off the source."""

@@ -19,7 +19,7 @@ class Convolution:
 
     Attributes:
         name: Of the kernel.
-        weight: (out channels, in channels / groups, ...), with one to three axes of the kernel.
+        weight: (out channels, in channels / groups, ...), with one to three axes for the kernel's sides.
         bias: (out channels,), or None.
     """
 
@@ -52,8 +52,8 @@ class Convolution:
 def convolutions(weights: Mapping[str, Tensor]) -> list[Convolution]:
     """The convolutions that a component has, in order of registration.
 
-    A kernel has three to five axes. Its bias is the vector with a matching name (`conv.weight`, `conv.bias`),
-    else the only vector of its length that the same module registers between this kernel and the next.
+    A convolution's weight has three to five axes. Its bias is the vector with a matching name (`conv.weight`,
+    `conv.bias`), else the only vector of its length in the same module before the next convolution's weight.
 
     Args:
         weights: Parameters and buffers by name, as `component.weights()` gives them.
@@ -73,18 +73,18 @@ def module_of(name: str) -> str:
 
 
 def is_vector(value: Tensor) -> bool:
-    """Whether a weight has a number for each channel: (channels,), or (1, channels, 1, ...) for adding."""
+    """Whether a weight has one number per channel: (channels,), or (1, channels, 1, ...) for broadcasting."""
     shape = tuple(value.shape)
     return len(shape) == 1 or (len(shape) > 2 and shape[0] == 1 and max(shape[2:]) == 1)
 
 
 def _is_kernel(name: str, weights: Mapping[str, Tensor]) -> bool:
-    """Whether a weight is a kernel, not one of a norm's vectors, of which there are two or more."""
+    """Whether a weight is a convolution's: not one of the two or more vectors of a normalization."""
     value = weights[name]
     if not 3 <= value.ndim <= 5 or not value.is_floating_point():
         return False
-    alike = [other for other in weights if module_of(other) == module_of(name)]
-    return not is_vector(value) or sum(weights[other].shape == value.shape for other in alike) < 2
+    siblings = [other for other in weights if module_of(other) == module_of(name)]
+    return not is_vector(value) or sum(weights[other].shape == value.shape for other in siblings) < 2
 
 
 def _bias(name: str, between: list[str], weights: Mapping[str, Tensor]) -> Tensor | None:
@@ -94,15 +94,15 @@ def _bias(name: str, between: list[str], weights: Mapping[str, Tensor]) -> Tenso
         between: What is registered after it, up to the next kernel.
     """
     shape = (len(weights[name]),)
-    alike = name.removesuffix("weight") + "bias"
-    if name.endswith("weight") and alike in weights and tuple(weights[alike].shape) == shape:
-        return weights[alike]
-    fitting = [
+    bias_name = name.removesuffix("weight") + "bias"
+    if name.endswith("weight") and bias_name in weights and tuple(weights[bias_name].shape) == shape:
+        return weights[bias_name]
+    candidates = [
         weights[other]
         for other in between
         if module_of(other) == module_of(name) and tuple(weights[other].shape) == shape
     ]
-    return fitting[0] if len(fitting) == 1 else None
+    return candidates[0] if len(candidates) == 1 else None
 
 
 # --- strides ---------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ Layer = Callable[[Tensor], Tensor]
 
 
 def strides(layer: Layer, x: Tensor) -> tuple[float, ...]:
-    """How many steps of the input one step of the output is, along each axis after the channels.
+    """The stride of a layer along each axis after the channels: input places per output place.
 
     It is computed from how much the output grows with the input, so that padding does not matter.
 
@@ -135,13 +135,13 @@ def strides(layer: Layer, x: Tensor) -> tuple[float, ...]:
 
 
 def moves_with_input(layer: Layer, x: Tensor, *, stride: int = 1, margin: int = 2) -> bool:
-    """Whether the output moves by one place when the input moves by a stride: the same filter everywhere.
+    """Whether the output moves by one place when the input moves by a stride: translation equivariance.
 
     Args:
         layer: (batch, channels, height, width) -> (batch, other channels, ...), in evaluation mode.
         x: An input; it is moved cyclically.
         margin: Places at each edge of the output that are not compared, because padding and the moved edge
-            reach them: 2 are enough for one convolution with a kernel of 3, and 1 more for each further one.
+            reach them: 2 are enough for one convolution with a kernel of 3, and 1 more for each that follows.
     """
     for axis in (2, 3):
         still, moved = layer(x), layer(x.roll(stride, dims=axis))

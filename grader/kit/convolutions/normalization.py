@@ -83,8 +83,7 @@ def batch_norms(
 
     A module whose vectors have PyTorch's names is one. In a student's own module they are recognized by their
     initial values: the gain and the variance are ones, the bias and the mean zeros; gain and bias are
-        trainable.
-    If a module keeps no running statistics, a gain and a bias are enough.
+    trainable. If a module keeps no running statistics, a gain and a bias are enough.
 
     Args:
         weights: Parameters and buffers by name, as `component.weights()` gives them.

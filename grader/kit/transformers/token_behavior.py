@@ -1,4 +1,4 @@
-"""How models and layers over tokens behave, tested from outside: oddities, fields and patches.
+"""How models and layers over tokens behave, tested from outside: oddities, receptive fields, patches.
 
 If no known mistake explains a layer's output, it says in words what the layer does, with the smallest input
 that shows it. It finds which pixels each token sees, and which tensors belong to the places of an image's
@@ -15,17 +15,17 @@ from grader.kit.compared_results import same
 
 Tensor = Any
 Layer = Callable[[Tensor], Tensor]
-Made = Callable[..., Tensor]
+MakeTensor = Callable[..., Tensor]
 
 SIZES = ((1, 1), (1, 2), (2, 1), (1, 3), (2, 2), (2, 3))  # (images, tokens), the smallest first
 
 
-def oddities(layer: Layer, made: Made, dim: int, *, mixes_tokens: bool) -> Iterator[str]:
+def oddities(layer: Layer, made: MakeTensor, dim: int, *, mixes_tokens: bool) -> Iterator[str]:
     """Sentences about what a layer does that it should not, each with the smallest input that shows it.
 
     Args:
         layer: Maps (batch, tokens, dim) to the same shape, in evaluation mode.
-        made: A fresh tensor of a shape.
+        made: Makes a random tensor of a given shape.
         mixes_tokens: Whether tokens of one image may influence each other.
     """
     for images, tokens in SIZES:
@@ -87,7 +87,7 @@ def _input(images: int, tokens: int) -> str:
     return f"{images} image{'s' * (images > 1)} of {tokens} token{'s' * (tokens > 1)}"
 
 
-# --- fields ----------------------------------------------------------------------------------------------
+# --- receptive fields ------------------------------------------------------------------------------------
 
 
 STEPS = (1.5, -1.5, 30.0, -30.0)  # by which a pixel is changed
@@ -95,11 +95,11 @@ STEPS = (1.5, -1.5, 30.0, -30.0)  # by which a pixel is changed
 
 @dataclass(frozen=True)
 class Fields:
-    """What every token of a model sees of the image.
+    """The receptive field of every token of a model: the pixels of the image that it depends on.
 
     Attributes:
         seen: bool (tokens, channels, height, width): whether the token changes with the pixel.
-        images_apart: No token depends on another image of the batch.
+        images_apart: Whether no token depends on another image of the batch.
     """
 
     seen: Tensor
@@ -132,7 +132,7 @@ class Fields:
 
 
 def fields(tokens: Callable[[Tensor], Tensor], image: Tensor) -> Fields:
-    """The fields of the tokens that a model makes of an image.
+    """The receptive fields of the tokens that a model makes of an image.
 
     Every number of the image is changed, one at a time, in one batch: up and down, a little and a lot. A
     convolution with ReLU may respond to only one of these.
@@ -145,16 +145,16 @@ def fields(tokens: Callable[[Tensor], Tensor], image: Tensor) -> Fields:
 
     count = image.numel()
     places = torch.arange(count)
-    alone = tokens(image[None])[0]
-    scale = float(alone.abs().max()) + 1e-6
-    moved, apart = torch.zeros(count, len(alone), dtype=torch.bool), True
+    unchanged = tokens(image[None])[0]
+    scale = float(unchanged.abs().max()) + 1e-6
+    moved, images_apart = torch.zeros(count, len(unchanged), dtype=torch.bool), True
     for step in STEPS:
         changed = image.repeat(count + 1, 1, 1, 1).flatten(1)
         changed[places, places] += step
         outputs = tokens(changed.view(count + 1, *image.shape))
         moved |= (outputs[:-1] - outputs[-1:]).abs().amax(dim=-1) > 1e-5 * scale
-        apart &= bool((outputs[-1] - alone).abs().max() < 1e-4 * scale)
-    return Fields(moved.T.reshape(-1, *image.shape), apart)
+        images_apart &= bool((outputs[-1] - unchanged).abs().max() < 1e-4 * scale)
+    return Fields(moved.T.reshape(-1, *image.shape), images_apart)
 
 
 def _box(field: Tensor) -> tuple[int, int, int, int] | None:
@@ -169,7 +169,7 @@ def _box(field: Tensor) -> tuple[int, int, int, int] | None:
 
 
 Generator = Any
-MOST_TENSORS, MOST_TOGETHER = 24, 4  # that are tried, one by one and in pairs
+MOST_TENSORS, MOST_IN_PAIRS = 24, 4  # tried one by one, and the first of them also in pairs
 
 
 def grids(side: int) -> list[int]:
@@ -234,8 +234,8 @@ def elsewhere(count: int, random: Generator) -> Tensor:
 def places_rearranged(state: Mapping[str, Tensor], grid: int, order: Tensor) -> Iterator[dict[str, Tensor]]:
     """The tensors that may belong to the places of patches, rearranged like the patches.
 
-    A tensor belongs to places if one of its axes counts them, with or without the class token; so do as many
-    tensors of one shape whose names differ only in numbers.
+    Such a tensor has an axis as long as there are places, with or without the class token. Or there are as
+    many tensors as places, of one shape, with names that differ only in numbers.
 
     Args:
         state: Parameters and buffers by name.
@@ -243,22 +243,24 @@ def places_rearranged(state: Mapping[str, Tensor], grid: int, order: Tensor) -> 
         order: As for `rearranged`.
 
     Yields:
-        The tensors that change, by name; nothing at all first.
+        The tensors that change, by name; first an empty dictionary.
     """
     yield {}
-    changes = [variants for variants in _changes(state, _orders(grid * grid, order)) if variants]
+    changes = [
+        rearrangements for rearrangements in _changes(state, _orders(grid * grid, order)) if rearrangements
+    ]
     # likely names are tried first; a name decides nothing
-    changes.sort(key=lambda variants: not any("pos" in name for name in variants[0]))
-    for variants in changes[:MOST_TENSORS]:
-        yield from variants
-    # positions in several parts, such as rows and columns, move together
-    for several in itertools.combinations(changes[:MOST_TOGETHER], 2):
+    changes.sort(key=lambda rearrangements: not any("pos" in name for name in rearrangements[0]))
+    for rearrangements in changes[:MOST_TENSORS]:
+        yield from rearrangements
+    # positions may be stored in two tensors, such as rows and columns: both are rearranged at once
+    for several in itertools.combinations(changes[:MOST_IN_PAIRS], 2):
         for first, second in itertools.product(*several):
             yield {**first, **second}
 
 
 def _orders(places: int, order: Tensor) -> dict[int, tuple[Tensor, ...]]:
-    """Their number -> the orders in which they may be: with a class token before or after them."""
+    """Length of an axis -> its possible orders: of places alone, or with a class token before or after."""
     import torch
 
     behind_token = torch.cat([order.new_zeros(1), order + 1])

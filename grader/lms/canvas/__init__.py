@@ -9,5 +9,5 @@ CANVAS = Lms(
     class_list=CLASS_LIST,
     formats=(GRADEBOOK,),
     read_together=read_together,
-    label_without_name=ANONYMOUS,
+    anonymous_label=ANONYMOUS,
 )

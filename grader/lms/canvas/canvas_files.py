@@ -11,10 +11,10 @@ becomes `doejohn_42_99`: the zipper removes numbers only once). A single name th
 several pairs of numbers are Canvas's own.
 
 lib/gradebook_exporter.rb writes `Student` (or `LastName`, `FirstName`), `ID`, SIS columns, `Section`, a
-column for each assignment as `Title (id)`, then totals. Below the header there may be a row on hidden
-grades, and there is `Points Possible`. lib/gradebook_importer.rb creates a new assignment for any other
-title, ignores what is `(read only)`, compares two decimals, and reads `EX` as excused; `N/A` marks a
-student without the assignment.
+column for each assignment as `Title (id)`, then totals. Below the header comes the row `Points Possible`,
+sometimes after a row that says which grades are hidden. lib/gradebook_importer.rb creates a new assignment
+for any other title, ignores columns that are `(read only)`, compares grades to two decimals, and reads `EX`
+as excused; `N/A` stands for a student without the assignment.
 """
 
 import re
@@ -31,10 +31,10 @@ from grader.lms.export_format import (
     COLUMN,
     SCALE,
     Export,
+    ExportData,
     ExportFormat,
     Form,
     InputFile,
-    Order,
     filled,
     the_column,
 )
@@ -48,11 +48,11 @@ _UPLOAD = re.compile(
     rf"^(?:(?P<who>\w+?)_)??(?P<late>LATE_)?{_USER}_"
     r"(?:(?P<attachment>\d{2,20})_(?P<name>.*\D.*)|(?P<entry>(?:text|link)\.html))$"
 )
-# any further pair of numbers, or the number of a text: Canvas's own if the part before it is a NAME
+# another pair of numbers, or the number of a text: Canvas's own if the part before it is a NAME
 _PAIR = re.compile(
     r"_(?=(?P<user>[1-9]\d{1,19})_(?:(?P<attachment>[1-9]\d{1,19})_.*\D|(?:text|link)\.html$))"
 )
-MOST_CONTESTED = 0.25  # of the users: a rule that casts doubt on more of them is not used
+MOST_CONTESTED = 0.25  # of the users: a rule by which more of them are in doubt is not used
 TOLERANCES = (2, 1, 0)  # digits
 
 
@@ -61,14 +61,14 @@ def canvas_name(name: str) -> DownloadName | None:
     match = _UPLOAD.match(name)
     if match is None or (match["who"] is None and match["anonym"] is None):
         return None
-    holder = f"anon_{match['anonym']}" if match["anonym"] else f"{match['who']}_{match['user']}"
+    label = f"anon_{match['anonym']}" if match["anonym"] else f"{match['who']}_{match['user']}"
     return DownloadName(
         name=match["name"] or match["entry"],
-        holder=holder,
+        sender_label=label,
         lms=LMS,
-        person=holder if match["anonym"] else match["user"],
+        sender_key=label if match["anonym"] else match["user"],
         number=match["user"] or "",
-        called=match["who"] or "",
+        sender_name=match["who"] or "",
         late=match["late"] is not None,
         order=int(match["attachment"] or 0),
     )
@@ -93,7 +93,7 @@ class _Name:
     @property
     def user(self) -> str:
         """The user by the usual reading, with the name, as in all files of that user."""
-        return self.download_name.holder or ""
+        return self.download_name.sender_label or ""
 
 
 def read_together(files: Mapping[str, Path]) -> Together:
@@ -102,9 +102,9 @@ def read_together(files: Mapping[str, Path]) -> Together:
 
 
 def contested(names: Iterable[str]) -> dict[str, DownloadName]:
-    """The names of a download that may be another user's, each with what it still says, but no user.
+    """The names of a download that may be another user's, each with the rest of what it says, without a user.
 
-    A name is contested in three cases: a further pair of numbers has as many digits as Canvas's numbers in
+    A name is contested in three cases: another pair of numbers has as many digits as Canvas's numbers in
     the other names; two files share the number of an attachment; or, among the rest, one number has two
     users' names.
 
@@ -124,7 +124,7 @@ def contested(names: Iterable[str]) -> dict[str, DownloadName]:
         for candidate in _by_user([candidate for candidate in all_names if candidate.name not in doubtful])
     }
     return {
-        name: replace(candidate.download_name, person=f"{candidate.user}?", number="", order=0)
+        name: replace(candidate.download_name, sender_key=f"{candidate.user}?", number="", order=0)
         for name, candidate in doubtful.items()
     }
 
@@ -133,19 +133,19 @@ def _readings(name: str) -> Sequence[_Reading]:
     usual = _UPLOAD.match(name)
     assert usual is not None, "Canvas made it"
     begins = usual.start("user")
-    further = [
+    other_readings = [
         _Reading(pair["user"], pair["attachment"] or "")
         for pair in _PAIR.finditer(name)
         if pair.start("user") > begins
     ]
-    return [_Reading(usual["user"] or "", usual["attachment"] or ""), *further]
+    return [_Reading(usual["user"] or "", usual["attachment"] or ""), *other_readings]
 
 
 def _by_digits(all_names: Sequence[_Name]) -> Sequence[_Name]:
-    """The names in which a further pair looks like Canvas's own, by the loosest rule that doubts few."""
+    """The names in which another pair looks like Canvas's own, by the widest tolerance with few doubts."""
     users = {len(candidate.readings[0].user) for candidate in all_names}
     attachments = {len(candidate.readings[0].attachment) for candidate in all_names}
-    most = max(1, MOST_CONTESTED * len({candidate.user for candidate in all_names}))
+    most_users = max(1, MOST_CONTESTED * len({candidate.user for candidate in all_names}))
     for tolerance in TOLERANCES:
         doubtful = [
             candidate
@@ -156,7 +156,7 @@ def _by_digits(all_names: Sequence[_Name]) -> Sequence[_Name]:
                 for reading in candidate.readings[1:]
             )
         ]
-        if len({candidate.user for candidate in doubtful}) <= most:
+        if len({candidate.user for candidate in doubtful}) <= most_users:
             return doubtful
     return []
 
@@ -179,7 +179,7 @@ def _by_user(all_names: Sequence[_Name]) -> Iterator[_Name]:
     """The names whose number belongs to two users' names."""
     names_by_number: dict[str, set[str]] = {}
     for candidate in all_names:
-        names_by_number.setdefault(candidate.readings[0].user, set()).add(candidate.download_name.called)
+        names_by_number.setdefault(candidate.readings[0].user, set()).add(candidate.download_name.sender_name)
     yield from (candidate for candidate in all_names if len(names_by_number[candidate.readings[0].user]) > 1)
 
 
@@ -191,21 +191,23 @@ _TEST_STUDENT = "Student, Test"  # a teacher who views the course as a student
 _SPECIAL = {"EX": "is excused in Canvas", "N/A": "does not have this assignment in Canvas"}
 
 
-def canvas(order: Order) -> Export:
+def canvas(export_data: ExportData) -> Export:
     """The exported gradebook with the grades filled in.
 
     Raises:
         UsageError: The file is not a gradebook, or does not fit the grades.
     """
-    name, content = order.given
+    name, content = export_data.lms_file
     table = csv_text(name, content)
-    number = _id_column(table)
+    id_column = _id_column(table)
     section = table.header.index("Section")
     titles = [
         column for column in range(section + 1, len(table.header)) if _TITLE.match(table.header[column])
     ]
-    grade = the_column(table, order.choices.column or order.assignment.title, titles, _column_names)
-    most = _points_possible(table, grade)
+    grade_column = the_column(
+        table, export_data.choices.column or export_data.assignment.title, titles, _column_names
+    )
+    maximum = _points_possible(table, grade_column)
     students = [
         row
         for row in range(1, len(table.rows))
@@ -215,14 +217,14 @@ def canvas(order: Order) -> Export:
     form = Form(
         table=table,
         students=students,
-        who=[column for column in range(section) if column != number],
-        number=NumberColumn(number, LMS),
-        grade=grade,
-        maximum=lambda _: most,
-        keep=partial(_reason_to_keep, table, grade),
+        who=[column for column in range(section) if column != id_column],
+        number=NumberColumn(id_column, LMS),
+        grade=grade_column,
+        maximum=lambda _: maximum,
+        keep=partial(_reason_to_keep, table, grade_column),
     )
-    export = filled(form, order)
-    remarks = () if most else (f"{name} does not state the points possible, so no maximum was compared.",)
+    export = filled(form, export_data)
+    remarks = () if maximum else (f"{name} does not state the points possible, so no maximum was compared.",)
     return replace(export, remarks=(*export.remarks, *remarks))
 
 

@@ -29,5 +29,5 @@ GRADESCOPE = Lms(
     ),
     formats=(RESULTS,),
     metadata=Metadata(METADATA, metadata_rows, submission_list),
-    label_without_name=LABEL,
+    anonymous_label=LABEL,
 )

@@ -9,6 +9,7 @@ choose the strings in it: it is parsed in the sandboxed parser, and the result i
 By the autograder specifications, in `results.json` `score` at the top overrides the tests' sum; a test
 has `score`, `max_score`, `name`, `number`, `output`, `tags`, `status` (`passed`, `failed`) and
 `visibility`. As long as a scored test is hidden, the student's total is hidden too.
+A package that runs within Gradescope writes its own file: `grader.packages.gradescope_results`.
 """
 
 import json
@@ -24,7 +25,7 @@ from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.formatting import points, printable
 from grader.domain.score import Score, ScoreLine
 from grader.files.file_names import displayable
-from grader.lms.export_format import Export, ExportFormat, Grade, Option, Order
+from grader.lms.export_format import Export, ExportData, ExportFormat, Grade, Option
 from grader.lms.system import (
     MOST_ROWS,
     DownloadName,
@@ -44,10 +45,10 @@ VISIBILITY = Option(
 )
 
 
-def gradescope(order: Order) -> Export:
+def gradescope(export_data: ExportData) -> Export:
     """A `<student>/results.json` for each student whose grade is known."""
-    grades, visibility = order.grades, order.choices.others[VISIBILITY.name]
-    by_student = {score.student_id: (evidence, score) for evidence, score in order.results}
+    grades, visibility = export_data.grades, export_data.choices.others[VISIBILITY.name]
+    by_student = {score.student_id: (evidence, score) for evidence, score in export_data.results}
     points_by_student = {
         student_id: grade.points for student_id, grade in grades.items() if grade.points is not None
     }
@@ -97,7 +98,7 @@ def _items(score: Score, visibility: str) -> Iterator[dict[str, Any]]:
             "tags": [line.id],
             "visibility": visibility,
         }
-        # a ruling may close a total before anybody marked the item
+        # when a person decides on a total, an item may be left without points
         yield {key: value for key, value in test.items() if value is not None}
 
 
@@ -131,7 +132,7 @@ def _checks(evidence: Evidence, waived: dict[str, str], visibility: str) -> Iter
             test["status"] = "passed"
         elif finding.status is Status.FAILED:
             test["status"] = "failed"
-        # a check that was not tried, or failed through our fault, gets no status
+        # a check that was not tried, or failed through the grader's fault, gets no status
         yield test
 
 
@@ -179,7 +180,7 @@ METADATA = "submission_metadata.yml"
 MOST_MEGABYTES = 32
 MOST_SUBMITTERS = 20
 LONGEST_NAME = 100
-DEEPEST = 30  # collections within collections
+DEEPEST = 30  # nested lists and mappings
 
 
 LABEL = re.compile(r"submission_\d+")
@@ -226,7 +227,7 @@ _NOT_A_LIST = "is not the list of submissions that Gradescope writes. Export the
 
 
 def listed_submission(row: Any) -> ListedSubmission | None:
-    """A row, judged again by the side that believes nothing; None for one that says nothing useful."""
+    """A row of the parser's answer, validated by the trusted side; None for one without anything useful."""
     match row:
         case [str(folder), list(students), str(moment), int(earlier), list(names)]:
             pairs = {

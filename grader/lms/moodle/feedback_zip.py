@@ -5,7 +5,8 @@ name>_<participant>_assignfeedback_file_<file>`, and goes by the participant's n
 that begin with a dot or a tilde. Files side by side, as here, it puts where students find them; within
 folders it would give them the path `//`. The names come from the teacher's grading worksheet or from the
 download that was graded; none is invented. If a person decided whose a submission is, the name in the
-download may be somebody else's, and is not used.
+download may be somebody else's, and is not used. Where Moodle has web services, `moodle_service` sends the
+same reports instead.
 """
 
 import re
@@ -15,7 +16,7 @@ from pathlib import PurePosixPath
 from grader.domain.errors import UsageError
 from grader.domain.formatting import printable
 from grader.files.zip_archive import zipped
-from grader.lms.export_format import ANYWAY, Choices, Export, ExportFormat, InputFile, Order, unsaid
+from grader.lms.export_format import ANYWAY, Choices, Export, ExportData, ExportFormat, InputFile, unsaid
 from grader.lms.matching import Candidate, NumberColumn, matching
 from grader.lms.moodle.grade_tables import (
     FULL_NAME,
@@ -33,20 +34,22 @@ _LABEL = re.compile(r"^(?P<name>.+)_(?P<number>\d{1,20})$")
 _UNUSABLE = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
 
 
-def feedback_zip(order: Order) -> Export:
+def feedback_zip(export_data: ExportData) -> Export:
     """The reports of all students whose grade is known.
 
     Raises:
         UsageError: Nobody's name is known, or the file is not a worksheet.
     """
     rows: tuple[str, ...] = ()
-    if order.file is not None:
-        holders, rows = holders_of_worksheet(*order.file, order.candidates, order.choices)
+    if export_data.file is not None:
+        holders, rows = holders_of_worksheet(*export_data.file, export_data.candidates, export_data.choices)
     else:
-        unnoted = {candidate.student_id for candidate in order.candidates if not candidate.is_noted}
-        holders = holders_of_download(file for file in order.account if file[1] in unnoted)
-        holders |= holders_of_results(order.candidates)
-    grades, reports = order.grades, order.reports(tuple(order.grades))
+        not_recorded = {
+            candidate.student_id for candidate in export_data.candidates if not candidate.is_noted
+        }
+        holders = holders_of_download(file for file in export_data.account if file[1] in not_recorded)
+        holders |= holders_of_results(export_data.candidates)
+    grades, reports = export_data.grades, export_data.reports(tuple(export_data.grades))
     if grades and not holders:
         raise UsageError(
             "Nothing shows what Moodle calls these students. Give the grading worksheet with --into."
@@ -117,7 +120,7 @@ def holders_of_download(files: Iterable[tuple[str, str | None]]) -> dict[str, st
     for path, student_id in files:
         for part in PurePosixPath(path).parts:
             handed = moodle_name(part)
-            label = _LABEL.match(handed.holder or "") if handed else None
+            label = _LABEL.match(handed.sender_label or "") if handed else None
             if student_id and label and label["name"].casefold() != TEAM:
                 labels_by_student.setdefault(student_id, set()).add(
                     f"{_clean(label['name'])}_{label['number']}"

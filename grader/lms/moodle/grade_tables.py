@@ -4,8 +4,8 @@ It also reads the names in a Moodle download. mod/assign/classes/downloader.php 
 mod/assign/locallib.php) makes the prefix `[Group-]Full name_12345`. Underscores in names become spaces, so
 that nobody's name can hold another number, and the number is the participant's, as in the grading worksheet.
 With blind marking the name is the word "Participant" in the site's language. A team's prefix is its name
-and its number, which is not a participant's (`Team_77`), or a bare default without a number. Side by side a
-file is `PREFIX_assignsubmission_file_NAME`; with a folder per student it is
+and its number, which is not a participant's (`Team_77`), or a default name without a number. If all files
+lie in one folder, one is `PREFIX_assignsubmission_file_NAME`; with a folder per student it is
 `PREFIX_assignsubmission_file/NAME` (an older Moodle: `PREFIX_assignsubmission_file_/NAME`), and files keep
 their own names and sub-folders. Times are not included: Moodle streams the zip on request.
 
@@ -36,10 +36,10 @@ from grader.lms.export_format import (
     COLUMN,
     SCALE,
     Export,
+    ExportData,
     ExportFormat,
     Form,
     InputFile,
-    Order,
     filled,
     the_column,
 )
@@ -62,11 +62,11 @@ def moodle_name(name: str) -> DownloadName | None:
     # a group's name may precede the person's, and changes with the chosen group
     return DownloadName(
         name=match["name"] or "",
-        holder=match["holder"],
+        sender_label=match["holder"],
         lms=LMS,
-        person=participant_match["number"],
+        sender_key=participant_match["number"],
         number=participant_match["number"],
-        called=participant_match["called"],
+        sender_name=participant_match["called"],
     )
 
 
@@ -79,40 +79,40 @@ _STATUS, _SUBMITTED = "status", "submitted"
 _WORKSHEET_PARTICIPANT = re.compile(r"^(?P<word>.*?)\s*(?P<number>\d+)$")
 
 
-def moodle_worksheet(order: Order) -> Export:
+def moodle_worksheet(export_data: ExportData) -> Export:
     """The teacher's own worksheet with the grades filled in.
 
     Raises:
         UsageError: The file is not a worksheet, or does not fit the grades.
     """
-    name, content = order.given
+    name, content = export_data.lms_file
     table = worksheet(name, content)
     header = [column.casefold() for column in table.header]
-    grade = the_column(
-        table, order.choices.column or "Grade", range(1, len(header)), lambda header_cell: [header_cell]
+    grade_column = the_column(
+        table, export_data.choices.column or "Grade", range(1, len(header)), lambda header_cell: [header_cell]
     )
     if header[0] == IDENTIFIER and MODIFIED not in header:
         raise UsageError(
             f"{name} has no column 'Last modified (grade)', without which Moodle refuses it. "
             "Download the worksheet again."
         )
-    most = header.index(MAXIMUM) if MAXIMUM in header else grade + 1
-    fixed = header.index(CHANGEABLE) if CHANGEABLE in header else None
+    maximum_column = header.index(MAXIMUM) if MAXIMUM in header else grade_column + 1
+    changeable_column = header.index(CHANGEABLE) if CHANGEABLE in header else None
 
     def keep(row: int) -> str:
-        locked = fixed is not None and table.cell(row, fixed).casefold() == "no"
+        locked = changeable_column is not None and table.cell(row, changeable_column).casefold() == "no"
         return "Moodle lets nobody change this grade" if locked else ""
 
     form = Form(
         table=table,
         students=participant_rows(table),
-        who=range(grade),
+        who=range(grade_column),
         number=NumberColumn(0, LMS),
-        grade=grade,
-        maximum=lambda row: table.cell(row, most),
+        grade=grade_column,
+        maximum=lambda row: table.cell(row, maximum_column),
         keep=keep,
     )
-    return filled(form, order)
+    return filled(form, export_data)
 
 
 def worksheet(name: str, content: bytes) -> CsvText:
@@ -176,35 +176,41 @@ WORKSHEET = ExportFormat(
 # --- gradebook table -------------------------------------------------------------------------------------
 
 
-MOST = 100  # the default of the site's `gradepointmax`
+MOST_POINTS = 100  # the default of the site's `gradepointmax`
 # what grade/export/lib.php puts around an item's name: `Assignment: Lab 8 (Real)`
-_ITEM = re.compile(r"^(?:(?P<module>[^:]+): *)?(?P<title>.*?)(?: *\((?P<kind>[^()]*)\))?$")
+_ITEM = re.compile(r"^(?:(?P<activity>[^:]+): *)?(?P<title>.*?)(?: *\((?P<kind>[^()]*)\))?$")
 _NO_POINTS = ("percentage", "letter", "feedback")
 
 
-def moodle_gradebook(order: Order) -> Export:
+def moodle_gradebook(export_data: ExportData) -> Export:
     """The gradebook's own export with the grades filled in, or a new table of ID numbers and grades.
 
     Raises:
         UsageError: Moodle would refuse a grade, or the export does not fit them.
     """
-    grades, maximum = order.grades, order.assignment.maximum
-    if order.choices.scale:
+    grades, maximum = export_data.grades, export_data.assignment.maximum
+    if export_data.choices.scale:
         raise UsageError("A gradebook export of Moodle does not state its maximum: leave --scale out.")
-    high = [grade.student_id for grade in grades.values() if grade.points is not None and grade.points > MOST]
-    if high and not order.choices.anyway:
+    high = [
+        grade.student_id
+        for grade in grades.values()
+        if grade.points is not None and grade.points > MOST_POINTS
+    ]
+    if high and not export_data.choices.anyway:
         raise UsageError(
-            f"{high[0]} has more than {MOST} points, at which Moodle's import fails unless the site allows "
-            "more. If it does, add --anyway."
+            f"{high[0]} has more than {MOST_POINTS} points, at which Moodle's import fails unless the site "
+            "allows more. If it does, add --anyway."
         )
-    check = f"Moodle's table states no maximum: make sure that the grade item's is {points(maximum)}."
-    export = _new_table(order) if order.file is None else _filled_table(order, *order.file)
-    return replace(export, remarks=(*export.remarks, check))
+    remark = f"Moodle's table states no maximum: make sure that the grade item's is {points(maximum)}."
+    export = (
+        _new_table(export_data) if export_data.file is None else _filled_table(export_data, *export_data.file)
+    )
+    return replace(export, remarks=(*export.remarks, remark))
 
 
-def _new_table(order: Order) -> Export:
-    grades = order.grades
-    title = order.choices.column or order.assignment.title
+def _new_table(export_data: ExportData) -> Export:
+    grades = export_data.grades
+    title = export_data.choices.column or export_data.assignment.title
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["ID number", guarded(printable(title))])
@@ -220,15 +226,15 @@ def _new_table(order: Order) -> Export:
     ]
     if points_by_student:
         remarks.append("Moodle's import fails if it does not know an ID number: prefer --into.")
-    name = f"{order.assignment.id}-moodle.csv"
+    name = f"{export_data.assignment.id}-moodle.csv"
     return Export(
         {name: buffer.getvalue().encode("utf-8")}, len(points_by_student), tuple(remarks), points_by_student
     )
 
 
-def _filled_table(order: Order, name: str, content: bytes) -> Export:
+def _filled_table(export_data: ExportData, name: str, content: bytes) -> Export:
     table = csv_text(name, content)
-    title = order.choices.column or order.assignment.title
+    title = export_data.choices.column or export_data.assignment.title
     grade = the_column(table, title, range(1, len(table.header)), _column_names)
     item = _ITEM.match(table.header[grade])
     if item is not None and (item["kind"] or "").casefold() in _NO_POINTS:
@@ -238,15 +244,15 @@ def _filled_table(order: Order, name: str, content: bytes) -> Export:
         )
     students = [row for row in range(1, len(table.rows)) if not table.is_blank(row)]
     form = Form(table, students, who=range(grade), number=None, grade=grade, maximum=lambda _: "")
-    return filled(form, order)
+    return filled(form, export_data)
 
 
 def _column_names(header: str) -> Sequence[str]:
     item = _ITEM.match(header)
     if item is None:
         return [header]
-    with_module = header[: item.end("title")]
-    return [header, with_module.strip(), item["title"].strip()]
+    with_activity = header[: item.end("title")]
+    return [header, with_activity.strip(), item["title"].strip()]
 
 
 GRADEBOOK = ExportFormat(

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import SubmissionError
 from grader.domain.formatting import file_name_of
+from grader.domain.limits import MEGABYTE
 from grader.domain.submission import ANSWERS_FILE, Answers, DrawnPage, Undrawn
 from grader.parser.client.parsed_files import ParserOpener
 from grader.parser.messages import (

@@ -18,8 +18,8 @@ from pydantic import ValidationError
 
 from grader.domain.analyzed_program import Claim, Program
 from grader.domain.assignment import Assignment, ProgramRules
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.errors import EngineError, SubmissionError
+from grader.domain.limits import MEGABYTE
 from grader.domain.submission import RefusedFile, View
 from grader.files.stored_records import validator
 from grader.intake.archive_pieces import CHUNK, Begun, Caps, Ended, Piece
@@ -35,9 +35,9 @@ from grader.parser.messages import (
     FileRequest,
 )
 from grader.protocol.frames import ClosedError, Frame, FrameLimit, write_frame
-from grader.protocol.link import Silence, timed_answers
+from grader.protocol.link import NoAnswer, timed_answers
 from grader.sandbox.child_processes import Processes
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.similarity.compared_work import (
     MOST_FIGURES,
     MOST_TENSORS,
@@ -49,12 +49,12 @@ from grader.similarity.compared_work import (
     SampledWeights,
 )
 
-_FURTHEST = 2**62  # no file is longer, and no larger position can be asked for
+_FURTHEST = 2**62  # longer than any file, and small enough for `seek`
 _SPEED = 25 * MEGABYTE  # bytes per second: unpacking reaches at least this, and usually ten times as much
 
 
 class ParserOpener:
-    """Opens each file in a parser of its own; a bomb can end that parser and nothing else."""
+    """Opens each file in a parser of its own: a file that takes too many resources ends that parser only."""
 
     def __init__(self, parsers: Processes) -> None:
         self._parsers = parsers
@@ -79,12 +79,12 @@ class ParserOpener:
                         yield frame.arrays["data"].tobytes()
                     case {"ended": str(reason)}:
                         yield Ended(reason or None)
-                    case {"left": [str(name), str(reason), bool(clutter)]}:
+                    case {"left_out": [str(name), str(reason), bool(clutter)]}:
                         yield RefusedFile(name, reason, clutter)
                     case {"done": True}:
                         return
                     case _:
-                        raise _ended_badly(archive.name, "its answer makes no sense")
+                        raise _opening_failed(archive.name, "its answer makes no sense")
 
     def checkpoint_fault(self, path: Path, name: str) -> str | None:
         """Why a checkpoint is not accepted."""
@@ -121,7 +121,7 @@ class ParserOpener:
                     case {"done": True}:
                         return rows
                     case _:
-                        raise _ended_badly(path.name, "its answer makes no sense")
+                        raise _opening_failed(path.name, "its answer makes no sense")
         return rows
 
     def answers(
@@ -167,16 +167,16 @@ class ParserOpener:
                         case {"refused": str(sentence)}:
                             raise SubmissionError(sentence[:2000])
                         case {"failed": str(message)}:  # an unforeseen kind of archive
-                            raise _ended_badly(name, message[:300])
+                            raise _opening_failed(name, message[:300])
                         case {"exhausted": True}:
-                            raise _ended_badly(name, limits.exceeded("memory"))
+                            raise _opening_failed(name, limits.exceeded("memory"))
                         case _:
                             yield frame
-            except Silence as silence:
-                raise _ended_badly(name, str(silence)) from silence
+            except NoAnswer as no_answer:
+                raise _opening_failed(name, str(no_answer)) from no_answer
 
 
-def _ended_badly(name: str, why: str) -> SubmissionError:
+def _opening_failed(name: str, why: str) -> SubmissionError:
     return SubmissionError(
         f"{name}: opening it failed ({why}). Pack only what was asked for and upload that."
     )
@@ -191,10 +191,10 @@ def _part(file: BinaryIO, offset: int, count: int) -> Frame:
 
 
 class ParserReader:
-    """Reads each file in a parser of its own; a bomb can end that parser and nothing else."""
+    """Reads each file in a parser of its own: a file that takes too many resources ends that parser only."""
 
-    def __init__(self, opened: ParserOpener) -> None:
-        self._opened = opened
+    def __init__(self, opener: ParserOpener) -> None:
+        self._opened = opener
 
     def code(self, path: Path) -> Code:
         """The code of a script or a notebook.
@@ -208,7 +208,7 @@ class ParserReader:
         match frame.document:
             case {"text": dict(text), "units": list(units)} if "lines" in frame.arrays:
                 return Code(_text(text), _units(units, frame.arrays["lines"].tolist(), text))
-        raise _senseless(path)
+        raise _unusable_answer(path)
 
     def weights(self, path: Path) -> SampledWeights:
         """The tensors of a checkpoint.
@@ -229,7 +229,7 @@ class ParserReader:
                 and all(type(size) is int and 0 <= size < 2**40 for size in sizes)
             ):
                 return SampledWeights(tuple(sizes), tuple(str(digest)[:64] for digest in digests), samples)
-        raise _senseless(path)
+        raise _unusable_answer(path)
 
     def figures(self, path: Path, into: list[ComparedPicture]) -> None:
         """Add the pictures of a notebook or a report to `into`, as they come.
@@ -280,10 +280,10 @@ def _figure(path: Path, frame: Frame) -> ComparedPicture:
             and 0 < preview.shape[1] <= PREVIEW
         ):
             return ComparedPicture(digest[:64], where[:60], width, height, preview)
-    raise _senseless(path)
+    raise _unusable_answer(path)
 
 
-def _senseless(path: Path) -> SubmissionError:
+def _unusable_answer(path: Path) -> SubmissionError:
     return SubmissionError(f"{path.name}: reading it gave no usable answer. Look at the file.")
 
 
@@ -294,7 +294,7 @@ SECONDS = 30.0  # wall-clock time
 _MOST_VIEW = 12_000_000  # characters of a view, pictures included
 
 
-def parsed(
+def parsed_program(
     parsers: Processes,
     name: str,
     data: bytes,
@@ -329,11 +329,11 @@ def parsed(
             if show is not None and (view := _next_view(frames)) is not None:
                 show(view)
         if "exhausted" in answer:
-            raise Silence(SOURCE_LIMITS.exceeded("memory"))
-    except Silence as silence:
+            raise NoAnswer(SOURCE_LIMITS.exceeded("memory"))
+    except NoAnswer as no_answer:
         raise SubmissionError(
-            f"{name}: reading it failed ({silence}). Is it deeply nested, or not written by hand?"
-        ) from silence
+            f"{name}: reading it failed ({no_answer}). Is it deeply nested, or not written by hand?"
+        ) from no_answer
     if "refused" in answer:
         raise SubmissionError(str(answer["refused"])[:2000])
     if "program" not in answer:
@@ -345,7 +345,7 @@ def parsed(
 def _next_view(frames: Iterator[Frame]) -> View | None:
     try:
         return view_in(next(frames).document)
-    except Silence:
+    except NoAnswer:
         return None
 
 

@@ -1,8 +1,8 @@
 """Answers about a submitted file: what is packed in it, what it claims, and how it looks to people.
 
-The file is held by the other end, which is asked for its bytes as they are read. Archives are read, code
-is parsed, pictures are decoded and a source is rendered here; nothing is executed, and no pickle is read.
-nbconvert is imported only in a parser, and at its start only if views are wanted: that takes as long as
+The file is open in the process that asks, which sends its bytes as they are read here. Archives are read,
+code is parsed, pictures are decoded and a source is rendered here. Nothing is executed, and no pickle is
+read. nbconvert is imported only in a parser, and at its start only if views are wanted: that takes as long as
 everything else that a parser loads.
 """
 
@@ -37,7 +37,7 @@ def requested_file(reader: BinaryIO, writer: BinaryIO, size: int) -> BinaryIO:
 
 
 class _RequestedFile(io.RawIOBase):
-    """A file whose bytes the other end holds."""
+    """A file that is open in the process that asks."""
 
     def __init__(self, reader: BinaryIO, writer: BinaryIO, size: int) -> None:
         self._reader = reader
@@ -88,10 +88,11 @@ def view_answer(name: str, data: bytes, modules: Mapping[str, bytes] | None = No
 
     from grader.analysis.view import viewed
 
-    # Markdown can take a renderer hours; then only this process ends, which has already sent the program
+    # Markdown can take a renderer hours. The limit then ends this process, which has sent the program before.
     used_seconds = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     limit = math.ceil(used_seconds) + _SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))  # the first of a namespace ignores the soft limit
+    # also the hard limit: process 1 of a namespace ignores the signal that the soft limit sends
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     try:
         return {"view": validator(View).dump_python(viewed(name, data, modules), mode="json")}
     except SubmissionError as error:
@@ -144,7 +145,7 @@ def _piece(piece: Piece) -> Frame:
         case Ended(reason):
             return Frame({"ended": reason or ""})
         case RefusedFile(name, reason, clutter):
-            return Frame({"left": [name, reason, clutter]})
+            return Frame({"left_out": [name, reason, clutter]})
 
 
 def _checkpoint(request: dict[str, Any], file: BinaryIO) -> Iterator[Frame]:
@@ -190,6 +191,7 @@ def _figures(request: dict[str, Any], file: BinaryIO) -> Iterator[Frame]:
 
 
 def _first(figures: Iterator[ComparedPicture]) -> Iterator[ComparedPicture]:
+    # the last of the MOST_FIGURES answers that are read is `_DONE`
     return (figure for _, figure in zip(range(MOST_FIGURES - 1), figures, strict=False))
 
 

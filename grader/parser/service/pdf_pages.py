@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from pypdf import PdfReader
 
-from grader.domain.assignment_rules import MEGABYTE
+from grader.domain.limits import MEGABYTE
 from grader.domain.submission import Undrawn
 from grader.intake.archive_pieces import CHUNK
 from grader.parser.messages import LONGEST_SIDE, MOST_COUNTED, MOST_PAGES, Pixels
 from grader.protocol.frames import Frame
-from grader.sandbox.limits import address_space
+from grader.sandbox.process_limits import address_space
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument

@@ -18,8 +18,8 @@ ROW_GAP = 14
 
 PAPER = (255, 255, 255)
 INK = (28, 32, 38)
-QUIET = (110, 118, 129)
-RULE = (222, 226, 231)
+GRAY = (110, 118, 129)
+LINE_COLOR = (222, 226, 231)
 
 
 def write_preview(splits: Splits, destination: Path, *, per_class: int = 8) -> None:
@@ -62,8 +62,8 @@ def _draw_header(pen: ImageDraw.ImageDraw, splits: Splits, width: int) -> None:
         f"{columns} x {rows} pixels, {kind}"
     )
     pen.text((MARGIN, 40), splits.name, INK, font=ImageFont.load_default(size=28), anchor="ls")
-    pen.text((MARGIN, 64), counts, QUIET, font=ImageFont.load_default(size=15), anchor="ls")
-    pen.line((MARGIN, 78, width - MARGIN, 78), RULE, 1)
+    pen.text((MARGIN, 64), counts, GRAY, font=ImageFont.load_default(size=15), anchor="ls")
+    pen.line((MARGIN, 78, width - MARGIN, 78), LINE_COLOR, 1)
 
 
 def _draw_label(pen: ImageDraw.ImageDraw, name: str, top: int, training: int, test: int) -> None:
@@ -79,7 +79,7 @@ def _draw_label(pen: ImageDraw.ImageDraw, name: str, top: int, training: int, te
     middle = top + TILE // 2
     pen.text((MARGIN, middle - 2), name, INK, font=font, anchor="ls")
     counts = f"{training} train, {test} test"
-    pen.text((MARGIN, middle + 20), counts, QUIET, font=ImageFont.load_default(size=14), anchor="ls")
+    pen.text((MARGIN, middle + 20), counts, GRAY, font=ImageFont.load_default(size=14), anchor="ls")
 
 
 def _tile(image: NDArray[np.uint8]) -> Image.Image:

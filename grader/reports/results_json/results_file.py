@@ -12,13 +12,13 @@ from grader.domain.evidence import Evidence
 from grader.domain.formatting import about_file, printable
 from grader.domain.score import Score
 from grader.domain.submission import Download, Fate
-from grader.reports.results_json.results_contract import (
+from grader.reports.results_json.filled_records import submission_record
+from grader.reports.results_json.results_schema import (
     DownloadedFileRecord,
     DownloadRecord,
     LackingRecord,
     ResultsDocument,
 )
-from grader.reports.results_json.results_record import submission_record
 
 _FIRST, _LAST = "  {", "  }"  # the lines around a submission
 
@@ -28,7 +28,7 @@ def submission_text(evidence: Evidence, score: Score) -> str:
     record = submission_record(evidence, score).model_dump(mode="json")
     if not evidence.variant:
         del record["variant"]
-    # not by splitlines: JSON leaves line ends of other alphabets as they are
+    # not by splitlines: a JSON string may hold U+2028, at which splitlines would cut it
     return "\n".join(f"  {line}" for line in _json_text(record).split("\n"))
 
 
@@ -44,11 +44,11 @@ def results_text(
 
     Args:
         results: Sorted by student.
-        download: The account of the files of all downloads together, by `summed`.
-        downloads: The account of each download, by `download_record`.
+        download: What became of the files of all downloads together.
+        downloads: What became of the files of each download, by `download_record`.
         text_of: Returns what `submission_text` would return for a result.
     """
-    frame = _json_text(
+    document = _json_text(
         ResultsDocument(
             assignment=assignment.id,
             max=assignment.maximum,
@@ -57,8 +57,8 @@ def results_text(
             downloads=list(downloads),
         ).model_dump(mode="json")
     )
-    # a string could not hold this: its quotes would be escaped
-    before, between, after = frame.partition('"submissions": []')
+    # this cannot be part of a string, in which its quotes would be escaped
+    before, between, after = document.partition('"submissions": []')
     assert between
     yield before
     yield '"submissions": ['
@@ -74,7 +74,7 @@ def submission_entries(path: Path) -> Generator[tuple[str, str], None, None]:
     """(student's id, lines) of each submission in a file that `results_text` made.
 
     Raises:
-        OSError, ValueError: It cannot be read, or is something else; what was yielded before is right.
+        OSError, ValueError: It cannot be read, or is something else; what was yielded before that is valid.
     """
     lines: list[str] = []
     for line, within in _lines(path):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import MEGABYTE
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import SPACE, counted, listed
+from grader.domain.limits import MEGABYTE
 from grader.domain.score import PartScore, Score
 from grader.domain.submission import ANSWERS_FILE, Answers, Undrawn
 from grader.reports.typesetting import environment, language_of

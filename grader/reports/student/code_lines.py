@@ -147,6 +147,6 @@ def cell_anchor(file: str) -> str:
     return SCRIPT if number is None else f"cell-{number}"
 
 
-def alone(report: str) -> str:
+def without_links(report: str) -> str:
     """A report that is sent without the pages beside it: its links to them become plain text."""
     return _LINK.sub(r"\1", report)

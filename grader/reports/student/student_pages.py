@@ -135,13 +135,13 @@ def student_page(
     # a check that was given back to the class counts as passed, and is shown so
     evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
     evidence = replace(evidence, notes=(*evidence.notes, *watch_notes(evidence)))
-    spoken = language_of(assignment)
-    summary, trainings = points_summary(score), trained_models(assignment, evidence, images, spoken)
+    language = language_of(assignment)
+    summary, trainings = points_summary(score), trained_models(assignment, evidence, images, language)
     asks_for_own = any("own_results" in item.beside for item in assignment.rubric)
     again = evidence.study.unexpected if evidence.study else None
     unexpected = difference(again.values, evidence.study.base) if again and evidence.study else ""
     return (
-        environment(spoken)
+        environment(language)
         .get_template("student.html.j2")
         .render(
             assignment=assignment,
@@ -151,7 +151,7 @@ def student_page(
             graded=score.gradable and not evidence.absent,
             headline=headline(assignment, evidence, score),
             points_sentence=points_sentence(summary),
-            points_bar=training_charts.points_bar(summary.segments, spoken),
+            points_bar=training_charts.points_bar(summary.segments, language),
             banners=banners(assignment, evidence, score),
             starting=nothing_implemented(evidence),
             fixes=_shown_fixes(assignment, evidence, score),

@@ -181,18 +181,18 @@ class ShownModel:
 
 
 def trained_models(
-    assignment: Assignment, evidence: Evidence, images: Mapping[str, bytes], spoken: Language = ENGLISH
+    assignment: Assignment, evidence: Evidence, images: Mapping[str, bytes], language: Language = ENGLISH
 ) -> tuple[ShownModel, ...]:
     """Each model that the assignment measures, in its order; none where it has no data.
 
     Args:
         images: PNG bytes by the names that the predictions use.
-        spoken: The language of the words in the charts.
+        language: The language of the words in the charts.
     """
     if assignment.data is None:
         return ()
     return tuple(
-        _shown_model(assignment, measure, evidence.of_measure(measure.id), images, prefix, spoken)
+        _shown_model(assignment, measure, evidence.of_measure(measure.id), images, prefix, language)
         for measure, prefix in zip(
             assignment.measures,
             ["", *(f"{measure.id}-" for measure in assignment.measures[1:])],
@@ -207,7 +207,7 @@ def _shown_model(
     evidence: Evidence,
     images: Mapping[str, bytes],
     prefix: str,
-    spoken: Language,
+    language: Language,
 ) -> ShownModel:
     training, item = evidence.training, assignment.item_measured(measure.id)
     has_plan = measure.call is not None or evidence.plan.why
@@ -227,17 +227,17 @@ def _shown_model(
         rehearsal=evidence.plan.rehearsal,
         lines=excerpt(evidence.source, training.where),
         measured_band=training_charts.measured_band(
-            training.measured, training.interval, item.breakpoints if item else (), words, spoken
+            training.measured, training.interval, item.breakpoints if item else (), words, language
         ),
         accuracy_curve=training_charts.accuracy_curve(
             training.epochs,
             threshold if words.is_accuracy else None,
             stage_beginnings(evidence.plan.rehearsal, len(training.epochs)),
-            spoken,
+            language,
         ),
-        loss_curve=training_charts.loss_curve(training.epochs, spoken),
+        loss_curve=training_charts.loss_curve(training.epochs, language),
         class_figures=class_figures(training),
-        roc_chart=training_charts.roc_chart(training.roc, training.classes, spoken),
+        roc_chart=training_charts.roc_chart(training.roc, training.classes, language),
         confusion=confusion_rows(training),
         predictions=_prediction_groups(training, images),
     )

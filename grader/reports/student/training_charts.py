@@ -32,47 +32,47 @@ class Segment:
 def accuracy_curve(
     epochs: Sequence[Epoch],
     threshold: float | None,
-    beginnings: Sequence[int] = (),
-    spoken: Language = ENGLISH,
+    stage_starts: Sequence[int] = (),
+    language: Language = ENGLISH,
 ) -> Markup:
     """Test accuracy (0 to 1) per epoch, with the line that the assignment asks for; empty without epochs.
 
     Args:
-        beginnings: The first epoch of each stage but the first.
-        spoken: The language of its words.
+        stage_starts: The first epoch of each stage but the first.
+        language: The language of its words.
     """
     values = [(epoch.number, epoch.test_accuracy) for epoch in epochs if math.isfinite(epoch.test_accuracy)]
     if not values:
         return Markup("")
     frame = PlotArea(*_epoch_range(epochs), 0.0, 1.0)
-    parts = [_epoch_axes(frame, spoken, [(tick / 5, f"{20 * tick} %") for tick in range(6)])]
+    parts = [_epoch_axes(frame, language, [(tick / 5, f"{20 * tick} %") for tick in range(6)])]
     if threshold is not None:
         y = frame.y(threshold)
         parts.append(line(frame.left, y, frame.right, y, "threshold"))
         parts.append(
-            text(frame.left + 4, y - 4, spoken.translated(f"asked for: {round_percent(threshold)}"), "note")
+            text(frame.left + 4, y - 4, language.translated(f"asked for: {round_percent(threshold)}"), "note")
         )
-    for number, first in enumerate(beginnings, start=2):
+    for number, first in enumerate(stage_starts, start=2):
         x = frame.x(first - 0.5)
         parts.append(line(x, frame.top, x, frame.bottom, "threshold"))
-        parts.append(text(x + 4, frame.bottom - 6, spoken.translated(f"stage {number}"), "note"))
+        parts.append(text(x + 4, frame.bottom - 6, language.translated(f"stage {number}"), "note"))
     parts.append(_series(frame, values, "test"))
     parts.append(_end_label(frame, values[-1], percent(values[-1][1])))
     last = f"{percent(values[-1][1])} after epoch {values[-1][0]}"
     best = max(values, key=lambda pair: pair[1])
     label = f"Test accuracy per epoch: {last}; highest {percent(best[1])} after epoch {best[0]}."
     label += "".join(
-        f" Stage {number} begins with epoch {beginning}." for number, beginning in enumerate(beginnings, 2)
+        f" Stage {number} begins with epoch {beginning}." for number, beginning in enumerate(stage_starts, 2)
     )
-    parts.append(_key(frame, [("test", spoken.translated("test accuracy, %"))]))
-    return svg(200, spoken.translated(label), parts)
+    parts.append(_legend(frame, [("test", language.translated("test accuracy, %"))]))
+    return svg(200, language.translated(label), parts)
 
 
-def loss_curve(epochs: Sequence[Epoch], spoken: Language = ENGLISH) -> Markup:
+def loss_curve(epochs: Sequence[Epoch], language: Language = ENGLISH) -> Markup:
     """Mean cross-entropy (nats per image) on the hidden test images per epoch; empty without epochs.
 
-    The loss that train_epoch reports is not drawn: what a student's code says while it sees the images of a
-    split is for staff.
+    The loss that train_epoch reports is not plotted: numbers that the student's code reports itself are
+    shown to staff only.
     """
     values = [(epoch.number, epoch.test_loss) for epoch in epochs if math.isfinite(epoch.test_loss)]
     if not values:
@@ -80,21 +80,23 @@ def loss_curve(epochs: Sequence[Epoch], spoken: Language = ENGLISH) -> Markup:
     ticks = round_values(max(value for _, value in values))
     frame = PlotArea(*_epoch_range(epochs), 0.0, ticks[-1])
     parts = [
-        _epoch_axes(frame, spoken, [(tick, points(tick) if tick < 1e4 else f"{tick:.0e}") for tick in ticks])
+        _epoch_axes(
+            frame, language, [(tick, points(tick) if tick < 1e4 else f"{tick:.0e}") for tick in ticks]
+        )
     ]
-    parts += [_series(frame, values, "test"), _key(frame, [("test", spoken.translated("test loss"))])]
+    parts += [_series(frame, values, "test"), _legend(frame, [("test", language.translated("test loss"))])]
     label = f"Test loss per epoch, at the end: {quantity(values[-1][1])}."
-    return svg(200, spoken.translated(label), parts)
+    return svg(200, language.translated(label), parts)
 
 
-def roc_chart(roc: Sequence[RocCurve], classes: Sequence[str], spoken: Language = ENGLISH) -> Markup:
+def roc_chart(roc: Sequence[RocCurve], classes: Sequence[str], language: Language = ENGLISH) -> Markup:
     """The receiver operating characteristics of all classes; the one with the smallest area is named."""
     curves = [(curve, name) for curve, name in zip(roc, classes, strict=False) if curve.area is not None]
     if not curves:
         return Markup("")
     frame = PlotArea(0.0, 1.0, 0.0, 1.0, right=300.0, bottom=292.0)
     ticks = [(tick / 5, f"{20 * tick} %") for tick in range(6)]
-    parts = [axes(frame, ticks, ticks, spoken.translated("false positive rate"))]
+    parts = [axes(frame, ticks, ticks, language.translated("false positive rate"))]
     parts.append(line(frame.x(0), frame.y(0), frame.x(1), frame.y(1), "threshold"))
     hardest = min(curves, key=lambda curve: curve[0].area or 0.0)
     for curve, name in curves:
@@ -103,16 +105,16 @@ def roc_chart(roc: Sequence[RocCurve], classes: Sequence[str], spoken: Language 
         parts.append(Markup('<polyline class="series {}" points="{}"/>').format(kind, path))
     area = hardest[0].area or 0.0
     parts.append(
-        _key(
+        _legend(
             frame,
             [
-                ("test", spoken.translated(f"{hardest[1]}: area {area:.3f}")),
-                ("other", spoken.translated("other classes")),
+                ("test", language.translated(f"{hardest[1]}: area {area:.3f}")),
+                ("other", language.translated("other classes")),
             ],
         )
     )
     label = f"ROC curves of {len(curves)} classes; smallest area {area:.3f}, of {hardest[1]}."
-    return svg(324, spoken.translated(label), parts)
+    return svg(324, language.translated(label), parts)
 
 
 def measured_band(
@@ -120,7 +122,7 @@ def measured_band(
     interval: tuple[float, float] | None,
     breakpoints: Sequence[tuple[float, float]],
     words: MeasuredWords,
-    spoken: Language = ENGLISH,
+    language: Language = ENGLISH,
 ) -> Markup:
     """What was measured, with its 95 % interval, on the scale that turns it into points.
 
@@ -129,7 +131,7 @@ def measured_band(
         interval: Low and high end.
         breakpoints: (value, points), ascending.
         words: How the measure is called and written.
-        spoken: The language of its words.
+        language: The language of its words.
 
     Returns:
         An SVG image.
@@ -148,12 +150,12 @@ def measured_band(
         parts.append(line(x, 38, x, 57, "tick"))
         if x - before >= 52:
             parts.append(text(x, 70, words.round(value), "label", "middle"))
-            parts.append(text(x, 84, spoken.translated(f"{points(worth)} points"), "note", "middle"))
+            parts.append(text(x, 84, language.translated(f"{points(worth)} points"), "note", "middle"))
             before = x
     scale = ", ".join(f"{points(worth)} points at {words.round(value)}" for value, worth in breakpoints)
     what = "accuracy" if words.is_accuracy else words.what
     if measured is None or not math.isfinite(measured):
-        return svg(54, spoken.translated(f"No {what} was measured. The scale: {scale}."), parts, top=36)
+        return svg(54, language.translated(f"No {what} was measured. The scale: {scale}."), parts, top=36)
     label = f"Measured {what} {words.value(measured)}"
     if interval is not None:
         low, high = (frame.x(min(max(bound, start), end)) for bound in interval)
@@ -164,7 +166,7 @@ def measured_band(
     parts.append(line(x, 28, x, 53, "needle"))
     parts.append(Markup('<circle class="dot" cx="{}" cy="28" r="4.5"/>').format(coordinate(x)))
     parts.append(text(min(max(x, 34), 326), 14, words.value(measured), "value", "middle"))
-    return svg(90, spoken.translated(f"{label}. The scale: {scale}."), parts)
+    return svg(90, language.translated(f"{label}. The scale: {scale}."), parts)
 
 
 def _band_ends(
@@ -187,7 +189,7 @@ def _band_ends(
     return max(low, min(ends) - width) - 0.1 * width, min(high, max(ends) + width) + 0.1 * width
 
 
-def points_bar(segments: Sequence[Segment], spoken: Language = ENGLISH) -> Markup:
+def points_bar(segments: Sequence[Segment], language: Language = ENGLISH) -> Markup:
     """Points as one bar: earned solid, lost pale, awaiting hatched, not run outlined."""
     total = sum(segment.amount for segment in segments)
     parts: list[Markup] = [
@@ -203,11 +205,11 @@ def points_bar(segments: Sequence[Segment], spoken: Language = ENGLISH) -> Marku
             parts.append(rect(x, 1, width, 18, f"segment {segment.kind}"))
         x += width
     label = "; ".join(
-        f"{spoken.translated(segment.label)}: {points(segment.amount)}"
+        f"{language.translated(segment.label)}: {points(segment.amount)}"
         for segment in segments
         if segment.amount > 0
     )
-    return svg(20, f"{spoken.translated('Points.')} {label}.", parts, width=720, css="bar")
+    return svg(20, f"{language.translated('Points.')} {label}.", parts, width=720, css="bar")
 
 
 def _epoch_range(epochs: Sequence[Epoch]) -> tuple[float, float]:
@@ -215,12 +217,12 @@ def _epoch_range(epochs: Sequence[Epoch]) -> tuple[float, float]:
     return float(epochs[0].number), float(epochs[-1].number)
 
 
-def _epoch_axes(frame: PlotArea, spoken: Language, ticks: Sequence[tuple[float, str]]) -> Markup:
+def _epoch_axes(frame: PlotArea, language: Language, ticks: Sequence[tuple[float, str]]) -> Markup:
     """Axes, of which the horizontal one counts epochs and always labels the first and the last."""
     inner = [tick for tick in round_values(frame.x1, 5) if frame.x0 < tick < frame.x1 and tick.is_integer()]
     chosen = [tick for tick in inner if frame.x(frame.x1) - frame.x(tick) > 18]
     x_ticks = dict.fromkeys([frame.x0, *chosen, frame.x1])
-    return axes(frame, ticks, [(tick, points(tick)) for tick in x_ticks], spoken.translated("epoch"))
+    return axes(frame, ticks, [(tick, points(tick)) for tick in x_ticks], language.translated("epoch"))
 
 
 def _series(frame: PlotArea, values: Sequence[tuple[int, float]], kind: str) -> Markup:
@@ -239,8 +241,8 @@ def _end_label(frame: PlotArea, last: tuple[int, float], label: str) -> Markup:
     return text(frame.x(last[0]), y - 8 if y > frame.top + 14 else y + 18, label, "value", "end")
 
 
-def _key(frame: PlotArea, entries: Sequence[tuple[str, str]]) -> Markup:
-    """The chart's key above the plotting area: a piece of each line with its name."""
+def _legend(frame: PlotArea, entries: Sequence[tuple[str, str]]) -> Markup:
+    """The chart's legend above the plotting area: a piece of each line with its name."""
     parts: list[Markup] = []
     x = frame.left
     for kind, label in entries:

@@ -299,7 +299,6 @@ def _short_number(value: float) -> str:
 
 
 Results = Sequence[tuple[Evidence, Score]]
-ACCURACY_WORDS = MeasuredWords()
 
 _OUTCOMES = {
     TrainingOutcome.COMPLETED: "completed",
@@ -400,7 +399,7 @@ def time_dots(results: Results, words: MeasuredWords) -> list[Dot]:
 def claim_dots(results: Results) -> list[Dot]:
     """Claimed against measured accuracy, for the submissions that have both."""
     dots = []
-    for evidence, score, accuracy in _measured_results(results, ACCURACY_WORDS):
+    for evidence, score, accuracy in _measured_results(results, WORDS):
         claim = claim_of(score) if evidence.training.value is None else None
         if claim is not None:
             label = f"{score.student_id}: {percent(claim.accuracy)} claimed, {percent(accuracy)} measured"
@@ -435,7 +434,7 @@ def measured_rows(
     return tuple(rows)
 
 
-def leaderboard(results: Results, words: MeasuredWords = ACCURACY_WORDS) -> tuple[Best, ...]:
+def leaderboard(results: Results, words: MeasuredWords = WORDS) -> tuple[Best, ...]:
     """What was measured, the best first, without anything that identifies a student."""
     values = [value for _, _, value in _measured_results(results, words)]
     places = [

@@ -14,7 +14,7 @@ from grader.domain.formatting import points
 from grader.domain.score import GradeStatus, LineState, Score
 from grader.domain.submission_result import team_mates
 from grader.lms.matching import candidates
-from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord
+from grader.reports.results_json.results_schema import DownloadRecord, LackingRecord
 from grader.reports.whole_class.class_statistics import (
     CheckRate,
     check_rates,
@@ -46,9 +46,11 @@ def set_aside(download: DownloadRecord | None, results: Sequence[tuple[Evidence,
     Args:
         download: The account of the files.
     """
-    mates = team_mates(evidence for evidence, _ in results)
+    teammates = team_mates(evidence for evidence, _ in results)
     graded = {score.student_id for _, score in results}
-    within = sum(len(evidence.refused_files) for evidence, score in results if score.student_id not in mates)
+    within = sum(
+        len(evidence.refused_files) for evidence, score in results if score.student_id not in teammates
+    )
     refused = [file for file in download.files if file.fate == "refused"] if download else []
     nobodys = sum(file.count for file in refused if not file.student_id)
     theirs = sum(file.count for file in refused if file.student_id in graded)

@@ -13,7 +13,7 @@ from grader.domain.score import Score, ScoreLine
 from grader.domain.submission_result import stage_times
 from grader.files.file_names import ANSWERS_PAGE, beside
 from grader.reports.measured_words import MeasuredWords, measured_words
-from grader.reports.results_json.results_contract import DownloadRecord
+from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.typesetting import environment
 from grader.reports.whole_class import class_charts
 from grader.reports.whole_class.class_charts import (

@@ -16,7 +16,7 @@ from grader.domain.score import Score, ScoreLine
 from grader.domain.submission_result import team_mates
 from grader.lms.matching import Candidate, candidates
 from grader.reports.measured_words import MeasuredWords, measured_words
-from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord, RosterRecord
+from grader.reports.results_json.results_schema import DownloadRecord, LackingRecord, RosterRecord
 from grader.reports.student.fixes import unimplemented
 from grader.reports.whole_class.class_statistics import CheckRate
 from grader.reports.whole_class.review_cases import (
@@ -231,7 +231,7 @@ def review_queue(
         download: The account of the files.
         similarity: What was found when the submissions were compared, if they were.
     """
-    graded, mates = (
+    graded, teammates = (
         {score.student_id for _, score in results},
         team_mates(evidence for evidence, _ in results),
     )
@@ -240,7 +240,7 @@ def review_queue(
     every = [
         # a file that a team handed in is one
         *(
-            replace(case, count=0) if case.cause is FILES and case.student_id in mates else case
+            replace(case, count=0) if case.cause is FILES and case.student_id in teammates else case
             for case in own_cases
         ),
         *_lacking_cases(lacking),

@@ -22,12 +22,12 @@ from grader.reports.whole_class.similarity_record import LISTED, in_common, pair
 from grader.similarity.compared_pairs import Comparison, Line, Pair, Passage, shown_id
 from grader.similarity.compared_work import Work
 
-SHOWN = 60  # pairs side by side
-LINES = 120  # of a passage
-FIGURES = 8  # of a pair
-AROUND = 1  # lines before and after
-LONGEST = 140  # characters of a line
-TELLING = 100  # pairs; with fewer, nobody can say what is usual
+MOST_SHOWN = 60  # pairs side by side
+MOST_LINES = 120  # of a passage
+MOST_PICTURES = 8  # of a pair
+CONTEXT_LINES = 1  # lines before and after
+LONGEST_LINE = 140  # characters of a line
+FEWEST_PAIRS = 100  # for the usual scores: with fewer pairs, none are stated
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def similarity_page(
             before=sum(1 for work in comparison.works if work.before),
             pairs=[_shown_pair(pair, index) for index, pair in enumerate(comparison.pairs[:LISTED])],
             total=len(comparison.pairs),
-            shown=SHOWN,
+            shown=MOST_SHOWN,
             groups=comparison.groups(),
             threshold=comparison.threshold,
             usual=_usual_scores(comparison.scores),
@@ -111,18 +111,18 @@ def similarity_page(
 
 
 def _usual_scores(scores: Sequence[float]) -> tuple[float, float] | None:
-    """The scores that half of the pairs, and nineteen of twenty, do not exceed; None for too few pairs.
+    """The median and the 95th percentile of the pairs' scores; None for too few pairs.
 
     Args:
         scores: The scores of all pairs, sorted.
     """
-    if len(scores) < TELLING:
+    if len(scores) < FEWEST_PAIRS:
         return None
     return scores[len(scores) // 2], scores[int(0.95 * (len(scores) - 1))]
 
 
 def _shown_pair(pair: Pair, index: int) -> ShownPair:
-    detailed = index < SHOWN
+    detailed = index < MOST_SHOWN
     return ShownPair(
         pair_anchor(index),
         shown_id(pair.one),
@@ -151,9 +151,9 @@ def _column(work: Work, lines: Sequence[Line]) -> Column:
     """The lines with their neighbors, divided where there is a gap or another cell begins."""
     text = work.code.text if work.code else {}
     excerpts = []
-    for file, run in _runs(lines[:LINES]):
+    for file, run in _runs(lines[:MOST_LINES]):
         source = text.get(file, "").split("\n")
-        first, last = max(run[0] - AROUND, 1), min(run[-1] + AROUND, len(source))
+        first, last = max(run[0] - CONTEXT_LINES, 1), min(run[-1] + CONTEXT_LINES, len(source))
         shown = tuple(
             CodeLine(number, _cut(line), number in run)
             for number, line in _numbered(source, first, last)
@@ -176,7 +176,7 @@ def _runs(lines: Sequence[Line]) -> Iterator[tuple[str, list[int]]]:
     for file, numbers in by_file.items():
         run: list[int] = []
         for number in sorted(numbers):
-            if run and number - run[-1] > 2 * AROUND + 2:
+            if run and number - run[-1] > 2 * CONTEXT_LINES + 2:
                 yield file, run
                 run = []
             run.append(number)
@@ -184,11 +184,11 @@ def _runs(lines: Sequence[Line]) -> Iterator[tuple[str, list[int]]]:
 
 
 def _cut(line: str) -> str:
-    return line if len(line) <= LONGEST else line[:LONGEST] + " …"
+    return line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + " …"
 
 
 def _pictures(pair: Pair) -> Iterator[Picture]:
-    for shared in pair.figures[:FIGURES]:
+    for shared in pair.figures[:MOST_PICTURES]:
         first = shared.one
         yield Picture(
             _uri(first.preview), f"{first.width} × {first.height} pixels", first.where, shared.other.where

@@ -1,6 +1,7 @@
 """Asks a warm process for a check, before this process has loaded what shows the findings.
 
-Every check waits for what is imported here: only little of the standard library.
+Every check waits for what is imported here: only little of the standard library. `grader check` asks by it
+before it loads its views; `grader check --watch` never does.
 """
 
 import hashlib

@@ -24,7 +24,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from grader.domain.errors import EngineError, GraderError, Interruption
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.students.warm.address import Lock, Messages, Unanswered, WarmAddress, fingerprint, tell
 from grader.students.warm.starting import FORKS, start
 from grader.students.warm.warm_workers import WorkerSource, forked_workers, waiting_worker
@@ -44,18 +44,19 @@ class _Stopped(Interruption):
 
 
 @dataclass
-class _Door:
+class _RequestListener:
     """Where requests come in.
 
     Attributes:
-        mark: The fingerprint that a request must have, since the loaded modules and checks fit no other.
+        fingerprint: Of the assignment and the installation for which modules and checks were loaded here. A
+            request with another one cannot be answered.
     """
 
     address: WarmAddress
     lock: Lock
     listener: socket.socket
     secret: str
-    mark: str
+    fingerprint: str
 
     def request(self, seconds: float) -> tuple[socket.socket, dict[str, Any]] | None:
         """The next request and its connection; None where none comes in time, or it is not a proper request.
@@ -82,7 +83,7 @@ class _Door:
         asked = Messages(connection).next()
         if not hmac.compare_digest(str(asked.get("secret", "")), self.secret):
             raise Unanswered("the secret is wrong")
-        if asked.get("fingerprint") != self.mark:
+        if asked.get("fingerprint") != self.fingerprint:
             raise _Stopped
         connection.settimeout(None)
         tell(connection, {"begun": True})
@@ -100,16 +101,16 @@ def main() -> None:
     del sys.argv[1:]
     address, folders = WarmAddress(Path(private), name), (Path(assignment), Path(datasets))
     environment = dict(os.environ)  # before a check sets its own variables
-    mark = fingerprint(folders[0], environment)  # before anything of the assignment is read
+    loaded_fingerprint = fingerprint(folders[0], environment)  # before anything of the assignment is read
     used = False
-    # no folder, no room, checks that cannot be collected: where it concerns a person, a check that is made
-    # without this process reports it
+    # Here there may be no folder for the socket, no space on the disk, or checks that cannot be collected.
+    # Nobody is told: a check that runs without this process meets the same error and reports it.
     with contextlib.suppress(_Stopped, GraderError, OSError), address.lock as lock:
         if lock.taken():
             signal.signal(signal.SIGTERM, _stop)
-            door = _Door(address, lock, *address.listener(), mark)
-            with contextlib.closing(door):
-                used = (_run_forks if way == FORKS else _run_once)(door, float(idle), *folders)
+            requests = _RequestListener(address, lock, *address.listener(), loaded_fingerprint)
+            with contextlib.closing(requests):
+                used = (_run_forks if way == FORKS else _run_once)(requests, float(idle), *folders)
     if used:
         start(address, *folders, environment, idle=float(idle), way=way)
 
@@ -118,38 +119,38 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise SystemExit  # what libraries catch while they are loaded is an Exception
 
 
-def _run_forks(door: _Door, idle: float, assignment: Path, datasets: Path) -> bool:
+def _run_forks(requests: _RequestListener, idle: float, assignment: Path, datasets: Path) -> bool:
     """Make each check in a fork; returns whether another process is to replace this one."""
-    with forked_workers(door.address.workers) as workers:  # before pytest and the checks are loaded
+    with forked_workers(requests.address.workers) as workers:  # before pytest and the checks are loaded
         from grader.students.homework import local_at
 
         local = local_at(assignment, datasets)
-        _serve(local, workers, lambda maker: _fork_for_each(door, idle, maker))
+        _serve(local, workers, lambda runner: _fork_for_each(requests, idle, runner))
     return False
 
 
-def _run_once(door: _Door, idle: float, assignment: Path, datasets: Path) -> bool:
+def _run_once(requests: _RequestListener, idle: float, assignment: Path, datasets: Path) -> bool:
     """Make one check; returns whether another process is to replace this one."""
     from grader.students.homework import local_at
 
     local = local_at(assignment, datasets)
     limits = ProcessLimits(output_kb=local.assignment.limits.output_kb)
     with waiting_worker(limits) as worker:
-        return _serve(local, worker, lambda maker: _make_one(door, idle, maker))
+        return _serve(local, worker, lambda runner: _run_one_check(requests, idle, runner))
 
 
-def _serve(local: "LocalAssignment", workers: WorkerSource, make: "Callable[[_Maker], bool]") -> bool:
+def _serve(local: "LocalAssignment", workers: WorkerSource, serve: "Callable[[_CheckRunner], bool]") -> bool:
     """Collect the public checks, load what they need, and have checks made."""
     from grader.students.own_check import with_checks
     from grader.students.own_machine import with_own_machine_limits
 
     assignment = with_own_machine_limits(local.assignment)
 
-    def made(checks: "Checks") -> bool:
+    def served(checks: "Checks") -> bool:
         _load_what_checks_need()
-        return make(_Maker(checks, assignment, workers))
+        return serve(_CheckRunner(checks, assignment, workers))
 
-    return with_checks(local, assignment, made)
+    return with_checks(local, assignment, served)
 
 
 def _load_what_checks_need() -> None:
@@ -166,30 +167,30 @@ def _load_what_checks_need() -> None:
     from grader.students.own_check import LocalCheck
 
     torch.set_num_threads(1)  # also because a process that has used several cannot be forked
-    typed_messages.prepare()
+    typed_messages.prepare_validators()
     for kind in (Program, Finding, LocalCheck):
         validator(kind)
     gc.collect()
     gc.freeze()
 
 
-def _fork_for_each(door: _Door, idle: float, maker: "_Maker") -> bool:
+def _fork_for_each(requests: _RequestListener, idle: float, runner: "_CheckRunner") -> bool:
     """Fork for each request until none comes for a while, or a fork fails; then wait for those at work."""
     at_work: set[int] = set()
     until = time.monotonic() + idle
     try:
         while at_work or time.monotonic() < until:
-            request = door.request(LOOK_SECONDS if at_work else until - time.monotonic())
+            request = requests.request(LOOK_SECONDS if at_work else until - time.monotonic())
             if request is not None:
-                at_work.add(_forked(door, maker, *request))
+                at_work.add(_forked(requests, runner, *request))
             if request is not None or at_work:
                 until = time.monotonic() + idle
             for pid, status in _ended(at_work):
                 at_work.discard(pid)
-                if status != 0 or not maker.workers.is_there():
+                if status != 0 or not runner.workers.is_there():
                     raise _Stopped
     finally:
-        door.close()
+        requests.close()
         for pid in at_work:
             os.waitpid(pid, 0)
     return False
@@ -199,7 +200,9 @@ def _ended(pids: set[int]) -> list[tuple[int, int]]:
     return [ended for ended in (os.waitpid(pid, os.WNOHANG) for pid in pids) if ended != (0, 0)]
 
 
-def _forked(door: _Door, maker: "_Maker", connection: socket.socket, asked: dict[str, Any]) -> int:
+def _forked(
+    requests: _RequestListener, runner: "_CheckRunner", connection: socket.socket, asked: dict[str, Any]
+) -> int:
     """Make a check in a fork of this process; returns its pid."""
     pid = os.fork()
     if pid:
@@ -208,43 +211,43 @@ def _forked(door: _Door, maker: "_Maker", connection: socket.socket, asked: dict
     status = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        door.listener.close()
-        door.lock.release()
-        status = int(not maker.made(connection, asked))
+        requests.listener.close()
+        requests.lock.release()
+        status = int(not runner.run(connection, asked))
     finally:
         os._exit(status)
 
 
-def _make_one(door: _Door, idle: float, maker: "_Maker") -> bool:
+def _run_one_check(requests: _RequestListener, idle: float, runner: "_CheckRunner") -> bool:
     """Make one check in this process, if asked in time; returns whether one was made and went well."""
     until = time.monotonic() + idle
     request = None
     while request is None and time.monotonic() < until:
-        request = door.request(until - time.monotonic())
-    door.close()
+        request = requests.request(until - time.monotonic())
+    requests.close()
     if request is None:
         return False
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this check is finished
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this check is completed before the process ends
     with request[0]:
-        return maker.made(*request)
+        return runner.run(*request)
 
 
 @dataclass(frozen=True)
-class _Maker:
-    """Makes one check, in the folder and environment of the asking process."""
+class _CheckRunner:
+    """Runs one check, in the folder and environment of the asking process."""
 
     checks: "Checks"
     assignment: "Assignment"
     workers: WorkerSource
 
-    def made(self, connection: socket.socket, asked: dict[str, Any]) -> bool:
-        """Make the check; returns False where it failed through a fault of ours."""
+    def run(self, connection: socket.socket, asked: dict[str, Any]) -> bool:
+        """Run the check; returns False if it failed through a fault of the grader's."""
         signal.signal(signal.SIGINT, signal.default_int_handler)
         done = threading.Event()
         watch = threading.Thread(target=self._end_when_left, args=(connection, done), daemon=True)
         try:
             watch.start()
-            self._make(connection, asked, done)
+            self._run(connection, asked, done)
         except (KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
             return True  # nobody waits for it
         except (Unanswered, EngineError):
@@ -255,7 +258,7 @@ class _Maker:
             done.set()
         return True
 
-    def _make(self, connection: socket.socket, asked: dict[str, Any], done: threading.Event) -> None:
+    def _run(self, connection: socket.socket, asked: dict[str, Any], done: threading.Event) -> None:
         from grader.domain.analyzed_program import Program
         from grader.domain.evidence import Blame, Finding
         from grader.files.stored_records import validator
@@ -267,7 +270,7 @@ class _Maker:
 
         def report(finding: Finding) -> None:
             if finding.blame is Blame.ENGINE:
-                raise Unanswered("what went wrong here may go well in a process of its own")
+                raise Unanswered("a check in a process of its own may succeed")
             send("finding", Finding, finding)
 
         os.environ.clear()

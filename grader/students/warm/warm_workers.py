@@ -12,7 +12,7 @@ from typing import Protocol
 from grader.sandbox import libc
 from grader.sandbox.child_processes import Child, Processes
 from grader.sandbox.forkserver import LocalProcesses
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.students.own_machine import WORKER
 from grader.worker.worker_host import LATER_FLAG, WARM_FLAG, own_variables, prepare, serve_later, surroundings
 

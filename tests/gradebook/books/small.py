@@ -12,7 +12,8 @@ from grader.domain.assignment import (
     RubricPart,
 )
 from grader.domain.assignment_files import SubmittedFile
-from grader.domain.assignment_rules import ForbiddenRule, LatePolicy, Limits
+from grader.domain.assignment_rules import ForbiddenRule, LatePolicy
+from grader.domain.limits import Limits
 from grader.domain.submission import Role
 
 DUE = datetime(2026, 1, 31, 20, tzinfo=UTC)

@@ -12,7 +12,7 @@ from PIL import Image
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import View
-from grader.parser.client.parsed_files import SECONDS, parsed, view_in
+from grader.parser.client.parsed_files import SECONDS, parsed_program, view_in
 from grader.parser.messages import MODULE, VIEWS
 from grader.sandbox.host_client import Host
 from tests.warm_hosts import WarmHosts
@@ -41,25 +41,30 @@ def test_a_notebook_is_rendered_behind_the_lockdown(parsers: Host, assignment: A
     text = {"cell_type": "markdown", "source": "# A\n\n| a |\n|---|\n| `b` |\n\n$x$\n\n```python\nx = 1\n```"}
     cell = code("x = 1", {"output_type": "display_data", "data": picture})
     shown: list[View] = []
-    program = parsed(parsers, "a.ipynb", notebook(text, cell), assignment, show=shown.append)
+    program = parsed_program(parsers, "a.ipynb", notebook(text, cell), assignment, show=shown.append)
     (view,) = shown
     assert program.source == {"In [1], cell 2": "x = 1"}
     assert "<h1>A</h1>" in view.cells[0].html and "<table>" in view.cells[0].html
     assert "data:image/jpeg;base64," in view.cells[1].html
-    assert parsed(parsers, "a.ipynb", notebook(text, cell), assignment) == program
+    assert parsed_program(parsers, "a.ipynb", notebook(text, cell), assignment) == program
 
 
 def test_what_cannot_be_graded_is_shown_all_the_same(parsers: Host, assignment: Assignment) -> None:
     shown: list[View] = []
     with pytest.raises(SubmissionError, match="is not correct Python"):
-        parsed(parsers, "a.py", b"def f(:\n", assignment, show=shown.append)
+        parsed_program(parsers, "a.py", b"def f(:\n", assignment, show=shown.append)
     with pytest.raises(SubmissionError, match="no cell with code"):
-        parsed(parsers, "a.ipynb", notebook({"cell_type": "markdown", "source": "only text"}), assignment,
-               show=shown.append)  # fmt: skip
+        parsed_program(
+            parsers,
+            "a.ipynb",
+            notebook({"cell_type": "markdown", "source": "only text"}),
+            assignment,
+            show=shown.append,
+        )
     script, text = shown
     assert len(script.cells[0].lines) == 2 and "only text" in text.cells[0].html
     with pytest.raises(SubmissionError, match="is damaged"):
-        parsed(parsers, "a.ipynb", b'{"cells', assignment, show=shown.append)
+        parsed_program(parsers, "a.ipynb", b'{"cells', assignment, show=shown.append)
     assert len(shown) == 2
 
 
@@ -69,7 +74,7 @@ def test_a_rendering_that_ends_badly_costs_the_view_alone(parsers: Host, assignm
     slow = {"cell_type": "markdown", "source": "![" * 100_000}
     shown: list[View] = []
     started = time.monotonic()
-    program = parsed(parsers, "a.ipynb", notebook(slow, code("x = 1")), assignment, show=shown.append)
+    program = parsed_program(parsers, "a.ipynb", notebook(slow, code("x = 1")), assignment, show=shown.append)
     assert program.source == {"In [1], cell 2": "x = 1"} and shown == []
     assert time.monotonic() - started < 0.8 * SECONDS
 
@@ -96,7 +101,7 @@ def test_modules_are_read_and_shown_beside_the_file(parsers: Host, assignment: A
         "parts/helpers.py": b"def doubled(x):\n    return 2 * x\n",
         "datasets.py": b"class ImageFolder:\n    pass\n",
     }
-    program = parsed(
+    program = parsed_program(
         parsers,
         "a.py",
         b"from parts.helpers import doubled\nfrom torchvision import datasets\n\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 from grader.domain.submission import AccountedFile, Download, Fate, Origin
 from grader.lms.matching import Candidate
 from grader.lms.roster import read_roster
+from grader.reports.results_json.filled_records import attended, roster_record
 from grader.reports.results_json.results_file import download_record, results_text
-from grader.reports.results_json.results_record import attended, roster_record
 from grader.reports.whole_class.class_page import class_page
 
 WORKSHEET = (

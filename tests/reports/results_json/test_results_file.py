@@ -11,7 +11,7 @@ from grader.domain.analyzed_program import Note
 from grader.domain.evidence import Blame, Epoch, Status, TrainingOutcome, UnfinishedRun
 from grader.domain.score import ScoreEdit
 from grader.domain.submission import AccountedFile, Download, Fate
-from grader.reports.results_json.results_contract import ResultsDocument
+from grader.reports.results_json.filled_records import submission_record
 from grader.reports.results_json.results_file import (
     download_record,
     results_schema,
@@ -21,7 +21,7 @@ from grader.reports.results_json.results_file import (
     submission_text,
     text_without_submissions,
 )
-from grader.reports.results_json.results_record import submission_record
+from grader.reports.results_json.results_schema import ResultsDocument
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "results.schema.json"
 

@@ -2,7 +2,7 @@ import csv
 import io
 from dataclasses import replace
 
-from grader.reports.results_json.results_record import scores_csv
+from grader.reports.results_json.filled_records import scores_csv
 
 
 def rows(text):

@@ -10,7 +10,7 @@ import pytest
 from grader.domain.score import PartScore, ScoreEdit
 from grader.domain.submission import Answers, DrawnPage, Undrawn
 from grader.reports.student.answers_page import answers_page, marked_items, undrawn_remarks
-from grader.reports.student.code_lines import alone
+from grader.reports.student.code_lines import without_links
 from grader.reports.student.student_pages import student_pages
 from grader.reports.whole_class.class_page import class_page
 from grader.reports.whole_class.review_cases import UNDRAWN, cases
@@ -145,7 +145,7 @@ def test_the_report_leads_there_from_the_items_that_people_mark(assignment, clas
     by_person = sum(item.by_person for item in assignment.rubric)
     assert by_person > 0 and report.count('<a href="answers.html">your answers</a>') == by_person
     assert '<a href="answers.html">Your answers, page by page</a>' in report
-    sent = alone(report)  # by Moodle, without the pages beside it
+    sent = without_links(report)  # by Moodle, without the pages beside it
     assert "answers.html" not in sent and "your answers" in sent
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from grader.domain.score import GradeStatus, PartScore, Release, ScoreEdit, Total, Waiver, total_sentence
+from grader.reports.results_json.filled_records import submission_record
 from grader.reports.results_json.results_file import results_text
-from grader.reports.results_json.results_record import submission_record
 from grader.reports.student.grade_summary import banners, points_summary
 from grader.reports.student.student_pages import student_page
 from grader.reports.whole_class.review_cases import cases

@@ -12,8 +12,8 @@ import pytest
 
 from grader.domain.assignment_rules import LatePolicy
 from grader.domain.submission import AccountedFile, Delivery, Download, Fate
+from grader.reports.results_json.filled_records import scores_csv
 from grader.reports.results_json.results_file import download_record, results_schema, results_text
-from grader.reports.results_json.results_record import scores_csv
 from grader.reports.student.student_pages import student_page
 from grader.reports.whole_class.class_page import class_page
 from grader.scoring import score

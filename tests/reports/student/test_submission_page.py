@@ -15,7 +15,7 @@ from grader.domain.program_run import Pried, Prying
 from grader.domain.submission import CellKind, View, ViewCell, plain_lines
 from grader.files.file_names import SUBMISSION_PAGE, beside
 from grader.files.stored_records import VIEW_FILE, view_bytes, view_in
-from grader.reports.student.code_lines import alone, anchor
+from grader.reports.student.code_lines import anchor, without_links
 from grader.reports.student.student_pages import student_pages
 from grader.reports.student.submission_page import (
     LONGEST,
@@ -285,7 +285,7 @@ def test_links_of_the_report_lead_to_lines_of_the_page(assignment, class_results
 def test_a_report_that_is_sent_alone_has_no_link_to_its_neighbor(assignment, graded, examples):
     pages = student_pages(assignment, graded.evidence, graded.score, graded.images, examples.WHEN)
     report = pages["report.html"].decode()
-    sent = alone(report)
+    sent = without_links(report)
     assert SUBMISSION_PAGE in report and SUBMISSION_PAGE not in sent
     assert "".join(Page(sent).words) == "".join(Page(report).words)
 

@@ -11,7 +11,7 @@ from grader.cli.class_view import print_results
 from grader.domain.assignment_rules import LatePolicy
 from grader.domain.score import LateRecord
 from grader.domain.submission_result import Result
-from grader.reports.results_json.results_contract import DownloadRecord, RosterRecord
+from grader.reports.results_json.results_schema import DownloadRecord, RosterRecord
 from grader.reports.whole_class.class_overview import class_overview
 from grader.reports.whole_class.class_page import overview_page
 

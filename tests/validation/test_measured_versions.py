@@ -4,26 +4,26 @@ from dataclasses import replace
 
 import pytest
 
-from grader.course.variants import Kind, Variant
+from grader.course.homework_versions import HomeworkVersion, Kind
 from grader.domain.assignment import RubricItem
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.domain.measure import Measure, Scale
-from grader.validation.measured_variants import MeasuredVariant
+from grader.validation.measured_versions import MeasuredVersion
 
 LOWER = Scale(lower_is_better=True, is_share=False)
 LOSS = Measure("loss", function="loss", scale=LOWER, reference=2.0)
 ITEM = RubricItem(
     "measured", "Measured", 5, measured="loss", scale=LOWER, breakpoints=((2.1, 5.0), (3.0, 0.0))
 )
-FOUND = MeasuredVariant(
-    Variant(Kind.REFERENCE, "reference", "solution.py", ""),
+FOUND = MeasuredVersion(
+    HomeworkVersion(Kind.REFERENCE, "reference", "solution.py", ""),
     LOSS,
     Training(TrainingOutcome.COMPLETED, value=2.0, runs=(1.9, 2.0, 2.1)),
     ITEM,
 )
 
 
-def with_values(*values: float) -> MeasuredVariant:
+def with_values(*values: float) -> MeasuredVersion:
     """What three trainings gave."""
     training = replace(FOUND.training, value=sum(values) / len(values), runs=values)
     return replace(FOUND, training=training)
@@ -52,5 +52,5 @@ def test_a_reference_that_earns_less_or_reaches_another_value() -> None:
 
 def test_of_a_mistake_nothing_is_asked() -> None:
     """It may reach whatever it does."""
-    mistake = Variant(Kind.MISTAKE, "no_mask", "mistakes/no_mask.py", "", ("Attention",))
-    assert replace(with_values(9.0, 9.1), variant=mistake).faults == ()
+    mistake = HomeworkVersion(Kind.MISTAKE, "no_mask", "mistakes/no_mask.py", "", ("Attention",))
+    assert replace(with_values(9.0, 9.1), version=mistake).faults == ()

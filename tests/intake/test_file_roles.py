@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from grader.domain.submission import RefusedFile, Role, Submission
-from grader.intake import acceptance, intake
+from grader.intake import file_roles, intake
 
 PDF = b"%PDF-1.7\n..."
 STEM = "400101204_Lab8_Homework"
@@ -239,7 +239,7 @@ def test_the_asked_name_decides_before_imports(accepted):
 
 
 def test_modules_have_a_bound_together(accepted, monkeypatch):
-    monkeypatch.setattr(acceptance, "MOST_BYTES", 30)
+    monkeypatch.setattr(file_roles, "MOST_BYTES", 30)
     files = {f"{STEM}.py": "import a, b\n", "a.py": "x = 1\n" + "#" * 20, "b.py": "y = 1\n" + "#" * 20}
     result = accepted(files, partial=True)
     assert list(result.modules) == ["a.py"] and [file.name for file in result.refused] == ["b.py"]

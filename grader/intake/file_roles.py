@@ -14,9 +14,9 @@ from pathlib import Path
 
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_files import AskedFile
-from grader.domain.assignment_rules import MEGABYTE, Limits
 from grader.domain.errors import SubmissionError
 from grader.domain.formatting import about_file, file_named
+from grader.domain.limits import MEGABYTE, Limits
 from grader.domain.submission import AcceptedFile, Intake, RefusedFile, Role, Submission
 from grader.files.file_names import MOST_MODULES, spoken_of
 from grader.intake.naming import ANY_ID, Closeness, name_match, refused_name

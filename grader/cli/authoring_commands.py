@@ -202,7 +202,7 @@ def _own_copies(
         raise UsageError("Where should the students' own copies go? Say so: --out FOLDER")
     if student is not None and roster is not None:
         raise UsageError("--student is for one student and --students for a class. Give one of them.")
-    if not handed_out_copy(course, assignment_id).own:
+    if not handed_out_copy(course, assignment_id).per_student:
         raise UsageError(
             f"{assignment_id} draws no value for each student, so all get the same folder. Leave out "
             f"{'--student' if student is not None else '--students'}."
@@ -233,11 +233,15 @@ def _require_unwritten(folder: Path, files: Mapping[str, str]) -> None:
 
 @click.command("validate")
 @click.argument("assignment_id", metavar="[ASSIGNMENT]", required=False)
-@click.option("--jobs", type=click.IntRange(1), help="Variants at once. Default: one per processor core.")
 @click.option(
-    "--only", metavar="NAME", help="Only the variants of this name; `*` stands for anything: 'scale_*'."
+    "--jobs",
+    type=click.IntRange(1),
+    help="Versions tried at once. Default: one per processor core.",
 )
-@click.option("--thorough", is_flag=True, help="Every variant meets every check: takes a few minutes.")
+@click.option(
+    "--only", metavar="NAME", help="Only the versions of this name; `*` stands for anything: 'scale_*'."
+)
+@click.option("--thorough", is_flag=True, help="Every version meets every check: takes a few minutes.")
 @click.option(
     "--pairs",
     type=click.IntRange(1),
@@ -308,7 +312,7 @@ def validate_command(
       grader validate vit_defects --train --seeds 5
     """
     if train:
-        sys.exit(0 if _train_variants(assignment_id, only, seeds, data, course) else 1)
+        sys.exit(0 if _train_versions(assignment_id, only, seeds, data, course) else 1)
     from grader.cli.validate_view import ValidateView
     from grader.validation.assignment_trial import ValidationRequest, validate
 
@@ -321,15 +325,15 @@ def validate_command(
     sys.exit(0 if passed else 1)
 
 
-def _train_variants(
+def _train_versions(
     assignment_id: str | None, only: str | None, seeds: int, data: str, course: Path | None
 ) -> bool:
-    """Train variants, and show what is measured; returns whether nothing is wrong with the assignment."""
+    """Train versions of the homework, and show what is measured; returns whether nothing is wrong."""
     from grader.cli.measured_view import MeasuredView
-    from grader.validation.measured_variants import MeasuringRequest, measured_variants
+    from grader.validation.measured_versions import MeasuringRequest, measured_versions
 
     if assignment_id is None:
         raise click.UsageError("--train is about one assignment. Name it.")
     view = MeasuredView()
     request = MeasuringRequest(assignment_id, only or "reference", data, seeds, course)
-    return view.show(measured_variants(request, done=view.line))
+    return view.show(measured_versions(request, done=view.line))

@@ -38,7 +38,7 @@ SOLUTION = "solution.py"
 
 
 class Kind(StrEnum):
-    """The kind of a variant, which decides what is expected of it."""
+    """The kind of a version, which decides what is expected of it."""
 
     REFERENCE = "reference"  # passes every check
     TEMPLATE = "template"  # earns nothing
@@ -48,7 +48,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Variant:
+class HomeworkVersion:
     """One version of a homework.
 
     Attributes:
@@ -77,7 +77,7 @@ class Variant:
     planted: tuple[str, ...] = ()
 
     def handed_in(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
-        """The files besides the code: those of the reference, one of them changed if the variant does so.
+        """The files besides the code: those of the reference, one of them changed if the version does so.
 
         Args:
             files: The reference's files by role.
@@ -99,7 +99,9 @@ class Variant:
         return {**files, role: text.encode("utf-8")}
 
 
-def variants(assignment: Assignment, values: Mapping[str, Value] | None = None) -> tuple[Variant, ...]:
+def homework_versions(
+    assignment: Assignment, values: Mapping[str, Value] | None = None
+) -> tuple[HomeworkVersion, ...]:
     """The reference, the bare template, the legitimate forms and the mistakes, in this order.
 
     Args:
@@ -118,36 +120,36 @@ def variants(assignment: Assignment, values: Mapping[str, Value] | None = None) 
     text = source_text(assignment.folder / SOLUTION, shown, assignment.edition)
     solved = solved_source(text, shown, values)
     parsed(solved, shown)
-    all_variants = [
-        Variant(Kind.REFERENCE, "reference", SOLUTION, solved),
-        Variant(Kind.TEMPLATE, "template", SOLUTION, homework_source(text, shown, values)),
+    all_versions = [
+        HomeworkVersion(Kind.REFERENCE, "reference", SOLUTION, solved),
+        HomeworkVersion(Kind.TEMPLATE, "template", SOLUTION, homework_source(text, shown, values)),
     ]
 
     def files_of_edition(name: str) -> list[Path]:
         files = sorted((assignment.folder / name).glob("*.py"))
         return [path for path in files if not belongs_elsewhere(path, assignment.edition)]
 
-    all_variants += [
+    all_versions += [
         _part(path, f"forms/{path.name}", Kind.FORM, solved, assignment, values)
         for path in files_of_edition("forms")
     ]
-    all_variants += [
-        Variant(
+    all_versions += [
+        HomeworkVersion(
             Kind.FORM, recipe.name, recipe.file, recipe.source, says=recipe.says, policies=recipe.policies
         )
         for recipe in recipes(assignment, values)
     ]
-    all_variants += [
+    all_versions += [
         _part(path, f"mistakes/{path.name}", Kind.MISTAKE, solved, assignment, values)
         for path in files_of_edition("mistakes")
     ]
-    return tuple(all_variants)
+    return tuple(all_versions)
 
 
 def _part(
     path: Path, shown: str, kind: Kind, solved: str, assignment: Assignment, values: Mapping[str, Value]
-) -> Variant:
-    """The variant that results from the reference and the file of a form or a mistake."""
+) -> HomeworkVersion:
+    """The version that results from the reference and the file of a form or a mistake."""
     text = filled_code(source_text(path, shown, assignment.edition), values, shown)
     tree = parsed(text, shown)
     graded = [component.name for component in assignment.components]
@@ -166,10 +168,12 @@ def _part(
     if of_files := [name for name in parts if name in files]:
         if len(parts) > 1:
             raise CourseError(f"{shown}: it changes {of_files[0]}, which is a file, and more. Change one.")
-        return Variant(kind, path.stem, shown, solved, parts, first_sentence(docstring), changes=text)
+        return HomeworkVersion(kind, path.stem, shown, solved, parts, first_sentence(docstring), changes=text)
     policies = policies_named(docstring, shown, assignment) if kind is Kind.FORM else ()
     source = composed(solved, text, after=kind is Kind.MISTAKE)
-    return Variant(kind, path.stem, shown, source, parts, first_sentence(docstring), policies, code=text)
+    return HomeworkVersion(
+        kind, path.stem, shown, source, parts, first_sentence(docstring), policies, code=text
+    )
 
 
 # --- mistake pairs ---------------------------------------------------------------------------------------
@@ -178,25 +182,25 @@ def _part(
 SEED = 20  # of the sample: the same pairs every time, so that a failure can be reproduced
 
 
-def mistake_pairs(known: Sequence[Variant], count: int) -> tuple[Variant, ...]:
+def mistake_pairs(known: Sequence[HomeworkVersion], count: int) -> tuple[HomeworkVersion, ...]:
     """A sample of pairs of mistakes in code that covers every pair of parts before it repeats one.
 
     Args:
-        known: The variants of an assignment.
+        known: The versions of an assignment.
         count: How many pairs; fewer if there are not as many.
     """
     generator = random.Random(SEED)
-    by_part: dict[str, list[Variant]] = {}
-    for variant in known:
-        if variant.kind is Kind.MISTAKE and variant.code:
-            by_part.setdefault(variant.parts[0], []).append(variant)
+    by_part: dict[str, list[HomeworkVersion]] = {}
+    for version in known:
+        if version.kind is Kind.MISTAKE and version.code:
+            by_part.setdefault(version.parts[0], []).append(version)
     pairs_by_parts = {}
     for part, other_part in combinations(by_part, 2):
         pairs_by_parts[part, other_part] = [
             (first, second) for first in by_part[part] for second in by_part[other_part]
         ]
         generator.shuffle(pairs_by_parts[part, other_part])
-    sample: list[Variant] = []
+    sample: list[HomeworkVersion] = []
     while pairs_by_parts and len(sample) < count:
         for parts in list(pairs_by_parts)[: count - len(sample)]:
             sample.append(_pair(*pairs_by_parts[parts].pop()))
@@ -205,8 +209,8 @@ def mistake_pairs(known: Sequence[Variant], count: int) -> tuple[Variant, ...]:
     return tuple(sample)
 
 
-def _pair(first: Variant, second: Variant) -> Variant:
-    return Variant(
+def _pair(first: HomeworkVersion, second: HomeworkVersion) -> HomeworkVersion:
+    return HomeworkVersion(
         Kind.PAIR,
         f"{first.name} + {second.name}",
         f"{first.file} and {second.file}",
@@ -216,7 +220,7 @@ def _pair(first: Variant, second: Variant) -> Variant:
     )
 
 
-# --- variants table --------------------------------------------------------------------------------------
+# --- versions table --------------------------------------------------------------------------------------
 
 
 HEADER = ("| what the code does | part | it is | file or policy |", "|---|---|---|---|")
@@ -232,11 +236,11 @@ def forms_table(assignment: Assignment) -> str:
     """The table as Markdown: legitimate forms, forms that a person looks at, and mistakes, part by part.
 
     Raises:
-        CourseError: As `variants`.
+        CourseError: As `versions`.
     """
-    all_variants = variants(assignment)
-    forms = [variant for variant in all_variants if variant.kind is Kind.FORM]
-    mistakes = [variant for variant in all_variants if variant.kind is Kind.MISTAKE]
+    all_versions = homework_versions(assignment)
+    forms = [version for version in all_versions if version.kind is Kind.FORM]
+    mistakes = [version for version in all_versions if version.kind is Kind.MISTAKE]
     rows = [_row(form.says, form.parts, _ruling(form, assignment), form.name) for form in forms]
     rows += _policy_rows(assignment)
     rows += _flagged_parts(assignment)
@@ -279,7 +283,7 @@ def _flagged_parts(assignment: Assignment) -> Iterable[str]:
             yield _row(f"It uses `{rule.pattern}`. {rule.reason}", (rule.costs,), "flagged", "")
 
 
-def _ruling(form: Variant, assignment: Assignment) -> str:
+def _ruling(form: HomeworkVersion, assignment: Assignment) -> str:
     flagged = {rule.pattern for rule in assignment.forbidden if rule.policy == "flag"}
     flagged |= {name for name, policy in assignment.policies.items() if policy == "flag"}
     return "flagged" if flagged.intersection(form.policies) else "legitimate"

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from grader.domain.edit import Edit, Listed, Marked, RunChosen
+from grader.domain.edit import Edit, Marked, OwnerAssigned, RunChosen
 from grader.domain.evidence import Evidence
 from grader.domain.score import Total
 from grader.domain.submission import Origin
 from grader.gradebook import Gradebook
-from grader.gradebook.statements import listing
+from grader.gradebook.statements import current_ids
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 A, B, S = "moodle-111", "moodle-222", "400101202"
 
 
-def listed(row: str, listed_as: str, *, by_person: bool = False, held: bool = False) -> Listed:
-    return Listed(
+def listed(row: str, listed_as: str, *, by_person: bool = False, held: bool = False) -> OwnerAssigned:
+    return OwnerAssigned(
         who="ta1",
         when=NOW,
         why="why",
@@ -31,7 +31,7 @@ def listed(row: str, listed_as: str, *, by_person: bool = False, held: bool = Fa
     )
 
 
-def owner(row: str, student_id: str) -> Listed:
+def owner(row: str, student_id: str) -> OwnerAssigned:
     return listed(row, student_id, by_person=True)
 
 
@@ -63,8 +63,8 @@ def mark(row: str) -> Marked:
 def test_under_which_id_a_row_is_listed(
     edits: list[Edit], shown: dict[str, str], current: dict[str, str]
 ) -> None:
-    found = listing([B, A], edits)
-    assert (found.shown, found.current) == (shown, current)
+    found = current_ids([B, A], edits)
+    assert (found.id_by_row, found.row_by_id) == (shown, current)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def book(tmp_path: Path, class_evidence: Callable[..., Any]) -> Gradebook:
         evidence = class_evidence(row, origin=Origin(row, f"{row} in the zip", row, "Moodle", row[-3:]))
         total = Total(row, float(row[-1]), 65, 35, 100, "graded", "ta1", NOW, "grade")
         made.record(evidence, {"a.png": row.encode()}, who="ta1", total=total)
-    made.relist([listed(A, A, held=True), listed(B, B, held=True)])
+    made.add_owner_edits([listed(A, A, held=True), listed(B, B, held=True)])
     return made
 
 
@@ -88,16 +88,16 @@ def test_everything_about_a_submission_is_its_owners(book: Gradebook) -> None:
     assert after.evidence[S] == book.evidence(S) == replace(before.evidence[A], student_id=S)
     assert book.images(S) == {"a.png": A.encode()} and book.runs(S) == (1,) and book.counting(S) == 1
     assert after.totals[S].points == book.totals(S)[-1].points == 1.0
-    assert [type(edit) for edit in book.edits(S)] == [Listed, Marked, Listed]
+    assert [type(edit) for edit in book.edits(S)] == [OwnerAssigned, Marked, OwnerAssigned]
     assert {edit.student_id for edit in after.edits} == {S, B}
     assert book.latest_runs().keys() == {S, B} and book.latest_runs()[S].student_id == S
-    assert after.relisted() == {A: S}
+    assert after.changed_ids() == {A: S}
     expected = before.with_edits([given, owner(A, S)])
     assert (after.evidence, after.totals) == (expected.evidence, expected.totals)
 
 
 def test_what_comes_later_goes_to_the_same_row(book: Gradebook) -> None:
-    book.relist([owner(A, S)])
+    book.add_owner_edits([owner(A, S)])
     again = replace(book.evidence(S), submission_digest="later", graded_at=NOW)
     total = Total(S, 9.0, 65, 35, 100, "graded", "ta1", NOW, "grade")
     chosen = RunChosen(who="ta1", when=NOW, why="x", student_id=S, number=2)
@@ -105,7 +105,7 @@ def test_what_comes_later_goes_to_the_same_row(book: Gradebook) -> None:
     assert book.evidence(S) == again and book.totals(S)[-1].points == 9.0
     assert [run.submission_digest for run in book.run_records(S)] == ["ab12", "later"]
     assert book.snapshot().evidence.keys() == {S, B}
-    book.relist([listed(A, A, by_person=True, held=True)])
+    book.add_owner_edits([listed(A, A, by_person=True, held=True)])
     assert book.evidence(A).submission_digest == "later", "all of it moves with the submission"
 
 
@@ -114,7 +114,7 @@ def test_an_id_that_another_row_began_with_gets_a_row_of_its_own(
 ) -> None:
     first = class_evidence(S, origin=Origin("Moodle:333", "C", "moodle-333", "Moodle", "333"))
     book.record(first, {})
-    book.relist([listed(S, "moodle-333", held=True)])
+    book.add_owner_edits([listed(S, "moodle-333", held=True)])
     assert S not in book.students()
     other: Evidence = class_evidence(S, origin=Origin("Moodle:444", "D", "moodle-444", "Moodle", "444"))
     assert book.record(replace(other, submission_digest="other"), {}) == 1
@@ -126,8 +126,8 @@ def test_an_id_that_another_row_began_with_gets_a_row_of_its_own(
 
 
 def test_a_submission_that_does_not_count_is_still_known(book: Gradebook) -> None:
-    book.relist([owner(A, S), owner(B, S)])
+    book.add_owner_edits([owner(A, S), owner(B, S)])
     known = {one.row: (one.student_id, one.counts, one.decided) for one in book.snapshot().uploads()}
     assert known == {A: (S, False, True), B: (S, True, True)}
     assert book.students() == (S,) and book.evidence(S).origin.number == "222"
-    assert book.snapshot().relisted() == {A: S, B: S}
+    assert book.snapshot().changed_ids() == {A: S, B: S}

@@ -1,9 +1,9 @@
-"""Variants of a homework: other versions of parts, put into the reference."""
+"""Versions of a homework: other versions of parts, put into the reference."""
 
 from pathlib import Path
 
 from grader.course.assignment_file import read_assignment
-from grader.course.variants import Kind, composed, first_sentence, variants
+from grader.course.homework_versions import Kind, composed, first_sentence, homework_versions
 
 HOMEWORK = """\
 import math
@@ -50,8 +50,8 @@ def test_the_first_sentence_of_a_docstring() -> None:
     assert first_sentence("No full stop") == "No full stop"
 
 
-def test_the_variants_of_an_assignment(tiny_course: Path) -> None:
-    found = variants(read_assignment(tiny_course / "reference" / "tiny"))
+def test_the_versions_of_a_homework(tiny_course: Path) -> None:
+    found = homework_versions(read_assignment(tiny_course / "reference" / "tiny"))
     assert [(each.kind, each.name, each.parts) for each in found] == [
         (Kind.REFERENCE, "reference", ()),
         (Kind.TEMPLATE, "template", ()),

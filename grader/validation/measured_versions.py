@@ -7,8 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from grader.course.assignment_file import read_assignment
+from grader.course.homework_versions import HomeworkVersion, Kind, homework_versions
 from grader.course.locate import located_course
-from grader.course.variants import Kind, Variant, variants
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.assignment_versions import submission_seed, training_seed
 from grader.domain.errors import UsageError
@@ -16,7 +16,7 @@ from grader.domain.evidence import Training, TrainingOutcome
 from grader.domain.measure import Measure
 from grader.grading.hidden_splits import HiddenData, hidden_data
 from grader.sandbox.host_client import Host
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.process_limits import ProcessLimits
 from grader.scoring import measured_points
 from grader.training import AnyJob, job_of, repeated_training
 from grader.validation.trials import Trial, chosen, host_of_workers, program_of
@@ -28,10 +28,10 @@ TOLERANCE = 0.01  # of a stated reference, beyond the variation between seeds
 
 @dataclass(frozen=True)
 class MeasuringRequest:
-    """A request to train and measure variants.
+    """A request to train and measure versions.
 
     Attributes:
-        only: The variants of this name, in which `*` stands for anything.
+        only: The versions of this name, in which `*` stands for anything.
         data: The data set's file or folder, or `synthetic`.
         seeds: How many times each is trained.
         course: The course's folder; None: found upward from the working directory.
@@ -45,17 +45,17 @@ class MeasuringRequest:
 
 
 @dataclass(frozen=True)
-class MeasuredVariant:
-    """The measurement of a variant.
+class MeasuredVersion:
+    """The measurement of a version.
 
     Attributes:
-        variant: The variant.
+        version: The version.
         measure: The measure.
         training: The first of its trainings, with the measurements of all.
         item: The rubric item that the measure decides, if there is one.
     """
 
-    variant: Variant
+    version: HomeworkVersion
     measure: Measure
     training: Training
     item: RubricItem | None
@@ -91,7 +91,7 @@ class MeasuredVariant:
     @property
     def faults(self) -> tuple[str, ...]:
         """Faults of the assignment, in sentences: the reference earns less, or another value is stated."""
-        if self.variant.kind is not Kind.REFERENCE:
+        if self.version.kind is not Kind.REFERENCE:
             return ()
         return tuple(self._faults())
 
@@ -116,16 +116,16 @@ class MeasuredVariant:
                 )
 
 
-def measured_variants(
-    request: MeasuringRequest, *, done: Callable[[MeasuredVariant], None]
-) -> Sequence[MeasuredVariant]:
-    """Train variants of an assignment, and measure them like submissions.
+def measured_versions(
+    request: MeasuringRequest, *, done: Callable[[MeasuredVersion], None]
+) -> Sequence[MeasuredVersion]:
+    """Train versions of an assignment, and measure them like submissions.
 
     Args:
         done: Called with each as soon as it is measured.
 
     Raises:
-        UsageError: There is no such assignment, variant or data, or nothing is measured.
+        UsageError: There is no such assignment, version or data, or nothing is measured.
         CourseError: A file of the course is malformed.
         EngineError: The solution cannot be loaded.
     """
@@ -135,7 +135,8 @@ def measured_variants(
         raise UsageError(f"{assignment.id} has no [data], so nothing is measured. Leave out --train.")
     values = course.values(assignment.id, assignment.variant)
     chosen_trials = [
-        Trial(variant, values=values) for variant in chosen(variants(assignment, values), request.only)
+        Trial(version, values=values)
+        for version in chosen(homework_versions(assignment, values), request.only)
     ]
     data = hidden_data(course, assignment, request.data, lambda: SALT)
     measured = []
@@ -149,12 +150,12 @@ def measured_variants(
 
 def _measured(
     assignment: Assignment, trial: Trial, measure: Measure, data: HiddenData, workers: Host, seeds: int
-) -> MeasuredVariant:
+) -> MeasuredVersion:
     limits = assignment.limits
     process = ProcessLimits.within(limits, cpu_seconds=max(int(1.5 * limits.training_seconds), 60))
     program = program_of(assignment, trial).read_for(measure.id)
 
-    digest = sha256(trial.variant.source.encode()).hexdigest()
+    digest = sha256(trial.version.source.encode()).hexdigest()
 
     def job(number: int) -> AnyJob:
         return job_of(
@@ -171,4 +172,4 @@ def _measured(
     training = repeated_training(
         lambda: workers.spawn(process), job, None, runs=seeds, scale=measure.scale
     ).training
-    return MeasuredVariant(trial.variant, measure, training, assignment.item_measured(measure.id))
+    return MeasuredVersion(trial.version, measure, training, assignment.item_measured(measure.id))

@@ -415,7 +415,7 @@ class DownloadRecord(_Record):
 class SandboxRecord(_Record):
     """What isolation was on."""
 
-    level: str = Field(description="`strict`, `standard`, `local` or `unofficial`")
+    level: str = Field(description="`strict`, `standard`, `container`, `local` or `unofficial`")
     layers: dict[str, str]
     missing: list[str]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from grader.domain.assignment_rules import MEGABYTE, Limits
 from grader.domain.errors import EngineError
+from grader.domain.limits import MEGABYTE, Limits
 from grader.sandbox.namespaces import pid_in_host_proc
 
 
@@ -25,7 +25,7 @@ class ProcessLimits:
         memory_mb: Beyond what it shares with its host at the fork.
         cpu_seconds: CPU time over all threads.
         file_mb: The greatest size of one file.
-        processes: Threads, since it cannot fork.
+        processes: How many threads it may start; it cannot fork.
         open_files: Descriptors.
         scratch_mb: Its working folder, /tmp and shared memory together.
         output_kb: How much of the end of its output is kept.
@@ -58,10 +58,10 @@ class ProcessLimits:
         }[limit]
 
     def in_words(self, resource: str) -> str:
-        """How much of something a process may have, as a clause; not that it used it up.
+        """How much of something a process may have, as a clause; whether it used that up is not said.
 
         Args:
-            resource: `memory`, `file_size`, `disk`, `writing` (one of these two), `processes`, `open_files`.
+            resource: `memory`, `file_size`, `disk`, `writing` (the last two), `processes`, `open_files`.
         """
         return {
             "memory": f"its limit is {self.memory_mb} MB of memory",
@@ -154,12 +154,12 @@ class MemoryController:
     Attributes:
         version: 1 or 2.
         parent: The folder that new cgroups go into.
-        shares: With version 1, the folder for cgroups that share out the CPUs, if there is one.
+        cpu_folder: With version 1, the folder for cgroups that share out the CPUs, if there is one.
     """
 
     version: int
     parent: Path
-    shares: Path | None = None
+    cpu_folder: Path | None = None
 
     def cgroup(self, name: str, memory_mb: int) -> "Cgroup":
         """A new cgroup that holds at most `memory_mb` megabytes of memory and no swap."""
@@ -167,8 +167,8 @@ class MemoryController:
         path.mkdir()
         made = self._cgroup_at(path)
         try:
-            if made.shares is not None:
-                made.shares.mkdir(exist_ok=True)
+            if made.cpu_folder is not None:
+                made.cpu_folder.mkdir(exist_ok=True)
             made._set_limit(memory_mb * MEGABYTE)
         except OSError:
             made.remove()
@@ -188,7 +188,7 @@ class MemoryController:
             self._cgroup_at(path).remove()
 
     def _cgroup_at(self, path: Path) -> "Cgroup":
-        return Cgroup(self.version, path, self.shares / path.name if self.shares else None)
+        return Cgroup(self.version, path, self.cpu_folder / path.name if self.cpu_folder else None)
 
 
 @dataclass(frozen=True)
@@ -197,12 +197,12 @@ class Cgroup:
 
     Attributes:
         path: Its folder.
-        shares: Its other folder, if a separate hierarchy shares out the CPUs.
+        cpu_folder: Its other folder, if a separate hierarchy shares out the CPUs.
     """
 
     version: int
     path: Path
-    shares: Path | None = None
+    cpu_folder: Path | None = None
 
     def _set_limit(self, limit: int) -> None:
         if self.version == 1:
@@ -218,7 +218,7 @@ class Cgroup:
 
     def enter(self) -> None:
         """Move the calling process in, which takes the kernel about 10 ms."""
-        for folder in filter(None, (self.path, self.shares)):
+        for folder in filter(None, (self.path, self.cpu_folder)):
             (folder / "cgroup.procs").write_text("0")
 
     def ran_out(self) -> bool:
@@ -227,14 +227,14 @@ class Cgroup:
         rows = (row.split() for row in (self.path / name).read_text().splitlines())
         return any(key == "oom_kill" and int(value) > 0 for key, value in rows)
 
-    def most_held(self) -> int | None:
-        """The most memory that it held, in bytes; None if Linux does not say (before 5.19)."""
+    def peak_memory(self) -> int | None:
+        """The most memory that it used at once, in bytes; None if Linux does not say (before 5.19)."""
         file = self.path / ("memory.max_usage_in_bytes" if self.version == 1 else "memory.peak")
         return int(file.read_text()) if file.exists() else None
 
     def remove(self) -> None:
         """Remove it. Its processes must have been reaped; the kernel may take a moment to notice."""
-        for folder in filter(None, (self.shares, self.path)):
+        for folder in filter(None, (self.cpu_folder, self.path)):
             _remove_folder(folder)
 
 
@@ -253,7 +253,7 @@ def _remove_folder(folder: Path) -> None:
 def memory_controller() -> MemoryController | None:
     """Where the calling process can make memory cgroups, found by making one."""
     for version, parent in _candidates():
-        controller = MemoryController(version, parent, _shares() if version == 1 else None)
+        controller = MemoryController(version, parent, _cpu_folder() if version == 1 else None)
         try:
             controller.cgroup(f"{pid_in_host_proc()}-trial", 100).remove()
         except OSError:
@@ -289,7 +289,7 @@ def _candidates() -> list[tuple[int, Path]]:
     return sorted(candidates, key=lambda entry: entry[0])
 
 
-def _shares() -> Path | None:
+def _cpu_folder() -> Path | None:
     """The calling process's folder where version 1 shares out the CPUs; None if it is not writable."""
     rows = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     own_path = next((Path(path) for _, names, path in rows if "cpu" in names.split(",")), None)

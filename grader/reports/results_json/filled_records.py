@@ -2,7 +2,7 @@
 
 It makes the record of one submission from evidence and a score, and the rows of the table for a
 spreadsheet. It finds out who is on the list of the class and handed in nothing, and who handed in and is
-not on it. It never decides which keys there are (`results_contract` does), and it neither reads nor writes
+not on it. It never decides which keys there are (`results_schema` does), and it neither reads nor writes
 the files (`results_file` does). It never scores.
 """
 
@@ -24,7 +24,7 @@ from grader.domain.submission_result import watch_notes
 from grader.files.file_names import guarded
 from grader.lms.matching import Candidate, matching
 from grader.lms.roster import Roster
-from grader.reports.results_json.results_contract import (
+from grader.reports.results_json.results_schema import (
     AcceptedFileRecord,
     CheckpointRecord,
     ClassRecord,
@@ -62,7 +62,7 @@ def roster_record(roster: Roster, results: Collection[Candidate]) -> RosterRecor
     Args:
         results: The results of the class.
     """
-    match = matching(roster.table, list(roster.rows), roster.who, roster.number, results)
+    match = matching(roster.table, list(roster.rows), roster.id_columns, roster.number, results)
     listed = {result.student_id for result in results if not result.held} - set(match.absent)
     listed |= {roster.rows[row] for row in (*match.unknown, *match.held)}
     # a number that is not a student's is a team's, and the LMS has no upload of its members
@@ -443,10 +443,12 @@ def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]
     writer = csv.writer(buffer, lineterminator="\n")
     late = ["days_late", "penalty", "total_after"] if assignment.late.points_per_day is not None else []
     both = ["before_deadline", "resubmitted"] if assignment.resubmission is not None else []
-    tokens = ["tokens_used"] if assignment.late_tokens is not None else []
+    late_days = ["tokens_used"] if assignment.course_late_days is not None else []
     items = [item.id for item in assignment.rubric]
     writer.writerow(
-        map(_cell, ["student_id", "status", "total", "decided", "awaiting", *items, *late, *tokens, *both]),
+        map(
+            _cell, ["student_id", "status", "total", "decided", "awaiting", *items, *late, *late_days, *both]
+        ),
     )
     for _, score in sorted(results, key=lambda result: result[1].student_id):
         points_by_item = {line.id: line.points for line in score.lines}
@@ -459,7 +461,7 @@ def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]
                 _cell(";".join(score.awaiting)),
                 *(_number(points_by_item.get(item)) for item in items),
                 *(_lateness(score) if late else ()),
-                *((_number(score.late.tokens_used if score.late else 0),) if tokens else ()),
+                *((_number(score.late.tokens_used if score.late else 0),) if late_days else ()),
                 *(_both_attempts(score) if both else ()),
             ]
         )

@@ -1,9 +1,11 @@
 """What assigned names hold: plain values, or a role such as model, optimizer, loader, class names.
 
-Plain values are recognized by kinds of nodes and a list of harmless calls. Roles follow from what a name
-is bound to, and only where that is unknown, from the name itself. A misleading name gets the wrong role,
-and nobody is asked. Statements that bind a role are not executed on loading. `slicing` decides what is
-executed; `grader.worker.training_setup` and `script.script_data` decide what replaces roles.
+Plain values are recognized by kinds of nodes and a list of harmless calls. Roles follow from what a name is
+bound to, and only where that is unknown, from the name itself. A misleading name gets the wrong role, and no
+person is asked to confirm it. Statements that bind a role are not executed on loading: the grader fills the
+name in, which would be missing otherwise. What is harmful to execute, `effects` knows without roles.
+`slicing` decides what is executed; `grader.worker.training_setup` and `script.script_data` what replaces
+roles.
 
 Tests: tests/analysis/script/test_substituted_data.py, tests/analysis/test_loading_statements.py
 """
@@ -16,7 +18,7 @@ from grader.analysis.effects import BLOCKING, Aliases, Effects
 from grader.analysis.syntax_trees import assigned, children, statements_within, walk
 from grader.analysis.units import Unit
 
-PURE = {
+HARMLESS_FUNCTIONS = {
     *("range", "len", "int", "float", "str", "bool", "tuple", "list", "dict", "set", "frozenset", "min"),
     *("max", "sum", "round", "abs", "sorted", "enumerate", "zip", "reversed", "map", "slice", "type"),
     *(
@@ -37,8 +39,8 @@ PURE = {
     ),
     *("partial", "functools.partial", "TypeVar", "device", "cuda.is_available", "isinstance", "getattr"),
 }
-PURE_ROOTS = {"math"}
-SIMPLE = (
+HARMLESS_PACKAGES = {"math"}
+PLAIN_NODES = (
     *(ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.Compare),
     *(ast.IfExp, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.JoinedStr, ast.FormattedValue),
     *(ast.Starred, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.comprehension, ast.keyword),
@@ -68,21 +70,21 @@ def _is_plain_value(value: ast.expr) -> bool:
         if isinstance(node, ast.Lambda):
             continue
         if isinstance(node, ast.Call):
-            if not _is_pure(node.func):
+            if not _is_harmless(node.func):
                 return False
-        elif not isinstance(node, SIMPLE):
+        elif not isinstance(node, PLAIN_NODES):
             return False
         stack += children(node)
     return True
 
 
-def _is_pure(function: ast.expr) -> bool:
+def _is_harmless(function: ast.expr) -> bool:
     if not isinstance(function, ast.Name | ast.Attribute):
         return False
     name = ast.unparse(function)
     return (
-        name in PURE
-        or name.split(".")[0] in PURE_ROOTS
+        name in HARMLESS_FUNCTIONS
+        or name.split(".")[0] in HARMLESS_PACKAGES
         or (name.endswith("Loss") and name.split(".")[-1][:1].isupper())
     )
 
@@ -90,11 +92,11 @@ def _is_pure(function: ast.expr) -> bool:
 # --- roles -----------------------------------------------------------------------------------------------
 
 
-TRAIN = re.compile(r"train|trn|fit", re.IGNORECASE)
-TEST = re.compile(r"test|val|eval|valid|dev(?!ice)", re.IGNORECASE)
-LOADER = re.compile(r"loader|dl$|(?<!wr)iter(ator)?$", re.IGNORECASE)
-SEVERAL = re.compile(r"(loader|dl)s(_?dict|_by_\w+)?$", re.IGNORECASE)
-DATASET = re.compile(r"data|ds$|set$", re.IGNORECASE)
+TRAINING_NAME = re.compile(r"train|trn|fit", re.IGNORECASE)
+TEST_NAME = re.compile(r"test|val|eval|valid|dev(?!ice)", re.IGNORECASE)
+LOADER_NAME = re.compile(r"loader|dl$|(?<!wr)iter(ator)?$", re.IGNORECASE)
+SEVERAL_LOADERS_NAME = re.compile(r"(loader|dl)s(_?dict|_by_\w+)?$", re.IGNORECASE)
+DATASET_NAME = re.compile(r"data|ds$|set$", re.IGNORECASE)
 BY_NAME = (
     ("optimizer", re.compile(r"^(optimi[sz]er|optim|opt)\d*$", re.IGNORECASE)),
     ("scheduler", re.compile(r"^(lr_?)?sched(uler)?\d*$", re.IGNORECASE)),
@@ -108,37 +110,39 @@ BY_NAME = (
 )
 SCHEDULES = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.SWALR")
 # what is not itself an object with a role: a collection of such objects, or a function that makes one
-HOLDING = (ast.Dict, ast.DictComp, ast.List, ast.ListComp, ast.Lambda)
-MODEL_WRAPPERS = {"to", "cuda", "cpu", "train", "eval", "double", "float", "requires_grad_"}
+COLLECTIONS_AND_LAMBDAS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp, ast.Lambda)
+# what gives the model that it is called on, and what it is given
+MODEL_METHODS = {"to", "cuda", "cpu", "train", "eval", "double", "float", "requires_grad_"}
+MODEL_WRAPPERS = {"DataParallel", "compile"}
 
 
-def side(text: str) -> str | None:
-    """`train` or `test`, if a name or a path shows it."""
-    if TRAIN.search(text):
+def split_side(text: str) -> str | None:
+    """The side of the split, `train` or `test`, if a name or a path shows it."""
+    if TRAINING_NAME.search(text):
         return "train"
-    return "test" if TEST.search(text) else None
+    return "test" if TEST_NAME.search(text) else None
 
 
 def role_by_name(name: str) -> str | None:
     """The role that a name suggests; none if it names several objects: `loaders`."""
-    if SEVERAL.search(name):
+    if SEVERAL_LOADERS_NAME.search(name):
         return None
-    if LOADER.search(name):
-        return f"{side(name) or 'train'}_loader"
+    if LOADER_NAME.search(name):
+        return f"{split_side(name) or 'train'}_loader"
     for role, pattern in BY_NAME:
         if pattern.search(name):
             return role
-    if DATASET.search(name):
-        return f"{side(name) or 'train'}_dataset"
+    if DATASET_NAME.search(name):
+        return f"{split_side(name) or 'train'}_dataset"
     return None
 
 
 def unwrapped(node: ast.expr) -> ast.expr:
     """A model's expression without `.to(device)`, `.cuda()`, `nn.DataParallel(...)`, `torch.compile(...)`."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
-        if isinstance(node.func, ast.Attribute) and node.func.attr in MODEL_WRAPPERS:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in MODEL_METHODS:
             node = node.func.value
-        elif ast.unparse(node.func).split(".")[-1] in ("DataParallel", "compile") and node.args:
+        elif ast.unparse(node.func).split(".")[-1] in MODEL_WRAPPERS and node.args:
             node = node.args[0]
         else:
             break
@@ -152,8 +156,8 @@ class RoleReader:
         """Find the functions that make models.
 
         Args:
-            aliases: The program's.
-            units: The program.
+            aliases: The names under which the program imports things.
+            units: The statements of the program.
             model_class: The graded class whose object is the model, as it is defined.
         """
         self._aliases = aliases
@@ -197,13 +201,13 @@ class RoleReader:
             return False
         return any(name.startswith(prefixes) for name in self._aliases.names_of(value.func))
 
-    def role(self, name: str, value: ast.expr, known: Mapping[str, str]) -> str | None:
+    def role(self, name: str, value: ast.expr, earlier_roles: Mapping[str, str]) -> str | None:
         """The role of a name that is bound to the value of an expression.
 
         Args:
             name: The name.
             value: The expression.
-            known: The roles of names that are bound earlier.
+            earlier_roles: The roles of names that are bound earlier.
         """
         if self.is_model(value):
             return "model"
@@ -214,48 +218,48 @@ class RoleReader:
         if self._is_loader(value):
             return f"{self._loader_side(name, value)}_loader"
         if self.makes(value, "torch.utils.data.") or self.makes(value, "torchvision.datasets."):
-            return f"{side(name) or side(ast.unparse(value)) or 'train'}_dataset"
-        if _is_class_names(value, known):
+            return f"{split_side(name) or split_side(ast.unparse(value)) or 'train'}_dataset"
+        if _is_class_names(value, earlier_roles):
             return "class_names"
         match value:
-            case ast.Call(func=ast.Name(id="len"), args=[inner]) if _is_class_names(inner, known):
+            case ast.Call(func=ast.Name(id="len"), args=[inner]) if _is_class_names(inner, earlier_roles):
                 return "num_classes"
         return None
 
-    def roles_by_name(self, unit: Unit, effects: Effects, known: Mapping[str, str]) -> dict[str, str]:
+    def bound_roles(self, unit: Unit, effects: Effects, earlier_roles: Mapping[str, str]) -> dict[str, str]:
         """The roles of the names that a statement binds.
 
-        What a name is bound to decides. The name itself decides if that is unknown and the statement is not
-        executed, because of its effects or because it needs another role. What is called a loader always
-        counts as one.
+        The role follows from the value that a name is bound to. If the value does not show it, the name
+        itself does, but only in statements that are not executed on loading: those with effects, and those
+        that use a name with a role. A name that says loader always makes one.
 
         Args:
             unit: The statement.
-            effects: The program's.
-            known: The roles of names that are bound earlier.
+            effects: What the program's calls do.
+            earlier_roles: The roles of names that are bound earlier.
         """
         if unit.is_definition or unit.is_import:
             return {}
         new_roles: dict[str, str] = {}
-        # what a loop goes over may be anything: sizes, rates, names
+        # a loop variable may be anything: a size, a rate, a name
         loop_variables = {
             name
             for node in statements_within(unit.node)
             if isinstance(node, ast.For)
             for name in _names(node.target)
         }
-        out = effects.of(unit.references.used) & BLOCKING or unit.eager & known.keys()
+        not_executed = effects.of(unit.references.used) & BLOCKING or unit.eager & earlier_roles.keys()
         for name, value in bindings(unit.node):
-            role = self.role(name, value, {**known, **new_roles}) if value is not None else None
+            role = self.role(name, value, {**earlier_roles, **new_roles}) if value is not None else None
             name_role = role_by_name(name)
             if (
                 role is None
                 and not _is_number(value)
-                and not isinstance(value, HOLDING)
+                and not isinstance(value, COLLECTIONS_AND_LAMBDAS)
                 and (name not in loop_variables or name_role == "epoch")
             ):
                 made_elsewhere = value is None or isinstance(value, ast.Call)
-                if out or (made_elsewhere and name_role in ("train_loader", "test_loader")):
+                if not_executed or (made_elsewhere and name_role in ("train_loader", "test_loader")):
                     role = name_role
             if role is not None:
                 new_roles[name] = role
@@ -265,12 +269,12 @@ class RoleReader:
         return isinstance(value, ast.Call) and ast.unparse(value.func).split(".")[-1] == "DataLoader"
 
     def _loader_side(self, name: str, value: ast.expr) -> str:
-        known_side = side(name)
+        known_side = split_side(name)
         if known_side is not None:
             return known_side
         assert isinstance(value, ast.Call)  # see _is_loader
         data = value.args[0] if value.args else None
-        known_side = side(ast.unparse(data)) if data is not None else None
+        known_side = split_side(ast.unparse(data)) if data is not None else None
         if known_side is not None:
             return known_side
         shuffled = any(
@@ -284,20 +288,20 @@ def roles(units: Iterable[Unit], effects: Effects, reader: RoleReader) -> dict[s
     """Top-level names that are bound by role: the statements that bind them are not executed.
 
     Args:
-        units: The program.
-        effects: The program's.
-        reader: The program's.
+        units: The statements of the program.
+        effects: What the program's calls do.
+        reader: Finds the roles of the program's expressions.
     """
     new_roles: dict[str, str] = {}
     for unit in units:
-        new_roles |= reader.roles_by_name(unit, effects, new_roles)
+        new_roles |= reader.bound_roles(unit, effects, new_roles)
     return new_roles
 
 
-def _is_class_names(node: ast.expr, known: Mapping[str, str]) -> bool:
+def _is_class_names(node: ast.expr, earlier_roles: Mapping[str, str]) -> bool:
     """Whether an expression is the list of the classes: `train_set.classes`, or a name for it."""
     if isinstance(node, ast.Name):
-        return known.get(node.id) == "class_names"
+        return earlier_roles.get(node.id) == "class_names"
     return isinstance(node, ast.Attribute) and node.attr == "classes"
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from grader.course.assignment_file import read_assignment
+from grader.course.homework_versions import forms_table, with_tables
 from grader.course.locate import located_course
-from grader.course.variants import forms_table, with_tables
 from grader.domain.errors import UsageError
 
 RULES = """

@@ -1,0 +1,200 @@
+"""What is in a package, and what never is."""
+
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from grader.cli import cli
+from grader.packages.failed_run import NOT_FINISHED
+from grader.packages.package_contents import assignment_key
+
+SECRET = "a secret of the tests: 5e0c1b7f"
+KINDS = ("gradescope", "container", "prairielearn", "github")
+_HOST = re.compile(rb"https?://([a-z0-9.-]+)")
+
+
+def run(*arguments: str, secret: str = SECRET) -> tuple[int, str]:
+    done = CliRunner().invoke(cli, ["package", *arguments], env={"GRADER_SECRET": secret})
+    return done.exit_code, done.output
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_small_and_holds_no_secret(made: Callable, kind: str) -> None:
+    package = made(kind)
+    assert package.path.stat().st_size < 5_000_000
+    for name, content in package.files().items():
+        assert SECRET.encode() not in content, name
+
+
+def test_gradescope_finds_its_two_scripts_at_the_root(made: Callable) -> None:
+    package = made("gradescope")
+    assert {"setup.sh", "run_autograder", "package.json"} <= package.files().keys()
+    with zipfile.ZipFile(package.path) as archive:
+        for name in ("setup.sh", "run_autograder"):
+            assert archive.getinfo(name).external_attr >> 16 & 0o777 == 0o755
+    assert "3000 MB, time-out 10 minutes" in package.said
+    assert "training, report_quality, q6" in package.said
+
+
+@pytest.mark.parametrize("kind", ["gradescope", "container", "prairielearn"])
+def test_it_holds_what_judging_takes_and_nothing_of_the_class(made: Callable, kind: str) -> None:
+    names = [name.split("reference/vit_defects/")[-1] for name in made(kind).files()]
+    assert {"solution.py", "assignment.toml", "checks/test_attention.py", "mistakes/missing_scale.py"} <= set(
+        names
+    )
+    assert not [name for name in names if name.startswith(("forms/", "datasets", "template", "trained/"))]
+    assert not [name for name in names if name.endswith((".sqlite", ".pth", ".npz", ".pyc"))]
+
+
+def test_the_key_is_of_this_assignment_alone(made: Callable) -> None:
+    course = tomllib.loads(made("gradescope").files()["course/course.toml"].decode())
+    assert course["secret"] == assignment_key(SECRET, "vit_defects")
+    keys = {assignment_key(secret, name) for secret in (SECRET, "another") for name in ("a", "b")}
+    assert len(keys) == 4 and all(re.fullmatch("[0-9a-f]{64}", key) for key in keys)
+
+
+@pytest.mark.parametrize("kind", ["gradescope", "container", "prairielearn"])
+def test_its_scripts_are_shell_and_name_public_indexes_only(
+    made: Callable, kind: str, tmp_path: Path
+) -> None:
+    files = {name.rpartition("/")[2]: content for name, content in made(kind).files().items()}
+    for name in ("setup.sh", "run_autograder"):
+        (tmp_path / name).write_bytes(files[name])
+        subprocess.run(["sh", "-n", str(tmp_path / name)], check=True)
+    assert set(_HOST.findall(files["setup.sh"])) == {b"pypi.org", b"download.pytorch.org"}
+    assert re.search(rb'PYTHON_VERSION="3\.\d+"', files["setup.sh"])
+    pins = files["constraints.txt"].decode().splitlines()
+    assert {"torch", "pydantic", "numpy"} <= {pin.partition("==")[0] for pin in pins}
+    assert all(re.fullmatch(r"[a-z0-9-]+==[\w.]+", pin) for pin in pins)
+
+
+def test_another_index_can_be_named(made: Callable) -> None:
+    files = made("gradescope", "--index", "https://mirror.example.org/simple").files()
+    assert b'PACKAGE_INDEX="https://mirror.example.org/simple"' in files["setup.sh"]
+
+
+def test_the_same_course_gives_the_same_bytes(made: Callable, tmp_path: Path, course_root: Path) -> None:
+    again = tmp_path / "again.zip"
+    code, said = run(
+        "gradescope", "--assignment", "vit_defects", "--course", str(course_root), "--out", str(again)
+    )
+    assert code == 0, said
+    assert again.read_bytes() == made("gradescope").path.read_bytes()
+
+
+def test_prairielearn_gets_a_question_and_an_image(made: Callable) -> None:
+    files = made("prairielearn", "--minutes", "5").files()
+    described = json.loads(files["question/info.json"])
+    options = described["externalGradingOptions"]
+    assert described["gradingMethod"] == "External" and options["enabled"]
+    assert options["timeout"] == 300 and options["enableNetworking"] is False
+    assert options["entrypoint"] == "/grader/source/run_autograder"
+    assert "image/Containerfile" in files and "question/tests/course/course.toml" in files
+    # whoever gets the image gets no answer
+    assert not [name for name in files if name.startswith("image/") and "course" in name]
+
+
+def test_github_gets_public_checks_only(made: Callable) -> None:
+    files = made("github").files()
+    assert sorted(name.rpartition("/")[2].partition("-")[0] for name in files) == [
+        "classroom.yml",
+        "constraints.txt",
+        "vit_grader",
+    ]
+    workflow = yaml.safe_load(files[".github/workflows/classroom.yml"])
+    steps = workflow["jobs"]["public-checks"]["steps"]
+    commands = [step["with"]["command"] for step in steps if "command" in step.get("with", {})]
+    assert "python -m grader check Attention --no-try --no-warm" in commands
+    results = steps[-1]
+    assert len(results["env"]) == len(commands) == len(results["with"]["runners"].split(","))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("gradescope", "--assignment", "nothing"), "There is no assignment 'nothing'"),
+        (
+            ("gradescope", "--assignment", "vit_defects", "--out", "/no/such/folder/a.zip"),
+            "there is no folder",
+        ),
+        (("gradescope", "--assignment", "vit_defects", "--index", "ftp://x"), "is not the address"),
+        (
+            ("gradescope", "--assignment", "vit_defects", "--index", 'https://x/"; rm -rf /'),
+            "is not the address",
+        ),
+        (
+            ("prairielearn", "--assignment", "vit_defects", "--minutes", "11"),
+            "PrairieLearn allows 10 at most",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    arguments: tuple[str, ...],
+    sentence: str,
+    course_root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, said = run(*arguments, "--course", str(course_root))
+    assert code == 2 and sentence in said and "Traceback" not in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_values_of_each_student_are_refused(tmp_path: Path) -> None:
+    drawn, out = Path(__file__).parents[1] / "courses" / "drawn", tmp_path / "a.zip"
+    code, said = run("gradescope", "--assignment", "heads", "--course", str(drawn), "--out", str(out))
+    assert code == 2 and not out.exists()
+    assert "draws 'heads' for each student" in " ".join(said.split()) and "grader grade" in said
+
+
+def test_so_is_a_course_that_wants_more_isolation(small_course: Path, tmp_path: Path) -> None:
+    shutil.copytree(small_course, tmp_path / "course")
+    settings, out = tmp_path / "course" / "course.toml", tmp_path / "a.zip"
+    settings.write_text(settings.read_text("utf-8").replace('"standard"', '"strict"'), "utf-8")
+    options = ("--course", str(tmp_path / "course"), "--out", str(out))
+    code, said = run("gradescope", "--assignment", "heads", *options)
+    assert code == 2 and "no other grader's container gives" in " ".join(said.split()) and not out.exists()
+
+
+def test_a_run_that_fails_says_so_in_the_language_of_the_course(small_course: Path, tmp_path: Path) -> None:
+    """The parent of a run reads no catalogs, and the script starts before Python does."""
+    pytest.importorskip("babel")
+    shutil.copytree(small_course, tmp_path / "course")
+    settings, out = tmp_path / "course" / "course.toml", tmp_path / "a.zip"
+    text = settings.read_text("utf-8")
+    settings.write_text(f'language = "fa"\n{text}', "utf-8")
+    options = ("--course", str(tmp_path / "course"), "--out", str(out), "--minutes", "2.5")
+    code, said = run("gradescope", "--assignment", "heads", *options)
+    assert code == 0, said
+    with zipfile.ZipFile(out) as archive:
+        script, described = (archive.read(name).decode() for name in ("run_autograder", "package.json"))
+    words = json.loads(described)["words"]
+    assert len(words) == 3 and all(re.search("[\u0600-\u06ff]", each) for each in words.values())
+    assert any("2.5" in each or "۲٫۵" in each for each in words.values())
+    first = json.loads(script.partition("<<'END'\n")[2].partition("\nEND")[0])
+    assert first["output"] == words[NOT_FINISHED]
+
+
+def test_a_public_secret_is_refused(course_root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a.zip"
+    code, said = run(
+        "gradescope",
+        "--assignment",
+        "vit_defects",
+        "--course",
+        str(course_root),
+        "--out",
+        str(out),
+        secret="change-me",
+    )
+    assert code == 2 and "everybody could derive" in " ".join(said.split()) and not out.exists()
