@@ -39,7 +39,14 @@ _MISSING = "The console needs more packages: install them with `pip install 'vit
     metavar="ADDRESS",
     help="Where to listen. Beyond this machine, TLS or a proxy must be named.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, metavar="PORT")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    metavar="PORT",
+    help="The port to listen at; 0: any that is free.",
+)
 @click.option(
     "--name", "names", multiple=True, metavar="HOST", help="A host name by which browsers reach the console."
 )
