@@ -72,10 +72,12 @@ class Ruled(Edit):
         counts: Whether what it has counts; otherwise the total is 0.
         digest: Of the submission that it is about; None in gradebooks of older versions, where it is about
             whatever the student handed in.
+        withdrawn: All rulings on the submission are taken back, and it waits for one again.
     """
 
     counts: bool
     digest: str | None
+    withdrawn: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,6 +99,12 @@ class RowRecords:
         """The ids under which the rows are listed."""
         return current_ids_of(self._connection, self._assignment_id)
 
+    def decisions(self, kinds: Collection[type[Edit]]) -> list[tuple[int, Edit]]:
+        """(The record's number, the edit about a row) of some kinds of decisions, oldest first."""
+        about = rows_about(EDITS, self._assignment_id) & EDITS.c.kind.in_(sorted(map(kind_of, kinds)))
+        found = self._connection.execute(select(EDITS).where(about).order_by(EDITS.c.id))
+        return [(row.id, edit_of(row)) for row in found]
+
     def marks(self, row: str, target: str) -> list[NumberedMark]:
         """All marks that were given or withdrawn about a row's item or part, oldest first."""
         about = rows_about(EDITS, self._assignment_id, row) & (EDITS.c.kind == kind_of(Marked))

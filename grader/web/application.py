@@ -11,7 +11,11 @@ from starlette.routing import Route
 from grader.marking.audit_log import add_entry
 from grader.web import marking_pages
 from grader.web.access import SESSION_LASTS, LinkRefused, StaffRole
+from grader.web.assigning_page import assign, assigning_page
+from grader.web.class_figures import side_by_side, similar_pairs_page, statistics_page
+from grader.web.decision_forms import decision_page, preview_page, record_decision
 from grader.web.overview import log_page, overview
+from grader.web.queue_page import queue_page, student_page
 from grader.web.rubric_page import change_items, change_marks, rubric_page
 from grader.web.safety import Gate, is_from_own_page, peer_of
 from grader.web.static_files import static_files
@@ -56,6 +60,16 @@ def application(console: Console) -> Gate:
         get("/", overview),
         get("/next", marking_pages.next_anywhere),
         get("/log", log_page, StaffRole.HEAD),
+        get("/assign/{target}", assigning_page, StaffRole.HEAD),
+        post("/assign/{target}/{way}", assign, StaffRole.HEAD),
+        get("/statistics", statistics_page),
+        get("/similar", similar_pairs_page, StaffRole.HEAD),
+        get("/similar/side-by-side", side_by_side, StaffRole.HEAD),
+        get("/queue", queue_page, StaffRole.HEAD),
+        get("/students/{student}", student_page, StaffRole.HEAD),
+        get("/decide/{kind}", decision_page, StaffRole.HEAD),
+        post("/decide/{kind}", record_decision, StaffRole.HEAD),
+        post("/decide/{kind}/preview", preview_page, StaffRole.HEAD),
         get("/rubric/{target}", rubric_page, StaffRole.HEAD),
         post("/rubric/{target}", change_items, StaffRole.HEAD),
         post("/rubric/{target}/marks", change_marks, StaffRole.HEAD),

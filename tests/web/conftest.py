@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import re
 import shutil
 import socket
@@ -11,15 +12,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import uvicorn
 from PIL import Image
 from starlette.testclient import TestClient
 
+from grader.domain.analyzed_program import Claim
 from grader.domain.assignment import Assignment
-from grader.domain.submission import ANSWERS_FILE, Answers, CellKind, DrawnPage, View, ViewCell, plain_lines
+from grader.domain.submission import (
+    ANSWERS_FILE,
+    Answers,
+    CellKind,
+    DrawnPage,
+    Origin,
+    Role,
+    View,
+    ViewCell,
+    plain_lines,
+)
 from grader.files.stored_records import VIEW_FILE, view_bytes
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
@@ -29,6 +41,7 @@ from grader.web.application import application
 from grader.web.listening import Listening
 from grader.web.visits import Console
 
+SCROLLED = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 STUDENTS = tuple(f"4001012{number:02}" for number in range(1, 13))
 NAME = "Zahra Mirzakhani"
@@ -206,3 +219,132 @@ def served(desk: Desk, clock: Clock) -> Iterator[Served]:
     """The console, to be opened by a browser."""
     with running(desk, clock) as it:
         yield it
+
+
+# --- browser ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def browser(lacking: Callable[[str], NoReturn]) -> Iterator[Any]:
+    """The system's Chromium."""
+    places = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
+    found = next((path for place in places if place and (path := shutil.which(place))), None)
+    if found is None:
+        lacking("chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+@contextlib.contextmanager
+def tabs(browser: Any, served: Served) -> Iterator[Callable[..., Any]]:
+    """`opened("ta1", role)`: a tab of somebody who followed a link; what the browser complains of fails."""
+    contexts: list[Any] = []
+    complaints: list[str] = []
+
+    def opened(
+        person: str, role: StaffRole = StaffRole.MARKER, width: int = 1280, scheme: str = "light"
+    ) -> Any:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+
+        def allowed(route: Any) -> Any:
+            if not route.request.url.startswith((served.address, "data:")):
+                complaints.append(f"asked for {route.request.url}")
+                return route.abort()
+            return route.continue_()
+
+        context.route("**/*", allowed)
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda message: complaints.append(message.text) if "Content Security" in message.text else None,
+        )
+        page.goto(served.link(person, role))
+        assert page.url == f"{served.address}/"
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def visit(browser: Any, served: Served) -> Iterator[Callable[..., Any]]:
+    """`visit("ta1", role)`: a tab of somebody at the console of the class to mark."""
+    with tabs(browser, served) as opened:
+        yield opened
+
+
+@pytest.fixture
+def objections() -> Callable[..., list[Any]]:
+    """`objections(page)`: what axe objects to on a page with everything unfolded, and what is too wide."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    def found(page: Any) -> list[Any]:
+        page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        told = Axe().run(page).response["violations"]
+        faults = [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in told]
+        if page.evaluate(SCROLLED) > 0:
+            faults.append(("wider than the screen", [page.url]))
+        return faults
+
+    return found
+
+
+# --- a class that needs people ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asking_desk(tmp_path: Path, assignment: Assignment, class_evidence: Callable[..., Any]) -> Iterator[Desk]:
+    """The desk of a class in which each submission needs another decision.
+
+    400101201 is right, 400101202 lacks the report, 400101203 could not be opened, moodle-77 is nobody's,
+    400101205 came late, 400101206 claims too much, and 400101207's second attempt gave less than was
+    released. All but the first fail a check.
+    """
+    out = tmp_path / "results"
+    check = next(spec.id for spec in assignment.checks if spec.component == "Attention")
+    more = [spec.id for spec in assignment.checks if spec.component != "Attention"][:3]
+    deadline = NOW - timedelta(days=3)
+    dated = replace(assignment, deadline=deadline)
+    came = {"received_at": deadline - timedelta(hours=1)}
+    hostile = {"origin": Origin(person=f"{SCRIPT} Zahra")}
+    submissions = [
+        class_evidence("400101201", **came),
+        class_evidence("400101202", failed=[check], missing=(Role.REPORT,), **came, **hostile),
+        class_evidence("400101203", failed=[check], status="refused", reason=f"It is {SCRIPT}.", **came),
+        class_evidence("moodle-77", failed=[check], **came),
+        class_evidence("400101205", failed=[check], received_at=deadline + timedelta(hours=30)),
+        class_evidence("400101206", failed=[check], claim=Claim(0.99, "In [3]", "0.99"), **came),
+        class_evidence("400101207", failed=[check], **came),
+        class_evidence("400101207", failed=[check, *more], **came),
+    ]
+    with Gradebook(out) as book:
+        keeper = Keeper(dated, book, out, "ta1")
+        for number, evidence in enumerate(submissions):
+            held = "Its files name nobody." if evidence.student_id == "moodle-77" else ""
+            keeper.kept(replace(evidence, submission_digest=f"{number}"), {}, NOW, held=held)
+        opened = Desk(out, book, dated)
+        refresh(opened)
+        yield opened
+
+
+@pytest.fixture
+def asked(asking_desk: Desk, clock: Clock) -> Iterator[Served]:
+    """The console of that class, to be opened by a browser."""
+    with running(asking_desk, clock) as it:
+        yield it
+
+
+@pytest.fixture
+def visit_asked(browser: Any, asked: Served) -> Iterator[Callable[..., Any]]:
+    """`visit_asked("head", role)`: a tab of somebody at the console of the class that needs people."""
+    with tabs(browser, asked) as opened:
+        yield opened
