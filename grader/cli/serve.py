@@ -103,6 +103,7 @@ def command(
                 "starlette",
                 "uvicorn",
                 "itsdangerous",
+                "latex2mathml",
                 "anyio",
                 "h11",
             ):

@@ -26,6 +26,7 @@ from grader.marking.desk import Desk, UnknownTask
 from grader.reports.typesetting import TEMPLATES as REPORT_TEMPLATES
 from grader.reports.typesetting import environment
 from grader.web.access import Access, StaffRole, StaffSession
+from grader.web.formatted_text import formatted, formatted_line
 from grader.web.listening import Listening
 from grader.web.safety import Attempts, is_from_own_page
 from grader.web.static_files import HTMX, static_address
@@ -155,6 +156,7 @@ def address_of(*parts: str, **query: str) -> str:
 def templates() -> Environment:
     """The Jinja environment of the reports, with the console's templates."""
     made = environment().overlay(loader=FileSystemLoader([_TEMPLATES, REPORT_TEMPLATES]))
+    made.filters = {**made.filters, "formatted": formatted, "formatted_line": formatted_line}
     made.globals = {**made.globals, "static": static_address, "htmx": HTMX, "address": address_of}
     return made
 

@@ -222,3 +222,17 @@ def test_a_draft_survives_a_killed_server(browser, class_to_mark, tmp_path, cloc
     with Gradebook(out) as book:
         assert [edit.points for edit in marks(book)] == [3.0]
     assert [one.person for one in Access(out, clock).people()] in ([], ["head"])
+
+
+def test_formulas_and_markdown_are_shown(visit, served, desk):
+    page, handle = visit("ta1"), handle_of(desk, STUDENT)
+    page.goto(f"{served.address}/questions/q8/{handle}")
+    page.fill("#points", "4")
+    page.fill(
+        "#comment", r"Divide by $\sqrt{d_k}$, **always**. $\text{<script>document.title='run'</script>}$"
+    )
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save", exact=True).click()
+    shown = page.locator(".stands .comment")
+    assert shown.locator("math msqrt").is_visible() and shown.locator("strong").inner_text() == "always"
+    assert page.locator("script:not([src])").count() == 0 and page.title() != "run"
