@@ -83,6 +83,7 @@ def application(console: Console) -> Gate:
         get("/submissions/{handle}", marking_pages.submission_page),
         get("/submissions/{handle}/page-{number}.webp", marking_pages.picture),
         get("/submissions/{handle}/answers.pdf", marking_pages.pdf),
+        get("/submissions/{handle}/search", marking_pages.search_pdf),
     ]
     app = Starlette(routes=routes, exception_handlers={404: _nothing, 405: _nothing})
     app.router.redirect_slashes = False

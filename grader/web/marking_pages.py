@@ -36,7 +36,7 @@ from grader.marking.task_list import (
     tasks_of_submission,
 )
 from grader.web.access import StaffRole
-from grader.web.shown_work import page_picture, pdf_of, work_html
+from grader.web.shown_work import page_picture, pages_with, pdf_of, work_html
 from grader.web.visits import Visit
 
 _MOST_KEYS = 10  # rubric items that have a digit
@@ -459,6 +459,13 @@ def picture(visit: Visit) -> Response:
     if content is None:
         raise UnknownTask("There is no such page.")
     return Response(content, media_type="image/webp", headers={"Cache-Control": "private, max-age=3600"})
+
+
+def search_pdf(visit: Visit) -> Response:
+    """The pages of the PDF that have the searched words, as a part of a page."""
+    words = visit.query.text("search")
+    found = pages_with(visit.desk, visit.path["handle"], words[:200])
+    return visit.page("found_pages.html.j2", found=found, words=words.strip())
 
 
 def pdf(visit: Visit) -> Response:

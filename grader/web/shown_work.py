@@ -5,8 +5,10 @@ trusted: text is escaped, pictures are those that the locked-down parser drew, a
 ids and names of whoever handed it in are hidden wherever they stand in text. Whose it is stays in here.
 """
 
+import json
 import re
 import threading
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import percent, points, printable
 from grader.domain.score import Score
-from grader.domain.submission import ANSWERS_FILE, Answers
+from grader.domain.submission import ANSWERS_FILE, ANSWERS_TEXT_FILE, Answers
 from grader.files.stored_records import view_in
 from grader.gradebook import Gradebook
 from grader.marking.desk import Desk, students_of
@@ -32,6 +34,7 @@ from grader.web.visits import templates
 HIDDEN = "▒▒▒"
 _KEPT = 24  # submissions whose files are kept in memory
 _TAG = re.compile(r"(<[^>]*>)")
+_AROUND = 60  # characters before and after what was found
 _SHORTEST_NAME = 3  # letters of a part of a name that is hidden by itself
 
 
@@ -115,6 +118,59 @@ def page_picture(desk: Desk, handle: str, number: int) -> bytes | None:
     return content if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else None
 
 
+@dataclass(frozen=True)
+class FoundPage:
+    """A page of the PDF whose text has the searched words.
+
+    Attributes:
+        excerpt: The text around the first of them.
+    """
+
+    number: int
+    excerpt: str
+
+
+def pages_with(desk: Desk, handle: str, words: str) -> tuple[FoundPage, ...] | None:
+    """The pages whose text has all of the words; None: the PDF has no text, as a scan.
+
+    Names and ids are hidden before, so that nobody finds out whose it is by searching.
+
+    Raises:
+        UnknownTask: There is no such submission.
+    """
+    students = students_of(desk, handle)
+    files = _files(desk, students[0])
+    hides = _pattern(_identifying(students, files.evidence))
+    texts = {number: hides.sub(HIDDEN, text) if hides else text for number, text in _texts(files).items()}
+    if not any(texts.values()):
+        return None
+    wanted = [_plain(word) for word in words.split()]
+    found = []
+    for number, text in sorted(texts.items()):
+        plain = _plain(text)
+        if wanted and all(word in plain for word in wanted):
+            at = plain.find(wanted[0])
+            begin = max(at - _AROUND, 0)
+            excerpt = " ".join(plain[begin : at + _AROUND].split())
+            found.append(FoundPage(number, excerpt))
+    return tuple(found)
+
+
+def _texts(files: "_Files") -> dict[int, str]:
+    """Page -> its text; none of an upload that an older version graded."""
+    try:
+        pages = json.loads(files.images.get(ANSWERS_TEXT_FILE, b"{}"))
+    except ValueError:
+        return {}
+    return {int(number): str(text) for number, text in pages.items()}
+
+
+def _plain(text: str) -> str:
+    """A text to be searched: without the difference of cases, and with divided words joined."""
+    joined = re.sub(r"(?<=\w)[-\u00ad]\s*\n\s*(?=\w)", "", unicodedata.normalize("NFKC", text))
+    return " ".join(joined.casefold().split())
+
+
 def pdf_of(desk: Desk, handle: str) -> bytes | None:
     """The PDF as it was handed in; None: it is not kept.
 
@@ -130,14 +186,9 @@ def hidden(html: str, words: Iterable[str]) -> str:
     Args:
         words: Whole words of any case; digits are hidden also within longer words.
     """
-    patterns = [
-        re.escape(word) if any(sign.isdigit() for sign in word) else rf"(?<!\w){re.escape(word)}(?!\w)"
-        for word in sorted(set(words), key=len, reverse=True)
-        if word
-    ]
-    if not patterns:
+    pattern = _pattern(words)
+    if pattern is None:
         return html
-    pattern = re.compile("|".join(patterns), re.IGNORECASE)
     pieces = _TAG.split(html)
     for index, piece in enumerate(pieces):
         if index % 2 == 0:
@@ -145,6 +196,16 @@ def hidden(html: str, words: Iterable[str]) -> str:
         elif 'aria-label="' in piece and "data:" not in piece:
             pieces[index] = re.sub(r'aria-label="[^"]*"', lambda label: pattern.sub(HIDDEN, label[0]), piece)
     return "".join(pieces)
+
+
+def _pattern(words: Iterable[str]) -> re.Pattern[str] | None:
+    """What finds any of some words; None without words."""
+    patterns = [
+        re.escape(word) if any(sign.isdigit() for sign in word) else rf"(?<!\w){re.escape(word)}(?!\w)"
+        for word in sorted(set(words), key=len, reverse=True)
+        if word
+    ]
+    return re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
 
 
 def _identifying(students: Sequence[str], evidence: Evidence) -> list[str]:
@@ -245,4 +306,4 @@ def _found(code: ShownSubmission, target: str, title: str) -> str:
     return ""
 
 
-__all__ = ["HIDDEN", "ShownWork", "WorkPage", "hidden", "page_picture", "pdf_of", "work_html"]
+__all__ = ["HIDDEN", "ShownWork", "WorkPage", "hidden", "page_picture", "pages_with", "pdf_of", "work_html"]

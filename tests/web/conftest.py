@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import re
 import shutil
@@ -23,6 +24,7 @@ from grader.domain.analyzed_program import Claim
 from grader.domain.assignment import Assignment
 from grader.domain.submission import (
     ANSWERS_FILE,
+    ANSWERS_TEXT_FILE,
     Answers,
     CellKind,
     DrawnPage,
@@ -95,7 +97,9 @@ def class_to_mark(
                 ),
             )
             view = view_bytes(View("homework.py", cells))
-            keeper.kept(evidence, {page.image: _page_picture(), VIEW_FILE: view, ANSWERS_FILE: pdf}, NOW)
+            texts = {"1": f"Attention has no or-\nder. {NAME} {student_id} {SCRIPT}", "2": "Positions help."}
+            files = {page.image: _page_picture(), VIEW_FILE: view, ANSWERS_FILE: pdf}
+            keeper.kept(evidence, {**files, ANSWERS_TEXT_FILE: json.dumps(texts).encode()}, NOW)
     return out
 
 

@@ -271,3 +271,21 @@ def test_when_nothing_is_left_it_says_so(come, desk):
     assert answer.headers["location"] == "/questions/q6?done=all"
     assert "Nothing is left for you in this question" in ta.get("/questions/q6?done=all").text
     assert ta.get("/next").headers["location"].startswith("/questions/report_quality/")
+
+
+def test_the_pdf_is_searched_without_finding_out_whose_it_is(come, desk):
+    ta, address = come("ta1"), f"/submissions/{handle_of(desk, STUDENT)}/search?search="
+    found = ta.get(f"{address}no%20ORDER").text
+    assert 'href="#page-1"' in found and "attention has no order." in found
+    assert 'href="#page-2"' in ta.get(f"{address}positions").text
+    for words in (STUDENT, "Mirzakhani", STUDENT[:6], "giraffe"):
+        assert "No page has these words" in ta.get(address + words).text, words
+    assert STUDENT not in found and "<script" not in ta.get(f"{address}document").text
+    assert ta.get(address).text.strip() == ""
+
+
+def test_a_pdf_without_text_says_so(come, desk, monkeypatch):
+    monkeypatch.setattr("grader.web.shown_work._texts", lambda _: {1: ""})
+    ta = come("ta1")
+    answer = ta.get(f"/submissions/{handle_of(desk, STUDENT)}/search?search=x")
+    assert "has no text to search" in answer.text

@@ -102,7 +102,7 @@
   const focus = (id) => { const field = document.getElementById(id); field?.focus(); field?.select?.(); return Boolean(field); };
   const toggle = (box) => { if (!box) return false; box.click(); return true; };
   const deeds = {
-    p: () => focus("points"), c: () => focus("comment"), b: () => focus("search"),
+    p: () => focus("points"), c: () => focus("comment"), b: () => focus("search"), "/": () => focus("pdf-search"),
     f: () => toggle(full),
     s: () => { const skip = document.getElementById("skip"); skip?.requestSubmit(); return Boolean(skip); },
     "?": () => { keys.showModal(); return true; },
