@@ -26,6 +26,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from grader.domain.errors import GraderError, ReadOnlyBook, UsageError
 from grader.files import atomic
+from grader.files.mounts import network_file_system
 from grader.gradebook.statements import BOOK
 
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
@@ -196,6 +197,20 @@ class Database:
         """
         if self._path is not None and not may_write(self._path):
             raise ReadOnlyBook(self._read_only_sentence())
+
+    def require_local(self) -> None:
+        """Check that a database in a file lies on a disk of this machine.
+
+        Raises:
+            UsageError: It lies on a network file system.
+        """
+        kind = network_file_system(self._path) if self._path is not None else ""
+        if kind:
+            raise UsageError(
+                f"{self.name} lies on a network file system ({kind}), where SQLite may lose what several "
+                "people write at once. Copy the results folder to a disk of this machine, or use "
+                "--gradebook with a PostgreSQL URL."
+            )
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:

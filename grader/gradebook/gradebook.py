@@ -111,6 +111,14 @@ class Gradebook:
         """
         self._database.require_writable()
 
+    def require_local(self) -> None:
+        """Check that a gradebook in a file lies on a disk of this machine.
+
+        Raises:
+            UsageError: It lies on a network file system.
+        """
+        self._database.require_local()
+
     # --- writing ----------------------------------------------------------------------------------------
 
     def record(

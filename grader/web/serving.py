@@ -31,6 +31,7 @@ def served(
     """
     listening.require_safe()
     session.book.require_writable()
+    session.book.require_local()
     desk = Desk(session.out, session.book, session.assignment)
     refresh(desk)
     listener = listening.socket()

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from typing import Any, NoReturn
 import pytest
 import uvicorn
 from PIL import Image
+from sqlalchemy import create_engine
 from starlette.testclient import TestClient
 
 from grader.domain.analyzed_program import Claim
@@ -42,6 +44,7 @@ from grader.web.access import Access, StaffRole
 from grader.web.application import application
 from grader.web.listening import Listening
 from grader.web.visits import Console
+from tests.postgres_server import server
 
 SCROLLED = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
@@ -70,14 +73,10 @@ def _page_picture() -> bytes:
     return stream.getvalue()
 
 
-@pytest.fixture(scope="session")
-def class_to_mark(
-    tmp_path_factory: pytest.TempPathFactory, assignment: Assignment, class_evidence: Callable[..., Any]
-) -> Path:
-    """The results folder of which each test gets its own copy."""
-    out = tmp_path_factory.mktemp("console") / "results"
+def grade(out: Path, url: str | None, assignment: Assignment, class_evidence: Callable[..., Any]) -> None:
+    """Put the class to mark into a gradebook."""
     page, pdf = DrawnPage(1, 600, 780), b"%PDF-1.4 hostile"
-    with Gradebook(out) as book:
+    with Gradebook(out, url) as book:
         keeper = Keeper(assignment, book, out, "ta1")
         for number, student_id in enumerate(STUDENTS):
             code = f"# {student_id} {NAME}\nx = '{SCRIPT}'\n"
@@ -100,7 +99,81 @@ def class_to_mark(
             texts = {"1": f"Attention has no or-\nder. {NAME} {student_id} {SCRIPT}", "2": "Positions help."}
             files = {page.image: _page_picture(), VIEW_FILE: view, ANSWERS_FILE: pdf}
             keeper.kept(evidence, {**files, ANSWERS_TEXT_FILE: json.dumps(texts).encode()}, NOW)
+
+
+ClassWithUrl = tuple[Path, str | None]
+
+
+@pytest.fixture(scope="session")
+def class_to_mark(
+    tmp_path_factory: pytest.TempPathFactory, assignment: Assignment, class_evidence: Callable[..., Any]
+) -> Path:
+    """The results folder of which each test gets its own copy."""
+    out = tmp_path_factory.mktemp("console") / "results"
+    grade(out, None, assignment, class_evidence)
     return out
+
+
+@pytest.fixture(scope="session")
+def new_database(
+    tmp_path_factory: pytest.TempPathFactory, lacking: Callable[[str], NoReturn]
+) -> Iterator[Callable[..., str]]:
+    """`new_database(template)`: the URL of a new database on a PostgreSQL server, a copy of another one."""
+    home = tmp_path_factory.mktemp("postgres-console")
+    with server(home, lacking) as address:
+        administration = create_engine(
+            address("postgres").replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT"
+        )
+        numbers = itertools.count()
+        with administration.connect() as connection:
+
+            def made(template: str = "template1", name: str = "") -> str:
+                name = name or f"console_{next(numbers)}"
+                connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {template}")
+                return address(name)
+
+            yield made
+        administration.dispose()
+
+
+@pytest.fixture(scope="session")
+def database_to_mark(
+    tmp_path_factory: pytest.TempPathFactory,
+    new_database: Callable[..., str],
+    assignment: Assignment,
+    class_evidence: Callable[..., Any],
+) -> str:
+    """The name of the database with the class to mark."""
+    url = new_database(name="to_mark")
+    grade(tmp_path_factory.mktemp("console") / "results", url, assignment, class_evidence)
+    return "to_mark"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What is tried in a browser is tried with SQLite and with PostgreSQL."""
+    if "database" in metafunc.fixturenames and metafunc.definition.get_closest_marker("browser"):
+        kinds = ["sqlite", pytest.param("postgresql", marks=pytest.mark.service)]
+        metafunc.parametrize("database", kinds, indirect=True)
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest) -> str:
+    """`sqlite`, or `postgresql`."""
+    kind: str = getattr(request, "param", "sqlite")
+    return kind
+
+
+@pytest.fixture
+def marked_class(
+    database: str, request: pytest.FixtureRequest, class_to_mark: Path, tmp_path: Path
+) -> ClassWithUrl:
+    """A copy of the class to mark: its folder, and the URL of its gradebook if that is no file in it."""
+    out = tmp_path / "results"
+    if database == "sqlite":
+        return Path(shutil.copytree(class_to_mark, out)), None
+    out.mkdir()
+    template = request.getfixturevalue("database_to_mark")
+    return out, request.getfixturevalue("new_database")(template)
 
 
 class Clock:
@@ -119,14 +192,14 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def desk(class_to_mark: Path, tmp_path: Path, assignment: Assignment) -> Iterator[Desk]:
+def desk(marked_class: ClassWithUrl, tmp_path: Path, assignment: Assignment) -> Iterator[Desk]:
     """The desk of the class; the files of the assignment that it writes are a copy."""
-    out = Path(shutil.copytree(class_to_mark, tmp_path / "results"))
+    out, url = marked_class
     folder = tmp_path / assignment.id
     folder.mkdir()
     shutil.copy(assignment.folder / "comments.toml", folder)
     (folder / "marking.toml").write_text(ITEMS, encoding="utf-8")
-    with Gradebook(out) as book:
+    with Gradebook(out, url) as book:
         opened = Desk(out, book, replace(assignment, folder=folder))
         refresh(opened)
         yield opened
@@ -306,7 +379,13 @@ def objections() -> Callable[..., list[Any]]:
 
 
 @pytest.fixture
-def asking_desk(tmp_path: Path, assignment: Assignment, class_evidence: Callable[..., Any]) -> Iterator[Desk]:
+def asking_desk(
+    database: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    assignment: Assignment,
+    class_evidence: Callable[..., Any],
+) -> Iterator[Desk]:
     """The desk of a class in which each submission needs another decision.
 
     400101201 is right, 400101202 lacks the report, 400101203 could not be opened, moodle-77 is nobody's,
@@ -330,7 +409,8 @@ def asking_desk(tmp_path: Path, assignment: Assignment, class_evidence: Callable
         class_evidence("400101207", failed=[check], **came),
         class_evidence("400101207", failed=[check, *more], **came),
     ]
-    with Gradebook(out) as book:
+    url = None if database == "sqlite" else request.getfixturevalue("new_database")()
+    with Gradebook(out, url) as book:
         keeper = Keeper(dated, book, out, "ta1")
         for number, evidence in enumerate(submissions):
             held = "Its files name nobody." if evidence.student_id == "moodle-77" else ""

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -176,10 +175,11 @@ def test_a_page_is_printed_without_the_tools(visit, served, desk):
     assert page.locator(".pages img").is_visible()
 
 
-def started(out, port):
+def started(out, url, port):
     """The command, as somebody runs it; its process and the link that it prints."""
+    words = ["serve", str(out), "--port", str(port), "--by", "head", *(["--gradebook", url] if url else [])]
     process = subprocess.Popen(
-        [sys.executable, "-m", "grader", "serve", str(out), "--port", str(port), "--by", "head"],
+        [sys.executable, "-m", "grader", *words],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -190,11 +190,11 @@ def started(out, port):
     raise AssertionError("The console did not start.")
 
 
-def test_a_draft_survives_a_killed_server(browser, class_to_mark, tmp_path, clock):
-    out = shutil.copytree(class_to_mark, tmp_path / "results")
+def test_a_draft_survives_a_killed_server(browser, marked_class, clock):
+    out, url = marked_class
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    process, link = started(out, port)
+    process, link = started(out, url, port)
     context = browser.new_context()
     try:
         page = context.new_page()
@@ -207,7 +207,7 @@ def test_a_draft_survives_a_killed_server(browser, class_to_mark, tmp_path, cloc
         process.wait()
         page.fill("#comment", "Typed while it was away.")
         page.locator("#kept", has_text="Not kept yet").wait_for()
-        process, _ = started(out, port)
+        process, _ = started(out, url, port)
         page.locator("#kept", has_text="Draft kept").wait_for(timeout=60_000)
         page.reload()  # the cookie opens the new server as well
         assert (
@@ -219,7 +219,7 @@ def test_a_draft_survives_a_killed_server(browser, class_to_mark, tmp_path, cloc
         context.close()
         process.terminate()
         process.wait(30)
-    with Gradebook(out) as book:
+    with Gradebook(out, url) as book:
         assert [edit.points for edit in marks(book)] == [3.0]
     assert [one.person for one in Access(out, clock).people()] in ([], ["head"])
 
