@@ -101,6 +101,7 @@ class Listening:
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind((self.host, self.port))
+            made.listen(128)  # so that a browser that follows the link at once waits, and is not refused
         except OSError as error:
             made.close()
             raise UsageError(

@@ -28,10 +28,12 @@ def test_ten_students_are_marked_by_keyboard_alone(visit, served, desk):
     page = visit("ta1")
     page.goto(f"{served.address}/questions/q6")
     page.get_by_role("link", name="Mark the next one").focus()
-    page.keyboard.press("Enter")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
     seen = []
     for number in range(10):
-        page.wait_for_selector("#mark")
+        page.wait_for_load_state("load")  # before, no key does anything
+        assert page.locator("#mark").count() == 1
         seen.append(page.url)
         if number % 2:
             page.keyboard.press("1")

@@ -1,6 +1,7 @@
 """What stands before every page: names, peers, forms from elsewhere, headers, tries, and where it listens."""
 
 import re
+import socket
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -252,3 +253,8 @@ def test_without_the_packages_the_command_says_how_to_install_them(desk, monkeyp
         monkeypatch.delitem(sys.modules, name)
     run = CliRunner().invoke(cli, ["serve", str(desk.out)])
     assert run.exit_code == 2 and "pip install 'vit-grader[web]'" in run.output
+
+
+def test_whoever_follows_the_link_at_once_is_not_refused():
+    with Listening(port=0).socket() as listener, socket.create_connection(listener.getsockname(), 5):
+        pass
