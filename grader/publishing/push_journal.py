@@ -7,6 +7,7 @@ Tests: `tests/publishing/test_push_journal.py`.
 """
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -193,7 +194,8 @@ class PushJournal:
         try:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                os.write(descriptor, content)
+                if os.write(descriptor, content) < len(content):  # the disk is nearly full
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
