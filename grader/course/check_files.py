@@ -186,10 +186,10 @@ def _all_declared(
 
 @dataclass(frozen=True)
 class _Causes:
-    """What `pytest.mark.because` says: the checks that are causes, and whether the check is run anyway."""
+    """What `pytest.mark.because` says: the checks that are causes, and whether the check is tried anyway."""
 
     checks: tuple[str, ...]
-    run: bool
+    tried_anyway: bool
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def _spec(
         public=file == PUBLIC_FILE,
         file=file,
         because=causes.checks,
-        tried_anyway=causes.run,
+        tried_anyway=causes.tried_anyway,
     )
     return spec, own_marks.explains
 

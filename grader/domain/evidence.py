@@ -316,11 +316,11 @@ class Figure:
     """A figure that the student's plotting function drew on rigged data.
 
     Attributes:
-        check: The component that drew it (`plot_confusion_matrix`).
+        component: The one that drew it (`plot_confusion_matrix`).
         image: The name of one of the images that belong to the evidence (PNG).
     """
 
-    check: str
+    component: str
     image: str
 
 

@@ -72,6 +72,16 @@ def test_a_line_that_a_full_disk_takes_in_part_is_no_promise(
     assert journal.memories() == {"1": Memory(open=intention())}
 
 
+def test_a_confirmation_of_an_older_journal_is_read(journal: PushJournal) -> None:
+    """There, the digest of the comment was called `comment`."""
+    done = confirmation(intention(), ARRIVED, WHEN)
+    journal.add(done)
+    lines = journal.path.read_text("utf-8")
+    assert '"comment_digest":' in lines
+    journal.path.write_text(lines.replace('"comment_digest":', '"comment":'), "utf-8")
+    assert journal.memories() == {"1": Memory(confirmed=done)}
+
+
 def test_words_in_an_entry_do_not_decide_what_it_is(journal: PushJournal) -> None:
     meant = intention().model_copy(update={"who": "confirmation", "why": "intention"})
     journal.add(meant)
