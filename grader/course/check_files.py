@@ -20,7 +20,7 @@ from grader.domain.errors import CourseError
 def with_explained(
     specs: Sequence[CheckSpec], explained: Mapping[str, tuple[str, ...]], places: Mapping[str, str]
 ) -> tuple[CheckSpec, ...]:
-    """The checks, each with the checks that explain its failure after the causes that it names itself.
+    """The checks; to the causes that each names itself, the checks that explain it are added.
 
     Args:
         explained: Check -> the checks that it says it explains.

@@ -1,4 +1,8 @@
-"""The evidence about a submission: enough to score it again without running anything."""
+"""The evidence about a submission: enough to score it again without running anything.
+
+Judge, training, gradebook, scoring, reports and exports exchange these types; similarity has its own
+(`grader.similarity.compared_work`).
+"""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
