@@ -91,7 +91,16 @@ def _finding(finding: dict[str, Any]) -> dict[str, Any]:
     return finding
 
 
-_STEPS: tuple[Callable[[Any], Any], ...] = (_with_facts,)
+def _with_components_of_figures(evidence: dict[str, Any]) -> dict[str, Any]:
+    """Convert from format 2, in which a figure's `component` was called `check`."""
+    figures = [
+        {"component": figure.get("check"), "image": figure.get("image")}
+        for figure in evidence.get("figures") or ()
+    ]
+    return {**evidence, "figures": figures}
+
+
+_STEPS: tuple[Callable[[Any], Any], ...] = (_with_facts, _with_components_of_figures)
 NEWEST = len(_STEPS) + 1
 
 

@@ -98,7 +98,7 @@ def seconds_late(assignment: Assignment, came: Arrival) -> float | None:
 def _record(
     assignment: Assignment, came: Arrival, late: float | None, total: float | None, left: int | None
 ) -> LateRecord:
-    """The record, without what is known of times.
+    """The record; `late_record` adds the times.
 
     Args:
         left: The late days that there are for this assignment; None where the course has none.
@@ -112,6 +112,7 @@ def _record(
             state="unknown",
             days=None,
             penalty=None,
+            # where late work costs points, by how much the total falls is not known
             total_after=total if assignment.late.points_per_day is None or total == 0 else None,
             asked=True,
             reason="It is marked as late, but not by how much: a person looks it up. Nothing was taken off.",

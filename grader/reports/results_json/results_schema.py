@@ -168,7 +168,7 @@ class EpochRecord(_Record):
     number: int
     test_loss: float | None = Field(description="mean cross-entropy per image in nats, on the hidden images")
     test_accuracy: float
-    reported_loss: float | None = Field(description="what the student's train_epoch reported")
+    reported_loss: float | None = Field(description="what the function that trains for an epoch reported")
     learning_rate: float | None = Field(description="at the end of the epoch, as the student's code sets it")
     seconds: float | None
 

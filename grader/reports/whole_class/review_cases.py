@@ -168,7 +168,8 @@ NOTES = Cause(
 DISTURBED = Cause(
     "disturbed-watch",
     "The watch for forbidden parts was disturbed",
-    "What the code used is not known, so these points are open. Read the source, then `grader marks set`.",
+    "What the code used is not known, so points that a forbidden part would cost are open. Read the source, "
+    "then `grader marks set`.",
 )
 WEIGHTS = Cause(
     "weights", "Weights that do not fit", "The submitted weights are not those of the submitted model."
