@@ -26,6 +26,7 @@ ASSISTANTS = {
         "Score stored evidence again, with the current rubric.",
     ),
     "marks": ("grader.cli.marks:command", "Enter marks and comments that people give, by spreadsheet."),
+    "serve": ("grader.cli.serve:command", "Serve the pages on which people mark."),
     "claim": ("grader.cli.decision_commands:claim_command", "Record the accuracy that a student claims."),
     "rule": (
         "grader.cli.decision_commands:rule_command",

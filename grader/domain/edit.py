@@ -39,6 +39,8 @@ class Marked(Edit):
         comment: A comment for the student, in free text.
         remarks: Id -> text of the comments that were chosen from the comment bank, as worded then.
         sheet: The name of the marking sheet that it came from; empty if it came in another way.
+        valued: Id -> points of those comments that have points, as they were then.
+        adjustment: `points` minus what `valued` gives; 0 without such comments.
     """
 
     target: str
@@ -46,6 +48,8 @@ class Marked(Edit):
     comment: str = ""
     remarks: tuple[tuple[str, str], ...] = ()
     sheet: str = ""
+    valued: tuple[tuple[str, float], ...] = ()
+    adjustment: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +72,12 @@ class Ruled(Edit):
         counts: Whether what it has counts; otherwise the total is 0.
         digest: Of the submission that it is about; None in gradebooks of older versions, where it is about
             whatever the student handed in.
+        withdrawn: All rulings on the submission are taken back, and it waits for one again.
     """
 
     counts: bool
     digest: str | None
+    withdrawn: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

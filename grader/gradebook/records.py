@@ -137,6 +137,27 @@ def evidence_from(text: str) -> Evidence:
     return validated
 
 
+def evidence_in(row: Any) -> Evidence | None:
+    """The evidence in a row of `runs`; None if it is damaged."""
+    try:
+        evidence = evidence_from(row.evidence)
+    except (ValueError, RecursionError):
+        return None
+    return evidence if evidence.student_id == row.student_id else None
+
+
+def read_evidence(row: Any) -> Evidence:
+    """The evidence in a row of `runs`.
+
+    Raises:
+        UsageError: It is damaged.
+    """
+    evidence = evidence_in(row)
+    if evidence is None:
+        raise damaged(f"run {row.number} of '{row.student_id}'", "Grade that submission again.")
+    return evidence
+
+
 def damaged(record: str, remedy: str = "Put back a copy of the gradebook.") -> UsageError:
     """The error for a record that cannot be read.
 

@@ -128,6 +128,9 @@ DOWNLOADS = Table(
     Column("record", Text, nullable=False),
 )
 
+# all of them, which a writer locks
+BOOK = (RUNS, IMAGES, RUN_IMAGES, EDITS, CLASS_SALT, TOTALS, DOWNLOADS)
+
 
 # --- current ids -----------------------------------------------------------------------------------------
 

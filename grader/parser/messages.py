@@ -54,4 +54,5 @@ MOST_COUNTED = 1_000_000  # pages of a PDF
 LONGEST_SIDE = 1200  # pixels of a page: 102 dots per inch of an A4 sheet
 Pixels = NDArray[np.uint8]
 """The pixels of a page: rows, columns, and red, green and blue."""
-PAGE = FrameLimit(document=2_000, arrays=3 * LONGEST_SIDE * LONGEST_SIDE, values=100)
+MOST_PAGE_TEXT = 6_000  # characters of a page's text
+PAGE = FrameLimit(document=2_000 + 12 * MOST_PAGE_TEXT, arrays=3 * LONGEST_SIDE * LONGEST_SIDE, values=100)
