@@ -28,15 +28,18 @@ from grader.results.session import ClassSession
 from grader.scoring import counting_instead
 
 
-def stated(why: str) -> str:
+def stated(why: str, readers: str = "students and colleagues") -> str:
     """A reason on one line.
+
+    Args:
+        readers: Those who read it.
 
     Raises:
         UsageError: It is empty.
     """
     reason = " ".join(printable(why).split())
     if not reason:
-        raise UsageError("--why is empty. Say why in a sentence: students and colleagues read it.")
+        raise UsageError(f"--why is empty. Say why in a sentence: {readers} read it.")
     return reason
 
 

@@ -78,7 +78,7 @@ def pick_for_oral(
         UsageError: A named student cannot be asked, the seed is not that of the recorded draw, there is no
             reason, or a released grade would be held.
     """
-    why = stated(request.why) if request.students else ""
+    why = stated(request.why, "colleagues") if request.students else ""
     seed_of_book = sha256(f"oral checks {session.book.class_salt()}".encode()).hexdigest()[:12]
     can_be_asked: Sequence[str] = ()
 
@@ -226,7 +226,7 @@ def record_oral_outcome(
         UsageError: The student was not picked, there is nothing to withdraw or no reason, or a released
             grade would be held.
     """
-    reason = stated(why)
+    reason = stated(why, "colleagues")
     session.require_student(student_id)
 
     def decide(snapshot: Snapshot, results: Sequence[Result]) -> Sequence[Edit]:

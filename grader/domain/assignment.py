@@ -19,6 +19,7 @@ from grader.domain.assignment_versions import ONE_EDITION, DrawnValue, Edition
 from grader.domain.errors import UsageError
 from grader.domain.limits import Limits
 from grader.domain.measure import NO_ROLES, SHARE, Measure, ProgramRoles, Scale, StudyTable
+from grader.domain.oral_check import OralQuestion
 from grader.domain.submission import Role
 
 # the component of what belongs to no part: checks of the whole, findings about the files
@@ -264,6 +265,7 @@ class Assignment:
         leaderboard: Whether a page of accuracies without names is written beside the class page.
         public_only: Whether it is a student's copy, with public checks only and without rubric secrets.
         remarks: The comment bank, for whoever marks.
+        oral_questions: What is asked about its parts in oral checks.
         measures: The models that are trained and measured; the checks configure the first one.
         study: A table of trainings that is handed in, some of which are repeated; None: there is none.
         trained_checks: The checks of a trained model; a failure goes to a person and takes no points.
@@ -297,6 +299,7 @@ class Assignment:
     leaderboard: bool = False
     public_only: bool = False
     remarks: tuple[Remark, ...] = ()
+    oral_questions: tuple[OralQuestion, ...] = ()
     trained_checks: tuple[CheckSpec, ...] = ()
     measures: tuple[Measure, ...] = (Measure(TEST_ACCURACY),)
     study: StudyTable | None = None
