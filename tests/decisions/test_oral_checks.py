@@ -154,7 +154,7 @@ def test_named_ones_are_picked_with_a_reason(session: ClassSession, keep: Callab
     assert edit.reasons == (OralFlag(OralReason.CHOSEN, "As announced."),) and edit.share is None
     with pytest.raises(UsageError, match="Say why"):
         pick(session, students=(IDS[4],))
-    with pytest.raises(UsageError, match="no student '40010120'.*Did you mean '4001012"):
+    with pytest.raises(UsageError, match=r"no student '40010120'.*Did you mean '4001012"):
         pick(session, students=("40010120",), why="x")
     keep("400101400", code_file="")
     with pytest.raises(UsageError, match=r"'400101400' has no code .*\nNobody was picked"):
