@@ -45,7 +45,7 @@ ASSISTANTS = {
     ),
     "oral": (
         "grader.cli.oral_command:command",
-        "Pick students for an oral check, with questions, and record outcomes.",
+        "Pick students for oral checks, and record outcomes.",
     ),
     "waive": ("grader.cli.decision_commands:waive_command", "Give a check's points back to the whole class."),
     "count": ("grader.cli.decision_commands:count_command", "Choose which run of a student counts."),

@@ -9,7 +9,7 @@ import pytest
 
 from grader.domain.analyzed_program import Claim, ForbiddenUse, Note, Place
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import Checkpoint, Training, TrainingOutcome
+from grader.domain.evidence import Checkpoint, Evidence, Training, TrainingOutcome
 from grader.domain.measure import StudyAgain, StudyRow
 from grader.domain.oral_check import FLAGS, OralReason
 from grader.domain.program_run import Pried, Prying
@@ -28,11 +28,19 @@ ROWS = (
 
 
 @pytest.fixture
-def reasons(assignment: Assignment, class_evidence: Callable[..., Any]) -> Callable[..., list[OralReason]]:
+def plain(class_results: Any) -> Evidence:
+    """Evidence about a submission in which nothing is odd."""
+    good: Evidence = class_results["good"].evidence
+    training = replace(TRAINED, planned_epochs=30)
+    return replace(good, student_id="400101201", claim=None, shown_epochs=None, notes=(), training=training)
+
+
+@pytest.fixture
+def reasons(assignment: Assignment, plain: Evidence) -> Callable[..., list[OralReason]]:
     """The reasons for a student with these fields of the evidence."""
 
     def found(pairs: tuple[PairRecord, ...] = (), **fields: Any) -> list[OralReason]:
-        evidence = replace(class_evidence("400101201"), **fields)
+        evidence = replace(plain, **fields)
         similarity = SimilarityRecord(
             assignment=assignment.id, compared_at=WHEN, submissions=2, threshold=0.6, pairs=list(pairs)
         )
@@ -95,8 +103,8 @@ def test_a_pair_is_a_flag_for_both_and_one_of_an_earlier_class_for_one(
     }
 
 
-def test_points_change_no_flag(assignment: Assignment, class_evidence: Callable[..., Any]) -> None:
-    evidence = replace(class_evidence("400101201"), claim=Claim(0.95, "page 3"))
+def test_points_change_no_flag(assignment: Assignment, plain: Evidence) -> None:
+    evidence = replace(plain, claim=Claim(0.95, "page 3"))
     given = score(assignment, evidence)
     worth = [
         replace(given, total=total, lines=tuple(replace(line, points=points) for line in given.lines))
