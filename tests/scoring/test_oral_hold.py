@@ -110,6 +110,8 @@ def test_a_missing_file_is_another_matter() -> None:
     assert (zero.total, zero.awaits_oral) == (0, False), "a check could not change it"
     after = scored(FAILED, ruled(counts=False), evidence=lacking)
     assert (after.total, len(after.edits)) == (0, 1)
+    lifted_after = scored(FAILED, ruled(counts=True), evidence=lacking)
+    assert (lifted_after.total, len(lifted_after.edits)) == (18, 1), "one ruling, told once"
 
 
 def test_lateness_is_known_meanwhile_and_says_nothing_of_the_total() -> None:

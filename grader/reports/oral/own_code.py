@@ -102,7 +102,8 @@ def beginning(evidence: Evidence, part: OwnPart) -> tuple[CodeLine, ...]:
 
 
 def _lines(evidence: Evidence, file: str, numbers: Sequence[int]) -> tuple[CodeLine, ...]:
-    lines = lines_of((evidence.source or {}).get(file, ""))
+    text = (evidence.source or {}).get(file)
+    lines = [] if text is None else lines_of(text)
     there = [number for number in numbers[:MOST_LINES] if 1 <= number <= len(lines)]
     shown = dedent("\n".join(lines[number - 1].expandtabs(4).rstrip() for number in there)).split("\n")
     return tuple(

@@ -180,6 +180,19 @@ def test_it_is_not_asked_without_its_part_line_or_mistake(assignment, good):
     assert len(asked(assignment, evidence, after, {"missing_scale"})) == 1
 
 
+def test_what_is_computed_stands_before_what_was_chosen(assignment, good):
+    computed = replace(SIZES, values=(("heads", "dim // missing"), ("tokens", "2")))
+    assert asked(assignment, chosen(good, heads="8"), computed) == []
+
+
+def test_lines_are_cut_to_the_paper_and_hide_nothing(good):
+    line = "x" * 300 + "\u202e"
+    evidence = replace(good, source={"a.py": f"    {line}\n    \u200by = 1\n"})
+    cut, other = code_beside(evidence, Place("a.py", 1), 2)
+    assert cut.text == "x" * 100 + " …" and other.text == "⟨U+200B⟩y = 1"
+    assert code_beside(evidence, Place("a.py", 7), 9) == () == code_beside(evidence, Place("b.py", 1), 9)
+
+
 def test_numbers_are_literals_of_a_sensible_size(good):
     evidence = chosen(good, dim="64", rate="0.1", many="1" * 30, sides="8 x 8", word="dim", arabic="٣")
     assert chosen_numbers(evidence, [{"rate": 3, "depth": 2}]) == {"dim": 64, "sides": 8, "depth": 2}
