@@ -66,6 +66,17 @@ def test_nothing_that_a_student_wrote_is_alive(assignment, class_results):
         assert not re.search(r"<(script|img|iframe)\b", page) and "\u202e" not in page
 
 
+def test_a_course_in_persian_reads_persian(assignment, class_results):
+    spoken = replace(assignment, language="fa")
+    sheet = sheet_of(spoken, class_results["missing_scale"])
+    page = question_page(spoken, [sheet])
+    assert 'dir="rtl"' in page and "آزمون شفاهی" in page and "دقت شما" in page
+    assert "What would you" not in page and "Which" not in page
+    for text in (page, notes_page(spoken, [sheet])):
+        assert all("<" not in label for label in re.findall(r'aria-label="([^"]*)"', text))
+        assert f'{sheet.student_id}">' in text, "the label ends where it should"
+
+
 def test_what_cannot_be_asked_about_is_said_to_the_examiner(assignment, class_results):
     sheet = sheet_of(assignment, class_results["refused"])
     assert sheet.missing == COUNT
