@@ -22,7 +22,9 @@ from grader.domain.edit import (
     Extended,
     InTime,
     Marked,
+    OrallyChecked,
     OwnerAssigned,
+    PickedForOral,
     Received,
     Released,
     Ruled,
@@ -184,6 +186,8 @@ _KINDS: dict[str, type[Edit]] = {
     "listing": OwnerAssigned,
     "release": Released,
     "acceptance": Accepted,
+    "oral_pick": PickedForOral,
+    "oral_outcome": OrallyChecked,
 }
 _SHARED = {field.name for field in fields(Edit)}  # in columns of their own
 NOTHING = "nothing_handed_in"  # the status of a run without a submission

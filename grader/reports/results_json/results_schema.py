@@ -487,6 +487,11 @@ class SubmissionRecord(_Record):
     tries: TryRecord | None = Field(
         default=None, description="null: feedback on hidden checks is not limited before the deadline"
     )
+    oral_check: Literal["", "pending", "passed", "failed", "absent", "excused"] = Field(
+        default="",
+        description="for which the student was picked: while it is pending, or until a person has ruled on "
+        "one that was not passed, the total is null; empty: the student was not picked",
+    )
     held: str = Field(
         default="",
         description="why nobody knows whose it is, so that its points are nobody's yet; else empty",
