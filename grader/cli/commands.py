@@ -44,6 +44,10 @@ ASSISTANTS = {
         "grader.cli.decision_commands:owner_command",
         "Assign a submission to a student, where its owner is unknown.",
     ),
+    "oral": (
+        "grader.cli.oral_command:command",
+        "Pick students for oral checks, and record outcomes.",
+    ),
     "waive": ("grader.cli.decision_commands:waive_command", "Give a check's points back to the whole class."),
     "count": ("grader.cli.decision_commands:count_command", "Choose which run of a student counts."),
     "history": ("grader.cli.history:command", "Show how a student's grade came about."),

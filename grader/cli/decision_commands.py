@@ -246,7 +246,8 @@ def rule_command(
     If a file is missing, nothing could be graded, or nothing was handed in, there is no total until you
     decide. With the rule it is 0. With --lift the total counts anyway: items that could not be judged without
     code give no points, and items that people mark count. A student who handed in nothing must be on a list
-    of the class, or listed by the LMS.
+    of the class, or listed by the LMS. After an oral check that was not passed, the same decides about a
+    complete submission; --all leaves these out.
 
     The rule applies to what has been handed in so far: a later attempt is graded as usual. The latest
     decision counts. Every decision is recorded with who made it, when and why.

@@ -1,4 +1,4 @@
-"""Reads `assignment.toml`, its check files and its comment bank into an `Assignment`.
+"""Reads `assignment.toml`, its check files, comment bank and oral questions into an `Assignment`.
 
 Each part is read by its own module; this one checks what concerns several parts, and computes the digest
 of all files that grades depend on. The comment bank, `comments.toml`, has sentences for students, which
@@ -25,6 +25,7 @@ from grader.course.editions import edition_of
 from grader.course.homework_files import file_stem, provided_files, submitted_files
 from grader.course.marking_file import NO_MARKING_ITEMS, read_marking_items
 from grader.course.measures import MEASURES_FILE, measures, require_functions, study_table
+from grader.course.oral_questions import oral_questions
 from grader.course.rubric import forbidden_rules, hidden_checks_of_copy, rubric_items
 from grader.course.submission_rules import resubmission, tries
 from grader.course.toml_file import (
@@ -184,6 +185,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         public_only=public_only,
         remarks=() if public_only else (*bank, *marking.items),
         from_zero=() if public_only else marking.from_zero,
+        oral_questions=() if public_only else oral_questions(folder, components, edition),
         measures=measured,
         study=study,
         provided=provided_files(table.provided, None if public_only else folder / PROVIDED),

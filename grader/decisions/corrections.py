@@ -35,15 +35,18 @@ EXAMPLE = "2026-01-31T23:40+03:30"
 # --- what people write -----------------------------------------------------------------------------------
 
 
-def stated(why: str) -> str:
+def stated(why: str, readers: str = "students and colleagues") -> str:
     """A reason on one line.
+
+    Args:
+        readers: Those who read it.
 
     Raises:
         UsageError: It is empty.
     """
     reason = " ".join(printable(why).split())
     if not reason:
-        raise UsageError("--why is empty. Say why in a sentence: students and colleagues read it.")
+        raise UsageError(f"--why is empty. Say why in a sentence: {readers} read it.")
     return reason
 
 

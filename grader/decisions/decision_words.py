@@ -9,7 +9,9 @@ from grader.domain.edit import (
     Extended,
     InTime,
     Marked,
+    OrallyChecked,
     OwnerAssigned,
+    PickedForOral,
     Received,
     Released,
     Ruled,
@@ -53,6 +55,11 @@ def decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, 
             return "owner", _owner_text(edit)
         case Released(way=way, points=points):
             return "released", f"{'no grade' if points is None else _value_text(points)} by {way}"
+        case PickedForOral(reasons=reasons, seed=seed):
+            draw = f" (seed {seed})" if seed else ""
+            return "oral", f"picked{draw}: {'; '.join(str(reason).rstrip('.') for reason in reasons)}"
+        case OrallyChecked(outcome=outcome):
+            return "oral", "taken back" if outcome is None else outcome.value
         case Accepted(file=file):
             return "accept", f"{file or ''} counts as the report"
     raise AssertionError(f"an edit of which nobody told the history: {type(edit).__name__}")

@@ -205,7 +205,7 @@ class MarkChecks:
         advice = remedy(given, targets, f"There are {listing(targets)}").rstrip(".")
         return MarkFault(MarkField.ITEM, f"the rubric has no '{given}'. {advice}")
 
-    def points(self, value: float, target: str | None, given: str = "") -> MarkFault | None:
+    def points_fault(self, value: float, target: str | None, given: str = "") -> MarkFault | None:
         """What is wrong with points.
 
         Args:
@@ -219,7 +219,7 @@ class MarkChecks:
             MarkField.POINTS, f"'{given or points(value)}' is not from 0 to {points(most)}. Correct it"
         )
 
-    def words(self, mark: Mark, target: str | None, ids_before: Sequence[str] = ()) -> list[MarkFault]:
+    def word_faults(self, mark: Mark, target: str | None, ids_before: Sequence[str] = ()) -> list[MarkFault]:
         """What is wrong with the words of a mark: its comment and the chosen comments.
 
         Args:

@@ -19,6 +19,7 @@ from grader.domain.assignment_versions import ONE_EDITION, DrawnValue, Edition
 from grader.domain.errors import UsageError
 from grader.domain.limits import Limits
 from grader.domain.measure import NO_ROLES, SHARE, Measure, ProgramRoles, Scale, StudyTable
+from grader.domain.oral_check import OralQuestion
 from grader.domain.score import rounded
 from grader.domain.submission import Role
 
@@ -275,6 +276,7 @@ class Assignment:
         remarks: The comment bank, for whoever marks.
         from_zero: The items or parts whose points begin at 0 when comments with points are chosen; all others
             begin at their maximum.
+        oral_questions: What is asked about its parts in oral checks.
         measures: The models that are trained and measured; the checks configure the first one.
         study: A table of trainings that is handed in, some of which are repeated; None: there is none.
         trained_checks: The checks of a trained model; a failure goes to a person and takes no points.
@@ -309,6 +311,7 @@ class Assignment:
     public_only: bool = False
     remarks: tuple[Remark, ...] = ()
     from_zero: tuple[str, ...] = ()
+    oral_questions: tuple[OralQuestion, ...] = ()
     trained_checks: tuple[CheckSpec, ...] = ()
     measures: tuple[Measure, ...] = (Measure(TEST_ACCURACY),)
     study: StudyTable | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from grader.domain.oral_check import OralFlag, OralOutcome
 from grader.domain.score import TotalFigures, total_sentence
 
 
@@ -214,6 +215,34 @@ class Accepted(Edit):
     """
 
     file: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PickedForOral(Edit):
+    """The student was picked for an oral check, which holds the grade until there is an outcome.
+
+    Attributes:
+        reasons: Those that were not recorded before.
+        seed: That of the draw; empty if the student was not drawn.
+        share: Of the class that was to be drawn, 0 to 1; None if the student was not drawn.
+    """
+
+    reasons: tuple[OralFlag, ...]
+    seed: str = ""
+    share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrallyChecked(Edit):
+    """How an oral check went.
+
+    Attributes:
+        outcome: None: the recorded outcome is withdrawn.
+        digest: Of the submission that it was about.
+    """
+
+    outcome: OralOutcome | None
+    digest: str
 
 
 def current_owner(edits: Iterable[Edit]) -> OwnerAssigned | None:

@@ -217,7 +217,8 @@ class Gradebook:
 
         Args:
             edits: In the order in which they count. Each is recorded for the student's latest run, unless it
-                names another. Edits about whose a submission is are about rows (`RecordedUpload.row`).
+                names another. One that says whose a submission is names a row (`RecordedUpload.row`), not a
+                student.
             totals: Those that equal the last ones are left out.
             after: The state from which this was computed.
             absent: The first run of each student who handed in nothing and whom the decisions concern.
@@ -270,7 +271,7 @@ class Gradebook:
             return state_of(connection, assignment_id) if is_next else None
 
     def add_owner_edits(self, edits: Sequence[Edit]) -> None:
-        """Add findings about whose submissions are.
+        """Add edits that say whose submissions are.
 
         Raises:
             UsageError: The database rejects it.

@@ -22,7 +22,9 @@ from grader.domain.edit import (
     Extended,
     InTime,
     Marked,
+    OrallyChecked,
     OwnerAssigned,
+    PickedForOral,
     Received,
     Released,
     Ruled,
@@ -91,7 +93,16 @@ def _finding(finding: dict[str, Any]) -> dict[str, Any]:
     return finding
 
 
-_STEPS: tuple[Callable[[Any], Any], ...] = (_with_facts,)
+def _with_components_of_figures(evidence: dict[str, Any]) -> dict[str, Any]:
+    """Convert from format 2, in which a figure's `component` was called `check`."""
+    figures = [
+        {"component": figure.get("check"), "image": figure.get("image")}
+        for figure in evidence.get("figures") or ()
+    ]
+    return {**evidence, "figures": figures}
+
+
+_STEPS: tuple[Callable[[Any], Any], ...] = (_with_facts, _with_components_of_figures)
 NEWEST = len(_STEPS) + 1
 
 
@@ -175,6 +186,8 @@ _KINDS: dict[str, type[Edit]] = {
     "listing": OwnerAssigned,
     "release": Released,
     "acceptance": Accepted,
+    "oral_pick": PickedForOral,
+    "oral_outcome": OrallyChecked,
 }
 _SHARED = {field.name for field in fields(Edit)}  # in columns of their own
 NOTHING = "nothing_handed_in"  # the status of a run without a submission

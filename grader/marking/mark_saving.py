@@ -365,10 +365,10 @@ def _require_allowed(checks: MarkChecks, mark: Mark, task: TaskRow, before: Mark
     Raises:
         MarkRefused: It is not allowed.
     """
-    fault = None if mark.points is None else checks.points(mark.points, task.target)
+    fault = None if mark.points is None else checks.points_fault(mark.points, task.target)
     if mark.points is None:
         return
-    faults = [fault] if fault else checks.words(mark, task.target, mark_of(before).remarks)
+    faults = [fault] if fault else checks.word_faults(mark, task.target, mark_of(before).remarks)
     if faults:
         raise MarkRefused(faults)
 

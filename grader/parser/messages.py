@@ -36,8 +36,8 @@ class FileRequest(StrEnum):
 
 
 FILE_LIMITS = ProcessLimits(memory_mb=500, cpu_seconds=30, file_mb=1, scratch_mb=16)
-# equal to SOURCE_LIMITS, so that a waiting parser can serve both; to draw a PDF, it lowers its own limits
-# before it reads the file
+# equal to SOURCE_LIMITS, so that a parser that waits for a source can draw a PDF instead; for that it lowers
+# its own limits before it reads the file
 PAGE_LIMITS = SOURCE_LIMITS
 
 FILE_PART = FrameLimit(document=100_000, arrays=CHUNK)  # to a parser: the bytes that it asked for

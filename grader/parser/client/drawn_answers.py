@@ -80,19 +80,19 @@ class _Pages:
         self.next += 1
 
 
-def kept_answers(opened: ParserOpener, path: Path) -> tuple[Answers, Mapping[str, bytes]]:
+def kept_answers(opener: ParserOpener, path: Path) -> tuple[Answers, Mapping[str, bytes]]:
     """A submitted PDF as people get to see it, and the files that belong to it.
 
     Whatever is wrong with it is recorded in `Answers`: it costs nothing and stops nothing.
 
     Args:
-        opened: Opens the parsers in which its pages are drawn.
+        opener: Opens the parsers in which its pages are drawn.
         path: The PDF.
     """
     size, name = path.stat().st_size, file_name_of(path.name)
     with path.open("rb") as file:
         answers = Answers(name, hashlib.file_digest(file, "sha256").hexdigest(), size)
-    pages = _drawn(opened, path)
+    pages = _drawn(opener, path)
     answers = replace(
         answers,
         pages=pages.count,
@@ -108,7 +108,7 @@ def kept_answers(opened: ParserOpener, path: Path) -> tuple[Answers, Mapping[str
     return replace(answers, kept=True), {ANSWERS_FILE: path.read_bytes(), **files}
 
 
-def _drawn(opened: ParserOpener, path: Path) -> _Pages:
+def _drawn(opener: ParserOpener, path: Path) -> _Pages:
     pages = _Pages()
     until = time.monotonic() + SECONDS
     for _ in range(MOST_PARSERS):
@@ -116,7 +116,7 @@ def _drawn(opened: ParserOpener, path: Path) -> _Pages:
         if seconds <= 0:
             break
         try:
-            _draw(opened, path, pages, seconds)
+            _draw(opener, path, pages, seconds)
         except SubmissionError:
             if pages.count is None:
                 break
@@ -128,14 +128,14 @@ def _drawn(opened: ParserOpener, path: Path) -> _Pages:
     return pages
 
 
-def _draw(opened: ParserOpener, path: Path, pages: _Pages, seconds: int) -> None:
+def _draw(opener: ParserOpener, path: Path, pages: _Pages, seconds: int) -> None:
     """Draw the pages from the next one on, as far as one parser gets.
 
     Raises:
         SubmissionError: It ended badly; the earlier pages are kept.
     """
     request = {"open": FileRequest.PAGES, "first": pages.next}
-    answers = opened.answers(path, request, seconds, PAGE, limits=PAGE_LIMITS)
+    answers = opener.answers(path, request, seconds, PAGE, limits=PAGE_LIMITS)
     came = 0  # the page that came last
     with contextlib.closing(answers):
         for frame in answers:
