@@ -15,6 +15,7 @@ from grader.domain.edit import (
     Claimed,
     Edit,
     InTime,
+    OrallyChecked,
     OwnerAssigned,
     Received,
     Ruled,
@@ -30,6 +31,7 @@ _KINDS: tuple[type[Edit], ...] = (
     Accepted,
     Claimed,
     InTime,
+    OrallyChecked,
     OwnerAssigned,
     Received,
     Ruled,
@@ -130,6 +132,8 @@ def _subject(edit: Edit) -> Hashable:
             return Waived, check
         case Ruled(digest=digest):
             return Ruled, edit.student_id, digest
+        case OrallyChecked(digest=digest):
+            return OrallyChecked, edit.student_id, digest
         case Received(digest=digest) | InTime(digest=digest):
             return Received, edit.student_id, digest
     return type(edit), edit.student_id
@@ -168,6 +172,8 @@ def _restored(edit: Edit, before: Edit | None) -> Edit:
             return replace(edit, withdrawn=True)
         case Claimed():
             return replace(edit, accuracy=None)
+        case OrallyChecked():
+            return replace(edit, outcome=None)
         case Received():
             return replace(edit, moment=None)
         case InTime(digest=digest):

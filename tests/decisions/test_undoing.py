@@ -19,8 +19,9 @@ from grader.decisions.last_word import rule
 from grader.decisions.marking import NewMark, set_mark
 from grader.decisions.undoing import person_decisions, undo
 from grader.decisions.upload_owner import decide_owner
-from grader.domain.edit import Released
+from grader.domain.edit import OrallyChecked, PickedForOral, Released
 from grader.domain.errors import UsageError
+from grader.domain.oral_check import OralFlag, OralOutcome, OralReason
 from grader.results.class_pages import CatchUp
 from grader.results.session import ClassSession, SessionRequest, class_session
 
@@ -113,6 +114,17 @@ def test_a_released_grade_does_not_fall_unasked(session: ClassSession) -> None:
     with pytest.raises(UsageError, match="would fall"):
         undo(session, decision.number, why="Right.")
     assert undo(session, decision.number, why="Right.", allow_lower=True).changes[0].is_less
+
+
+def test_the_outcome_of_an_oral_check_is_taken_back(session: ClassSession) -> None:
+    said = {"who": "ta1", "when": NOW, "why": "She was asked.", "student_id": STUDENT}
+    picked = PickedForOral(**said, reasons=(OralFlag(OralReason.CHOSEN),))
+    digest = session.book.evidence(STUDENT).submission_digest
+    checked = OrallyChecked(**said, outcome=OralOutcome.PASSED, digest=digest)
+    assert session.book.append([picked, checked], [], after=session.book.state()) is not None
+    [decision] = person_decisions(session.book)
+    oral = undo(session, decision.number, why="Another student.").score(STUDENT).oral
+    assert oral is not None and oral.outcome is None and oral.holds
 
 
 def test_nothing_is_taken_back_without_a_reason(session: ClassSession) -> None:
