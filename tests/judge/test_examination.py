@@ -258,7 +258,7 @@ def test_a_slow_part_costs_no_other_part(
     done = examined(
         f"import time\n{slow}",
         components=("ViT", "FeedForward", "PreNorm", "Transformer"),
-        limits={"checks_seconds": 2.0},
+        limits={"checks_seconds": 8.0},  # a share of one second, which a busy machine keeps
     )
     skipped = {found.component for found in done.findings if found.status == "skipped"}
     assert skipped == {"ViT"}
