@@ -112,7 +112,7 @@ def _files_of(files: list[Any], fate: str) -> int:
 
 _MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 # the heads of columns with persons' names
-_FULL = ("full name", "name", "student", "student name")
+_FULL = ("full name", "student", "student name")
 _FIRST, _LAST = ("first name",), ("last name", "surname")
 
 

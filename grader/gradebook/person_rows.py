@@ -62,7 +62,10 @@ class KnownPersons:
         others = frozenset(self.by_id.keys() - ids)
         chosen = [self.by_id[one] for one in ids if one in self.by_id]
         aliases = frozenset().union(ids, *(person.aliases for person in chosen)) - others
-        return Mentions(aliases, frozenset().union(*(person.names for person in chosen)), others)
+        names = frozenset().union(*(person.names for person in chosen))
+        # a name that others have as well identifies nobody
+        others_names = frozenset().union(*(self.by_id[one].names for one in others))
+        return Mentions(aliases, names - others_names, others)
 
 
 def known_persons(connection: Connection) -> KnownPersons:

@@ -2,9 +2,10 @@
 
 Rows are only read and added: there is no UPDATE and no DELETE, except in `forgotten_rows`. `gradebook` runs
 the statements; `migrations` creates the tables by statements of its own. A row keeps the id that its
-submission had when it was first recorded. If the submission turns out to be somebody else's, or nobody's for now, edits record that, and
-reading translates the ids. If several submissions are one student's, the one that a person named last counts.
-It never opens a database (`database` does), and it never decides whose a submission is.
+submission had when it was first recorded. If the submission turns out to be somebody else's, or nobody's for
+now, edits record that, and reading translates the ids. If several submissions are one student's, the one
+that a person named last counts. It never opens a database (`database` does), and it never decides whose a
+submission is.
 """
 
 import socket

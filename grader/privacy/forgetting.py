@@ -225,7 +225,7 @@ def _forget_rows(
 
 
 def _make_stale(out: Path) -> None:
-    """Note that the pages of a folder are to be made again: ids of later rows may be those of removed ones."""
+    """Note that pages are to be made again: ids of later rows may be those of removed ones."""
     before = noted(out)
     if before is not None:
         document = {"book": before.book, "assignment": before.assignment, "state": None}
@@ -248,7 +248,7 @@ def _renewed(request: ForgetRequest, plan: Plan, clock: Callable[[], datetime]) 
                 write_pages(assignment, book, out, clock(), always_class=True)
         except GraderError as error:
             remarks.append(
-                f"{out}: the pages of the class were cleaned and not made again, so their figures still count "
-                f"who was forgotten. {error}"
+                f"{out}: the pages of the class were cleaned and not made again, so their figures still "
+                f"count who was forgotten. {error}"
             )
     return remarks

@@ -72,8 +72,8 @@ def used_alone(out: Path) -> Iterator[None]:
                 held.enter_context(locked_folder(folder, wait=False))
             except BlockingIOError:
                 raise UsageError(
-                    f"{out} is in use: it is being graded, changed, served or pushed. Wait until that has ended, "
-                    "or end it. Nothing was forgotten."
+                    f"{out} is in use: it is being graded, changed, served or pushed. Wait until that "
+                    "has ended, or end it. Nothing was forgotten."
                 ) from None
         yield
 

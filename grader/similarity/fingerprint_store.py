@@ -1,4 +1,4 @@
-"""Keeps fingerprints of a class's code for later terms: no id, no name, no line, and not the order of the class.
+"""Keeps fingerprints of a class's code for later terms: no id, no name, no line, no order of the class.
 
 A fingerprint is a hash of STRETCH tokens from which names were taken before. What is kept shows how much of
 later work is in it, and nothing else; whose it was is not known any more, so a student who repeats the

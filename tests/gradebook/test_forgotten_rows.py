@@ -107,7 +107,8 @@ def test_a_table_that_is_added_later_is_covered(out: Path, records: PersonalReco
             f"""
             CREATE TABLE later_notes (assignment_id TEXT, student_id TEXT, marker TEXT, note TEXT,
                 PRIMARY KEY (assignment_id, student_id));
-            INSERT INTO later_notes VALUES ('small', '{HER}', 'ta1', 'x'), ('small', '{HIM}', 'ta1', 'see {HER}');
+            INSERT INTO later_notes VALUES
+                ('small', '{HER}', 'ta1', 'x'), ('small', '{HIM}', 'ta1', 'see {HER}');
             CREATE TABLE later_parts (run_id INTEGER REFERENCES runs (id), part TEXT);
             INSERT INTO later_parts SELECT id, 'her part' FROM runs WHERE student_id = '{HER}';
             CREATE TRIGGER later_never BEFORE DELETE ON later_notes BEGIN SELECT RAISE(ABORT, 'no'); END;

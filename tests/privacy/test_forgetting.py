@@ -104,8 +104,8 @@ def test_whoever_works_on_the_folder_keeps_forgetting_away(results: Path) -> Non
     with in_use(results):
         told = said("forget", results, HER, "--yes", code=2)
     assert told == (
-        f"error: {results} is in use: it is being graded, changed, served or pushed. Wait until that has ended, or "
-        "end it. Nothing was forgotten.\n"
+        f"error: {results} is in use: it is being graded, changed, served or pushed. Wait until that has "
+        "ended, or end it. Nothing was forgotten.\n"
     )
     with locked_folder(results / "students", exclusive=False):  # as a grader of an older version has it
         said("forget", results, HER, "--yes", code=2)
