@@ -15,7 +15,7 @@ from grader.cli.command_options import by_option, gradebook_option, now, operato
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
-    from grader.privacy.forgetting import Forgotten, Plan
+    from grader.privacy.forgetting import Forgotten, ForgetPlan
     from grader.privacy.kept_files import KeptFile
 
 _SHOWN = 200  # files
@@ -105,7 +105,7 @@ def _day(text: str) -> datetime:
         raise UsageError(f"--before {text}: is not a date. Write it as in 2026-01-31.") from None
 
 
-def _tell_plan(plan: "Plan") -> None:
+def _tell_plan(plan: "ForgetPlan") -> None:
     from grader.domain.formatting import counted
 
     if not plan.ids:
@@ -121,7 +121,7 @@ def _tell_plan(plan: "Plan") -> None:
         click.echo("  An earlier `grader forget` was cut short; --yes also finishes that.")
 
 
-def _who(plan: "Plan") -> str:
+def _who(plan: "ForgetPlan") -> str:
     from grader.domain.formatting import counted, listed
 
     return f"{counted(len(plan.ids), 'person')}: {listed(plan.ids)}" if len(plan.ids) > 1 else plan.ids[0]

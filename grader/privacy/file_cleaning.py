@@ -26,7 +26,7 @@ DEEPEST = 3  # zips within zips
 FIRST_PAGE = "index.html"  # of what a person is given
 
 
-class Fate(StrEnum):
+class FileFate(StrEnum):
     """What becomes of a file."""
 
     STAYS = "stays"  # it mentions none of the persons
@@ -44,12 +44,12 @@ class Cleaned:
         why: Why a file is left, as a clause.
     """
 
-    fate: Fate
+    fate: FileFate
     content: bytes = b""
     why: str = ""
 
 
-STAYS, GOES = Cleaned(Fate.STAYS), Cleaned(Fate.GOES)
+STAYS, GOES = Cleaned(FileFate.STAYS), Cleaned(FileFate.GOES)
 
 
 def cleaned(name: str, content: bytes, mentions: Mentions, depth: int = 0) -> Cleaned:
@@ -61,7 +61,7 @@ def cleaned(name: str, content: bytes, mentions: Mentions, depth: int = 0) -> Cl
     """
     if mentions.are_in_path(name):
         if mentions.names_others(name):
-            return Cleaned(Fate.LEFT, why="its name mentions somebody else as well")
+            return Cleaned(FileFate.LEFT, why="its name mentions somebody else as well")
         return GOES
     clean = _FORMATS.get(_ending(name))
     if clean is None:
@@ -89,7 +89,7 @@ def _ending(name: str) -> str:
 
 def _unknown(content: bytes, mentions: Mentions) -> Cleaned:
     if mentions.are_in_bytes(content):
-        return Cleaned(Fate.LEFT, why="it is in no format that the grader writes")
+        return Cleaned(FileFate.LEFT, why="it is in no format that the grader writes")
     return STAYS
 
 
@@ -97,7 +97,7 @@ def _text(change: Callable[[str, Mentions], str]) -> Callable[[bytes, Mentions, 
     def clean(content: bytes, mentions: Mentions, _: int) -> Cleaned:
         text, encoding = decoded(content)
         made = change(text, mentions)
-        return STAYS if made == text else Cleaned(Fate.CHANGES, encoded(made, encoding, content))
+        return STAYS if made == text else Cleaned(FileFate.CHANGES, encoded(made, encoding, content))
 
     return clean
 
@@ -107,7 +107,7 @@ def _page(content: bytes, mentions: Mentions, _: int) -> Cleaned:
     if is_about(text, mentions):
         return GOES
     made = page_without(text, mentions)
-    return STAYS if made == text else Cleaned(Fate.CHANGES, encoded(made, encoding, content))
+    return STAYS if made == text else Cleaned(FileFate.CHANGES, encoded(made, encoding, content))
 
 
 def _zip(content: bytes, mentions: Mentions, depth: int) -> Cleaned:
@@ -125,16 +125,16 @@ def _zip(content: bytes, mentions: Mentions, depth: int) -> Cleaned:
             for entry in before.infolist():
                 data = before.read(entry)
                 found = cleaned(entry.filename.rstrip("/"), data, mentions, depth + 1)
-                changed = changed or found.fate in (Fate.GOES, Fate.CHANGES)
-                if found.fate is Fate.LEFT:
+                changed = changed or found.fate in (FileFate.GOES, FileFate.CHANGES)
+                if found.fate is FileFate.LEFT:
                     left = f"{entry.filename} in it: {found.why}"
-                if found.fate is not Fate.GOES:
-                    after.writestr(entry, found.content if found.fate is Fate.CHANGES else data)
+                if found.fate is not FileFate.GOES:
+                    after.writestr(entry, found.content if found.fate is FileFate.CHANGES else data)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
         raise ValueError("no zip that can be read") from error
     if left:
-        return Cleaned(Fate.LEFT, why=left)
-    return Cleaned(Fate.CHANGES, buffer.getvalue()) if changed else STAYS
+        return Cleaned(FileFate.LEFT, why=left)
+    return Cleaned(FileFate.CHANGES, buffer.getvalue()) if changed else STAYS
 
 
 def _workbook(content: bytes, mentions: Mentions, _: int) -> Cleaned:
@@ -163,7 +163,7 @@ def _workbook(content: bytes, mentions: Mentions, _: int) -> Cleaned:
         return STAYS
     buffer = io.BytesIO()
     book.save(buffer)
-    return Cleaned(Fate.CHANGES, buffer.getvalue())
+    return Cleaned(FileFate.CHANGES, buffer.getvalue())
 
 
 _TABLES = (".csv", ".tsv", ".xls")  # Blackboard calls a table with tabs so

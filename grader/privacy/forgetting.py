@@ -22,7 +22,7 @@ from grader.files import atomic
 from grader.gradebook import Gradebook
 from grader.gradebook.forgotten_rows import PersonalRecords
 from grader.gradebook.person_rows import KnownPersons
-from grader.privacy.file_cleaning import Fate
+from grader.privacy.file_cleaning import FileFate
 from grader.privacy.kept_files import (
     UNFINISHED,
     KeptFile,
@@ -67,7 +67,7 @@ class ForgetRequest:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ForgetPlan:
     """What goes when persons are forgotten.
 
     Attributes:
@@ -87,12 +87,12 @@ class Plan:
     @property
     def going(self) -> tuple[KeptFile, ...]:
         """The files that are removed or written again."""
-        return tuple(file for file in self.files if file.cleaned.fate is not Fate.LEFT)
+        return tuple(file for file in self.files if file.cleaned.fate is not FileFate.LEFT)
 
     @property
     def left(self) -> tuple[KeptFile, ...]:
         """The files that a person must decide about."""
-        return tuple(file for file in self.files if file.cleaned.fate is Fate.LEFT)
+        return tuple(file for file in self.files if file.cleaned.fate is FileFate.LEFT)
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,14 @@ class Forgotten:
         remarks: Sentences about what a person should know.
     """
 
-    plan: Plan
+    plan: ForgetPlan
     rows: Mapping[str, int] = field(default_factory=dict)
     left: tuple[str, ...] = ()
     is_finished: bool = True
     remarks: tuple[str, ...] = ()
 
 
-def planned(request: ForgetRequest) -> Plan:
+def planned(request: ForgetRequest) -> ForgetPlan:
     """What would go; nothing is changed.
 
     Raises:
@@ -165,7 +165,7 @@ def _records(request: ForgetRequest) -> Iterator[PersonalRecords]:
         records.close()
 
 
-def _plan(request: ForgetRequest, records: PersonalRecords) -> Plan:
+def _plan(request: ForgetRequest, records: PersonalRecords) -> ForgetPlan:
     has_book = records.exists()
     people = records.persons() if has_book else KnownPersons({}, {})
     ids = _chosen(request, people)
@@ -178,7 +178,7 @@ def _plan(request: ForgetRequest, records: PersonalRecords) -> Plan:
     rows = records.counts(ids, mentions) if has_book and ids else {}
     if request.student_id is not None and not (resumes or rows or files):
         raise _nobody(request, people)
-    return Plan(tuple(sorted(ids)), mentions, places, rows, files, resumes)
+    return ForgetPlan(tuple(sorted(ids)), mentions, places, rows, files, resumes)
 
 
 def _chosen(request: ForgetRequest, people: KnownPersons) -> frozenset[str]:
@@ -205,7 +205,7 @@ def _nobody(request: ForgetRequest, people: KnownPersons) -> UsageError:
 
 
 def _forget_rows(
-    request: ForgetRequest, records: PersonalRecords, plan: Plan, clock: Callable[[], datetime]
+    request: ForgetRequest, records: PersonalRecords, plan: ForgetPlan, clock: Callable[[], datetime]
 ) -> Mapping[str, int]:
     """Clean the gradebook, so that no trace stays in its files."""
     if not records.exists():
@@ -232,7 +232,7 @@ def _make_stale(out: Path) -> None:
         atomic.write(out / PAGES, json.dumps(document).encode("utf-8"))
 
 
-def _renewed(request: ForgetRequest, plan: Plan, clock: Callable[[], datetime]) -> list[str]:
+def _renewed(request: ForgetRequest, plan: ForgetPlan, clock: Callable[[], datetime]) -> list[str]:
     """Make the pages of those who stay again, where the course is found."""
     remarks = []
     for out in plan.places.results:

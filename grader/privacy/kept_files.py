@@ -21,7 +21,7 @@ from grader.domain.mentions import Mentions
 from grader.files import atomic
 from grader.gradebook.database import FILE as BOOK
 from grader.gradebook.forgotten_rows import WrittenPlace
-from grader.privacy.file_cleaning import Cleaned, Fate, cleaned, names_in
+from grader.privacy.file_cleaning import Cleaned, FileFate, cleaned, names_in
 from grader.publishing.exporting import FOLDER as EXPORTS
 from grader.publishing.push_journal import FOLDER as PUSHED
 from grader.reports.whole_class.similarity_record import FILE as SIMILARITY
@@ -131,16 +131,16 @@ def kept_files(places: KeptPlaces, mentions: Mentions) -> list[KeptFile]:
         kind = LEFT_BY_KILLED if is_part else kind
         in_students = name.startswith(f"{STUDENTS}/") and _is_of_person(name, mentions)
         if is_part or in_students:
-            fate = Cleaned(Fate.GOES)
+            fate = Cleaned(FileFate.GOES)
         elif not kind:
             fate = _others(path, name, mentions)
         else:
             fate = cleaned(name, _content(path), mentions)
-        if fate.fate is not Fate.STAYS:
+        if fate.fate is not FileFate.STAYS:
             found.append(KeptFile(path, kind or "file that the grader did not write", fate))
     found += _left_by_killed(mentions)
     for place in places.elsewhere:
-        left = Cleaned(Fate.LEFT, why=f"it was written on the machine {place.host}")
+        left = Cleaned(FileFate.LEFT, why=f"it was written on the machine {place.host}")
         found.append(KeptFile(place.path, place.kind, left, place.host))
     return found
 
@@ -156,7 +156,7 @@ def _left_by_killed(mentions: Mentions) -> Iterator[KeptFile]:
             for path in _walk(folder):
                 name = path.relative_to(folder).as_posix()
                 if mentions.are_in_path(name) or mentions.are_in_bytes(path.read_bytes()):
-                    yield KeptFile(path, LEFT_BY_KILLED, Cleaned(Fate.GOES))
+                    yield KeptFile(path, LEFT_BY_KILLED, Cleaned(FileFate.GOES))
         except OSError:  # it is somebody else's, or gone
             continue
 
@@ -168,9 +168,11 @@ def _is_of_person(name: str, mentions: Mentions) -> bool:
 def _others(path: Path, name: str, mentions: Mentions) -> Cleaned:
     """A file in the results folder that the grader did not write: it is read, and never changed."""
     found = cleaned(name, _content(path), mentions)
-    if found.fate is Fate.STAYS:
+    if found.fate is FileFate.STAYS:
         return found
-    return Cleaned(Fate.LEFT, why=found.why or "the grader did not write it: name it with --also to clean it")
+    return Cleaned(
+        FileFate.LEFT, why=found.why or "the grader did not write it: name it with --also to clean it"
+    )
 
 
 def _content(path: Path) -> bytes:
@@ -217,12 +219,12 @@ def carry_out(files: Sequence[KeptFile], mentions: Mentions) -> list[tuple[KeptF
     failed = []
     for file in files:
         try:
-            if file.cleaned.fate is Fate.GOES:
+            if file.cleaned.fate is FileFate.GOES:
                 file.path.unlink(missing_ok=True)
                 if mentions.are_in(file.path.parent.name):
                     with contextlib.suppress(OSError):  # it holds other files
                         file.path.parent.rmdir()
-            elif file.cleaned.fate is Fate.CHANGES:
+            elif file.cleaned.fate is FileFate.CHANGES:
                 mode = file.path.stat().st_mode & 0o777
                 atomic.write(file.path, file.cleaned.content)
                 file.path.chmod(mode)

@@ -27,7 +27,7 @@ from grader.files.stored_records import VIEW_FILE, view_in
 from grader.files.zip_archive import zipped
 from grader.gradebook import Gradebook
 from grader.gradebook.forgotten_rows import STAFF_COLUMNS, PersonalRecords
-from grader.privacy.file_cleaning import FIRST_PAGE, Fate
+from grader.privacy.file_cleaning import FIRST_PAGE, FileFate
 from grader.privacy.kept_files import KeptFile, kept_files, kept_places, with_names
 from grader.publishing.exporting import FOLDER as EXPORTS
 from grader.reports.typesetting import environment
@@ -237,7 +237,7 @@ def _pages(
             else f"elsewhere/{number}-{file.path.name}"
         )
         content = file.path.read_bytes()
-        if file.cleaned.fate is Fate.GOES:
+        if file.cleaned.fate is FileFate.GOES:
             yield f"pages/{path}", file.kind, content
         elif path.endswith(_TEXTS):
             said = [hidden.value(record) for record in _records_about(path, content, theirs)]

@@ -10,7 +10,7 @@ import pytest
 from grader.domain.errors import UsageError
 from grader.domain.mentions import Mentions
 from grader.gradebook.forgotten_rows import WrittenPlace
-from grader.privacy.file_cleaning import Fate
+from grader.privacy.file_cleaning import FileFate
 from grader.privacy.kept_files import LONG_AGO, kept_files, kept_places
 
 HERS = Mentions(frozenset({"400101204"}))
@@ -42,18 +42,18 @@ def test_what_the_grader_wrote_is_cleaned_and_the_rest_is_told(out: Path, tmp_pa
         for file in kept_files(kept_places(out, [elsewhere, gone], []), HERS)
     }
     assert fates == {
-        f".{'a' * 16}.part": Fate.GOES,
-        "anything.bin": Fate.GOES,
-        "mine.csv": Fate.LEFT,
-        "scores.csv": Fate.CHANGES,
-        "400101204.py": Fate.GOES,
-        "published": Fate.LEFT,
+        f".{'a' * 16}.part": FileFate.GOES,
+        "anything.bin": FileFate.GOES,
+        "mine.csv": FileFate.LEFT,
+        "scores.csv": FileFate.CHANGES,
+        "400101204.py": FileFate.GOES,
+        "published": FileFate.LEFT,
     }
     named = {
         file.path.name: file.cleaned.fate
         for file in kept_files(kept_places(out, [], [out / "mine.csv"]), HERS)
     }
-    assert named["mine.csv"] is Fate.CHANGES
+    assert named["mine.csv"] is FileFate.CHANGES
 
 
 def test_a_place_that_is_named_must_be_there(out: Path) -> None:
