@@ -15,7 +15,7 @@ from grader.cli.command_options import by_option, gradebook_option, now, operato
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
-    from grader.privacy.forgetting import Forgotten, ForgetPlan
+    from grader.privacy.forgetting import ForgetPlan, Forgotten
     from grader.privacy.kept_files import KeptFile
 
 _SHOWN = 200  # files
