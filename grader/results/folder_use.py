@@ -82,7 +82,7 @@ def _place(out: Path) -> Path | None:
     """The folder that is locked; None if there are no results, or it may only be read."""
     place = out / FOLDER
     if not place.is_dir():
-        if not out.is_dir():
+        if not any((out / name).exists() for name in ("students", "gradebook.sqlite")):
             return None
         try:
             place.mkdir(exist_ok=True)
