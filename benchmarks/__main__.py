@@ -11,6 +11,7 @@ from benchmarks import (
     channels,
     check,
     class_size,
+    console_load,
     finetuning,
     gpu,
     honest_pairs,
@@ -38,6 +39,7 @@ QUICK: Benchmarks = {
     "gpu": gpu.measured,
     "class_size": class_size.measured,
     "interruptions": interruptions.measured,
+    "console": console_load.measured,
     "peers": comparison.measured,
     "memorized": memorized.measured,
 }

@@ -1,9 +1,9 @@
 """Rewriting of source text: edits by position, global names of a file, files with new numbers.
 
-Every line stays where it is. Positions are lines and UTF-8 columns, as in `ast`. Global names of a file
-follow Python's rules of scope. This module never decides what is replaced: `joining` decides which names
-are renamed, `script.script_data` which calls are replaced, and `grader.grading.submission_study` and
-`grader.students.own_training` which numbers change.
+Every line stays where it is, as each place that `rewritten` changes is on one line. Positions are lines and
+UTF-8 columns, as in `ast`. Global names of a file follow Python's rules of scope. This module never decides
+what is replaced: `joining` decides which names are renamed, `script.script_data` which calls are replaced,
+and `grader.grading.submission_study` and `grader.students.own_training` which numbers change.
 
 Tests: tests/analysis/script/test_substituted_data.py, tests/analysis/test_joining.py,
 tests/grading/test_value_study.py
@@ -230,14 +230,14 @@ def rewritten(program: Program, changes: Mapping[Span, str]) -> Rewritten:
 
     Args:
         program: A program with its source.
-        changes: Where -> what is written there instead; no two places overlap.
+        changes: Where -> what is written there instead; each place is on one line, and no two overlap.
     """
     texts = {file: _replaced(text, file, changes) for file, text in (program.source or {}).items()}
     beside = [file for file in program.modules if cell_number(file) is None]
     modules = {file: texts[file].encode("utf-8", "surrogateescape") for file in beside}
     own_files = {file: text for file, text in texts.items() if file not in beside}
     numbers = {file: number for file in own_files if (number := cell_number(file)) is not None}
-    if len(numbers) < len(own_files):
+    if len(numbers) < len(own_files):  # a script: not every file is a cell
         return Rewritten("\n".join(own_files.values()).encode("utf-8"), modules)
     cells: list[dict[str, str | int | None]] = []
     for file, number in numbers.items():

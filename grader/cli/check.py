@@ -2,7 +2,9 @@
 
 It holds the command and its options about the warm process, and reads its arguments as a part and a file.
 It decides what runs here and what the warm process is asked for. Views and checks are imported when they
-are needed, so that a warm process is asked at once. It never decides what a check finds.
+are needed, so that a warm process is asked at once. It never decides what a check finds. Bare `pytest` in a
+student's folder (`grader.students.pytest_plugin`), `grader pack` and a notebook (`grader.jupyter`) make the
+same checks without it.
 """
 
 import json

@@ -26,6 +26,7 @@ ASSISTANTS = {
         "Score stored evidence again, with the current rubric.",
     ),
     "marks": ("grader.cli.marks:command", "Enter marks and comments that people give, by spreadsheet."),
+    "serve": ("grader.cli.serve:command", "Serve the pages on which people mark."),
     "claim": ("grader.cli.decision_commands:claim_command", "Record the accuracy that a student claims."),
     "rule": (
         "grader.cli.decision_commands:rule_command",
@@ -42,6 +43,10 @@ ASSISTANTS = {
     "owner": (
         "grader.cli.decision_commands:owner_command",
         "Assign a submission to a student, where its owner is unknown.",
+    ),
+    "oral": (
+        "grader.cli.oral_command:command",
+        "Pick students for oral checks, and record outcomes.",
     ),
     "waive": ("grader.cli.decision_commands:waive_command", "Give a check's points back to the whole class."),
     "count": ("grader.cli.decision_commands:count_command", "Choose which run of a student counts."),

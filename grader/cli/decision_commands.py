@@ -5,7 +5,6 @@ its arguments, opens the session of a class, hands the decision to `grader.decis
 changed. Whether a decision is allowed, and what it does to a grade, is never decided here.
 """
 
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ import click
 
 from grader.cli.command_options import decision_options, print_revision, session
 from grader.domain.errors import UsageError
-from grader.domain.formatting import zone_problem
 
 if TYPE_CHECKING:
     from grader.decisions.upload_owner import NewOwner
@@ -80,36 +78,16 @@ def claim_command(
       grader claim results 400101204 none --why "it was about another model"
     """
 
-    from grader.decisions.corrections import record_claim
+    from grader.decisions.corrections import record_claim, share_in
 
-    share = _claimed_share(accuracy)
+    share = share_in(accuracy)
     with session(request) as opened:
         revision = record_claim(opened, student_id, share, why=why, allow_lower=allow_lower)
     done = "is no longer claimed" if share is None else "is claimed"
     print_revision(revision, f"{accuracy} {done} by {student_id}.")
 
 
-def _claimed_share(text: str) -> float | None:
-    """The accuracy as a share, 0 to 1; None to take it back.
-
-    Raises:
-        UsageError: It is not a percentage.
-    """
-    if text.strip().lower() == "none":
-        return None
-    try:
-        percent = float(text.strip().rstrip("% ").replace(",", "."))
-    except ValueError:
-        percent = -1.0
-    if not 1 < percent <= 100:
-        raise UsageError(f"{text}: is not an accuracy in percent. Write 83.5 for 83.5 %, or none.")
-    return percent / 100
-
-
 # --- count -----------------------------------------------------------------------------------------------
-
-
-LATEST_RUN = "latest"
 
 
 @click.command("count")
@@ -133,25 +111,12 @@ def count_command(
       grader count results 400101204 1 --why "The second upload was another course's homework."
     """
 
-    from grader.decisions.corrections import choose_run
+    from grader.decisions.corrections import choose_run, run_number_in
 
-    wanted = _run_number(number)
+    wanted = run_number_in(number)
     with session(request) as opened:
         chosen = choose_run(opened, student_id, wanted, why=why, allow_lower=allow_lower)
     print_revision(chosen.revision, f"{'The latest run' if wanted is None else f'Run {number}'} counts.")
-
-
-def _run_number(text: str) -> int | None:
-    """The number of the run that is meant; None: the latest.
-
-    Raises:
-        UsageError: The text is not a number.
-    """
-    if text == LATEST_RUN:
-        return None
-    if not text.isdecimal():
-        raise UsageError(f"There is no run '{text}'. Give a number of `grader history`, or {LATEST_RUN}.")
-    return int(text)
 
 
 # --- owner -----------------------------------------------------------------------------------------------
@@ -218,10 +183,6 @@ def _tell_owner(owner: "NewOwner", revision: "Revision") -> None:
 # --- received --------------------------------------------------------------------------------------------
 
 
-IN_TIME, NO_TIME = "in-time", "none"
-EXAMPLE = "2026-01-31T23:40+03:30"
-
-
 @click.command("received")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.argument("student_id", metavar="STUDENT")
@@ -243,9 +204,9 @@ def received_command(
       grader received results 400101205 in-time --why "Handed in by mail, on paper."
     """
 
-    from grader.decisions.corrections import record_in_time, record_received
+    from grader.decisions.corrections import IN_TIME, NO_TIME, moment_in, record_in_time, record_received
 
-    when = None if moment in (IN_TIME, NO_TIME) else _moment(moment)
+    when = None if moment in (IN_TIME, NO_TIME) else moment_in(moment)
     with session(request) as opened:
         if moment == IN_TIME:
             arrival = record_in_time(opened, student_id, why=why, allow_lower=allow_lower)
@@ -253,23 +214,6 @@ def received_command(
             arrival = record_received(opened, student_id, when, why=why, allow_lower=allow_lower)
     nothing = "The assignment has no deadline, so nothing follows from it."
     print_revision(arrival.revision, f"{student_id}: {arrival.late.reason if arrival.late else nothing}")
-
-
-def _moment(text: str) -> datetime:
-    """A moment with its time zone.
-
-    Raises:
-        UsageError: The text is not a date and time with a zone.
-    """
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(
-            f"{text}: is not a date and time. Write it as in {EXAMPLE}, or {IN_TIME}, or {NO_TIME}."
-        ) from None
-    if problem := zone_problem(moment, f"{text}:"):
-        raise UsageError(problem)
-    return moment
 
 
 # --- rule ------------------------------------------------------------------------------------------------
@@ -302,7 +246,8 @@ def rule_command(
     If a file is missing, nothing could be graded, or nothing was handed in, there is no total until you
     decide. With the rule it is 0. With --lift the total counts anyway: items that could not be judged without
     code give no points, and items that people mark count. A student who handed in nothing must be on a list
-    of the class, or listed by the LMS.
+    of the class, or listed by the LMS. After an oral check that was not passed, the same decides about a
+    complete submission; --all leaves these out.
 
     The rule applies to what has been handed in so far: a later attempt is graded as usual. The latest
     decision counts. Every decision is recorded with who made it, when and why.

@@ -273,7 +273,7 @@ def study_command(
         course=course,
     )
     done = study_submission(request, watch=view.progress)
-    view.result(done.rows, done.files)
+    view.result(done)
 
 
 # --- similar ---------------------------------------------------------------------------------------------

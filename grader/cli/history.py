@@ -1,6 +1,6 @@
 """`grader history`: how a student's grade came about."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -9,20 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.cli.command_options import gradebook_option
-from grader.domain.edit import (
-    Accepted,
-    Claimed,
-    Edit,
-    Extended,
-    InTime,
-    Marked,
-    OwnerAssigned,
-    Received,
-    Released,
-    Ruled,
-    RunChosen,
-    Waived,
-)
+from grader.domain.edit import Edit, Marked, RunChosen
 from grader.domain.score import Total
 
 if TYPE_CHECKING:
@@ -118,9 +105,11 @@ def _total_entries(totals: Sequence[Total]) -> Iterator[HistoryEntry]:
 
 
 def _edit_entries(edits: Sequence[Edit], *, several: bool) -> Iterator[HistoryEntry]:
+    from grader.decisions.decision_words import decision_text
+
     before: dict[str, float | None] = {}
     for number, edit in enumerate(edits):
-        what, text = _decision_text(edit, before)
+        what, text = decision_text(edit, before)
         reasons = [edit.reason if isinstance(edit, RunChosen) else edit.why]
         if isinstance(edit, Marked):
             before[edit.target] = edit.points
@@ -131,54 +120,3 @@ def _edit_entries(edits: Sequence[Edit], *, several: bool) -> Iterator[HistoryEn
             sentence.rstrip(".") for sentence in (text, *dict.fromkeys(reasons), about_run) if sentence
         ]
         yield HistoryEntry(edit.when, 1, number, what, edit.who, ". ".join(sentences))
-
-
-def _decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, str]:
-    """(the command that decided it, what was decided).
-
-    Args:
-        before: Item or part -> the points that it had before.
-    """
-    from grader.domain.formatting import stamp
-
-    match edit:
-        case Marked(target=target, points=points):
-            old = before.get(target)
-            change = _value_text(points) if old is None else f"{old:g} -> {_value_text(points)}"
-            return "mark", f"{target}: {change}"
-        case Waived(check=check, lifted=lifted):
-            return (
-                "waive",
-                f"{check} counts again" if lifted else f"{check} counts as passed for the whole class",
-            )
-        case Ruled(counts=counts):
-            return "rule", "the total counts all the same" if counts else "0 points"
-        case Claimed(accuracy=accuracy):
-            return "claim", _value_text(accuracy)
-        case Received(moment=moment):
-            return "received", "taken back" if moment is None else stamp(moment)
-        case InTime():
-            return "received", "in time"
-        case Extended(deadline=deadline):
-            return "extension", stamp(deadline)
-        case RunChosen(number=number, run=run):
-            return "count", f"run {_value_text(run if number is None else number)} counts"
-        case OwnerAssigned():
-            return "owner", _owner_text(edit)
-        case Released(way=way, points=points):
-            return "released", f"{'no grade' if points is None else _value_text(points)} by {way}"
-        case Accepted(file=file):
-            return "accept", f"{file or ''} counts as the report"
-    raise AssertionError(f"an edit of which nobody told the history: {type(edit).__name__}")
-
-
-def _owner_text(edit: OwnerAssigned) -> str:
-    if edit.by_person:
-        unowned = f"it is not known whose it is: listed as {edit.listed_as}"
-        return unowned if edit.held else f"it is {edit.listed_as}'s"
-    return f"{'held' if edit.held else 'listed'} as {edit.listed_as}"
-
-
-def _value_text(value: float | None) -> str:
-    """A value that was given: points, a share, or the number of a run."""
-    return "taken back" if value is None else f"{value:g}"

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.box import SIMPLE
@@ -10,9 +10,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from grader.cli.terminal_page import console
-from grader.domain.evidence import TrainingOutcome
 from grader.domain.formatting import counted, duration, percent, printable
-from grader.grading.submission_study import Choice, EpochWatcher, Study, StudyRow
+from grader.grading.submission_study import Choice, EpochWatcher, Study, SubmissionStudy
+from grader.reports.plots.training_plots import study_value
 from grader.training import EpochReport
 
 
@@ -57,17 +57,19 @@ class StudyView:
         finally:
             bar.stop()
 
-    def result(self, rows: Sequence[StudyRow], files: Sequence[Path]) -> None:
+    def result(self, done: SubmissionStudy) -> None:
         """Show the table, and where everything is."""
+        rows, words = done.rows, done.words
         table = Table(box=SIMPLE)
-        for name in ("value", "setting", "accuracy", "95 % interval", "time"):
+        measured_name = "accuracy" if words.is_accuracy else words.what
+        for name in ("value", "setting", measured_name, "95 % interval", "time"):
             table.add_column(name, justify="left" if name == "value" else "right")
         before = ""
         for field, value, is_own, training in rows:
-            low, high = training.interval or (None, None)
-            completed = training.outcome is TrainingOutcome.COMPLETED and training.accuracy is not None
-            shown = percent(training.accuracy) if completed else training.outcome.value
-            interval = f"{percent(low)} to {percent(high)}" if completed and low is not None else ""
+            measured = study_value(training, words)
+            outcome = training.outcome.value.replace("_", " ")
+            shown = outcome if measured is None else words.value(measured)
+            interval = "" if measured is None else words.interval(training)
             name = "" if field == before else field.replace("_", " ")
             mark = f"{value} (own)" if is_own else value
             table.add_row(name, mark, shown, interval, duration(training.seconds))
@@ -76,5 +78,5 @@ class StudyView:
         for training in {id(row[3]): row[3] for row in rows}.values():
             if training.reason:
                 self._console.print(printable(training.reason), markup=False)
-        for file in files:
+        for file in done.files:
             self._console.print(str(file), markup=False, soft_wrap=True)

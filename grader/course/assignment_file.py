@@ -1,4 +1,4 @@
-"""Reads `assignment.toml`, its check files and its comment bank into an `Assignment`.
+"""Reads `assignment.toml`, its check files, comment bank and oral questions into an `Assignment`.
 
 Each part is read by its own module; this one checks what concerns several parts, and computes the digest
 of all files that grades depend on. The comment bank, `comments.toml`, has sentences for students, which
@@ -6,7 +6,6 @@ markers choose by their ids. It never changes a file of the course.
 """
 
 import ast
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from hashlib import sha256
@@ -24,7 +23,9 @@ from grader.course.assignment_tables import (
 from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
 from grader.course.editions import edition_of
 from grader.course.homework_files import file_stem, provided_files, submitted_files
+from grader.course.marking_file import NO_MARKING_ITEMS, read_marking_items
 from grader.course.measures import MEASURES_FILE, measures, require_functions, study_table
+from grader.course.oral_questions import oral_questions
 from grader.course.rubric import forbidden_rules, hidden_checks_of_copy, rubric_items
 from grader.course.submission_rules import resubmission, tries
 from grader.course.toml_file import (
@@ -33,6 +34,7 @@ from grader.course.toml_file import (
     fault,
     listing,
     remedy,
+    require_cell_id,
     require_different,
     require_file_name,
     toml_table,
@@ -84,11 +86,7 @@ def remarks(folder: Path, items: Sequence[str], edition: Edition = ONE_EDITION) 
         return ()
     remarks_by_id: dict[str, Remark] = {}
     for table in toml_table(folder / COMMENTS_FILE, _BankTable, edition).comment:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", table.id):
-            raise CourseError(
-                f"{COMMENTS_FILE}: comment '{table.id}' is written into a cell beside others. "
-                "Use only letters, digits, '_', '-' and '.' in its id."
-            )
+        require_cell_id(table.id, f"{COMMENTS_FILE}: comment")
         if table.id in remarks_by_id:
             raise CourseError(f"{COMMENTS_FILE}: comment '{table.id}' is there twice. Remove or rename one.")
         if table.item and table.item not in items:
@@ -162,6 +160,8 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
     study = study_table(table.study, components, own_roles) if table.study is not None else None
     if study is None and (study_items := [item.id for item in rubric if item.study]):
         raise fault(f"rubric item '{study_items[0]}' is by = \"study\", and there is no [study]. Add it.")
+    bank = () if public_only else remarks(folder, [item.id for item in rubric], edition)
+    marking = NO_MARKING_ITEMS if public_only else read_marking_items(folder, rubric, bank, edition)
     return Assignment(
         id=table.id,
         title=table.title,
@@ -183,7 +183,9 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         boundaries=_boundaries(table.boundaries, sum(item.points for item in rubric)),
         leaderboard=table.leaderboard,
         public_only=public_only,
-        remarks=() if public_only else remarks(folder, [item.id for item in rubric], edition),
+        remarks=() if public_only else (*bank, *marking.items),
+        from_zero=() if public_only else marking.from_zero,
+        oral_questions=() if public_only else oral_questions(folder, components, edition),
         measures=measured,
         study=study,
         provided=provided_files(table.provided, None if public_only else folder / PROVIDED),

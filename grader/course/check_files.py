@@ -20,7 +20,7 @@ from grader.domain.errors import CourseError
 def with_explained(
     specs: Sequence[CheckSpec], explained: Mapping[str, tuple[str, ...]], places: Mapping[str, str]
 ) -> tuple[CheckSpec, ...]:
-    """The checks, each with the checks that explain its failure after the causes that it names itself.
+    """The checks; to the causes that each names itself, the checks that explain it are added.
 
     Args:
         explained: Check -> the checks that it says it explains.
@@ -186,10 +186,10 @@ def _all_declared(
 
 @dataclass(frozen=True)
 class _Causes:
-    """What `pytest.mark.because` says: the checks that are causes, and whether the check is run anyway."""
+    """What `pytest.mark.because` says: the checks that are causes, and whether the check is tried anyway."""
 
     checks: tuple[str, ...]
-    run: bool
+    tried_anyway: bool
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def _spec(
         public=file == PUBLIC_FILE,
         file=file,
         because=causes.checks,
-        tried_anyway=causes.run,
+        tried_anyway=causes.tried_anyway,
     )
     return spec, own_marks.explains
 

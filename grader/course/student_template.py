@@ -56,6 +56,7 @@ _KINDS = {
     ".typed",
     ".txt",
     ".j2",
+    ".js",
     ".css",
     ".po",
 }  # no other files of the package are handed out

@@ -37,6 +37,22 @@ def require_file_name(text: str, what: str) -> None:
         raise fault(f"{what} '{text}' becomes part of file names. Use only letters, digits, '_' and '-'.")
 
 
+def require_cell_id(text: str, what: str) -> None:
+    """Refuse the id of a comment that could not stand in a cell of a marking sheet.
+
+    Args:
+        what: The file and what it is, e.g. `comments.toml: comment`.
+
+    Raises:
+        CourseError: It has other characters than letters, digits, `_`, `-` and `.`.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", text):
+        raise CourseError(
+            f"{what} '{text}' is written into a cell beside others. "
+            "Use only letters, digits, '_', '-' and '.' in its id."
+        )
+
+
 def require_different(names: Iterable[str], what: str, advice: str) -> None:
     """Refuse a name that occurs twice.
 

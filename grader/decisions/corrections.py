@@ -17,7 +17,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Accepted, Because, Claimed, Edit, Extended, InTime, Received, RunChosen, Waived
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
-from grader.domain.formatting import printable
+from grader.domain.formatting import printable, zone_problem
 from grader.domain.score import LateRecord
 from grader.domain.submission import Role
 from grader.domain.submission_result import Result
@@ -27,17 +27,74 @@ from grader.results.revision import Revision
 from grader.results.session import ClassSession
 from grader.scoring import counting_instead
 
+LATEST_RUN = "latest"
+IN_TIME, NO_TIME = "in-time", "none"
+EXAMPLE = "2026-01-31T23:40+03:30"
 
-def stated(why: str) -> str:
+
+# --- what people write -----------------------------------------------------------------------------------
+
+
+def stated(why: str, readers: str = "students and colleagues") -> str:
     """A reason on one line.
+
+    Args:
+        readers: Those who read it.
 
     Raises:
         UsageError: It is empty.
     """
     reason = " ".join(printable(why).split())
     if not reason:
-        raise UsageError("--why is empty. Say why in a sentence: students and colleagues read it.")
+        raise UsageError(f"--why is empty. Say why in a sentence: {readers} read it.")
     return reason
+
+
+def share_in(text: str) -> float | None:
+    """An accuracy as people write it (`83.5`), as a share from 0 to 1; None for `none`.
+
+    Raises:
+        UsageError: It is not a percentage.
+    """
+    if text.strip().lower() == "none":
+        return None
+    try:
+        percent = float(text.strip().rstrip("% ").replace(",", "."))
+    except ValueError:
+        percent = -1.0
+    if not 1 < percent <= 100:
+        raise UsageError(f"{text}: is not an accuracy in percent. Write 83.5 for 83.5 %, or none.")
+    return percent / 100
+
+
+def run_number_in(text: str) -> int | None:
+    """The number of a run as people write it; None for `latest`.
+
+    Raises:
+        UsageError: The text is neither.
+    """
+    if text == LATEST_RUN:
+        return None
+    if not text.isdecimal():
+        raise UsageError(f"There is no run '{text}'. Give a number of `grader history`, or {LATEST_RUN}.")
+    return int(text)
+
+
+def moment_in(text: str) -> datetime:
+    """A moment with its time zone, as people write it.
+
+    Raises:
+        UsageError: The text is not a date and time with a zone.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{text}: is not a date and time. Write it as in {EXAMPLE}, or {IN_TIME}, or {NO_TIME}."
+        ) from None
+    if problem := zone_problem(moment, f"{text}:"):
+        raise UsageError(problem)
+    return moment
 
 
 # --- check waiver ----------------------------------------------------------------------------------------

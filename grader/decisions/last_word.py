@@ -1,7 +1,8 @@
-"""Rulings on submissions that cannot be graded, lack a file, or do not exist.
+"""Rulings on submissions that cannot be graded, lack a file, or do not exist, and on failed oral checks.
 
 It records rulings on such submissions. It also makes a result for students who handed in nothing and are
-known from a class list or an LMS. It never rules on what could be graded, and it never scores.
+known from a class list or an LMS. It rules on what could be graded only after an oral check that was not
+passed, and it never scores.
 """
 
 import difflib
@@ -16,6 +17,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, Ruled
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
+from grader.domain.oral_check import UNSETTLED
 from grader.domain.score import GradeStatus, Score
 from grader.domain.submission import Origin
 from grader.domain.submission_result import Result
@@ -87,7 +89,7 @@ def rule(
     lift: bool = False,
     allow_lower: bool = False,
 ) -> LastWord:
-    """Rule on submissions that lack something: the total is 0, or it counts anyway.
+    """Rule on submissions that lack something, or whose oral check was not passed: 0, or it counts anyway.
 
     The ruling is about what was handed in so far: a later attempt is graded as usual.
 
@@ -150,7 +152,7 @@ def _needing_ruling(scores: Mapping[str, Score]) -> list[str]:
     return [
         student
         for student, score in scores.items()
-        if score.status in RULED and score.total is None and not score.held
+        if score.status in RULED and score.lacks_total and not score.held
     ]
 
 
@@ -179,11 +181,23 @@ def _require_ruling_possible(
                 f"'{student}': the grader failed on it, which costs nobody points. Grade it again, or give "
                 "the points of every item with `grader marks set`."
             )
-        elif scores[student].status is GradeStatus.GRADED:
-            faults.append(f"'{student}' is complete: no file is missing.")
-        elif scores[student].total is None and student in held:
+        elif scores[student].status is GradeStatus.GRADED and not _ruled_after_oral(scores[student]):
+            faults.append(_no_ruling(scores[student]))
+        elif scores[student].lacks_total and student in held:
             faults.append(
                 f"'{student}' may have handed in: an upload with this id is held. `grader owner` says whose."
             )
     if faults:
         raise UsageError("\n".join([*faults, "Nothing was changed. Correct the list."]))
+
+
+def _ruled_after_oral(score: Score) -> bool:
+    """Whether a person rules on a complete submission, because its oral check was not passed."""
+    return score.oral is not None and score.oral.outcome in UNSETTLED
+
+
+def _no_ruling(score: Score) -> str:
+    """Why there is nothing to rule on in a complete submission, in a sentence."""
+    if score.awaits_oral:
+        return f"'{score.student_id}' is to be asked first: `grader oral` records how the check went."
+    return f"'{score.student_id}' is complete: no file is missing."

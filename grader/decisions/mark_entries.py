@@ -205,7 +205,7 @@ class MarkChecks:
         advice = remedy(given, targets, f"There are {listing(targets)}").rstrip(".")
         return MarkFault(MarkField.ITEM, f"the rubric has no '{given}'. {advice}")
 
-    def points(self, value: float, target: str | None, given: str = "") -> MarkFault | None:
+    def points_fault(self, value: float, target: str | None, given: str = "") -> MarkFault | None:
         """What is wrong with points.
 
         Args:
@@ -219,7 +219,7 @@ class MarkChecks:
             MarkField.POINTS, f"'{given or points(value)}' is not from 0 to {points(most)}. Correct it"
         )
 
-    def words(self, mark: Mark, target: str | None, ids_before: Sequence[str] = ()) -> list[MarkFault]:
+    def word_faults(self, mark: Mark, target: str | None, ids_before: Sequence[str] = ()) -> list[MarkFault]:
         """What is wrong with the words of a mark: its comment and the chosen comments.
 
         Args:
@@ -256,10 +256,18 @@ class MarkChecks:
                 advice = remedy(remark_id, list(bank), choices).rstrip(".")
                 sentence = f"the comment bank has no '{remark_id}'. {advice}"
                 faults.append(MarkFault(MarkField.REMARKS, sentence))
-            elif remark.item and target and remark.item != target.partition(".")[0]:
-                sentence = f"'{remark_id}' is about '{remark.item}', not '{target}'. Choose another"
+            elif target and not _is_about(remark, target):
+                about = remark.part or remark.item
+                sentence = f"'{remark_id}' is about '{about}', not '{target}'. Choose another"
                 faults.append(MarkFault(MarkField.REMARKS, sentence))
         return faults
+
+
+def _is_about(remark: Remark, target: str) -> bool:
+    """Whether a comment may be chosen for an item, or a part of one."""
+    if remark.part:
+        return remark.part == target
+    return not remark.item or remark.item == target.partition(".")[0]
 
 
 def points_in(text: str) -> float | MarkFault | None:
@@ -400,6 +408,7 @@ def edits_of(
     edits = []
     for entry in entries:
         texts = dict(entry.texts)
+        valued = _valued(entry, bank)
         remarks = tuple(
             (remark_id, bank[remark_id].text if remark_id in bank else texts.get(remark_id, ""))
             for remark_id in entry.mark.remarks
@@ -416,6 +425,23 @@ def edits_of(
                 comment=why if entry.mark.points is None else entry.mark.comment,
                 remarks=remarks,
                 sheet=entry.sheet,
+                valued=valued,
+                adjustment=_adjustment(entry, valued, assignment),
             )
         )
     return edits
+
+
+def _valued(entry: Entry, bank: Mapping[str, Remark]) -> tuple[tuple[str, float], ...]:
+    """Id -> points of the chosen comments that have points, or had some in the mark before."""
+    values = dict(entry.before.valued) if entry.before is not None else {}
+    values |= {remark_id: remark.points for remark_id, remark in bank.items() if remark.points is not None}
+    return tuple((remark_id, values[remark_id]) for remark_id in entry.mark.remarks if remark_id in values)
+
+
+def _adjustment(entry: Entry, valued: Sequence[tuple[str, float]], assignment: Assignment) -> float:
+    """The points of a mark that its comments with points do not explain."""
+    if entry.mark.points is None or not valued:
+        return 0.0
+    by_remarks = assignment.points_by_remarks(entry.target, (points for _, points in valued))
+    return rounded(entry.mark.points - by_remarks)

@@ -215,12 +215,12 @@ class Reader:
             return None
         value = points_in(unguarded(row.cells["points"]))
         if not isinstance(value, MarkFault) and value is not None:
-            value = self._checks.points(value, target, row.cells["points"]) or value
+            value = self._checks.points_fault(value, target, row.cells["points"]) or value
         mark = Mark(None if isinstance(value, MarkFault) else value, _comment(row), _comment_ids(row))
         if isinstance(value, MarkFault):
             faults = [value]
         else:
-            faults = self._checks.words(mark, target, self._chosen_before(row))
+            faults = self._checks.word_faults(mark, target, self._chosen_before(row))
         for fault in faults:
             self._fault(row, fault)
         return None if faults else mark
@@ -386,8 +386,10 @@ def _checked_entry(
     before = None if faults else marks.get((str(student_id), str(target)))
     points = None if new.points is None else as_kept(new.points)
     mark = Mark(points, "" if points is None else reason, new.remarks)
-    points_fault = None if points is None else checks.points(points, known_target)
-    faults += [points_fault] if points_fault else checks.words(mark, known_target, mark_of(before).remarks)
+    points_fault = None if points is None else checks.points_fault(points, known_target)
+    faults += (
+        [points_fault] if points_fault else checks.word_faults(mark, known_target, mark_of(before).remarks)
+    )
     if faults:
         raise MarkRefused(faults)
     return Entry("", str(student_id), str(target), mark, before, texts=before.remarks if before else ())

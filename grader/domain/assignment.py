@@ -1,7 +1,7 @@
 """An assignment, as read from `assignment.toml` and its check files; it never changes afterwards."""
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -19,6 +19,8 @@ from grader.domain.assignment_versions import ONE_EDITION, DrawnValue, Edition
 from grader.domain.errors import UsageError
 from grader.domain.limits import Limits
 from grader.domain.measure import NO_ROLES, SHARE, Measure, ProgramRoles, Scale, StudyTable
+from grader.domain.oral_check import OralQuestion
+from grader.domain.score import rounded
 from grader.domain.submission import Role
 
 # the component of what belongs to no part: checks of the whole, findings about the files
@@ -104,11 +106,19 @@ class Remark:
     Attributes:
         text: What the student reads.
         item: The rubric item that it is about; empty: any.
+        part: What it is about if it has points: the item, or a part of it (`q10.patches`).
+        points: What it adds to the points of that part (negative: takes off); None: it is a comment only.
+        note: What only markers read.
+        group: A heading under which markers find it; empty: none.
     """
 
     id: str
     text: str
     item: str = ""
+    part: str = ""
+    points: float | None = None
+    note: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -264,6 +274,9 @@ class Assignment:
         leaderboard: Whether a page of accuracies without names is written beside the class page.
         public_only: Whether it is a student's copy, with public checks only and without rubric secrets.
         remarks: The comment bank, for whoever marks.
+        from_zero: The items or parts whose points begin at 0 when comments with points are chosen; all others
+            begin at their maximum.
+        oral_questions: What is asked about its parts in oral checks.
         measures: The models that are trained and measured; the checks configure the first one.
         study: A table of trainings that is handed in, some of which are repeated; None: there is none.
         trained_checks: The checks of a trained model; a failure goes to a person and takes no points.
@@ -297,6 +310,8 @@ class Assignment:
     leaderboard: bool = False
     public_only: bool = False
     remarks: tuple[Remark, ...] = ()
+    from_zero: tuple[str, ...] = ()
+    oral_questions: tuple[OralQuestion, ...] = ()
     trained_checks: tuple[CheckSpec, ...] = ()
     measures: tuple[Measure, ...] = (Measure(TEST_ACCURACY),)
     study: StudyTable | None = None
@@ -487,6 +502,16 @@ class Assignment:
                 [(part_target(item, part), part.points) for part in item.parts] or [(item.id, item.points)]
             )
         }
+
+    def points_by_remarks(self, target: str, values: Iterable[float]) -> float:
+        """The points of an item, or a part of one, to which comments add theirs, from 0 to its maximum.
+
+        Raises:
+            KeyError: A person cannot give points to this target.
+        """
+        maximum = self.mark_targets()[target]
+        start = 0.0 if target in self.from_zero else maximum
+        return rounded(min(max(start + sum(values), 0.0), maximum))
 
     def item_of(self, component: str) -> RubricItem | None:
         """The rubric item that the component's points belong to, if any."""

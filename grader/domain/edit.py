@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from grader.domain.oral_check import OralFlag, OralOutcome
 from grader.domain.score import TotalFigures, total_sentence
 
 
@@ -39,6 +40,8 @@ class Marked(Edit):
         comment: A comment for the student, in free text.
         remarks: Id -> text of the comments that were chosen from the comment bank, as worded then.
         sheet: The name of the marking sheet that it came from; empty if it came in another way.
+        valued: Id -> points of those comments that have points, as they were then.
+        adjustment: `points` minus what `valued` gives; 0 without such comments.
     """
 
     target: str
@@ -46,6 +49,8 @@ class Marked(Edit):
     comment: str = ""
     remarks: tuple[tuple[str, str], ...] = ()
     sheet: str = ""
+    valued: tuple[tuple[str, float], ...] = ()
+    adjustment: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +73,12 @@ class Ruled(Edit):
         counts: Whether what it has counts; otherwise the total is 0.
         digest: Of the submission that it is about; None in gradebooks of older versions, where it is about
             whatever the student handed in.
+        withdrawn: All rulings on the submission are taken back, and it waits for one again.
     """
 
     counts: bool
     digest: str | None
+    withdrawn: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,6 +215,34 @@ class Accepted(Edit):
     """
 
     file: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PickedForOral(Edit):
+    """The student was picked for an oral check, which holds the grade until there is an outcome.
+
+    Attributes:
+        reasons: Those that were not recorded before.
+        seed: That of the draw; empty if the student was not drawn.
+        share: Of the class that was to be drawn, 0 to 1; None if the student was not drawn.
+    """
+
+    reasons: tuple[OralFlag, ...]
+    seed: str = ""
+    share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrallyChecked(Edit):
+    """How an oral check went.
+
+    Attributes:
+        outcome: None: the recorded outcome is withdrawn.
+        digest: Of the submission that it was about.
+    """
+
+    outcome: OralOutcome | None
+    digest: str
 
 
 def current_owner(edits: Iterable[Edit]) -> OwnerAssigned | None:

@@ -7,6 +7,11 @@ GraderException
 │   ├── UsageError          the operator: a wrong path, a missing option
 │   │   ├── ReadOnlyBook    the gradebook may only be read
 │   │   ├── MarkRefused     marks are wrong, each with a reason
+│   │   ├── Conflict        somebody else saved a mark since the page was drawn
+│   │   ├── WouldLower      a mark would lower a grade that was released
+│   │   ├── UnknownTask     there is no such submission to mark, or no such question
+│   │   ├── ItemsChanged    somebody else changed the rubric items since they were read
+│   │   ├── LinkRefused     a link into the console opens nothing
 │   │   ├── LmsUnavailable  an LMS takes nothing more from us
 │   │   └── NoAssignmentFound   no folder that a course handed out is where one is looked for
 │   └── EngineError         us

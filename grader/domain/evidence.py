@@ -1,4 +1,8 @@
-"""The evidence about a submission: enough to score it again without running anything."""
+"""The evidence about a submission: enough to score it again without running anything.
+
+Judge, training, gradebook, scoring, reports and exports exchange these types; similarity has its own
+(`grader.similarity.compared_work`).
+"""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -110,8 +114,9 @@ class Epoch:
 
     Attributes:
         number: 1-based.
-        train_loss: Mean of the losses that the student's train_epoch reported; None if it reported none. For
-            staff, like the learning rate and the time: the student's code controls them.
+        train_loss: Mean of the losses that the student's function that trains for an epoch reported; None:
+            it reported none. For staff, as the learning rate and the time are: the student's code controls
+            them.
         test_loss: On the hidden test images.
         test_accuracy: On the hidden test images, 0 to 1.
         learning_rate: Of the first parameter group, at the end of the epoch.
@@ -219,8 +224,8 @@ class Training:
         epochs: One per finished epoch.
         planned_epochs: The number of epochs that the student's code asks for.
         stages: Of the first training: in which loop, with which optimizer. For staff, like the learning rate.
-        accuracy: The accuracy that counts, 0 to 1: the mean of `runs` if there are several. None if the
-            measure is not an accuracy.
+        accuracy: The accuracy, 0 to 1, where images are classified. It counts if `value` is None; then it is
+            the mean of `runs`, if there are several.
         value: The number that counts, if the assignment has a measuring function of its own, in its unit.
         counted: The weights that were measured: a clause.
         rebuilt: Whether the student's own loop could not be executed, and the training follows its values.
@@ -315,11 +320,11 @@ class Figure:
     """A figure that the student's plotting function drew on rigged data.
 
     Attributes:
-        check: The component that drew it (`plot_confusion_matrix`).
+        component: The one that drew it (`plot_confusion_matrix`).
         image: The name of one of the images that belong to the evidence (PNG).
     """
 
-    check: str
+    component: str
     image: str
 
 

@@ -95,7 +95,8 @@ SHARE = Scale()
 class TrainingCall:
     """How a model is made, trained and queried by calling what students wrote.
 
-    Values may be placeholders, which `course.training_calls` lists: `{model}`, `{inputs}`, `{targets}`, ...
+    Values may be placeholders, such as `{model}` and `{inputs}`: `grader.course.measures` lists them
+    (`PLACEHOLDERS`).
 
     Attributes:
         model: The graded class, or the graded function, that makes the model.
@@ -163,6 +164,15 @@ class Measure:
 def placeholder_in(value: Any) -> str:
     """The name that a placeholder stands for, `depth` for `{depth}`; empty if it is not a placeholder."""
     return value[1:-1] if isinstance(value, str) and value.startswith("{") and value.endswith("}") else ""
+
+
+def placeholders_in(value: Any) -> set[str]:
+    """The names that the placeholders in nested values stand for; keys of mappings are none."""
+    if isinstance(value, Mapping):
+        return {name for element in value.values() for name in placeholders_in(element)}
+    if isinstance(value, list):
+        return {name for element in value for name in placeholders_in(element)}
+    return {placeholder_in(value)} - {""}
 
 
 def call_in_words(call: TrainingCall) -> str:

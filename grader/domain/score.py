@@ -13,6 +13,7 @@ from typing import Self
 
 from grader.domain.analyzed_program import Claim
 from grader.domain.formatting import points
+from grader.domain.oral_check import OralCheck
 from grader.domain.several_attempts import FeedbackTry, ResubmissionRecord, TwoAttempts
 
 
@@ -243,7 +244,7 @@ class Score:
     Attributes:
         total: The sum of the known points. None for `refused`, `engine_error` and (withheld) `incomplete`,
             until a person rules (`grader rule`), or until people gave the points of every line of a
-            submission that was refused or failed in the grader.
+            submission that was refused or failed in the grader. None also while an oral check holds it.
         decided: The maximum of the lines that are decided ("58 of 65 decided").
         maximum: Of all lines.
         late: How late it is and what that costs; None for an assignment without a deadline. `total` does not
@@ -259,6 +260,7 @@ class Score:
         resubmission: What a submission after the deadline came to, beside one from before it; None if the
             assignment has no such rule, or nothing came.
         tries: Whether it gets feedback on hidden checks before the deadline; None: there is no such rule.
+        oral: The oral check for which the student was picked; None: the student was not.
     """
 
     student_id: str
@@ -279,6 +281,17 @@ class Score:
     accepted: Acceptance | None = None
     resubmission: ResubmissionRecord | None = None
     tries: FeedbackTry | None = None
+    oral: OralCheck | None = None
+
+    @property
+    def awaits_oral(self) -> bool:
+        """Whether an oral check holds the grade."""
+        return self.oral is not None and self.oral.holds
+
+    @property
+    def lacks_total(self) -> bool:
+        """Whether there is no total, and there would be none without an oral check either."""
+        return self.total is None and (self.oral is None or self.oral.withheld is None)
 
     @property
     def held(self) -> bool:
@@ -288,7 +301,7 @@ class Score:
     @property
     def gradable(self) -> bool:
         """Whether anything in it has points; if it was refused, only if people let it count."""
-        counts = self.total is not None and not self.closed
+        counts = not self.lacks_total and not self.closed
         return self.status in (GradeStatus.GRADED, GradeStatus.INCOMPLETE) or counts
 
     @property
@@ -438,7 +451,8 @@ def total_sentence(total: Total | TotalFigures) -> str:
     """A total in a few words: `58 of 65 decided, 35 awaiting, 56 after lateness`."""
     left = f", {points(total.awaiting)} awaiting" if total.awaiting else ""
     if total.points is None:
-        word = "withheld" if total.status == GradeStatus.INCOMPLETE else total.status.replace("_", " ")
+        withheld = total.status in (GradeStatus.INCOMPLETE, GradeStatus.GRADED)
+        word = "withheld" if withheld else total.status.replace("_", " ")
         return f"{word}, {points(total.decided)} decided{left}"
     words = f"{points(total.points)} of {points(total.decided)} decided{left}"
     return (

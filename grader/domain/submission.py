@@ -292,6 +292,7 @@ class Intake:
 
 
 ANSWERS_FILE = "answers.pdf"  # among the files that belong to the evidence, and beside the student's report
+ANSWERS_TEXT_FILE = "answers.text"  # among the files that belong to the evidence: the text of its pages
 
 
 class Undrawn(StrEnum):

@@ -18,8 +18,8 @@ def locked_folder(folder: Path, *, exclusive: bool = True, wait: bool = True) ->
     """Hold a lock on a folder; without effect on systems and file systems that have no such locks.
 
     Args:
-        exclusive: One process holds it at a time; otherwise, several that do not ask for this.
-        wait: For those that hold it.
+        exclusive: Nobody else holds it meanwhile; otherwise, others may that do not ask for that either.
+        wait: Wait while others hold it, instead of raising.
 
     Raises:
         BlockingIOError: Another process holds it, and `wait` is false.

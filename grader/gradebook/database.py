@@ -14,20 +14,21 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, Table, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from grader.domain.errors import GraderError, ReadOnlyBook, UsageError
 from grader.files import atomic
+from grader.files.mounts import network_file_system
 from grader.gradebook.erasure import is_compacted, unguarded
-from grader.gradebook.statements import METADATA
+from grader.gradebook.statements import BOOK
 
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _ATTEMPTS = 200
@@ -144,7 +145,7 @@ def _no_copy(file: Path, error: OSError) -> str:
 
 
 FILE = "gradebook.sqlite"
-VERSION = "0006"  # the newest of `migrations`
+VERSION = "0007"  # the newest of `migrations`
 WAIT_SECONDS = 60  # for another writer to finish
 _NO_RIGHT = ("42501", "25006")  # PostgreSQL: insufficient privilege, read-only transaction
 _OUR_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
@@ -198,6 +199,20 @@ class Database:
         if self._path is not None and not may_write(self._path):
             raise ReadOnlyBook(self._read_only_sentence())
 
+    def require_local(self) -> None:
+        """Check that a database in a file lies on a disk of this machine.
+
+        Raises:
+            UsageError: It lies on a network file system.
+        """
+        kind = network_file_system(self._path) if self._path is not None else ""
+        if kind:
+            raise UsageError(
+                f"{self.name} lies on a network file system ({kind}), where SQLite may lose what several "
+                "people write at once. Copy the results folder to a disk of this machine, or use "
+                "--gradebook with a PostgreSQL URL."
+            )
+
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection that sees one state of the gradebook, whatever others write meanwhile.
@@ -212,8 +227,11 @@ class Database:
                 yield connection
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self, tables: Sequence[Table] = BOOK) -> Iterator[Connection]:
         """A connection with the exclusive right to write; its changes are durable when the block succeeds.
+
+        Args:
+            tables: Those that are written: in PostgreSQL, others may write to all others meanwhile.
 
         Raises:
             ReadOnlyBook: It may only be read.
@@ -226,7 +244,7 @@ class Database:
             connection.execution_options(writes=True).begin(),
         ):
             if self._url.get_backend_name() == "postgresql":
-                names = ", ".join(METADATA.tables)
+                names = ", ".join(table.name for table in tables)
                 connection.execute(text(f"LOCK TABLE {names} IN EXCLUSIVE MODE"))
             yield connection
 

@@ -32,6 +32,7 @@ from grader.domain.mentions import Mentions
 from grader.files.forgotten_text import compressed_without, json_without
 from grader.files.stored_records import VIEW_FILE
 from grader.gradebook.database import Database
+from grader.gradebook.marking_tables import BASIS
 from grader.gradebook.person_rows import KnownPersons, is_of_person, known_persons
 from grader.gradebook.records import stamp
 from grader.gradebook.statements import FORGETTINGS, IMAGES, PLACES, RUN_IMAGES, RUNS
@@ -175,6 +176,8 @@ class PersonalRecords:
         with self._database.forgetting() as connection:
             planned = _Planned(connection, ids, mentions)
             planned.apply()
+            # a database may give the ids of removed rows again: what follows the gradebook by them begins anew
+            connection.execute(delete(BASIS))
             record = {"at": stamp(when), "who": mentions.replaced(who), "persons": len(ids), "files": files}
             connection.execute(insert(FORGETTINGS).values(rows=json.dumps(planned.counts), **record))
         return planned.counts

@@ -1,8 +1,9 @@
 """An append-only gradebook of runs, of people's decisions, and of the resulting totals."""
 
+import contextlib
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -18,18 +19,22 @@ from grader.domain.score import Total
 from grader.domain.submission_result import History
 from grader.gradebook.attempts import attempts_of
 from grader.gradebook.database import Database
+from grader.gradebook.marker_records import MarkerRecords
+from grader.gradebook.marking_tables import LIGHT
 from grader.gradebook.records import (
     NOTHING,
     RunRecord,
-    damaged,
     edit_values,
-    evidence_from,
+    evidence_in,
     evidence_text,
+    read_evidence,
     run_of,
     stamp,
 )
+from grader.gradebook.row_records import RowRecords
 from grader.gradebook.snapshot import BookRows, Snapshot, of_row, with_student_id
 from grader.gradebook.statements import (
+    BOOK,
     CLASS_SALT,
     DOWNLOADS,
     EDITS,
@@ -53,8 +58,24 @@ from grader.gradebook.statements import (
     state_of,
     totals_of,
 )
+from grader.gradebook.task_records import TaskRecords
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True)
+class MarkingRecords:
+    """The records that people who mark together need, within one transaction.
+
+    Attributes:
+        rows: Runs, decisions and totals.
+        tasks: What there is to mark.
+        markers: What else markers leave.
+    """
+
+    rows: RowRecords
+    tasks: TaskRecords
+    markers: MarkerRecords
 
 
 class Gradebook:
@@ -90,6 +111,14 @@ class Gradebook:
             ReadOnlyBook: It may only be read.
         """
         self._database.require_writable()
+
+    def require_local(self) -> None:
+        """Check that a gradebook in a file lies on a disk of this machine.
+
+        Raises:
+            UsageError: It lies on a network file system.
+        """
+        self._database.require_local()
 
     # --- writing ----------------------------------------------------------------------------------------
 
@@ -202,7 +231,8 @@ class Gradebook:
 
         Args:
             edits: In the order in which they count. Each is recorded for the student's latest run, unless it
-                names another. Edits about whose a submission is are about rows (`RecordedUpload.row`).
+                names another. One that says whose a submission is names a row (`RecordedUpload.row`), not a
+                student.
             totals: Those that equal the last ones are left out.
             after: The state from which this was computed.
             absent: The first run of each student who handed in nothing and whom the decisions concern.
@@ -255,7 +285,7 @@ class Gradebook:
             return state_of(connection, assignment_id) if is_next else None
 
     def add_owner_edits(self, edits: Sequence[Edit]) -> None:
-        """Add findings about whose submissions are.
+        """Add edits that say whose submissions are.
 
         Raises:
             UsageError: The database rejects it.
@@ -274,6 +304,29 @@ class Gradebook:
         ]
         if placed:
             connection.execute(insert(EDITS), [edit_values(assignment_id, edit) for edit in placed])
+
+    # --- marking ----------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def marking(self, *, writes: bool = False, grades: bool = False) -> Iterator[MarkingRecords]:
+        """The records of people who mark together, in one transaction.
+
+        Args:
+            writes: Whether anything is changed: nobody else writes meanwhile.
+            grades: Whether decisions and totals are also added.
+
+        Raises:
+            UsageError: The gradebook is empty, or cannot be used.
+        """
+        assignment_id = self._assignment()
+        database = self._database
+        tables = (*BOOK, *LIGHT) if grades else LIGHT
+        with database.writing(tables) if writes else database.reading() as connection:
+            yield MarkingRecords(
+                RowRecords(connection, assignment_id),
+                TaskRecords(connection, assignment_id),
+                MarkerRecords(connection, assignment_id),
+            )
 
     # --- reading ----------------------------------------------------------------------------------------
 
@@ -311,7 +364,7 @@ class Gradebook:
             )
             evidence, runs = {}, {}
             for row in rows:
-                evidence[row.student_id] = self._parsed(row)
+                evidence[row.student_id] = read_evidence(row)
                 runs[row.student_id] = row.id
             return Snapshot.of(
                 state_of(connection, assignment_id),
@@ -455,7 +508,7 @@ class Gradebook:
                 RUNS, self._assignment(), current_ids_of(connection, self._assignment()).row_of(student_id)
             )
             row = connection.execute(query.where(of_student, RUNS.c.number == number)).one()
-            return with_student_id(self._parsed(row), student_id)
+            return with_student_id(read_evidence(row), student_id)
 
     def history(self, student_id: str) -> tuple[tuple[str, Evidence | None], ...]:
         """(The submission's digest, the evidence) of each of the student's runs, oldest first.
@@ -470,7 +523,7 @@ class Gradebook:
                 RUNS, self._assignment(), current_ids_of(connection, self._assignment()).row_of(student_id)
             )
             rows = connection.execute(query.where(of_student).order_by("number"))
-            return tuple((row.submission_digest, _evidence_in(row)) for row in rows)
+            return tuple((row.submission_digest, evidence_in(row)) for row in rows)
 
     def images(
         self, student_id: str, run: int | None = None, *, but: Collection[str] = ()
@@ -555,12 +608,6 @@ class Gradebook:
             )
         return run
 
-    def _parsed(self, row: Any) -> Evidence:
-        evidence = _evidence_in(row)
-        if evidence is None:
-            raise damaged(f"run {row.number} of '{row.student_id}'", "Grade that submission again.")
-        return evidence
-
 
 def _run_values(evidence: Evidence, who: str) -> dict[str, Any]:
     """The columns of a run, except the row's id and the run's number."""
@@ -575,15 +622,6 @@ def _run_values(evidence: Evidence, who: str) -> dict[str, Any]:
         "data_digest": evidence.data_digest,
         "evidence": evidence_text(evidence),
     }
-
-
-def _evidence_in(row: Any) -> Evidence | None:
-    """The evidence in a row of `runs`; None if it is damaged."""
-    try:
-        evidence = evidence_from(row.evidence)
-    except (ValueError, RecursionError):
-        return None
-    return evidence if evidence.student_id == row.student_id else None
 
 
 def _row_for(evidence: Evidence, ids_now: CurrentIds) -> str:

@@ -22,7 +22,9 @@ from grader.domain.edit import (
     Extended,
     InTime,
     Marked,
+    OrallyChecked,
     OwnerAssigned,
+    PickedForOral,
     Received,
     Released,
     Ruled,
@@ -91,7 +93,16 @@ def _finding(finding: dict[str, Any]) -> dict[str, Any]:
     return finding
 
 
-_STEPS: tuple[Callable[[Any], Any], ...] = (_with_facts,)
+def _with_components_of_figures(evidence: dict[str, Any]) -> dict[str, Any]:
+    """Convert from format 2, in which a figure's `component` was called `check`."""
+    figures = [
+        {"component": figure.get("check"), "image": figure.get("image")}
+        for figure in evidence.get("figures") or ()
+    ]
+    return {**evidence, "figures": figures}
+
+
+_STEPS: tuple[Callable[[Any], Any], ...] = (_with_facts, _with_components_of_figures)
 NEWEST = len(_STEPS) + 1
 
 
@@ -128,6 +139,27 @@ def evidence_from(text: str) -> Evidence:
     return validated
 
 
+def evidence_in(row: Any) -> Evidence | None:
+    """The evidence in a row of `runs`; None if it is damaged."""
+    try:
+        evidence = evidence_from(row.evidence)
+    except (ValueError, RecursionError):
+        return None
+    return evidence if evidence.student_id == row.student_id else None
+
+
+def read_evidence(row: Any) -> Evidence:
+    """The evidence in a row of `runs`.
+
+    Raises:
+        UsageError: It is damaged.
+    """
+    evidence = evidence_in(row)
+    if evidence is None:
+        raise damaged(f"run {row.number} of '{row.student_id}'", "Grade that submission again.")
+    return evidence
+
+
 def damaged(record: str, remedy: str = "Put back a copy of the gradebook.") -> UsageError:
     """The error for a record that cannot be read.
 
@@ -154,6 +186,8 @@ _KINDS: dict[str, type[Edit]] = {
     "listing": OwnerAssigned,
     "release": Released,
     "acceptance": Accepted,
+    "oral_pick": PickedForOral,
+    "oral_outcome": OrallyChecked,
 }
 _SHARED = {field.name for field in fields(Edit)}  # in columns of their own
 NOTHING = "nothing_handed_in"  # the status of a run without a submission

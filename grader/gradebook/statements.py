@@ -153,6 +153,9 @@ PLACES = Table(
     Column("kind", Text, nullable=False),
 )
 
+# all of them, which a writer locks
+BOOK = (RUNS, IMAGES, RUN_IMAGES, EDITS, CLASS_SALT, TOTALS, DOWNLOADS, FORGETTINGS, PLACES)
+
 
 # --- current ids -----------------------------------------------------------------------------------------
 

@@ -55,10 +55,10 @@ def read_works(
         jobs: How many are read at once.
         report: Called with the progress.
     """
-    opened = ParserOpener(parsers)
+    opener = ParserOpener(parsers)
     with ThreadPoolExecutor(jobs) as pool:
         reading = [
-            pool.submit(_work, opened, assignment, submission, before) for submission, before in submissions
+            pool.submit(_work, opener, assignment, submission, before) for submission, before in submissions
         ]
         try:
             for count, done in enumerate(as_completed(reading), start=1):
@@ -89,9 +89,9 @@ def handed_out(assignment: Assignment) -> tuple[frozenset[tuple[str, ...]], froz
     return forms, frozenset(figures)
 
 
-def _work(opened: ParserOpener, assignment: Assignment, submission: Submission, before: bool) -> Work:
-    accepted = intake(submission, assignment, opened)
-    reader = ParserReader(opened)
+def _work(opener: ParserOpener, assignment: Assignment, submission: Submission, before: bool) -> Work:
+    accepted = intake(submission, assignment, opener)
+    reader = ParserReader(opener)
     left_out: list[str] = []
     code = _whole_code(reader, accepted, left_out)
     weights = _weights(reader, accepted.checkpoint, left_out)

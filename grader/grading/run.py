@@ -255,21 +255,21 @@ class EvidenceBuilder:
             self.add(seconds={**seconds_before, stage: round(took, 3)})
 
 
-def hidden_seed(course: Course, submission: Submission, purpose: str, run: int = 1) -> int:
+def hidden_seed(course: Course, submission: Submission, purpose: str, training: int = 1) -> int:
     """A seed that is the same on every run and that neither the student nor a worker can work out.
 
     Args:
         purpose: What it is for; the seed of one purpose does not reveal that of another.
-        run: Which of the submission's trainings it is for, if there are several.
+        training: Which of the submission's trainings it is for, if there are several.
     """
-    return submission_seed(course.secret, purpose, submission.digest, run)
+    return submission_seed(course.secret, purpose, submission.digest, training)
 
 
-def worker_seed(course: Course, submission: Submission, run: int, measure_id: str = "") -> int:
+def worker_seed(course: Course, submission: Submission, training: int, measure_id: str = "") -> int:
     """The seed of a training, which its worker is given: the student cannot know it beforehand.
 
     Args:
-        run: Which of the model's trainings, 1-based: it does not reveal the next one's seed.
+        training: Which of the model's trainings, 1-based: it does not reveal the next one's seed.
         measure_id: The measure's id, for any model but the first.
     """
-    return training_seed(course.secret, submission.digest, run, measure_id)
+    return training_seed(course.secret, submission.digest, training, measure_id)

@@ -27,6 +27,7 @@ from grader.grading.training_stage import one_training
 from grader.intake import submissions
 from grader.kit.splits import Splits
 from grader.parser.client.parsed_files import parsed_program
+from grader.reports.measured_words import MeasuredWords, measured_words
 from grader.reports.plots.training_plots import study_table, write_study_plot
 from grader.training import EpochReport
 
@@ -252,10 +253,12 @@ class SubmissionStudy:
     Attributes:
         rows: By field and value, the student's own among them.
         files: What was written.
+        words: How what was measured is called and written.
     """
 
     rows: Sequence[StudyRow]
     files: tuple[Path, ...]
+    words: MeasuredWords
 
 
 def study_submission(request: StudyRequest, *, watch: StudyWatcher) -> SubmissionStudy:
@@ -291,10 +294,11 @@ def study_submission(request: StudyRequest, *, watch: StudyWatcher) -> Submissio
         slots = device_slots(device, assignment.limits.gpu_memory_mb)
         run = Run(course, assignment, hosts, splits, device, slots)
         runs = studied(run, splits.of(1), submission, planned, jobs=request.jobs, report=report)
-    rows = study_rows(planned, runs)
+    rows, words = study_rows(planned, runs), measured_words(assignment, assignment.measures[0])
     atomic.make_folder(request.out)
-    atomic.write(request.out / TABLE, study_table(rows).encode("utf-8"))
-    return SubmissionStudy(rows, (request.out / TABLE, write_study_plot(rows, request.out / PLOT)))
+    atomic.write(request.out / TABLE, study_table(rows, words).encode("utf-8"))
+    plot = write_study_plot(rows, request.out / PLOT, words)
+    return SubmissionStudy(rows, (request.out / TABLE, plot), words)
 
 
 def study_rows(planned: Study, runs: Sequence[StudyRun]) -> list[StudyRow]:

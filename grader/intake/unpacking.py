@@ -178,7 +178,7 @@ class _Writing:
         if not self._name:
             raise _NonsenseError
         name, target = self._name, self._target()
-        reason = self._closed() or reason
+        reason = self._close() or reason
         if reason is not None:
             target.unlink(missing_ok=True)
             self.refused.append(RefusedFile(displayable(name), f"{displayable(name)}: {reason[:400]}"))
@@ -193,10 +193,10 @@ class _Writing:
         """Discard the entry that has begun and never ended."""
         if self._name:
             target = self._target()
-            self._closed()
+            self._close()
             target.unlink(missing_ok=True)
 
-    def _closed(self) -> str | None:
+    def _close(self) -> str | None:
         """Close the entry's file; returns why it is incomplete, if it is."""
         if self._sink is not None:
             try:

@@ -87,7 +87,7 @@ class CheckService:
         assignment = with_own_machine_limits(local.assignment)
         with OwnWorkers(assignment, Path(first.working)) as workers:
 
-            def used(checks: "Checks") -> CheckRequest | None:
+            def answer_all(checks: "Checks") -> CheckRequest | None:
                 request: CheckRequest | None = first
                 while request is not None and _version(request) == version:
                     try:
@@ -98,7 +98,7 @@ class CheckService:
                     request = next(self._requests, None)
                 return request
 
-            return with_checks(local, assignment, used)
+            return with_checks(local, assignment, answer_all)
 
     def _answer(
         self, request: CheckRequest, local: "LocalAssignment", checks: "Checks", workers: "OwnWorkers"
@@ -129,20 +129,20 @@ class CheckService:
                 checks, path, program, assignment, workers, report, tried=True, part=local.part, code=code
             )
         right = view.show_rest(check, details=False) is Outcome.RIGHT
-        self._tell(_answer(page.bundle(), passed=right, findings=check.findings))
+        self._tell(_answer_document(page.bundle(), passed=right, findings=check.findings))
 
     def _show(self, page: "NotebookPage", progress: str) -> None:
-        self._tell(_answer(page.bundle(progress), last=False))
+        self._tell(_answer_document(page.bundle(progress), last=False))
 
     def _refuse(self, request: CheckRequest, error: GraderError) -> None:
         from grader.jupyter.notebook_page import NotebookPage
 
         page = NotebookPage()
         page.verdict(False, _sentence(request, error))
-        self._tell(_answer(page.bundle()))
+        self._tell(_answer_document(page.bundle()))
 
 
-def _answer(
+def _answer_document(
     shown: dict[str, str], *, passed: bool = False, findings: Sequence["Finding"] = (), last: bool = True
 ) -> dict[str, Any]:
     from grader.analysis.notebook import OWN_CHECK

@@ -29,7 +29,7 @@ from grader.domain.errors import UsageError
 from grader.kit.splits import LabeledImages
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
-DEEPEST = 4  # folders above an image: two around the class folder, and one more
+DEEPEST = 4  # folders above an image: the class folder, and up to three around it
 MOST_FILES = 100_000
 LARGEST_FILE = 32_000_000  # bytes
 
@@ -308,7 +308,7 @@ def folder_images(
     """The images of a zip or a folder that holds one folder per class, gray or in color as they are.
 
     If all three channels are equal in every image, the images are gray, else all are in color.
-    Class folders are at the top or one or two folders down; case, `-`, `_` and blanks in their names do
+    Class folders are at the top or up to three folders down; case, `-`, `_` and blanks in their names do
     not matter. Without class folders, file names give the classes: `tricycle_1.jpg`, `Tr_1.bmp`.
     Images are scaled to the most common size.
 

@@ -89,7 +89,7 @@ WORDS = {
     "reports/student/training_texts.py": ("trained", "loops", "validation", "seeds", "but", "epochs", "size"),
     "scoring/rubric_lines.py": ("{places}: {reason}", "{place} (and {rest} more)", "{name} at {place}"),
 }
-PAGES = ("base", "macros", "student", "answers", "submission")
+PAGES = ("base", "macros", "student", "answers", "submission", "oral")
 _OPTIONS = {"trimmed": "true", "newstyle_gettext": "true", "trim_blocks": "true", "lstrip_blocks": "true"}
 
 
@@ -123,6 +123,7 @@ def assignment_template(folder: Path) -> str:
     catalog = _catalog(folder.name)
     table = tomllib.loads((folder / "assignment.toml").read_text(encoding="utf-8"))
     _add_sentences(catalog, "assignment.toml", (SourceSentence(text, 1) for text in _texts_of_table(table)))
+    _add_sentences(catalog, "questions.toml", _oral_questions(folder / "questions.toml"))
     for path in sorted(
         [*folder.glob("checks/**/*.py"), *folder.glob("trained/**/*.py"), *folder.glob("oracle/**/*.py")]
     ):
@@ -161,6 +162,14 @@ def _texts_of_table(table: dict[str, Any]) -> Iterator[str]:
             for element in value:
                 if isinstance(element, dict):
                     yield from _texts_of_table(element)
+
+
+def _oral_questions(path: Path) -> Iterator[SourceSentence]:
+    """The texts of oral questions, which students read; the notes on them are for examiners."""
+    if path.is_file():
+        for question in tomllib.loads(path.read_text(encoding="utf-8"))["question"]:
+            text = " ".join(question["text"].split())
+            yield SourceSentence(text, 1, is_pattern="{" in text)
 
 
 def _catalog(project: str) -> Catalog:

@@ -164,7 +164,7 @@ class Language:
         """The translation of a text as a whole; None where there is none.
 
         Args:
-            alone: A placeholder's value may contain the end of a sentence.
+            alone: The text is one sentence, so that a value may contain the end of one.
         """
         exact = self._exact.get(text)
         if exact is not None and not (exact.is_pattern and pattern(text)):

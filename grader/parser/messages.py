@@ -36,8 +36,8 @@ class FileRequest(StrEnum):
 
 
 FILE_LIMITS = ProcessLimits(memory_mb=500, cpu_seconds=30, file_mb=1, scratch_mb=16)
-# equal to SOURCE_LIMITS, so that a waiting parser can serve both; to draw a PDF, it lowers its own limits
-# before it reads the file
+# equal to SOURCE_LIMITS, so that a parser that waits for a source can draw a PDF instead; for that it lowers
+# its own limits before it reads the file
 PAGE_LIMITS = SOURCE_LIMITS
 
 FILE_PART = FrameLimit(document=100_000, arrays=CHUNK)  # to a parser: the bytes that it asked for
@@ -54,4 +54,5 @@ MOST_COUNTED = 1_000_000  # pages of a PDF
 LONGEST_SIDE = 1200  # pixels of a page: 102 dots per inch of an A4 sheet
 Pixels = NDArray[np.uint8]
 """The pixels of a page: rows, columns, and red, green and blue."""
-PAGE = FrameLimit(document=2_000, arrays=3 * LONGEST_SIDE * LONGEST_SIDE, values=100)
+MOST_PAGE_TEXT = 6_000  # characters of a page's text
+PAGE = FrameLimit(document=2_000 + 12 * MOST_PAGE_TEXT, arrays=3 * LONGEST_SIDE * LONGEST_SIDE, values=100)

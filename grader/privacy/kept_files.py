@@ -32,6 +32,7 @@ from grader.results.class_pages import STUDENTS
 from grader.results.folder_use import FOLDER as USE
 from grader.results.folder_use import RESULTS
 from grader.results.kept_scores import FILE as SCORES
+from grader.results.oral_sheets import FOLDER as ORAL
 
 UNFINISHED = ".forgetting"  # in the results folder, while the database may hold traces
 _CLASS_FILES = {
@@ -47,7 +48,14 @@ _CLASS_FILES = {
 }
 LEFT_BY_KILLED = "what a killed command left"
 LONG_AGO = 7 * 86400  # seconds after which no command uses its temporary folder any more
-_FOLDERS = {STUDENTS: "page of a student", EXPORTS: "export", PUSHED: "what was pushed"}
+CONSOLE = "console"  # `grader.web.access`, which is above this package
+_FOLDERS = {
+    STUDENTS: "page of a student",
+    EXPORTS: "export",
+    PUSHED: "what was pushed",
+    ORAL: "sheet of an oral check",
+    CONSOLE: "people of the console",
+}
 _PART = re.compile(r"\.[0-9a-f]{16}\.part")  # what a killed writer left
 _DATABASE = re.compile(rf"{re.escape(BOOK)}(-wal|-shm|-journal)?")
 _SIZE = 1 << 30  # bytes; a larger file is not read
@@ -130,7 +138,7 @@ def kept_files(places: KeptPlaces, mentions: Mentions) -> list[KeptFile]:
         is_part = _PART.fullmatch(path.name) is not None
         kind = LEFT_BY_KILLED if is_part else kind
         in_students = name.startswith(f"{STUDENTS}/") and _is_of_person(name, mentions)
-        if is_part or in_students:
+        if is_part or in_students or _is_sheet_about(path, name, mentions):
             fate = Cleaned(FileFate.GOES)
         elif not kind:
             fate = _others(path, name, mentions)
@@ -163,6 +171,13 @@ def _left_by_killed(mentions: Mentions) -> Iterator[KeptFile]:
 
 def _is_of_person(name: str, mentions: Mentions) -> bool:
     return any(map(mentions.are_whole, name.split("/")[1:-1]))
+
+
+def _is_sheet_about(path: Path, name: str, mentions: Mentions) -> bool:
+    """Whether it asks one of them about their own code; those of the others can be made again at any time."""
+    if not name.startswith(f"{ORAL}/"):
+        return False
+    return _is_of_person(name, mentions) or mentions.are_in_bytes(_content(path))
 
 
 def _others(path: Path, name: str, mentions: Mentions) -> Cleaned:

@@ -7,6 +7,7 @@ Tests: `tests/publishing/test_push_journal.py`.
 """
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from grader.domain.errors import UsageError
 from grader.files import atomic
@@ -33,6 +34,7 @@ class Intention(BaseModel):
     Attributes:
         points: In points of the LMS.
         content: Digest of everything that is sent.
+        comment: Its text.
         file: The name of the attached report; empty if there is none.
         before_points, before_version, before_comments: What stood there.
         why: The reason for overwriting what was edited there; empty otherwise.
@@ -74,7 +76,10 @@ class Intention(BaseModel):
         return next((comment.key for comment in new if is_own(comment)), "")
 
     def left_all_as_it_was(self, there: Standing) -> bool:
-        """Whether nothing but a part of the intention, which may be sent again, has changed there."""
+        """Whether all stands there as it was before, or only a part of the intention arrived.
+
+        Then it may be sent again.
+        """
         if there.version or self.before_version:
             return (there.points, there.version) == (self.before_points, self.before_version)
         return there.points == self.before_points or (there.points == self.points and there.is_mine)
@@ -86,7 +91,7 @@ class Confirmation(BaseModel):
     Attributes:
         content: Digest of everything that was sent.
         comment_key: The LMS's key of our comment; empty if the LMS states none.
-        comment: Digest of the comment's text, as it stands there.
+        comment_digest: Digest of the comment's text, as it stands there; `comment` in older journals.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -97,7 +102,7 @@ class Confirmation(BaseModel):
     content: str
     version: str
     comment_key: str
-    comment: str
+    comment_digest: str = Field(validation_alias=AliasChoices("comment_digest", "comment"))
     at: datetime
 
     def edit_since(self, there: Standing) -> str:
@@ -110,7 +115,7 @@ class Confirmation(BaseModel):
             texts = {comment.key: comment.text for comment in there.comments}
             if self.comment_key not in texts:
                 return "our comment was deleted there"
-            if digest(texts[self.comment_key]) != self.comment:
+            if digest(texts[self.comment_key]) != self.comment_digest:
                 return "our comment was edited there"
         return ""
 
@@ -125,7 +130,7 @@ def confirmation(intention: Intention, there: Standing, at: datetime) -> Confirm
         content=intention.content,
         version=there.version,
         comment_key=key,
-        comment=digest(text) if key else "",
+        comment_digest=digest(text) if key else "",
         at=at,
     )
 
@@ -193,7 +198,8 @@ class PushJournal:
         try:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                os.write(descriptor, content)
+                if os.write(descriptor, content) < len(content):  # the disk is nearly full
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)

@@ -111,13 +111,19 @@ def _grades_of(students: Iterable[str]) -> str:
 
 def _open_reasons(score: Score) -> list[str]:
     """What a person, or another run, still decides about a score."""
-    if score.status is GradeStatus.REFUSED and score.total is None:
+    if score.status is GradeStatus.REFUSED and score.lacks_total:
         return []  # it does not hold up anybody else's grade
-    if score.status is GradeStatus.ENGINE_ERROR and score.total is None:
+    if score.status is GradeStatus.ENGINE_ERROR and score.lacks_total:
         return ["the grader failed: grade it again"]
     reasons = []
-    if score.total is None:
+    if score.lacks_total:
         reasons.append("a file is missing, and `grader rule` has not said what follows")
+    if score.oral is not None and score.awaits_oral:
+        reasons.append(
+            "the oral check was not passed, and `grader rule` has not said what follows"
+            if score.oral.to_be_ruled
+            else "an oral check is pending"
+        )
     if score.lower is not None and not score.lower.kept:
         reasons.append("less than the student saw before, and `grader count` has not said which run counts")
     if score.awaiting:

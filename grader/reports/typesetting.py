@@ -338,6 +338,7 @@ def environment(language: Language = ENGLISH) -> Environment:
         "submission_style": "submission.css",
         "answers_style": "answers.css",
         "similarity_style": "similarity.css",
+        "oral_style": "oral.css",
     }
     for name, file in styles.items():
         made.globals[name] = Markup((TEMPLATES / file).read_text("utf-8"))  # our own files

@@ -97,19 +97,17 @@ def write_class(
     }
     atomic.make_folder(out)
     all_candidates, all_downloads = candidates(pairs), summed(downloads)
-    download = attended(all_downloads, all_candidates)
     download_records = [
         record
         for record in (attended(record, all_candidates, all_downloads) for record in downloads)
         if record is not None
     ]
-    similarity = previous_similarity(out, assignment.id)
     attention = {
         evidence.student_id: f"students/{evidence.student_id}/{ATTENTION_PAGE}"
         for evidence, _ in pairs
         if shows_attention(evidence)
     }
-    overview = class_overview(assignment, pairs, download, similarity)
+    overview = overview_of(assignment, pairs, out, downloads)
     page = overview_page(overview, links=links, generated_at=now, attention=attention)
     atomic.write(out / "index.html", page.encode("utf-8"))
     if assignment.leaderboard:
@@ -118,9 +116,26 @@ def write_class(
     else:
         (out / "leaderboard.html").unlink(missing_ok=True)  # from a time when the course had one
     atomic.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
-    text = _results_text(assignment, pairs, download, download_records, out / "results.json", unchanged)
-    atomic.write_pieces(out / "results.json", (piece.encode("utf-8") for piece in text))
+    path = out / "results.json"
+    text = _results_text(assignment, pairs, overview.download, download_records, path, unchanged)
+    atomic.write_pieces(path, (piece.encode("utf-8") for piece in text))
     return overview
+
+
+def overview_of(
+    assignment: Assignment,
+    results: Sequence[tuple[Evidence, Score]],
+    out: Path,
+    downloads: Sequence[DownloadRecord],
+) -> Overview:
+    """A class at a glance, with the account of its files and what was found when it was compared.
+
+    Args:
+        out: The folder of the results.
+        downloads: The account of the files of each download, oldest first.
+    """
+    download = attended(summed(downloads), candidates(results))
+    return class_overview(assignment, results, download, previous_similarity(out, assignment.id))
 
 
 def _results_text(

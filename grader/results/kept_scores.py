@@ -75,7 +75,7 @@ class KeptScores:
         self._kept = dict(kept or {})
         self._scores: dict[str, Score] = {}
         self._basis = sha256(f"{_code_digest()}{book}{assignment!r}".encode()).hexdigest()
-        self._said = functools.cache(_edit_digest)
+        self._edit_digest_of = functools.cache(_edit_digest)
 
     def key(self, evidence: Evidence, run: int, edits: Sequence[Edit], history: History = NO_HISTORY) -> str:
         """The key of a score's inputs.
@@ -90,7 +90,7 @@ class KeptScores:
             f"{attempt.number} {attempt.first_run} {attempt.digest} {attempt.evidence.graded_at.isoformat()}"
             for attempt in history.attempts
         ]
-        parts = [self._basis, record, *map(self._said, edits), *attempts, repr(history.late_days)]
+        parts = [self._basis, record, *map(self._edit_digest_of, edits), *attempts, repr(history.late_days)]
         return sha256("\n".join(parts).encode()).hexdigest()
 
     def of(

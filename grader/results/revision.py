@@ -28,6 +28,8 @@ from grader.scoring import stray_targets
 
 _ATTEMPTS = 5
 Decision = Callable[[Snapshot, Sequence[Result]], Sequence[Edit]]
+Review = Callable[[Sequence["Change"]], bool]
+"""Sees the totals that would change; nothing is recorded unless it agrees."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,16 @@ class Change:
         """Whether the grade is less than before, or no longer known, whether released or not."""
         before, after = self._grades
         return is_less(after, before)
+
+    @property
+    def before_grade(self) -> float | None:
+        """The grade before."""
+        return self._grades[0]
+
+    @property
+    def after_grade(self) -> float | None:
+        """The grade after."""
+        return self._grades[1]
 
     @property
     def _grades(self) -> tuple[float | None, float | None]:
@@ -98,12 +110,14 @@ class Revision:
         changes: The totals that changed.
         edits: The decisions that were added to the gradebook.
         stray: Items and checks that people decided about but that the assignment no longer has.
+        recorded: Whether it is in the gradebook; otherwise it only says what would follow.
     """
 
     results: tuple[Result, ...]
     changes: tuple[Change, ...]
     edits: tuple[Edit, ...]
     stray: tuple[str, ...]
+    recorded: bool = True
 
     def score(self, student_id: str) -> Score:
         """A student's score now.
@@ -128,6 +142,7 @@ def revised(
     decide: Decision | None = None,
     absent: Sequence[Evidence] = (),
     allow_lower: bool = False,
+    review: Review | None = None,
 ) -> Revision:
     """Score the stored evidence with people's decisions, record the outcome, and write the pages.
 
@@ -141,6 +156,7 @@ def revised(
             if somebody else adds to the gradebook meanwhile.
         absent: Evidence to record for students without a submission who are not in the gradebook yet.
         allow_lower: Grades that were released may fall.
+        review: Asked before anything is recorded; by default everything is.
 
     Raises:
         UsageError: A released grade would fall, or the gradebook cannot be used; nothing was changed then.
@@ -170,6 +186,10 @@ def revised(
         ]
         if not allow_lower:
             _require_no_loss(changes)
+        moving = tuple(change for change in changes if change.moves)
+        if review is not None and not review(moving):
+            stray = stray_targets(assignment, decided.edits)
+            return Revision(tuple(results), moving, new, stray, recorded=False)
         moved = [change.after for change in changes if change.moves or change.uses_other_tokens]
         # None: somebody else added to the gradebook meanwhile
         new_state = book.append(new, moved, after=old_state, absent=list(added.values()), who=who)
@@ -188,7 +208,7 @@ def revised(
         ) from None
     return Revision(
         results=tuple(results),
-        changes=tuple(change for change in changes if change.moves),
+        changes=moving,
         edits=new,
         stray=stray_targets(assignment, decided.edits),
     )

@@ -13,7 +13,7 @@ from grader.domain.evidence import Evidence
 from grader.gradebook import Gradebook
 from grader.results.class_pages import CatchUp, caught_up
 from grader.results.folder_use import in_use
-from grader.results.revision import Decision, Revision, revised
+from grader.results.revision import Decision, Review, Revision, revised
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class ClassSession:
         out: The folder of the results.
         who: The person, for the record.
         clock: The time, with its zone.
+        review: Asked before a decision is recorded; None: every decision is recorded.
     """
 
     out: Path
@@ -50,6 +51,7 @@ class ClassSession:
     assignment: Assignment
     who: str
     clock: Callable[[], datetime]
+    review: Review | None = None
 
     def require_student(self, student_id: str) -> None:
         """Check that the gradebook knows the student.
@@ -85,6 +87,7 @@ class ClassSession:
             decide=decide,
             absent=absent,
             allow_lower=allow_lower,
+            review=self.review,
         )
 
 

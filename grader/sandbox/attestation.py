@@ -47,21 +47,22 @@ class _Canary:
     """One attempt: it must fail if any of these layers is on (none: always).
 
     Attributes:
-        stopped_by_user: It must also fail for a user of the process's own.
+        attempt: Raises OSError if it is forbidden, and returns if it is not.
+        stopped_by_own_user: It must also fail for a user of the process's own.
     """
 
     what: str
     stopped_by: frozenset[Layer]
     attempt: Callable[[Outside], object]
-    stopped_by_user: bool = False
+    stopped_by_own_user: bool = False
 
     def must_fail(self, layers: frozenset[Layer], *, own_user: bool) -> bool:
         """Whether something that is on forbids it."""
         by_layer = not self.stopped_by or bool(self.stopped_by & layers)
-        return by_layer or (own_user and self.stopped_by_user)
+        return by_layer or (own_user and self.stopped_by_own_user)
 
 
-def failed_canaries(layers: frozenset[Layer], outside: Outside, *, own_user: bool = False) -> list[str]:
+def successful_canaries(layers: frozenset[Layer], outside: Outside, *, own_user: bool = False) -> list[str]:
     """What the calling process could do although an active layer forbids it.
 
     Args:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from grader.domain.errors import GraderError, SandboxError
 from grader.domain.limits import MEGABYTE
-from grader.sandbox.attestation import ChildReport, Outside, failed_canaries
+from grader.sandbox.attestation import ChildReport, Outside, successful_canaries
 from grader.sandbox.lockdown import Confinement, confine
 from grader.sandbox.namespaces import fork_first_process
 from grader.sandbox.process_limits import ProcessLimits, address_space, apply_limits
@@ -149,7 +149,9 @@ def _report(limits: ProcessLimits, confinement: Confinement | None, outside: Out
     try:
         details = confine(confinement)
         own_user = confinement.who.own_uids
-        return ChildReport(details, tuple(failed_canaries(confinement.layers, outside, own_user=own_user)))
+        return ChildReport(
+            details, tuple(successful_canaries(confinement.layers, outside, own_user=own_user))
+        )
     except GraderError as error:
         return ChildReport(error=str(error))
     except Exception as error:  # noqa: BLE001 - any surprise must end in a refusal

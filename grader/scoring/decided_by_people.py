@@ -214,7 +214,8 @@ class RuledTotal:
 def rulings(status: GradeStatus, evidence: Evidence, edits: Sequence[Edit]) -> tuple[Ruled, ...]:
     """The rulings on exactly this submission, oldest first: the last one counts.
 
-    A ruling is about the files that the person saw. Whatever the student hands in later is judged again.
+    A ruling is about the files that the person saw. Whatever the student hands in later is judged again. One
+    that withdraws ends all before it.
 
     Args:
         edits: Those about the student, oldest first, of any kind.
@@ -222,7 +223,9 @@ def rulings(status: GradeStatus, evidence: Evidence, edits: Sequence[Edit]) -> t
     if status not in RULED:
         return ()  # a fault of the grader costs nobody points
     about = (None, evidence.submission_digest)
-    return tuple(edit for edit in edits if isinstance(edit, Ruled) and edit.digest in about)
+    ruled = [edit for edit in edits if isinstance(edit, Ruled) and edit.digest in about]
+    withdrawn = max((index for index, edit in enumerate(ruled) if edit.withdrawn), default=-1)
+    return tuple(ruled[withdrawn + 1 :])
 
 
 def lifts(ruled: Sequence[Ruled]) -> bool:

@@ -29,6 +29,8 @@ def late_record(
     total: float | None,
     edits: Sequence[Edit] = (),
     history: History = NO_HISTORY,
+    *,
+    withheld: bool = False,
 ) -> LateRecord | None:
     """How late a submission is and what that costs; None if there is no deadline.
 
@@ -38,6 +40,8 @@ def late_record(
         total: The points before any penalty; None if they are withheld.
         edits: Those about the student, oldest first, of any kind.
         history: The late days that other assignments have used.
+        withheld: The total is held for now: the penalty and the late days are those of the total, and nothing
+            says what is left of it.
     """
     came = arrival(evidence, edits)
     due = came.due(assignment.deadline)
@@ -49,7 +53,9 @@ def late_record(
         if assignment.course_late_days is not None
         else None
     )
-    record = _record(assignment, came, late, total, left)
+    record = _record(assignment, came, late, total, left, withheld)
+    if withheld:
+        record = replace(record, total_after=None)
     reason = f"{record.reason} ({came.decided.why})" if came.decided else record.reason
     return replace(
         record,
@@ -96,22 +102,29 @@ def seconds_late(assignment: Assignment, came: Arrival) -> float | None:
 
 
 def _record(
-    assignment: Assignment, came: Arrival, late: float | None, total: float | None, left: int | None
+    assignment: Assignment,
+    came: Arrival,
+    late: float | None,
+    total: float | None,
+    left: int | None,
+    withheld: bool,
 ) -> LateRecord:
-    """The record, without what is known of times.
+    """The record; `late_record` adds the times.
 
     Args:
         left: The late days that there are for this assignment; None where the course has none.
+        withheld: The reason does not mention the total.
     """
     if came.in_time or (late is not None and late <= 0):
         return LateRecord("in_time", 0, 0.0, total, asked=False, reason="It came on time.", tokens_left=left)
     if late is not None:
-        return _late(assignment, late, total, left)
+        return _late(assignment, late, total, left, withheld)
     if came.marked:
         return LateRecord(
             state="unknown",
             days=None,
             penalty=None,
+            # where late work costs points, by how much the total falls is not known
             total_after=total if assignment.late.points_per_day is None or total == 0 else None,
             asked=True,
             reason="It is marked as late, but not by how much: a person looks it up. Nothing was taken off.",
@@ -121,7 +134,9 @@ def _record(
     return LateRecord("unknown", None, None, total, asked=False, reason=reason, tokens_left=left)
 
 
-def _late(assignment: Assignment, seconds: float, total: float | None, left: int | None) -> LateRecord:
+def _late(
+    assignment: Assignment, seconds: float, total: float | None, left: int | None, withheld: bool
+) -> LateRecord:
     rule, days = assignment.late, math.ceil(seconds / DAY)
     used = late_days_used(rule, days, total, left or 0)
     counting = days - used
@@ -150,7 +165,7 @@ def _late(assignment: Assignment, seconds: float, total: float | None, left: int
     if rule.most_points is not None and counting * rule.points_per_day > rule.most_points:
         shown += f" and at most {plain(rule.most_points)} in all"
     lost = rounded(_penalty(rule, counting, total))
-    after = None if total is None else rounded(total - lost)
+    after = None if total is None or withheld else rounded(total - lost)
     reason = f"{shown}: {plain(lost)} points are taken off"
     reason += "." if total is None or after is None else f", so {plain(total)} become {plain(after)}."
     return record(lost, after, reason)

@@ -1,8 +1,9 @@
 """Computes the score of a submission: all lines of its rubric, lateness, and the total.
 
 It combines the lines, applies people's decisions, and takes off the penalty for lateness (`lateness`). If
-the assignment allows a resubmission, the points of two attempts become one score (`resubmission`). It
-determines the state of the whole score. It never decides about the points of a single line.
+the assignment allows a resubmission, the points of two attempts become one score (`resubmission`). An oral
+check may hold the total (`oral_hold`). It determines the state of the whole score. It never decides about
+the points of a single line.
 """
 
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from grader.scoring.decided_by_people import (
     with_waived,
 )
 from grader.scoring.lateness import late_record
+from grader.scoring.oral_hold import oral_hold, with_oral_check
 from grader.scoring.resubmission import is_first, own_attempts, resubmitted
 from grader.scoring.rubric_lines import forbidden, lost_line, person_line, scored_line, undecided_line
 from grader.scoring.tries import own_try
@@ -55,7 +57,8 @@ def score(
         One line per rubric item, in its order. The total sums the known points. It is None if the submission
         was refused, if the grader failed, and (withheld) if a required file is missing. A person's ruling
         ends that, and in the first two cases so do people's points for every line. If the ruling says that
-        the rest counts, items that could not be judged for lack of code give no points.
+        the rest counts, items that could not be judged for lack of code give no points. It is also None
+        while an oral check holds it.
 
     Raises:
         UsageError: The evidence is about another assignment.
@@ -67,29 +70,39 @@ def score(
             f"not '{assignment.id}'. Score it with its own assignment."
         )
     own_edits = [edit for edit in edits if edit.student_id in (None, evidence.student_id)]
-    points = _score_of_attempts(assignment, evidence, own_edits, history)
+    points, delivered = _score_of_attempts(assignment, evidence, own_edits, history)
+    hold = oral_hold(evidence, own_edits)
+    if hold is not None:
+        points = with_oral_check(points, hold)
+        total = points.oral.withheld if points.oral is not None and points.awaits_oral else points.total
+        late = late_record(assignment, delivered, total, own_edits, history, withheld=points.awaits_oral)
+        points = replace(points, late=late)
     return replace(points, tries=own_try(assignment, evidence, own_edits, history))
 
 
 def _score_of_attempts(
     assignment: Assignment, evidence: Evidence, own_edits: Sequence[Edit], history: History
-) -> Score:
+) -> tuple[Score, Evidence]:
     """The points of the attempt that counts, and what it regains of those that an earlier one lost.
 
     Args:
         own_edits: The edits about the student, oldest first.
+
+    Returns:
+        The score, and the attempt whose arrival decides whether it is late.
     """
     newest = _attempt_score(assignment, evidence, own_edits, history)
     if assignment.resubmission is None:
-        return newest
+        return newest, evidence
     about = own_attempts(assignment, evidence, own_edits, history)
     if about.first is None:
-        return replace(newest, resubmission=about.ignored)
+        return replace(newest, resubmission=about.ignored), evidence
     first = _attempt_score(assignment, about.first, about.edits, history)
     if not is_first(first):
-        return newest
+        return newest, evidence
     combined = resubmitted(assignment, about, first, newest)
-    return replace(combined, late=late_record(assignment, about.first, combined.total, own_edits, history))
+    late = late_record(assignment, about.first, combined.total, own_edits, history)
+    return replace(combined, late=late), about.first
 
 
 def _attempt_score(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-SAMPLES = 64  # values of a tensor that are compared
+SAMPLES = 64  # values of a storage that are compared
 MOST_TENSORS = 2000  # of a checkpoint
 MOST_FIGURES = 60  # of a notebook or a report
 PREVIEW = 220  # pixels of a picture's small copy, the longer side
@@ -101,7 +101,7 @@ class Work:
     """One submission.
 
     Attributes:
-        before: It is from an earlier class, and is compared only with this class.
+        before: It is from an earlier class: it is compared with the class that is graded, not with its own.
         left_out: Sentences on the parts that could not be compared, and why.
         prints: In place of the code, for work of which only fingerprints were kept.
     """

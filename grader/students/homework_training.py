@@ -252,7 +252,9 @@ def write_results(done: LocalTraining | StoppedTraining, out: Path) -> tuple[Pat
     from grader.reports.plots.training_plots import write_training_plots
 
     atomic.make_folder(out, remedy=ELSEWHERE)
-    threshold = done.item.threshold if isinstance(done, LocalTraining) and done.item else None
+    threshold = None
+    if isinstance(done, LocalTraining) and done.item is not None and done.is_accuracy:
+        threshold = done.item.threshold
     try:
         pictures = write_training_plots(training, out, threshold=threshold)
     except OSError as error:

@@ -81,6 +81,7 @@ class LocalTraining:
         synthetic: The images were made up, so that the accuracy says nothing about points.
         plan: What was trained, as a trial showed beforehand.
         shortened: It was trained for another number of epochs than the source states.
+        is_accuracy: What counts is the share of right answers, not a number of the assignment's own.
     """
 
     program: Program
@@ -93,6 +94,7 @@ class LocalTraining:
     synthetic: bool = False
     plan: Plan = field(default_factory=Plan)
     shortened: bool = False
+    is_accuracy: bool = True
 
     @property
     def tells_points(self) -> bool:
@@ -219,7 +221,17 @@ def local_training(
     points = _points(item, training) if counts_for_points and not doubts else None
     notes = measured.notes
     return LocalTraining(
-        program, training, item, points, near, doubts, notes, synthetic, plan, epochs is not None
+        program,
+        training,
+        item,
+        points,
+        near,
+        doubts,
+        notes,
+        synthetic,
+        plan,
+        shortened=epochs is not None,
+        is_accuracy=not chosen.function,
     )
 
 

@@ -134,8 +134,18 @@ def package(
             problem = _copy_problem(file_candidate.path, target, force) or problem
         done = target if file_candidate.path is not None and not problem.fatal else None
         also, title = (*file_candidate.notes, *notes.get(asked, ())), titles.get(asked.measure, "")
-        remarks = (problem.text, also, title, asked.required)
-        files.append(PackedFile(asked.role, target.name, file_candidate.path, done, *remarks))
+        files.append(
+            PackedFile(
+                asked.role,
+                target.name,
+                file_candidate.path,
+                done,
+                problem=problem.text,
+                notes=also,
+                title=title,
+                needed=asked.required,
+            )
+        )
     code = _code_path(candidates)
     handed_out = {file.name for file in assignment.provided}
     imported = [name for name in program.modules if name not in handed_out] if program else []

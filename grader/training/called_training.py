@@ -18,6 +18,7 @@ import numpy as np
 from grader.domain.analyzed_program import TRAINING
 from grader.domain.errors import EngineError, Interruption
 from grader.domain.evidence import TrainingOutcome
+from grader.domain.measure import placeholders_in
 from grader.protocol.frames import FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import EpochDone, Invoked, Loaded
@@ -49,7 +50,7 @@ class Arguments:
         self._packer = Packer(_nothing_else, most_bytes=MOST_BYTES)
         rows = np.arange(len(job.examples.train_inputs))
         training, validation = rows, rows[:0]
-        if "'{validation_" in str(job.call.given):
+        if any(name.startswith("validation_") for name in placeholders_in(job.call.given)):
             shuffled = np.random.default_rng(job.seed).permutation(rows)
             kept = max(round(VALIDATION_SHARE * len(rows)), 1)
             training, validation = np.sort(shuffled[kept:]), np.sort(shuffled[:kept])
@@ -210,7 +211,7 @@ def trained_by(link: Link, job: CalledJob, take: Callable[[EpochDone], None]) ->
         NotUsable, StudentRaised, WorkerFault, EngineError: There are no such numbers.
     """
     call, model = job.call, None
-    if "'{model}'" in str(call.given):
+    if "model" in placeholders_in(call.given):
         model = _new_model(link, job)
     arguments = Arguments(job, model)
     nodes = arguments.nodes(call.given)

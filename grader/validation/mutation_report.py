@@ -51,7 +51,7 @@ class VersionVerdict:
     @property
     def messages(self) -> int:
         """The number of messages that are shown, after folding."""
-        lost = _lost(self.outcome)
+        lost = _not_passed(self.outcome)
         return sum(
             len(reported_causes([finding for finding in lost if finding.component == component]))
             for component in {finding.component for finding in lost}
@@ -59,8 +59,9 @@ class VersionVerdict:
 
     @property
     def costs_others(self) -> bool:
-        """Whether a check of another component did not pass."""
-        return any(f.component not in self.outcome.version.parts for f in _lost(self.outcome))
+        """Whether a check of another component did not pass; one that broke costs nothing."""
+        parts = self.outcome.version.parts
+        return any(f.component not in parts and not is_broken(f) for f in _not_passed(self.outcome))
 
 
 def verdict(assignment: Assignment, outcome: TrialOutcome) -> VersionVerdict:
@@ -81,7 +82,7 @@ def verdict(assignment: Assignment, outcome: TrialOutcome) -> VersionVerdict:
 
 def _of_right_work(outcome: TrialOutcome) -> VersionVerdict:
     """The verdict on the reference or a legitimate form: every check must pass."""
-    version, lost = outcome.version, _lost(outcome)
+    version, lost = outcome.version, _not_passed(outcome)
     form = version.kind is Kind.FORM
     policies = [f.policy for f in outcome.findings if f.policy]
     flags = tuple(dict.fromkeys((*policies, *outcome.flagged)))
@@ -133,16 +134,18 @@ def _of_template(assignment: Assignment, outcome: TrialOutcome) -> VersionVerdic
                 f"The bare template leaves {listed(undecided)} of {component} undecided. "
                 "Let the check fail for it."
             )
-    lost = tuple(finding.check for finding in _lost(outcome))
+    lost = tuple(finding.check for finding in _not_passed(outcome))
     return VersionVerdict(outcome, "earns points" if wrong else "0", (), lost, tuple(wrong))
 
 
 def _of_mistake(outcome: TrialOutcome) -> VersionVerdict:
     """The verdict on a known mistake: only checks of its own component must fail, and one must name it."""
-    version, lost = outcome.version, _lost(outcome)
+    version, lost = outcome.version, _not_passed(outcome)
     [component] = version.parts
     component_findings = [finding for finding in lost if finding.component == component]
-    foreign_findings = [finding for finding in lost if finding.component != component]
+    foreign_findings = [
+        finding for finding in lost if finding.component != component and not is_broken(finding)
+    ]
     called = tuple(
         dict.fromkeys(finding.label for finding in component_findings if failed(finding) and finding.label)
     )
@@ -165,16 +168,11 @@ def _of_mistake(outcome: TrialOutcome) -> VersionVerdict:
     elif undecided:
         notes.append(f"{version.file}: {listed(undecided)} cannot be decided, so a person is asked.")
     for other in dict.fromkeys(finding.component for finding in foreign_findings):
-        checks = [
-            finding.check
-            for finding in foreign_findings
-            if finding.component == other and not is_broken(finding)
-        ]
-        if checks:
-            wrong.append(
-                f"{version.file}: it is a mistake of {component}, but costs {other} too ({listed(checks)}). "
-                f"Judge {other} with a fake in place of {component}."
-            )
+        checks = [finding.check for finding in foreign_findings if finding.component == other]
+        wrong.append(
+            f"{version.file}: it is a mistake of {component}, but costs {other} too ({listed(checks)}). "
+            f"Judge {other} with a fake in place of {component}."
+        )
     if detected and version.name not in called:
         name = f"called {listed(called)}" if called else "not named"
         notes.append(
@@ -189,7 +187,7 @@ def _of_mistake(outcome: TrialOutcome) -> VersionVerdict:
 
 def _of_pair(outcome: TrialOutcome) -> VersionVerdict:
     """The verdict on two mistakes: only checks of their components must fail, and give no other name."""
-    version, lost = outcome.version, _lost(outcome)
+    version, lost = outcome.version, _not_passed(outcome)
     wrong = [
         f"{version.file}: {component} passes every check beside the other mistake. Make a check notice it."
         for component in version.parts
@@ -229,7 +227,7 @@ def carried(assignment: Assignment) -> dict[str, float]:
     return {name: points for share in shares for name, points in share.items() if points > 0}
 
 
-def _lost(outcome: TrialOutcome) -> list[Finding]:
+def _not_passed(outcome: TrialOutcome) -> list[Finding]:
     return [finding for finding in outcome.findings if finding.status is not Status.PASSED]
 
 

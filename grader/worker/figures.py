@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from grader.protocol.replies import Axes, DrawnFigure
+from grader.worker.lazy_ticks import lazy_ticks
 from grader.worker.student_faults import students_code
 
 MAX_CELLS = 40  # rows or columns that may have names; a photograph has more
@@ -255,7 +256,8 @@ def kept_figures(*, pictures: bool) -> Iterator[KeptFigures]:
     plt.show = plt.close = take
     Figure.tight_layout = tight_layout  # type: ignore[assignment,method-assign]
     try:
-        yield kept
+        with lazy_ticks():
+            yield kept
     finally:
         plt.show, plt.close, Figure.tight_layout = show, close, original_layout  # type: ignore[method-assign]
         plt.close("all")

@@ -196,23 +196,27 @@ def matched(
     }
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.values())
     by_name = {**dict(zip(parameters, args, strict=False)), **kwargs}
+    extra = {
+        name: torch.device("cpu")
+        for name, parameter in named.items()
+        if name in ("device", "dev") and name not in by_name and parameter.default is parameter.empty
+    }
     if len(args) <= len(parameters) and all(name in named for name in by_name):
-        extra = {
-            name: torch.device("cpu")
-            for name, parameter in named.items()
-            if name in ("device", "dev") and name not in by_name and parameter.default is parameter.empty
-        }
         return [], {**by_name, **extra}
     if anything:
         return list(args), dict(kwargs)
     # renamed ones: by their positions in the stub
-    places = list(named)
+    places = [name for name in named if name not in extra]
+    if len(places) < len(by_name):  # it is a renamed one, too
+        places, extra = list(named), {}
     renamed = {
         places[parameters.index(name)]
         if name not in named and name in parameters[: len(places)]
         else name: value
         for name, value in kwargs.items()
     }
+    if extra and len(named) == len(signature):  # by name, as the device may stand anywhere
+        return [], {**dict(zip(places, args, strict=False)), **renamed, **extra}
     return list(args), renamed
 
 

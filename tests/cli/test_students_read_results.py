@@ -22,13 +22,16 @@ from grader.domain.edit import (
     Extended,
     InTime,
     Marked,
+    OrallyChecked,
     OwnerAssigned,
+    PickedForOral,
     Received,
     Released,
     Ruled,
     RunChosen,
     Waived,
 )
+from grader.domain.oral_check import OralFlag, OralOutcome, OralReason
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 
@@ -40,7 +43,7 @@ WORKSHEET = "Identifier,Full name,ID number,Grade,Maximum Grade,Last modified (g
     for number, student in enumerate(("400101201", STUDENT, "400101203", MISSING), 17)
 )
 DEADLINE = "# deadline = 2026-01-31T23:59:00+03:30"
-STAFF = ("Marquart", "Sheetname", "marked in", "marks import", "marks set", "--by")
+STAFF = ("Marquart", "Sheetname", "marked in", "marks import", "marks set", "--by", "Why-orally", "Suspicion")
 Made = Callable[..., Edit]
 
 
@@ -108,6 +111,11 @@ def every_kind(assignment: Assignment) -> list[Edit]:
         made(OwnerAssigned, listed_as="upload-x", by_person=True, held=True),
         made(OwnerAssigned, listed_as=STUDENT, by_person=True, held=False),
         made(Accepted, file="report.docx"),
+        made(PickedForOral, reasons=(OralFlag(OralReason.SIMILAR, "Suspicion."),), seed="", share=None),
+        made(PickedForOral, MISSING, reasons=(OralFlag(OralReason.CODE, "Suspicion."),), seed="s", share=0.5),
+        made(OrallyChecked, outcome=OralOutcome.FAILED, digest=DIGEST),
+        made(OrallyChecked, outcome=None, digest=DIGEST),
+        made(OrallyChecked, outcome=OralOutcome.PASSED, digest=DIGEST),
         made(Released, way="canvas", points=12.0),
         *(replace(edit, points=2.5 if edit.target.startswith("q10") else 3.0) for edit in marks[:3]),
     ]
@@ -168,7 +176,8 @@ def test_nothing_that_students_read_names_a_marker_a_sheet_or_a_command(
     page = (haggled / "students" / STUDENT / "report.html").read_text("utf-8")
     for told in ("Marked by a person.", "Very clear.", "Why-waived", "Why-received", "Why-claimed"):
         assert told in page, "reasons that students are meant to read"
-    assert "Why-ruled" in (haggled / "students" / MISSING / "report.html").read_text("utf-8")
+    missing = (haggled / "students" / MISSING / "report.html").read_text("utf-8")
+    assert "Why-ruled" in missing and "An oral check is pending" in missing
     assert "Marquart-set" in said("history", haggled, STUDENT), "staff see who it was"
     assert "Sheetname.csv" in said("history", haggled, STUDENT)
     assert "Marquart-marked" in (haggled / "results.json").read_text("utf-8")

@@ -28,6 +28,7 @@ _SDIST_FILES = re.compile(
 )
 _ENGINE_FILE = re.compile(
     r".+\.(py|j2|css)|grader/language/catalogs/\w+\.po|grader/py\.typed|grader/analysis/words\.txt|.+/beginnings/.+\.txt"
+    r"|grader/web/static/(console\.js|htmx-[\w.-]+)"
 )
 _BEGINNINGS = "grader/course/beginnings/"  # small assignments of nobody's: instructors install them
 

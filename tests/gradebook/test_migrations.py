@@ -13,7 +13,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
-from grader.domain.edit import Because, Edit
+from grader.domain.edit import Because, Edit, OrallyChecked, PickedForOral
 from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook
 from grader.gradebook.database import VERSION
@@ -115,6 +115,7 @@ def test_the_book_is_not_brought_up_to_date_twice(tmp_path: Path, monkeypatch: p
 
 
 AT = "2026-02-01T12:00:00+00:00"
+NEWER_KINDS = {PickedForOral, OrallyChecked}  # no version wrote them in that form
 OLD_KINDS: dict[str, tuple[str, float | None, str, dict[str, Any]]] = {
     "mark": ("q6", 3.5, '[["a", "A."]]', {"target": "q6", "points": 3.5, "remarks": (("a", "A."),)}),
     "waive": ("scale", None, "[]", {"check": "scale", "lifted": False}),
@@ -175,7 +176,7 @@ def test_every_kind_of_edit_that_there_was_is_converted(tmp_path: Path) -> None:
     for edit, (kind, (_, _, _, own)) in zip(found, OLD_KINDS.items(), strict=True):
         more = {"comment": "Told.", "sheet": "m.csv"} if kind == "mark" else {}
         assert edit == type(edit)(**shared, **own, **more), kind
-    assert {type(edit) for edit in found} == set(Edit.__subclasses__())
+    assert {type(edit) for edit in found} == set(Edit.__subclasses__()) - NEWER_KINDS
 
 
 def test_an_edit_that_no_version_wrote_stops_the_conversion(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from grader.domain.analyzed_program import Note
-from grader.domain.evidence import Blame, Finding, FindingKind, Status
+from grader.domain.evidence import Blame, Figure, Finding, FindingKind, Status
 from grader.gradebook.records import NEWEST, converted, evidence_from, evidence_text
 
 LOOK = "a person should look"
 
 
-def old(**fields: Any) -> str:
-    """A record of format 1."""
+def old(*, form: int = 1, **fields: Any) -> str:
+    """A record of an older format."""
     evidence = {
         "student_id": "400101204",
         "assignment_id": "vit_defects",
@@ -22,7 +22,7 @@ def old(**fields: Any) -> str:
         "graded_at": "2026-01-02T00:00:00Z",
         **fields,
     }
-    return json.dumps({"format": 1, "evidence": evidence})
+    return json.dumps({"format": form, "evidence": evidence})
 
 
 def finding(status: str, diagnosis: str | None, message: str = "") -> dict[str, Any]:
@@ -80,6 +80,13 @@ def test_a_claim_in_an_output_has_its_cell(source: str, cell: str) -> None:
     assert claim is not None and (claim.source, claim.cell) == (source, cell)
 
 
+@pytest.mark.parametrize("form", [1, 2])
+def test_a_figure_is_a_components(form: int) -> None:
+    kept = [{"check": "plot_confusion_matrix", "image": "f0.png"}]
+    assert evidence_from(old(form=form, figures=kept)).figures == (Figure("plot_confusion_matrix", "f0.png"),)
+    assert evidence_from(old(form=form)).figures == ()
+
+
 def test_a_record_that_was_read_is_written_in_the_newest_format() -> None:
     found = evidence_from(old(notes=["A note."], findings=[finding("failed", "hangs")]))
     text = evidence_text(found)
@@ -99,7 +106,9 @@ def test_a_format_that_does_not_exist_is_refused(form: int) -> None:
         converted({}, form)
 
 
-@pytest.mark.parametrize("damaged", [[], "text", {"notes": [1]}, {"findings": ["x"]}, {"training": 3}])
+@pytest.mark.parametrize(
+    "damaged", [[], "text", {"notes": [1]}, {"findings": ["x"]}, {"training": 3}, {"figures": ["x"]}]
+)
 def test_what_is_no_record_is_refused(damaged: object) -> None:
     with pytest.raises(ValueError):
         converted(damaged, 1)

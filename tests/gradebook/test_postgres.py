@@ -1,8 +1,5 @@
 """The same book on PostgreSQL, where the machine has one to start."""
 
-import os
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +14,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import Total
 from grader.gradebook import Gradebook
 from grader.gradebook.forgotten_rows import PersonalRecords
+from tests.postgres_server import server
 
 pytestmark = pytest.mark.service
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -24,44 +22,11 @@ BARE = Evidence("400101204", "vit_defects", "ab12", NOW, reason="â€œhomework.pyâ
 TOTAL = Total("400101204", 41.5, 65, 35, 100, "graded", "ta1", NOW, "grade")
 
 
-def installed_in() -> Path | None:
-    """Where PostgreSQL's programs are; Debian puts them in no folder of the search path."""
-    places = [Path(folder) for folder in os.get_exec_path()]
-    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    return next(
-        (place for place in places if (place / "initdb").exists() and (place / "pg_ctl").exists()), None
-    )
-
-
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory, lacking: Callable[[str], NoReturn]) -> Iterator[str]:
-    """An empty database of a server of its own, which listens on a socket in a folder only."""
-    programs = installed_in() or lacking("postgresql")
-    home = tmp_path_factory.mktemp("postgres")
-    as_user = {}
-    if os.geteuid() == 0:  # the server refuses to run as root
-        import pwd
-
-        owner = pwd.getpwnam("nobody")
-        as_user = {"user": owner.pw_uid, "group": owner.pw_gid}
-        home = Path("/tmp") / f"grader-postgres-{os.getpid()}"
-        home.mkdir(mode=0o700)
-        os.chown(home, owner.pw_uid, owner.pw_gid)
-
-    def run(program: str, *words: str) -> None:
-        command = [str(programs / program), *words]
-        subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=60, **as_user)  # type: ignore[call-overload]
-
-    data = str(home / "data")
-    try:
-        run("initdb", "-D", data, "-U", "ta1", "--auth=trust", "--no-sync")
-        run("pg_ctl", "-D", data, "-w", "-l", str(home / "log"), "-o", f"-h '' -k {home} -F", "start")
-        try:
-            yield f"postgresql://ta1@/postgres?host={home}"
-        finally:
-            run("pg_ctl", "-D", data, "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    """An empty database of a server of its own."""
+    with server(tmp_path_factory.mktemp("postgres"), lacking) as address:
+        yield address("postgres")
 
 
 def test_the_book_is_the_same_on_postgresql(url: str, tmp_path: Path) -> None:

@@ -11,9 +11,13 @@ from click.testing import CliRunner
 from grader.analysis import program
 from grader.analysis.rewriting import rewritten
 from grader.cli import cli
+from grader.cli.study_view import StudyView
 from grader.domain.analyzed_program import Program
 from grader.domain.errors import UsageError
-from grader.grading.submission_study import Choice, study, wanted_values
+from grader.domain.evidence import Training, TrainingOutcome
+from grader.domain.measure import Scale
+from grader.grading.submission_study import Choice, SubmissionStudy, study, wanted_values
+from grader.reports.measured_words import MeasuredWords
 
 MODEL = """
 SIZE = 28
@@ -129,6 +133,18 @@ def test_the_command_writes_a_table_and_a_plot(
     assert (out / "study.png").read_bytes().startswith(b"\x89PNG")
     told = done.output.replace("\N{NO-BREAK SPACE}", " ")
     assert "6 (own)" in told and "2 trainings of 1 epoch" in told
+
+
+def test_the_table_shows_the_assignments_own_measure(capsys: pytest.CaptureFixture[str]) -> None:
+    """The accuracy beside it counts for nothing."""
+    words = MeasuredWords(what="perplexity", is_accuracy=False, scale=Scale(is_share=False))
+    measured = Training(TrainingOutcome.COMPLETED, accuracy=0.8, value=12.5, interval=(11.0, 14.0))
+    stopped = Training(TrainingOutcome.NOT_RUN)
+    rows = [("depth", "2", False, stopped), ("depth", "6", True, measured)]
+    StudyView().result(SubmissionStudy(rows, (), words))
+    shown = capsys.readouterr().out
+    assert "perplexity" in shown and "12.5" in shown and "11 to 14" in shown and "not run" in shown
+    assert "accuracy" not in shown and "80" not in shown
 
 
 def test_what_is_no_code_file_is_refused(course_root: Path, tmp_path: Path) -> None:

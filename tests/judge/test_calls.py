@@ -314,7 +314,8 @@ def test_a_list_that_is_appended_to_comes_back(student: Any) -> None:
 def test_parameters_may_be_reordered_renamed_and_one_may_be_added(student: Any) -> None:
     """The stub's names decide, else its places; a `device` is given."""
     images, labels = torch.ones(2, 1, 1, 1), torch.tensor([0, 1])
-    for head in ("share, labels, images", "batch, labels, share", "images, labels, share, device"):
+    heads = ("share, labels, images", "batch, labels, share", "images, labels, share, device")
+    for head in (*heads, "batch, labels, share, device", "device, batch, labels, share"):
         text = SOURCE.replace("def mixed(images, labels, share):", f"def mixed({head}):\n    images = images")
         text = text.replace("    images = images\n", "    images = batch\n" if "batch" in head else "\n")
         first, _ = student(text).call("mixed", images, labels, share=0.5).returned.items(2)

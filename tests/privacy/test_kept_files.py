@@ -11,7 +11,8 @@ from grader.domain.errors import UsageError
 from grader.domain.mentions import Mentions
 from grader.gradebook.forgotten_rows import WrittenPlace
 from grader.privacy.file_cleaning import FileFate
-from grader.privacy.kept_files import LONG_AGO, kept_files, kept_places
+from grader.privacy.kept_files import CONSOLE, LONG_AGO, kept_files, kept_places
+from grader.web import access
 
 HERS = Mentions(frozenset({"400101204"}))
 
@@ -59,3 +60,24 @@ def test_what_the_grader_wrote_is_cleaned_and_the_rest_is_told(out: Path, tmp_pa
 def test_a_place_that_is_named_must_be_there(out: Path) -> None:
     with pytest.raises(UsageError, match="there is no such file or folder"):
         kept_places(out, [], [out / "nowhere"])
+
+
+def test_sheets_of_oral_checks_go_with_everybody_on_them(out: Path) -> None:
+    """They show lines of code; `grader oral` writes those of the others again."""
+    sheets = {
+        "oral/questions.html": b"<p>400101204</p><p>400101205</p>",
+        "oral/students/400101204/notes.html": b"<p>x</p>",
+        "oral/students/400101205/questions.html": b"<p>400101205</p>",
+    }
+    for name, content in sheets.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_bytes(content)
+    found = {
+        file.path.relative_to(out).as_posix(): file for file in kept_files(kept_places(out, [], []), HERS)
+    }
+    assert sheets.keys() & found.keys() == {"oral/questions.html", "oral/students/400101204/notes.html"}
+    assert {found[name].cleaned.fate for name in sheets.keys() & found.keys()} == {FileFate.GOES}
+
+
+def test_the_folder_of_the_console_is_known() -> None:
+    assert CONSOLE == access.FOLDER

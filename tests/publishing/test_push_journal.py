@@ -1,5 +1,6 @@
 """What was sent is remembered, whenever the process is killed."""
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -55,6 +56,30 @@ def test_a_torn_line_does_not_count(journal: PushJournal) -> None:
         journal.path.write_bytes(whole + whole[:length])
         journal.add(intention())
         assert journal.memories() == {"1": Memory(open=intention())}, length
+
+
+def test_a_line_that_a_full_disk_takes_in_part_is_no_promise(
+    journal: PushJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The grade would be sent, and nothing would tell after a crash that it was ours."""
+    write = os.write
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", lambda descriptor, content: write(descriptor, content[:20]))
+        with pytest.raises(UsageError, match=r"cannot be written \(No space left on device\)"):
+            journal.add(intention())
+    assert journal.memories() == {}
+    journal.add(intention())
+    assert journal.memories() == {"1": Memory(open=intention())}
+
+
+def test_a_confirmation_of_an_older_journal_is_read(journal: PushJournal) -> None:
+    """There, the digest of the comment was called `comment`."""
+    done = confirmation(intention(), ARRIVED, WHEN)
+    journal.add(done)
+    lines = journal.path.read_text("utf-8")
+    assert '"comment_digest":' in lines
+    journal.path.write_text(lines.replace('"comment_digest":', '"comment":'), "utf-8")
+    assert journal.memories() == {"1": Memory(confirmed=done)}
 
 
 def test_words_in_an_entry_do_not_decide_what_it_is(journal: PushJournal) -> None:

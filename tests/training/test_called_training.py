@@ -22,6 +22,7 @@ from grader.training import (
     repeated_training,
     trained_once,
 )
+from grader.training.called_training import Arguments
 from grader.training.measured_training import images_as_examples
 from grader.training.metrics import mean_interval, score_of, value_interval
 
@@ -128,6 +129,25 @@ def test_objects_that_are_no_modules_are_trained_and_measured(spawn: Callable[[]
     little = trained_once(spawn, line_job(LINE, call=few)).training
     assert little.value is not None and little.value > 0.5
     assert little.interval is not None and little.interval[0] < little.value < little.interval[1]
+
+
+def test_only_a_value_that_is_a_placeholder_stands_for_something(
+    spawn: Callable[[], WorkerProcess],
+) -> None:
+    """Neither a text that begins with one, nor a key."""
+    given = {**LINE_CALL.given, "note": "{validation_set} of ours"}
+    job = line_job(LINE, call=replace(LINE_CALL, given=given))
+    assert len(Arguments(job).training_rows) == 300
+    nested = {**LINE_CALL.given, "further": [{"held_out": "{validation_inputs}"}]}
+    assert len(Arguments(line_job(LINE, call=replace(LINE_CALL, given=nested))).training_rows) == 270
+    own_model = LINE.replace("def fit(model,", "def fit(names,").replace(
+        "    for _ in", "    model = Line(0.5)\n    for _ in"
+    )
+    given = {name: value for name, value in LINE_CALL.given.items() if name != "model"}
+    given["names"] = {"{model}": 1}
+    job = line_job(own_model + "    return model\n", call=replace(LINE_CALL, given=given))
+    training = trained_once(spawn, job).training
+    assert training.value is not None and training.value < 1e-6, training.reason
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,17 @@ def test_the_engines_failures_are_not_the_checks(tiny: Assignment) -> None:
     assert report.summary.startswith("mistakes 0 of 1 detected, 0 named (0 %)")
 
 
+def test_a_check_that_breaks_for_a_mistake_of_another_part_costs_nothing(tiny: Assignment) -> None:
+    """It is told once as broken; the mistake is detected, and does not count as one that costs others."""
+    spec = CheckSpec("doubler_doubles", "Doubler", "It doubles.", file="test_doubler.py")
+    own = finding("other", "Other", Status.FAILED, diagnosis="m")
+    broken = finding(spec.id, "Doubler", Status.ERRORED, blame=Blame.INSTRUCTOR, message="ValueError")
+    outcome = TrialOutcome(version(Kind.MISTAKE, "m", "Other"), (own, broken))
+    report = mutation_report(replace(tiny, checks=(spec,)), [outcome], complete=False)
+    assert report.wrong == ("checks/test_doubler.py: doubler_doubles breaks on m. ValueError Fix the check.",)
+    assert report.verdicts[0].word == "detected" and "; 0 cost another component; " in report.summary
+
+
 def test_a_form_whose_check_is_skipped_loses(tiny: Assignment) -> None:
     skipped = finding("doubler_doubles", "Doubler", Status.SKIPPED, message="It could not be tried.")
     report = mutation_report(

@@ -178,7 +178,7 @@ class ModelThatCounts:
                 _single(last_saved.names),
                 "its weights are saved",
             )
-        return self._shown(level) or self._saved_alone(saved) or self._trained_alone(level)
+        return self._shown(level) or self._only_saved(saved) or self._trained_last(level)
 
     def _choice(self, level: Level, position: int | None, names: frozenset[str], why: str) -> Choice:
         return Choice(position, names, False, _single(names), why)
@@ -196,7 +196,7 @@ class ModelThatCounts:
                 return Choice(position, names, False, _single(names), "its predictions are drawn")
         return None
 
-    def _saved_alone(self, saved: Sequence[Saved]) -> Choice | None:
+    def _only_saved(self, saved: Sequence[Saved]) -> Choice | None:
         """The model that is saved, if only one is."""
         if saved and len({candidate.names for candidate in saved}) == 1:
             last_saved = saved[-1]
@@ -205,7 +205,7 @@ class ModelThatCounts:
             )
         return None
 
-    def _trained_alone(self, level: Level) -> Choice | None:
+    def _trained_last(self, level: Level) -> Choice | None:
         """The model of the last statement that trains."""
         for position in sorted(level.trains, reverse=True):
             before = {name for unit in level.units[:position] for name in unit.binds}
@@ -226,19 +226,22 @@ class ModelThatCounts:
                 continue
             for node in statements_within(unit.node):
                 for call in calls(node):
-                    for expression, path, within in self._saves(call, MOST_DEEP):
+                    for expression, place, within in self._saves(call, MOST_DEEP):
                         used_names = {n.id for n in walk(expression) if isinstance(n, ast.Name)}
                         names = _trained(used_names, level, position) or _trained(
                             unit.references.names(eager=True), level, position
                         )
                         if names:
-                            yield Saved(position, names, path, within or node is not unit.node)
+                            name = self._name(place)
+                            yield Saved(position, names, name, within or node is not unit.node)
 
-    def _saves(self, call: ast.Call, depth: int) -> Iterator[tuple[ast.expr, str, bool]]:
-        """(what is saved, the file's name, whether within a function) for a call, or for what it calls."""
-        if "torch.save" in self._aliases.names_of(call.func) and call.args:
-            place = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords), None)
-            yield call.args[0], self._name(place), False
+    def _saves(self, call: ast.Call, depth: int) -> Iterator[tuple[ast.expr, ast.expr | None, bool]]:
+        """(what is saved, where, whether within a function) for a call, or for what it calls."""
+        if "torch.save" in self._aliases.names_of(call.func):
+            given = dict(zip(("obj", "f"), call.args, strict=False))
+            given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+            if "obj" in given:
+                yield given["obj"], given.get("f"), False
             return
         called = self._called(call)
         if called is None or depth == 0:
@@ -246,14 +249,15 @@ class ModelThatCounts:
         unit, parameters = called
         arguments = dict(zip(parameters, call.args, strict=False))
         arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+        used = ast.Tuple([*call.args, call.func], ast.Load())
         for node in walk(unit.node):
             if isinstance(node, ast.Call):
-                for expression, name, _ in self._saves(node, depth - 1):
-                    path = node.args[1] if len(node.args) > 1 else None
-                    if isinstance(path, ast.Name) and path.id in arguments:
-                        name = self._name(arguments[path.id])
-                    holder = ast.Tuple([*call.args, call.func], ast.Load())
-                    yield holder if expression is not None else expression, name, True
+                for _, place, _ in self._saves(node, depth - 1):
+                    if isinstance(place, ast.Name) and place.id in {*parameters, *arguments}:
+                        yield used, arguments.get(place.id), True
+                    else:
+                        # the function's own names mean something else, or nothing, where it is called
+                        yield used, ast.Constant(self._name(place)), True
 
     def _called(self, call: ast.Call) -> tuple[Unit, list[str]] | None:
         """The function that a call calls, or the class whose method it may be, with its parameters."""
@@ -303,7 +307,10 @@ def _only_method(unit: Unit, method: ast.FunctionDef) -> Unit:
 
 
 def _trained(names: frozenset[str] | set[str], level: Level, position: int) -> frozenset[str]:
-    """The models among names, else all names that hold what is trained; never only models of other classes.
+    """The models among names; without one, the names that hold what is trained.
+
+    There are none if models are known here and none of these names was made from one: then they hold only
+    models of other classes.
 
     Args:
         position: The position of the statement that uses the names.

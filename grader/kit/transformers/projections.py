@@ -61,7 +61,8 @@ def readings(weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: i
             roles: dim, heads * dim_head, dim_head, 3 * dim_head all different.
 
     Raises:
-        UnreadableWeights: Their sizes do not add up to three projections of heads * dim_head rows.
+        UnreadableWeights: On the first `next`, before any reading: their sizes do not add up to three
+            projections of heads * dim_head rows.
     """
     import torch
 

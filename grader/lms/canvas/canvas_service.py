@@ -43,7 +43,8 @@ from grader.lms.online_assignment import (
 )
 from grader.lms.web_session import WebSession
 
-_POINTS = ("points", "percent", "letter_grade", "gpa_scale")  # `posted_grade` without a sign is points in all
+# in each of these, a `posted_grade` without a percent sign is points
+_POINTS = ("points", "percent", "letter_grade", "gpa_scale")
 
 
 class CanvasOnline:

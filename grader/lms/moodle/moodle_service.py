@@ -94,7 +94,7 @@ class MoodleOnline:
         return dict(found[0])
 
     def _checked(self) -> tuple[str, ...]:
-        """What to know about the assignment.
+        """What to know about the assignment; notes whether it takes reports and comments.
 
         Raises:
             LmsUnavailable: It cannot take each student's own points.
@@ -255,6 +255,7 @@ class MoodleOnline:
         try:
             document = response.json()
         except ValueError:
+            # no JSON: an error, unless the answer is empty
             document = None if response.status_code < 400 and not response.text.strip() else {"exception": ""}
         if isinstance(document, dict) and ("exception" in document or "errorcode" in document):
             message = document.get("message") or document.get("error")

@@ -1,4 +1,4 @@
-"""The pages of a student's PDF as pictures: drawn in a parser, checked and compressed here.
+"""The pages of a student's PDF as pictures and text: drawn and read in a parser, checked and compressed here.
 
 The parser sends pixels. What people look at is made from them here, by Pillow, so that no byte of the PDF,
 and none that its parser chose, is in a picture's file.
@@ -7,6 +7,7 @@ and none that its parser chose, is in a picture's file.
 import contextlib
 import hashlib
 import io
+import json
 import math
 import time
 from collections.abc import Mapping
@@ -19,11 +20,12 @@ from PIL import Image
 from grader.domain.errors import SubmissionError
 from grader.domain.formatting import file_name_of
 from grader.domain.limits import MEGABYTE
-from grader.domain.submission import ANSWERS_FILE, Answers, DrawnPage, Undrawn
+from grader.domain.submission import ANSWERS_FILE, ANSWERS_TEXT_FILE, Answers, DrawnPage, Undrawn
 from grader.parser.client.parsed_files import ParserOpener
 from grader.parser.messages import (
     LONGEST_SIDE,
     MOST_COUNTED,
+    MOST_PAGE_TEXT,
     MOST_PAGES,
     PAGE,
     PAGE_LIMITS,
@@ -47,12 +49,14 @@ class _Pages:
     """The pages while they are drawn.
 
     Attributes:
+        texts: Page -> its text.
         next: The number of the page that is drawn next.
         count: How many pages there are; None until the parser has said so.
     """
 
     images: dict[str, bytes] = field(default_factory=dict)
     drawn: list[DrawnPage] = field(default_factory=list)
+    texts: dict[int, str] = field(default_factory=dict)
     next: int = 1
     count: int | None = None
     undrawn: Undrawn | None = None
@@ -76,19 +80,19 @@ class _Pages:
         self.next += 1
 
 
-def kept_answers(opened: ParserOpener, path: Path) -> tuple[Answers, Mapping[str, bytes]]:
+def kept_answers(opener: ParserOpener, path: Path) -> tuple[Answers, Mapping[str, bytes]]:
     """A submitted PDF as people get to see it, and the files that belong to it.
 
     Whatever is wrong with it is recorded in `Answers`: it costs nothing and stops nothing.
 
     Args:
-        opened: Opens the parsers in which its pages are drawn.
+        opener: Opens the parsers in which its pages are drawn.
         path: The PDF.
     """
     size, name = path.stat().st_size, file_name_of(path.name)
     with path.open("rb") as file:
         answers = Answers(name, hashlib.file_digest(file, "sha256").hexdigest(), size)
-    pages = _drawn(opened, path)
+    pages = _drawn(opener, path)
     answers = replace(
         answers,
         pages=pages.count,
@@ -96,12 +100,15 @@ def kept_answers(opened: ParserOpener, path: Path) -> tuple[Answers, Mapping[str
         drawn=tuple(pages.drawn),
         undrawn=pages.undrawn,
     )
+    files = dict(pages.images)
+    if any(pages.texts.values()):
+        files[ANSWERS_TEXT_FILE] = json.dumps(pages.texts, ensure_ascii=False).encode("utf-8")
     if size > LARGEST_KEPT:
-        return answers, pages.images
-    return replace(answers, kept=True), {ANSWERS_FILE: path.read_bytes(), **pages.images}
+        return answers, files
+    return replace(answers, kept=True), {ANSWERS_FILE: path.read_bytes(), **files}
 
 
-def _drawn(opened: ParserOpener, path: Path) -> _Pages:
+def _drawn(opener: ParserOpener, path: Path) -> _Pages:
     pages = _Pages()
     until = time.monotonic() + SECONDS
     for _ in range(MOST_PARSERS):
@@ -109,7 +116,7 @@ def _drawn(opened: ParserOpener, path: Path) -> _Pages:
         if seconds <= 0:
             break
         try:
-            _draw(opened, path, pages, seconds)
+            _draw(opener, path, pages, seconds)
         except SubmissionError:
             if pages.count is None:
                 break
@@ -121,14 +128,15 @@ def _drawn(opened: ParserOpener, path: Path) -> _Pages:
     return pages
 
 
-def _draw(opened: ParserOpener, path: Path, pages: _Pages, seconds: int) -> None:
+def _draw(opener: ParserOpener, path: Path, pages: _Pages, seconds: int) -> None:
     """Draw the pages from the next one on, as far as one parser gets.
 
     Raises:
         SubmissionError: It ended badly; the earlier pages are kept.
     """
     request = {"open": FileRequest.PAGES, "first": pages.next}
-    answers = opened.answers(path, request, seconds, PAGE, limits=PAGE_LIMITS)
+    answers = opener.answers(path, request, seconds, PAGE, limits=PAGE_LIMITS)
+    came = 0  # the page that came last
     with contextlib.closing(answers):
         for frame in answers:
             match frame.document:
@@ -141,9 +149,12 @@ def _draw(opened: ParserOpener, path: Path, pages: _Pages, seconds: int) -> None
                         pages.add(pixels)
                     else:
                         pages.next += 1
+                    came = number
+                case {"text": str(text), "of": int(number)} if number == came and came not in pages.texts:
+                    pages.texts[number] = text.encode("utf-8", "replace").decode("utf-8")[:MOST_PAGE_TEXT]
                 case _:
                     raise SubmissionError(f"{path.name}: drawing it gave no usable answer.")
-            if pages.over:
+            if pages.undrawn is not None or (pages.over and came in pages.texts):
                 return
 
 

@@ -16,7 +16,7 @@ from pypdf import PdfReader
 from grader.domain.limits import MEGABYTE
 from grader.domain.submission import Undrawn
 from grader.intake.archive_pieces import CHUNK
-from grader.parser.messages import LONGEST_SIDE, MOST_COUNTED, MOST_PAGES, Pixels
+from grader.parser.messages import LONGEST_SIDE, MOST_COUNTED, MOST_PAGE_TEXT, MOST_PAGES, Pixels
 from grader.protocol.frames import Frame
 from grader.sandbox.process_limits import address_space
 
@@ -84,6 +84,8 @@ def page_answers(first: int, file: BinaryIO) -> Iterator[Frame]:
     yield Frame({"pages": min(opened.pages, MOST_COUNTED)})
     for number, pixels in enumerate(drawn_pages(opened.document, first), start=first):
         yield Frame({"page": number}, {} if pixels is None else {"pixels": pixels})
+        # after the picture, so that a page whose text ends the parser is drawn all the same
+        yield Frame({"text": _text(opened.document, number), "of": number})
 
 
 def _lower_limits() -> None:
@@ -148,6 +150,20 @@ def _drawn(document: "PdfDocument", number: int) -> Pixels | None:
         return np.ascontiguousarray(bitmap.to_numpy()[:LONGEST_SIDE, :LONGEST_SIDE, :3])
     except (pypdfium2.PdfiumError, ValueError, OverflowError):
         return None
+
+
+def _text(document: "PdfDocument", number: int) -> str:
+    """The text of a page, as far as the PDF has it as text; empty for a scan."""
+    import pypdfium2
+
+    try:
+        page = document[number - 1].get_textpage()
+        count = min(page.count_chars(), MOST_PAGE_TEXT)
+        text = page.get_text_range(0, count) if count > 0 else ""
+    except (pypdfium2.PdfiumError, ValueError, OverflowError):
+        return ""
+    # a lone surrogate cannot be sent
+    return text[:MOST_PAGE_TEXT].encode("utf-8", "replace").decode("utf-8")
 
 
 def _flat(document: "PdfDocument", index: int) -> Any:

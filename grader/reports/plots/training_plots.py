@@ -13,8 +13,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from grader.domain.evidence import Epoch, Training
+from grader.domain.evidence import Epoch, Training, TrainingOutcome
 from grader.domain.formatting import percent, round_percent
+from grader.reports.measured_words import MeasuredWords
 
 CURVES = "learning-curves.png"
 CONFUSION = "confusion-matrix.png"
@@ -85,7 +86,7 @@ def _draw_losses(axes: Axes, epochs: Sequence[Epoch], marker: str) -> None:
             color=_ORANGE,
             linestyle="--",
             marker=marker,
-            label="your train_epoch",
+            label="your code, as it trains",
         )
     axes.plot(
         [epoch.number for epoch in epochs],
@@ -124,47 +125,63 @@ def _confusion(training: Training) -> Figure:
 
 
 # `value` is the heading above the names of the varied fields, `setting` that above their values
-COLUMNS = ("value", "setting", "own", "accuracy", "low", "high", "epochs", "seconds", "outcome", "reason")
+COLUMNS = ("value", "setting", "own", "{measured}", "low", "high", "epochs", "seconds", "outcome", "reason")
 
 Rows = Sequence[tuple[str, str, bool, Training]]
 """(field, value, whether it is the student's own, the training with it)."""
 
 
-def study_table(rows: Rows) -> str:
-    """The study as CSV; shares are 0 to 1."""
+def study_value(training: Training, words: MeasuredWords) -> float | None:
+    """The number that a study compares; None if the training was not completed or could not be measured."""
+    if training.outcome is not TrainingOutcome.COMPLETED:
+        return None
+    return training.accuracy if words.is_accuracy else training.value
+
+
+def study_table(rows: Rows, words: MeasuredWords) -> str:
+    """The study as CSV; shares are 0 to 1, and other numbers as the assignment's measure gives them."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    measured_name = "accuracy" if words.is_accuracy else words.what
+    writer.writerow(column.format(measured=measured_name) for column in COLUMNS)
     for field, value, is_own, training in rows:
-        low, high = training.interval or (None, None)
-        shares = ["" if share is None else f"{share:.4f}" for share in (training.accuracy, low, high)]
+        measured = study_value(training, words)
+        low, high = (None, None) if measured is None else training.interval or (None, None)
+        numbers = [
+            "" if number is None else f"{number:.4f}" if words.scale.is_share else f"{number:.6g}"
+            for number in (measured, low, high)
+        ]
         done = len(training.epochs), f"{training.seconds:.1f}", training.outcome.value, training.reason
-        writer.writerow([field, value, "yes" if is_own else "no", *shares, *done])
+        writer.writerow([field, value, "yes" if is_own else "no", *numbers, *done])
     return file.getvalue()
 
 
-def write_study_plot(rows: Rows, path: Path) -> Path:
-    """One panel for each field: accuracy with its interval against the field's values."""
+def write_study_plot(rows: Rows, path: Path, words: MeasuredWords) -> Path:
+    """One panel for each field: what is measured, with its interval, against the field's values."""
+    unit = 100 if words.scale.is_share else 1
     fields = list(dict.fromkeys(row[0] for row in rows))
     figure = Figure(figsize=(1.2 + 2.6 * len(fields), 3.4), layout="constrained")
     panels = figure.subplots(1, len(fields), sharey=True, squeeze=False)[0]
     for panel, field in zip(panels, fields, strict=True):
         field_rows = sorted((row for row in rows if row[0] == field), key=lambda row: float(row[1]))
         for index, (_, _, is_own, training) in enumerate(field_rows):
-            if training.accuracy is None:
+            measured = study_value(training, words)
+            if measured is None:
                 place = {"xycoords": ("data", "axes fraction"), "ha": "center", "fontsize": 7}
-                panel.annotate("failed", (index, 0.02), **place)
+                panel.annotate(training.outcome.value.replace("_", " "), (index, 0.02), **place)
                 continue
-            low, high = training.interval or (training.accuracy, training.accuracy)
-            reach = [[100 * (training.accuracy - low)], [100 * (high - training.accuracy)]]
+            low, high = training.interval or (measured, measured)
+            # an interval of resampled examples need not hold the value itself
+            reach = [[unit * max(measured - low, 0)], [unit * max(high - measured, 0)]]
             color = _BLUE if is_own else _GRAY
-            panel.errorbar(index, 100 * training.accuracy, yerr=reach, fmt="o", color=color, capsize=3)
+            panel.errorbar(index, unit * measured, yerr=reach, fmt="o", color=color, capsize=3)
         panel.set_xticks(range(len(field_rows)), [row[1] for row in field_rows])
         panel.set_xlim(-0.6, len(field_rows) - 0.4)
         panel.set_title(field.replace("_", " "), fontsize=10)
         panel.grid(axis="y", alpha=0.25)
         panel.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("correct test images, %")
+    name = "correct test images" if words.is_accuracy else words.what
+    panels[0].set_ylabel(f"{name}, %" if words.scale.is_share else name)
     # without the software's version in it, the same numbers give the same file
     figure.savefig(path, dpi=_DPI, metadata={"Software": None})
     return path

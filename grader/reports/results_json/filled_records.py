@@ -11,7 +11,7 @@ import io
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
 from grader.domain.analyzed_program import Claim
 from grader.domain.assignment import Assignment
@@ -190,6 +190,7 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         if score.resubmission
         else None,
         tries=TryRecord.model_validate(asdict(score.tries)) if score.tries else None,
+        oral_check=_oral_check(score),
         held=printable(score.ownership.reason) if score.ownership and score.held else "",
         carried_id=evidence.origin.carries if score.held else "",
         owner=printable(score.ownership.reason) if score.ownership and score.ownership.decided else "",
@@ -197,6 +198,13 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         submission_digest=evidence.submission_digest,
         assignment_digest=evidence.assignment_digest,
     )
+
+
+def _oral_check(score: Score) -> Literal["", "pending", "passed", "failed", "absent", "excused"]:
+    """How the oral check went, in a word."""
+    if score.oral is None:
+        return ""
+    return "pending" if score.oral.outcome is None else score.oral.outcome.value
 
 
 def _model(evidence: Evidence) -> ModelRecord:

@@ -168,7 +168,7 @@ class EpochRecord(_Record):
     number: int
     test_loss: float | None = Field(description="mean cross-entropy per image in nats, on the hidden images")
     test_accuracy: float
-    reported_loss: float | None = Field(description="what the student's train_epoch reported")
+    reported_loss: float | None = Field(description="what the function that trains for an epoch reported")
     learning_rate: float | None = Field(description="at the end of the epoch, as the student's code sets it")
     seconds: float | None
 
@@ -486,6 +486,11 @@ class SubmissionRecord(_Record):
     )
     tries: TryRecord | None = Field(
         default=None, description="null: feedback on hidden checks is not limited before the deadline"
+    )
+    oral_check: Literal["", "pending", "passed", "failed", "absent", "excused"] = Field(
+        default="",
+        description="for which the student was picked: while it is pending, or until a person has ruled on "
+        "one that was not passed, the total is null; empty: the student was not picked",
     )
     held: str = Field(
         default="",

@@ -190,11 +190,11 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
         title = "Nothing in this submission could be graded"
         if score.closed:
             title += ": 0 points"
-        elif score.total is not None:
+        elif not score.lacks_total:
             title = "The code could not be graded; the rest counts"
         made.append(Banner("note" if score.total else "warning", title, text))
     if score.status is GradeStatus.ENGINE_ERROR:
-        what = "people gave the points" if score.total is not None else "it will be graded again"
+        what = "people gave the points" if not score.lacks_total else "it will be graded again"
         message = f"It costs you nothing, and you need not do anything: {what}. {reason}"
         made.append(Banner("warning", "The grader failed, not you", message.strip()))
     if score.status is GradeStatus.INCOMPLETE:
@@ -206,13 +206,25 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
             title = "Nothing was handed in" + (": 0 points" if score.closed else "")
         elif score.closed:
             title = "A required file is missing: 0 points"
-        elif score.total is None:
+        elif score.lacks_total:
             title = "A required file is missing, so the total is withheld"
         else:
             title = "A required file is missing; the total counts all the same"
         made.append(Banner("note" if score.total else "warning", title, message))
+    made += _oral_banners(score)
     made += _circumstances(evidence, score)
     return tuple(made)
+
+
+def _oral_banners(score: Score) -> list[Banner]:
+    """That an oral check is pending, never why; or what a person ruled after it."""
+    if score.awaits_oral:
+        return [Banner("note", "An oral check is pending", "The total is shown once it is done.")]
+    if score.oral is None or score.status is not GradeStatus.GRADED or not score.edits:
+        return []
+    if score.closed:
+        return [Banner("warning", "After the oral check: 0 points", score.reason)]
+    return [Banner("note", "After the oral check, the total counts", score.reason)]
 
 
 def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:

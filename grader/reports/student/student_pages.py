@@ -167,7 +167,7 @@ def student_page(
             forbidden=forbidden_rows(assignment, evidence),
             beside={item.id: item.beside for item in assignment.rubric if item.beside},
             by_person={item.id for item in assignment.rubric if item.by_person},
-            figures=[(figure.check, data_uri(images, figure.image)) for figure in evidence.figures],
+            figures=[(figure.component, data_uri(images, figure.image)) for figure in evidence.figures],
             layers=layer_rows(evidence.layers),
             code=code or CodeLinks(),
             values=shown_values(evidence.variant),

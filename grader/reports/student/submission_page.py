@@ -157,14 +157,10 @@ def submission_page(
     Returns:
         HTML text, the same for the same arguments; None where no readable code was handed in.
     """
-    cells, cuts = _cells_and_cuts(evidence, view)
-    if not cells:
+    shown = shown_submission(assignment, evidence, score, view)
+    if not shown.cells:
         return None
     evidence = with_waived(assignment, evidence, dict(score.waived))
-    notes = line_notes(assignment, evidence, score)
-    by_line = notes_by_line(notes)
-    shown = [_shown_cell(cell, by_line) for cell in cells]
-    links = _links(cells)
     return (
         environment(language_of(assignment))
         .get_template("submission.html.j2")
@@ -172,13 +168,50 @@ def submission_page(
             assignment=assignment,
             evidence=evidence,
             file=evidence.code_file or (view.file if view else ""),
-            cells=shown,
-            cuts=cuts,
-            notebook=any(cell_anchor(cell.file) != SCRIPT for cell in cells),
-            findings=[(note, _anchor_of(note, links, shown)) for note in notes if note.asks],
+            cells=shown.cells,
+            cuts=shown.cuts,
+            notebook=shown.is_notebook,
+            findings=shown.findings,
             elsewhere=_without_a_line(assignment, evidence, score),
             generated_at=generated_at,
         )
+    )
+
+
+@dataclass(frozen=True)
+class ShownSubmission:
+    """The code as pages show it.
+
+    Attributes:
+        cuts: Sentences on what is not shown.
+        is_notebook: Whether the cells are those of a notebook.
+        findings: The notes that ask for something, each with the id of its line; empty: it has none.
+    """
+
+    cells: tuple[ShownCell, ...]
+    cuts: tuple[str, ...]
+    is_notebook: bool
+    findings: tuple[tuple[LineNote, str], ...]
+
+
+def shown_submission(
+    assignment: Assignment, evidence: Evidence, score: Score, view: View | None
+) -> ShownSubmission:
+    """The code with the findings at its lines; without cells if no readable code was handed in.
+
+    Args:
+        view: The rendered file; nothing in it is trusted. None where it could not be rendered.
+    """
+    cells, cuts = _cells_and_cuts(evidence, view)
+    evidence = with_waived(assignment, evidence, dict(score.waived))
+    notes = line_notes(assignment, evidence, score)
+    by_line = notes_by_line(notes)
+    shown, links = tuple(_shown_cell(cell, by_line) for cell in cells), _links(cells)
+    return ShownSubmission(
+        shown,
+        cuts,
+        any(cell_anchor(cell.file) != SCRIPT for cell in cells),
+        tuple((note, _anchor_of(note, links, shown)) for note in notes if note.asks),
     )
 
 

@@ -48,7 +48,7 @@ def as_shown(
     shown = replace(
         score,
         lines=lines,
-        total=rounded(sum(line.points for line in lines if line.points is not None)),
+        total=None if score.awaits_oral else rounded(sum(line.points or 0.0 for line in lines)),
         decided=rounded(sum(line.maximum for line in lines if line.state is LineState.DECIDED)),
         late=None,
         lower=None,

@@ -167,8 +167,8 @@ def class_overview(
 
 def shown_total(score: Score) -> str:
     """A total as a table shows it: points, `withheld`, or a dash where there is no total."""
-    withheld = score.status is GradeStatus.INCOMPLETE and score.total is None
-    return "withheld" if withheld else points(score.total)
+    lacks_file = score.status is GradeStatus.INCOMPLETE and score.total is None
+    return "withheld" if lacks_file or score.awaits_oral else points(score.total)
 
 
 def after_penalty(assignment: Assignment, score: Score) -> str:

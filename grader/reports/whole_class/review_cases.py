@@ -94,6 +94,13 @@ NOT_RUN = Cause(
     "Grade with `--data` to measure the accuracy, or give the points by hand.",
     holds=True,
 )
+ORAL = Cause(
+    "oral",
+    "An oral check holds the grade",
+    "`grader oral RESULTS` says who is to be asked and why, and writes the questions. It records how each "
+    "check went (`--outcome`). Not passed takes no points: `grader rule` says what follows.",
+    holds=True,
+)
 LATE_ASKED = Cause(
     "late-decide",
     "Late, and a person decides",
@@ -168,7 +175,8 @@ NOTES = Cause(
 DISTURBED = Cause(
     "disturbed-watch",
     "The watch for forbidden parts was disturbed",
-    "What the code used is not known, so these points are open. Read the source, then `grader marks set`.",
+    "What the code used is not known, so points that a forbidden part would cost are open. Read the source, "
+    "then `grader marks set`.",
 )
 WEIGHTS = Cause(
     "weights", "Weights that do not fit", "The submitted weights are not those of the submitted model."
@@ -203,9 +211,9 @@ UNOFFICIAL = Cause("unofficial", "Unofficial grades", "Isolation was incomplete:
 PARTIAL = Cause("partial", "A single file was graded", "Other files were not looked for.")
 
 CAUSES = (
-    ENGINE, REFUSED, MISSING, RESUBMISSION, LACKING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
-    OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE,
-    LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
+    ENGINE, REFUSED, MISSING, RESUBMISSION, LACKING, UNDECIDED, CHECKS, MARKS, NOT_RUN, ORAL, LATE_ASKED,
+    FALLEN, OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS, BOUNDARY,
+    LATE, LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
 """In the order of the queue: what holds the grades up comes first."""
 
@@ -261,13 +269,16 @@ CaseParts = Iterator[tuple[Cause, str, str]]
 
 def _outcome_cases(evidence: Evidence, score: Score) -> CaseParts:
     reason = score.reason or evidence.reason or "No reason was given."
-    if score.status is GradeStatus.ENGINE_ERROR and score.total is None:
+    if score.status is GradeStatus.ENGINE_ERROR and score.lacks_total:
         yield ENGINE, reason, reason
-    if score.status is GradeStatus.REFUSED and score.total is None:
+    if score.status is GradeStatus.REFUSED and score.lacks_total:
         yield REFUSED, reason, reason
-    if score.status is GradeStatus.INCOMPLETE and score.total is None:
+    if score.status is GradeStatus.INCOMPLETE and score.lacks_total:
         text = f"Missing: {listed(list(map(str, evidence.missing)))}"
         yield MISSING, text, text
+    if score.oral is not None and score.awaits_oral:
+        ruled = score.oral.to_be_ruled
+        yield ORAL, "Not passed: a person rules" if ruled else "To be asked", "Oral check"
     if score.resubmission is not None and score.resubmission.asked:
         yield RESUBMISSION, evidence.reason or score.resubmission.reason, "The grader failed"
     if score.lower is not None:

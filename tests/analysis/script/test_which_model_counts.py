@@ -78,6 +78,79 @@ def test_it_is_the_one_that_is_saved_under_the_checkpoints_name(name: str) -> No
     assert of(found) == ("first", FIRST_LOOP)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            """
+            torch.save(obj=first.state_dict(), f='1_handed_in.pth')
+            torch.save(second.state_dict(), 'b.pth')
+            """,
+            id="all by keyword",
+        ),
+        pytest.param(
+            """
+            torch.save(first.state_dict(), _use_new_zipfile_serialization=False, f='1_handed_in.pth')
+            torch.save(second.state_dict(), 'b.pth')
+            """,
+            id="another keyword first",
+        ),
+        pytest.param(
+            """
+            def keep(path, net):
+                torch.save(net.state_dict(), path)
+            keep('1_handed_in.pth', first)
+            keep('b.pth', second)
+            """,
+            id="helper",
+        ),
+        pytest.param(
+            """
+            def keep(net, path):
+                torch.save(net.state_dict(), f=path)
+            keep(first, '1_handed_in.pth')
+            keep(second, path='b.pth')
+            """,
+            id="helper that saves by keyword",
+        ),
+        pytest.param(
+            """
+            def keep(net, *, path):
+                torch.save(net.state_dict(), path)
+            keep(first, path='1_handed_in.pth')
+            keep(second, path='b.pth')
+            """,
+            id="helper that is called by keyword",
+        ),
+        pytest.param(
+            """
+            def keep(path, net):
+                torch.save(net.state_dict(), path)
+            def keep_all(net, where):
+                keep(where, net)
+            keep_all(first, '1_handed_in.pth')
+            keep_all(second, 'b.pth')
+            """,
+            id="helper of a helper",
+        ),
+        pytest.param(
+            """
+            def keep(net):
+                path = 'b.pth'
+                torch.save(net.state_dict(), path)
+            def keep_as(net, path):
+                keep(net)
+            torch.save(first.state_dict(), '1_handed_in.pth')
+            keep_as(second, '2_handed_in.pth')
+            """,
+            id="a name within a helper is not a helper's parameter",
+        ),
+    ],
+)
+def test_it_is_found_by_that_name_however_it_is_saved(text: str) -> None:
+    assert of(script(text)) == ("first", FIRST_LOOP)
+
+
 def test_a_remark_chooses() -> None:
     text = "torch.save(second.state_dict(), '1_handed_in.pth')\nfinal = first  # grader: final\n"
     assert script(text).loops[0].place.line == FIRST_LOOP

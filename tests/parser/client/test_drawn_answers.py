@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -13,13 +14,21 @@ import pytest
 from PIL import Image
 
 from grader.domain.errors import SubmissionError
-from grader.domain.submission import ANSWERS_FILE, DrawnPage, Undrawn
+from grader.domain.submission import ANSWERS_FILE, ANSWERS_TEXT_FILE, DrawnPage, Undrawn
 from grader.grading.comparison import read_works
 from grader.intake import submissions
 from grader.parser.client import drawn_answers
 from grader.parser.client.drawn_answers import kept_answers
 from grader.parser.client.parsed_files import ParserOpener
-from grader.parser.messages import MODULE, MOST_PAGES, PAGE_LIMITS, SOURCE_LIMITS, VIEWS, FileRequest
+from grader.parser.messages import (
+    MODULE,
+    MOST_PAGE_TEXT,
+    MOST_PAGES,
+    PAGE_LIMITS,
+    SOURCE_LIMITS,
+    VIEWS,
+    FileRequest,
+)
 from grader.parser.service.pdf_pages import CPU_SECONDS, MEMORY_MB
 from grader.protocol.frames import Frame
 from grader.sandbox.host_client import Host
@@ -52,7 +61,9 @@ def test_a_pdf_and_its_pages_are_kept(kept, pdfs):
     assert answers.drawn == tuple(DrawnPage(number, 900, 1200) for number in (1, 2, 3))
     assert (answers.pages, answers.tried, answers.undrawn, answers.missing) == (3, 3, None, ())
     assert answers.kept and files[ANSWERS_FILE] == data
-    assert list(files) == [ANSWERS_FILE, "answers-01.webp", "answers-02.webp", "answers-03.webp"]
+    pictures = ["answers-01.webp", "answers-02.webp", "answers-03.webp"]
+    assert list(files) == [ANSWERS_FILE, *pictures, ANSWERS_TEXT_FILE]
+    assert json.loads(files[ANSWERS_TEXT_FILE]) == {"1": "one", "2": "two", "3": ""}
     with Image.open(io.BytesIO(files["answers-03.webp"])) as picture:
         assert picture.format == "WEBP" and picture.size == (900, 1200)
         red, green, blue = picture.convert("RGB").getpixel((450, 600))
@@ -82,8 +93,9 @@ def test_hostile_pdfs_cost_their_pages_at_most(kept, pdfs, name, pages, drawn, u
     answers, files = kept(data)
     assert (answers.pages, len(answers.drawn), answers.undrawn) == (pages, drawn, undrawn)
     assert len(answers.missing) == min(pages or 0, MOST_PAGES) - drawn
-    assert set(files) == {ANSWERS_FILE, *(page.image for page in answers.drawn)}
+    assert files.keys() - {ANSWERS_TEXT_FILE} == {ANSWERS_FILE, *(page.image for page in answers.drawn)}
     assert all(b"alert" not in content for name, content in files.items() if name != ANSWERS_FILE)
+    assert len(files.get(ANSWERS_TEXT_FILE, b"")) < 4 * MOST_PAGES * MOST_PAGE_TEXT
     assert time.monotonic() - began < 60
 
 
@@ -104,7 +116,7 @@ def test_one_that_is_too_large_is_drawn_and_not_kept(kept, pdfs, monkeypatch):
     data = pdfs.pdf(pdfs.text("one"))
     monkeypatch.setattr(drawn_answers, "LARGEST_KEPT", len(data) - 1)
     answers, files = kept(data)
-    assert not answers.kept and list(files) == ["answers-01.webp"]
+    assert not answers.kept and list(files) == ["answers-01.webp", ANSWERS_TEXT_FILE]
     monkeypatch.setattr(drawn_answers, "LARGEST_KEPT", len(data))
     assert kept(data)[0].kept
 
@@ -187,6 +199,9 @@ PAGE = Frame({"page": 1}, {"pixels": np.zeros((2, 3, 3), dtype=np.uint8)})
         Frame({"undrawn": "protected"}),  # it said before how many pages there are
         Frame({"read": 1}),
         Frame({}),
+        Frame({"text": "x", "of": 1}),  # the page has not come yet
+        Frame({"text": 1, "of": 0}),
+        Frame({"text": "x", "of": 2}),
     ],
 )
 def test_nothing_that_a_parser_says_is_believed(frame, tmp_path):
@@ -202,6 +217,14 @@ def test_a_parser_that_never_ends_is_left_after_the_last_page(tmp_path):
     pages = [replace(PAGE, document={"page": number}) for number in range(1, 1000)]
     answers, files = kept_answers(Told(Frame({"pages": 5000}), *pages), tmp_path / "a.pdf")
     assert len(answers.drawn) == len(files) - 1 == MOST_PAGES and answers.pages == 5000
+
+
+def test_the_text_of_a_page_is_bounded_and_comes_once(tmp_path):
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-")
+    text = Frame({"text": "x" * 2 * MOST_PAGE_TEXT, "of": 1})
+    answers, files = kept_answers(Told(Frame({"pages": 2}), PAGE, text, text), tmp_path / "a.pdf")
+    assert len(json.loads(files[ANSWERS_TEXT_FILE])["1"]) == MOST_PAGE_TEXT
+    assert answers.drawn[0].number == 1
 
 
 @pytest.mark.parametrize("count", [0, -1, True, 1.5, None, "3"])

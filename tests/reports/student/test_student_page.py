@@ -387,7 +387,7 @@ def test_hostile_text_is_shown_and_never_obeyed(class_results, assignment, examp
         layers=tuple(replace(layer, path=HOSTILE, type=HOSTILE) for layer in one.evidence.layers[:3]),
         training=training,
         checkpoint=replace(one.evidence.checkpoint, reason=HOSTILE),
-        figures=tuple(replace(figure, check=HOSTILE) for figure in one.evidence.figures),
+        figures=tuple(replace(figure, component=HOSTILE) for figure in one.evidence.figures),
         attestation=replace(
             one.evidence.attestation, level=HOSTILE, layers={HOSTILE: HOSTILE}, missing=(HOSTILE,)
         ),

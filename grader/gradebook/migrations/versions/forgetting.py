@@ -5,8 +5,8 @@ from alembic import op
 
 from grader.gradebook.migrations.append_only import forbid_changes
 
-revision = "0006"
-down_revision = "0005"
+revision = "0007"
+down_revision = "0006"
 
 TABLES = ("forgettings", "places")
 

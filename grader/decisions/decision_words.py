@@ -1,0 +1,77 @@
+"""What people decided about grades, in a few words each, as the history of a grade and the console say it."""
+
+from collections.abc import Mapping
+
+from grader.domain.edit import (
+    Accepted,
+    Claimed,
+    Edit,
+    Extended,
+    InTime,
+    Marked,
+    OrallyChecked,
+    OwnerAssigned,
+    PickedForOral,
+    Received,
+    Released,
+    Ruled,
+    RunChosen,
+    Waived,
+)
+from grader.domain.formatting import stamp
+
+
+def decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, str]:
+    """(the command that decided it, what was decided).
+
+    Args:
+        before: Item or part -> the points that it had before.
+    """
+    match edit:
+        case Marked(target=target, points=points):
+            old = before.get(target)
+            change = _value_text(points) if old is None else f"{old:g} -> {_value_text(points)}"
+            return "mark", f"{target}: {change}"
+        case Waived(check=check, lifted=lifted):
+            return (
+                "waive",
+                f"{check} counts again" if lifted else f"{check} counts as passed for the whole class",
+            )
+        case Ruled(withdrawn=True):
+            return "rule", "taken back"
+        case Ruled(counts=counts):
+            return "rule", "the total counts all the same" if counts else "0 points"
+        case Claimed(accuracy=accuracy):
+            return "claim", _value_text(accuracy)
+        case Received(moment=moment):
+            return "received", "taken back" if moment is None else stamp(moment)
+        case InTime():
+            return "received", "in time"
+        case Extended(deadline=deadline):
+            return "extension", stamp(deadline)
+        case RunChosen(number=number, run=run):
+            return "count", f"run {_value_text(run if number is None else number)} counts"
+        case OwnerAssigned():
+            return "owner", _owner_text(edit)
+        case Released(way=way, points=points):
+            return "released", f"{'no grade' if points is None else _value_text(points)} by {way}"
+        case PickedForOral(reasons=reasons, seed=seed):
+            draw = f" (seed {seed})" if seed else ""
+            return "oral", f"picked{draw}: {'; '.join(str(reason).rstrip('.') for reason in reasons)}"
+        case OrallyChecked(outcome=outcome):
+            return "oral", "taken back" if outcome is None else outcome.value
+        case Accepted(file=file):
+            return "accept", f"{file or ''} counts as the report"
+    raise AssertionError(f"an edit of which nobody told the history: {type(edit).__name__}")
+
+
+def _owner_text(edit: OwnerAssigned) -> str:
+    if edit.by_person:
+        unowned = f"it is not known whose it is: listed as {edit.listed_as}"
+        return unowned if edit.held else f"it is {edit.listed_as}'s"
+    return f"{'held' if edit.held else 'listed'} as {edit.listed_as}"
+
+
+def _value_text(value: float | None) -> str:
+    """A value that was given: points, a share, or the number of a run."""
+    return "taken back" if value is None else f"{value:g}"

@@ -1,0 +1,345 @@
+"""The forms in which heads decide what the queue asks: each is shown, tried out, and then recorded.
+
+A form first leads to a preview: whose total changes, from what to what, with nothing recorded. Recording it
+needs the preview that was seen; if others changed the class meanwhile, the new preview is shown instead. The
+decisions themselves are those of the commands (`grader.decisions`), and this module never decides whether
+one is allowed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from starlette.responses import Response
+
+from grader.decisions import corrections, last_word, undoing, upload_owner
+from grader.domain.errors import UsageError
+from grader.marking.audit_log import add_entry
+from grader.marking.desk import assignment_now
+from grader.results.revision import Change, Revision
+from grader.results.session import ClassSession
+from grader.web.visits import SentFields, Visit
+
+_MOST_SHOWN = 300  # totals in a preview; more are counted
+
+
+@dataclass(frozen=True)
+class DecisionField:
+    """A field of a form.
+
+    Attributes:
+        hint: How it is filled in.
+        is_check: Whether it is a box to tick.
+        may_be_empty: Whether leaving it empty says something.
+    """
+
+    name: str
+    label: str
+    hint: str = ""
+    is_check: bool = False
+    may_be_empty: bool = False
+
+
+@dataclass(frozen=True)
+class DecisionForm:
+    """A kind of decision.
+
+    Attributes:
+        id: In addresses.
+        title: What is done, as a button says it.
+        advice: What it does, in a sentence or two.
+        decide: Takes the decision in a session.
+        done: What was done, as a sentence.
+    """
+
+    id: str
+    title: str
+    advice: str
+    fields: tuple[DecisionField, ...]
+    decide: Callable[[ClassSession, SentFields], Revision]
+    done: str
+
+
+# --- the decisions ---------------------------------------------------------------------------------------
+
+_WHY = DecisionField("why", "Why", "In a sentence: students and colleagues read it.")
+_STUDENT = DecisionField("student", "Student")
+_STUDENTS = DecisionField("student", "Students", "One id, or several with spaces between them.")
+
+
+def _rule(session: ClassSession, form: SentFields, *, lift: bool) -> Revision:
+    students = form.text("student").split()
+    if not students:
+        raise UsageError("Say whom it is about: give the student's id.")
+    return last_word.rule(session, students, why=form.text("why"), lift=lift, allow_lower=True).revision
+
+
+def _accept(session: ClassSession, form: SentFields) -> Revision:
+    file = form.text("file").strip() or None
+    return corrections.accept_file(session, _student(form), file, why=form.text("why"), allow_lower=True)
+
+
+def _owner(session: ClassSession, form: SentFields) -> Revision:
+    return upload_owner.decide_owner(
+        session,
+        form.text("upload").strip(),
+        form.text("student").strip() or None,
+        why=form.text("why"),
+        replaces_current=bool(form.text("instead")),
+        allow_lower=True,
+    ).revision
+
+
+def _waive(session: ClassSession, form: SentFields) -> Revision:
+    check = form.text("check").strip()
+    return corrections.waive_check(session, check, why=form.text("why"), allow_lower=True).revision
+
+
+def _received(session: ClassSession, form: SentFields) -> Revision:
+    student_id, moment, why = _student(form), form.text("moment").strip(), form.text("why")
+    if moment == corrections.IN_TIME:
+        return corrections.record_in_time(session, student_id, why=why, allow_lower=True).revision
+    when = None if moment == corrections.NO_TIME else corrections.moment_in(moment)
+    return corrections.record_received(session, student_id, when, why=why, allow_lower=True).revision
+
+
+def _claim(session: ClassSession, form: SentFields) -> Revision:
+    share = corrections.share_in(form.text("accuracy"))
+    return corrections.record_claim(session, _student(form), share, why=form.text("why"), allow_lower=True)
+
+
+def _run(session: ClassSession, form: SentFields) -> Revision:
+    number = corrections.run_number_in(form.text("number").strip())
+    student_id, why = _student(form), form.text("why")
+    return corrections.choose_run(session, student_id, number, why=why, allow_lower=True).revision
+
+
+def _undo(session: ClassSession, form: SentFields) -> Revision:
+    return undoing.undo(session, form.number("decision"), why=form.text("why"), allow_lower=True)
+
+
+def _student(form: SentFields) -> str:
+    student_id = form.text("student").strip()
+    if not student_id:
+        raise UsageError("Say whom it is about: give the student's id.")
+    return student_id
+
+
+FORMS = {
+    form.id: form
+    for form in (
+        DecisionForm(
+            "rule",
+            "Give 0 points",
+            "The total is 0 for what was handed in so far. A later attempt is graded as usual.",
+            (_STUDENTS, _WHY),
+            lambda session, form: _rule(session, form, lift=False),
+            "The total is 0.",
+        ),
+        DecisionForm(
+            "lift",
+            "Let what there is count",
+            "The total counts although something is missing. What could not be judged gives no points.",
+            (_STUDENTS, _WHY),
+            lambda session, form: _rule(session, form, lift=True),
+            "What there is counts.",
+        ),
+        DecisionForm(
+            "accept",
+            "Accept a file as the report",
+            "A file that was set aside counts as the report, and people mark it.",
+            (
+                _STUDENT,
+                DecisionField("file", "File", "Its name; empty: none counts any more.", may_be_empty=True),
+                _WHY,
+            ),
+            _accept,
+            "The file was accepted.",
+        ),
+        DecisionForm(
+            "owner",
+            "Say whose it is",
+            "Its points, marks and report are that student's from then on, also when it is graded again.",
+            (
+                DecisionField("upload", "Submission", "The id under which it is listed."),
+                DecisionField("student", "Student", "The id; empty: nobody knows.", may_be_empty=True),
+                DecisionField(
+                    "instead", "It replaces the submission that the student already has", is_check=True
+                ),
+                _WHY,
+            ),
+            _owner,
+            "Whose it is was recorded.",
+        ),
+        DecisionForm(
+            "waive",
+            "Waive a check",
+            "The check counts as passed for the whole class, also for later submissions.",
+            (DecisionField("check", "Check"), _WHY),
+            _waive,
+            "The check was waived.",
+        ),
+        DecisionForm(
+            "received",
+            "Say when it came",
+            "It outweighs the time of the LMS for these files.",
+            (
+                _STUDENT,
+                DecisionField(
+                    "moment",
+                    "When",
+                    f"As {corrections.EXAMPLE}; or {corrections.IN_TIME}; {corrections.NO_TIME} takes an "
+                    "earlier entry back.",
+                ),
+                _WHY,
+            ),
+            _received,
+            "When it came was recorded.",
+        ),
+        DecisionForm(
+            "claim",
+            "Record the claimed accuracy",
+            "What the report claims, where it could not be read or was misread.",
+            (_STUDENT, DecisionField("accuracy", "Accuracy", "In percent, as 83.5; or none."), _WHY),
+            _claim,
+            "The claim was recorded.",
+        ),
+        DecisionForm(
+            "run",
+            "Choose which run counts",
+            "It counts until the student hands in something new. Nothing runs again.",
+            (
+                _STUDENT,
+                DecisionField("number", "Run", f"Its number, or {corrections.LATEST_RUN}."),
+                _WHY,
+            ),
+            _run,
+            "The run was chosen.",
+        ),
+        DecisionForm(
+            "regrade",
+            "Score the class again",
+            "By the rubric as it is now, from what was recorded: no student's code runs. To undo it, put the "
+            "rubric back and score again.",
+            (),
+            lambda session, _: corrections.regrade(session, allow_lower=True).revision,
+            "The class was scored again.",
+        ),
+        DecisionForm(
+            "undo",
+            "Take a decision back",
+            "What was decided before it counts again. The decision stays in the record.",
+            (DecisionField("decision", "Number of the decision"), _WHY),
+            _undo,
+            "The decision was taken back.",
+        ),
+    )
+}
+
+
+# --- pages -----------------------------------------------------------------------------------------------
+
+
+def decision_page(visit: Visit) -> Response:
+    """An empty form, or one with what the link to it says."""
+    return _form_page(visit, _form_of(visit), visit.query)
+
+
+def preview_page(visit: Visit) -> Response:
+    """What would follow from a decision; nothing is recorded."""
+    form = _form_of(visit)
+    try:
+        revision = _tried(visit, form)
+    except UsageError as error:
+        return _form_page(visit, form, visit.form, tuple(str(error).splitlines()))
+    return _preview_page(visit, form, revision)
+
+
+def record_decision(visit: Visit) -> Response:
+    """Record a decision whose preview was seen, if it still has the same consequences."""
+    form = _form_of(visit)
+    seen, may_fall = visit.form.text("seen"), bool(visit.form.text("allow_lower"))
+
+    def agrees(changes: Sequence[Change]) -> bool:
+        return digest_of(changes) == seen and (may_fall or not any(change.lowers for change in changes))
+
+    try:
+        _require_filled(form, visit.form)
+        revision = form.decide(replace(_session(visit), review=agrees), visit.form)
+    except UsageError as error:
+        return _form_page(visit, form, visit.form, tuple(str(error).splitlines()))
+    if not revision.recorded:
+        is_same = digest_of(revision.changes) == seen
+        return _preview_page(
+            visit,
+            form,
+            revision,
+            status=409,
+            fault="A grade that was released would fall. Allow that below, or decide otherwise."
+            if is_same
+            else "The class changed meanwhile. Nothing was recorded: this is what would follow now.",
+        )
+    said = [f"{field.name}={visit.form.text(field.name)}" for field in form.fields]
+    add_entry(visit.desk, visit.person, visit.now(), f"{form.title}: {', '.join(said)}"[:2000])
+    return visit.redirect("queue", done=form.id, changed=str(len(revision.changes)))
+
+
+def digest_of(changes: Sequence[Change]) -> str:
+    """What a preview showed, so that nothing else is recorded."""
+    return sha256("\n".join(change.in_words for change in changes).encode()).hexdigest()
+
+
+def _form_of(visit: Visit) -> DecisionForm:
+    form = FORMS.get(visit.path["kind"])
+    if form is None:
+        raise UsageError("There is no such decision. Go back to the queue.")
+    return form
+
+
+def _session(visit: Visit) -> ClassSession:
+    desk = visit.desk
+    return ClassSession(desk.out, desk.book, assignment_now(desk), visit.person, visit.console.clock)
+
+
+def _tried(visit: Visit, form: DecisionForm) -> Revision:
+    """What would follow.
+
+    Raises:
+        UsageError: The decision is not allowed, or a field is empty.
+    """
+    _require_filled(form, visit.form)
+    return form.decide(replace(_session(visit), review=lambda _: False), visit.form)
+
+
+def _require_filled(form: DecisionForm, sent: SentFields) -> None:
+    for field in form.fields:
+        if not (field.is_check or field.may_be_empty or sent.text(field.name).strip()):
+            raise UsageError(f"{field.label} is empty. Fill it in.")
+
+
+def _form_page(
+    visit: Visit, form: DecisionForm, values: SentFields, faults: tuple[str, ...] = ()
+) -> Response:
+    return visit.page(
+        "decision.html.j2", 422 if faults else 200, form=form, values=values, faults=faults, preview=None
+    )
+
+
+def _preview_page(
+    visit: Visit, form: DecisionForm, revision: Revision, *, status: int = 200, fault: str = ""
+) -> Response:
+    changes = sorted(revision.changes, key=lambda change: (not change.lowers, change.after.student_id))
+    names = {one.evidence.student_id: one.evidence.origin.person for one in revision.results}
+    return visit.page(
+        "decision.html.j2",
+        status,
+        form=form,
+        values=visit.form,
+        faults=(fault,) if fault else (),
+        preview=revision,
+        changes=changes[:_MOST_SHOWN],
+        more=max(len(changes) - _MOST_SHOWN, 0),
+        lowers=sum(change.lowers for change in changes),
+        names=names,
+        seen=digest_of(revision.changes),
+    )

@@ -1,0 +1,136 @@
+"""The queue of what needs a person, to be worked off in the page, and what was decided so far.
+
+It shows ids and names, so it is for heads. What belongs into the queue is decided by `grader.reports`, and
+each decision is taken in a form of its own (`decision_forms`).
+"""
+
+import threading
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from starlette.responses import Response
+
+from grader.decisions.undoing import person_decisions
+from grader.domain.assignment import Assignment
+from grader.gradebook import Gradebook, State
+from grader.marking.audit_log import add_entry
+from grader.marking.desk import Desk, UnknownTask, assignment_now, handle_of
+from grader.reports.whole_class import review_cases as causes
+from grader.reports.whole_class.class_overview import Overview
+from grader.results.class_files import overview_of
+from grader.results.current_state import current_downloads, results_now
+from grader.results.kept_scores import KeptScores, kept_scores
+from grader.web.decision_forms import FORMS
+from grader.web.visits import Visit
+
+_MOST_DECISIONS = 50  # that the page lists
+
+# cause -> the forms that settle it for the students of a row; the others are about single checks, or are
+# marked as questions
+_FORMS_BY_CAUSE = {
+    causes.REFUSED.id: ("rule", "lift"),
+    causes.MISSING.id: ("rule", "lift", "accept"),
+    causes.LACKING.id: ("rule",),
+    causes.NOTHING.id: ("rule",),
+    causes.LATE_ASKED.id: ("received",),
+    causes.LATE.id: ("received",),
+    causes.LATE_UNKNOWN.id: ("received",),
+    causes.FALLEN.id: ("run",),
+    causes.LOWER.id: ("run",),
+    causes.CLAIM.id: ("claim",),
+    causes.OWNER.id: ("owner",),
+    causes.ORAL.id: ("rule", "lift"),
+}
+_MARKED_CAUSES = frozenset((causes.MARKS.id, causes.UNDECIDED.id, causes.DISTURBED.id))
+_FOR_SEVERAL = frozenset(("rule", "lift"))
+
+
+@dataclass
+class _Kept:
+    """The overview of the last state of a gradebook."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    key: tuple[State, Assignment] | None = None
+    overview: Overview | None = None
+
+
+_kept: "WeakKeyDictionary[Gradebook, _Kept]" = WeakKeyDictionary()
+
+
+def class_now(desk: Desk) -> Overview:
+    """The class at a glance; it is made again only after something was added to the gradebook.
+
+    Raises:
+        UsageError: The gradebook cannot be used.
+    """
+    kept = _kept.setdefault(desk.book, _Kept())
+    assignment = assignment_now(desk)
+    with kept.lock:  # who asks meanwhile gets the same one
+        state = desk.book.state()
+        if kept.overview is None or kept.key != (state, assignment):
+            snapshot = desk.book.snapshot(attempts=assignment.compares_attempts)
+            scores = KeptScores(assignment, desk.book.identity(), kept_scores(desk.out))
+            pairs = [(one.evidence, one.score) for one in results_now(assignment, snapshot, scores)]
+            downloads = current_downloads(desk.book, desk.out, snapshot)
+            kept.overview = overview_of(assignment, pairs, desk.out, downloads)
+            kept.key = (snapshot.state, assignment)
+        return kept.overview
+
+
+def queue_page(visit: Visit) -> Response:
+    """What needs a person, by reason; the forms to decide it; the decisions so far."""
+    overview = class_now(visit.desk)
+    decisions = person_decisions(visit.desk.book)
+    done = FORMS.get(visit.query.text("done"))
+    changed = visit.query.text("changed")
+    return visit.page(
+        "queue.html.j2",
+        overview=overview,
+        names=names_in(overview),
+        forms=FORMS,
+        forms_by_cause=_FORMS_BY_CAUSE,
+        marked_causes=_MARKED_CAUSES,
+        for_several=_FOR_SEVERAL,
+        checks={
+            causes.CHECKS.id: [rate for rate in overview.rates if rate.errored and not rate.waived],
+            causes.SUSPECT.id: [rate for rate in overview.rates if rate.suspect],
+        },
+        decisions=decisions[:_MOST_DECISIONS],
+        more=max(len(decisions) - _MOST_DECISIONS, 0),
+        done=done,
+        changed=int(changed) if changed.isdecimal() else 0,
+    )
+
+
+def student_page(visit: Visit) -> Response:
+    """One student: points, what is odd, and every form about them. That it was opened is recorded."""
+    student_id, overview = visit.path["student"], class_now(visit.desk)
+    found = next((pair for pair in overview.results if pair[1].student_id == student_id), None)
+    if found is None:
+        raise UnknownTask(f"The gradebook lists no '{student_id}'. Go back to the queue.")
+    evidence, score = found
+    try:
+        handle = handle_of(visit.desk, student_id)
+    except UnknownTask:
+        handle = ""  # nothing of it is marked by people
+    add_entry(visit.desk, visit.person, visit.now(), f"opened the page of {student_id}", handle=handle)
+    return visit.page(
+        "student_queue.html.j2",
+        evidence=evidence,
+        score=score,
+        handle=handle,
+        cases=overview.own_cases[student_id],
+        runs=visit.desk.book.run_records(student_id),
+        decisions=[one for one in person_decisions(visit.desk.book) if one.student_id == student_id],
+        forms=[FORMS[one] for one in ("rule", "lift", "accept", "received", "claim", "run")],
+        owner=FORMS["owner"],
+    )
+
+
+def names_in(overview: Overview) -> dict[str, str]:
+    """Student -> the name that the LMS knows."""
+    return {
+        score.student_id: evidence.origin.person
+        for evidence, score in overview.results
+        if evidence.origin.person
+    }

@@ -1,0 +1,99 @@
+"""Runs the console's server until it is stopped, and writes the class's pages while markers pause."""
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+
+import uvicorn
+
+from grader.domain.errors import GraderError
+from grader.marking.desk import Desk, assignment_now, refresh
+from grader.results.class_pages import write_pages
+from grader.results.folder_use import in_use
+from grader.results.session import ClassSession
+from grader.web.access import Access
+from grader.web.application import application
+from grader.web.listening import Listening
+from grader.web.visits import Console
+
+PAUSE_SECONDS = 20.0  # between looks whether pages are behind
+
+
+def served(
+    session: ClassSession, access: Access, listening: Listening, *, on_ready: Callable[[str], None]
+) -> None:
+    """Serve the console of a class until it is stopped by a signal.
+
+    Args:
+        on_ready: Called with the address once it is listened at.
+
+    Raises:
+        UsageError: The address cannot be used, the gradebook cannot be written, or persons are being
+            forgotten in it.
+    """
+    with in_use(session.out):
+        _serve(session, access, listening, on_ready)
+
+
+def _serve(
+    session: ClassSession, access: Access, listening: Listening, on_ready: Callable[[str], None]
+) -> None:
+    listening.require_safe()
+    session.book.require_writable()
+    session.book.require_local()
+    desk = Desk(session.out, session.book, session.assignment)
+    refresh(desk)
+    listener = listening.socket()
+    port = listener.getsockname()[1]
+    console = Console(desk, access, listening, port, session.clock)
+    address = listening.address(port)
+    access.note_address(address)
+    config = uvicorn.Config(
+        application(console),
+        # no header of a client or proxy changes what is known of a peer; links are not written to a log
+        proxy_headers=False,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        log_level="warning",
+        ws="none",
+        lifespan="off",
+        http="h11",
+        loop="asyncio",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+        limit_concurrency=200,
+        ssl_certfile=listening.certificate,
+        ssl_keyfile=listening.key,
+    )
+    stopped = threading.Event()
+    writer = threading.Thread(
+        target=_write_pages_in_pauses, args=(desk, session.clock, stopped), name="pages", daemon=True
+    )
+    writer.start()
+    try:
+        on_ready(address)
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:  # it is raised again once everything is closed
+        pass
+    finally:
+        stopped.set()
+        listener.close()
+        writer.join()
+
+
+def _write_pages_in_pauses(desk: Desk, clock: Callable[[], datetime], stopped: threading.Event) -> None:
+    """Write the class's pages when they are behind and nobody saved for a moment; at the end in any case."""
+    written = seen = desk.book.state()
+    while True:
+        ended = stopped.wait(PAUSE_SECONDS)
+        state = desk.book.state()
+        if state != written and (state == seen or ended):
+            try:
+                write_pages(assignment_now(desk), desk.book, desk.out, clock())
+                written = state
+            except GraderError:
+                pass  # the next command writes them, and says what is wrong
+        seen = state
+        if ended:
+            return

@@ -1,0 +1,31 @@
+"""The documentation of the console names tests that exist, and keys and options that there are."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/console.md").read_text("utf-8")
+
+
+def test_each_of_the_twenty_wishes_has_its_test_or_a_reason():
+    table = PAGE.partition("## What markers ask for")[2]
+    wishes = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(wishes) == 20
+    tests = {
+        name
+        for folder in ("web", "marking")
+        for path in (ROOT / "tests" / folder).glob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
+    }
+    for wish, here in wishes:
+        named = re.findall(r"`(test_\w+)`", here)
+        assert set(named) <= tests, wish
+        assert named or len(here.split()) > 5, wish
+
+
+def test_the_keys_are_those_of_the_script():
+    script = (ROOT / "grader/web/static/console.js").read_text("utf-8")
+    shown = (ROOT / "grader/web/templates/console.html.j2").read_text("utf-8")
+    for key in "pcbfs":
+        assert re.search(rf"^ +.*\b{key}: \(\)", script, re.MULTILINE), key
+        assert f"<kbd>{key}</kbd>" in shown and re.search(rf"\b{key}\b", PAGE.partition("## Keys")[2])
