@@ -176,7 +176,7 @@ class PersonalRecords:
         with self._database.forgetting() as connection:
             planned = _Planned(connection, ids, mentions)
             planned.apply()
-            # a database may give the ids of removed rows again: what follows the gradebook by them begins anew
+            # a database may give the ids of removed rows again: the tasks begin anew
             connection.execute(delete(BASIS))
             record = {"at": stamp(when), "who": mentions.replaced(who), "persons": len(ids), "files": files}
             connection.execute(insert(FORGETTINGS).values(rows=json.dumps(planned.counts), **record))
