@@ -72,6 +72,7 @@ def test_nothing_holds_the_person_afterwards_and_the_others_stay(pushed: Path, t
         assert "Better than forgotten, forgotten." in [edit.why for edit in book.edits(MATE)]
 
 
+@pytest.mark.slow
 def test_grades_of_the_others_and_later_commands_are_as_before(pushed: Path, tmp_path: Path) -> None:
     def entries() -> dict[str, dict[str, object]]:
         document = json.loads((pushed / "results.json").read_text("utf-8"))
@@ -138,7 +139,13 @@ def test_a_file_that_cannot_be_removed_is_told_and_the_next_run_finishes(
     assert not any(found_in(results, HERS).values())
 
 
-@pytest.mark.parametrize("moment", ["carry_out", "apply", "is_compacted", "_make_stale"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "carry_out",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("apply", "is_compacted", "_make_stale")),
+    ],
+)
 def test_a_killed_command_is_finished_by_the_same_command(results: Path, moment: str) -> None:
     """Killed before the first file, in the transaction, before the compaction, and after it."""
     module = {"carry_out": "grader.privacy.forgetting", "apply": "grader.gradebook.forgotten_rows"}
