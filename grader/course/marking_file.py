@@ -16,7 +16,7 @@ from pydantic import Field
 
 from grader.course.editions import edition_text
 from grader.course.toml_file import Table, listing, remedy, require_cell_id, toml_table
-from grader.domain.assignment import Remark, RubricItem, part_target
+from grader.domain.assignment import Remark, RubricItem
 from grader.domain.assignment_versions import ONE_EDITION, Edition
 from grader.domain.errors import CourseError
 
@@ -87,11 +87,7 @@ def require_fitting(marking: PartItems, rubric: Sequence[RubricItem], bank: Sequ
     Raises:
         CourseError: An id occurs twice or cannot stand in a sheet, or a part does not exist.
     """
-    targets = [
-        target
-        for item in rubric
-        for target in ([part_target(item, part) for part in item.parts] or [item.id])
-    ]
+    targets = [target for item in rubric for target in item.targets]
     ids_before = {remark.id for remark in bank}
     for item in marking.items:
         require_cell_id(item.id, f"{FILE}: item")

@@ -158,6 +158,11 @@ class RubricItem:
         """Whether a person gives the points."""
         return self.components is None and self.measured is None and not self.study
 
+    @property
+    def targets(self) -> dict[str, float]:
+        """What marks name it by, with the maximum: its id, or only its parts, as in `q10.patches`."""
+        return {part_target(self, part): part.points for part in self.parts} or {self.id: self.points}
+
 
 def part_target(item: RubricItem, part: RubricPart) -> str:
     """The target under which the marks of a part are recorded: `q10.patches`."""
@@ -491,17 +496,8 @@ class Assignment:
         return stub.args
 
     def mark_targets(self) -> dict[str, float]:
-        """The targets to which a person can give points, with their maximum.
-
-        An item is named by its id; one that is marked in parts only by its parts, as in `q10.patches`.
-        """
-        return {
-            target: maximum
-            for item in self.rubric
-            for target, maximum in (
-                [(part_target(item, part), part.points) for part in item.parts] or [(item.id, item.points)]
-            )
-        }
+        """The targets to which a person can give points, with their maximum: see `RubricItem.targets`."""
+        return {target: maximum for item in self.rubric for target, maximum in item.targets.items()}
 
     def points_by_remarks(self, target: str, values: Iterable[float]) -> float:
         """The points of an item, or a part of one, to which comments add theirs, from 0 to its maximum.

@@ -22,7 +22,7 @@ class Limits:
 
     load_seconds: float = _limit(20.0, "executing the definitions of the submitted file")
     call_seconds: float = _limit(10.0, "one call of a submitted function")
-    checks_seconds: float = _limit(60.0, "all checks together")
+    checks_seconds: float = _limit(60.0, "all checks together; each part may use its share in any case")
     training_seconds: float = _limit(1800.0, "a training; one that takes longer is done again at the end")
     queued_training_seconds: float = _limit(7200.0, "a training at the end; off when it is no larger")
     memory_mb: int = _limit(3000, "memory of a worker")

@@ -35,7 +35,6 @@ from grader.gradebook.row_records import RowRecords
 from grader.gradebook.snapshot import BookRows, Snapshot, of_row, with_student_id
 from grader.gradebook.statements import (
     BOOK,
-    CLASS_SALT,
     DOWNLOADS,
     EDITS,
     IMAGES,
@@ -47,6 +46,7 @@ from grader.gradebook.statements import (
     add_places,
     add_totals,
     chosen_runs,
+    class_salt_of,
     counting_runs,
     current_ids_of,
     download_accounts_of,
@@ -426,8 +426,7 @@ class Gradebook:
             UsageError: The database cannot be used.
         """
         with self._database.reading() as connection:
-            salt: str = connection.execute(select(CLASS_SALT.c.salt).order_by("id").limit(1)).scalar_one()
-            return salt
+            return class_salt_of(connection)
 
     def students(self) -> tuple[str, ...]:
         """The ids of the students with evidence, sorted."""

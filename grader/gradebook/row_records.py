@@ -7,7 +7,7 @@ on, and adds decisions about them.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import ColumnElement, Connection, insert, select
 
 from grader.domain.edit import Edit, Marked
 from grader.domain.evidence import Evidence
@@ -17,12 +17,12 @@ from grader.gradebook.marking_tables import TASKS
 from grader.gradebook.records import edit_of, edit_values, kind_of, read_evidence
 from grader.gradebook.snapshot import BookRows, Snapshot, of_row, with_student_id
 from grader.gradebook.statements import (
-    CLASS_SALT,
     EDITS,
     RUNS,
     CurrentIds,
     add_totals,
     chosen_runs,
+    class_salt_of,
     current_ids_of,
     edits_of,
     last_number,
@@ -65,12 +65,14 @@ class RowRecords:
         self._connection = connection
         self._assignment_id = assignment_id
 
+    def _numbered(self, about: ColumnElement[bool]) -> list[tuple[int, Edit]]:
+        """(The record's number, the edit about a row) of some decisions, oldest first."""
+        query = select(EDITS).where(about).order_by(EDITS.c.id)
+        return [(found.id, edit_of(found)) for found in self._connection.execute(query)]
+
     def salt(self) -> str:
         """The class's salt: see `Gradebook.class_salt`."""
-        salt: str = self._connection.execute(
-            select(CLASS_SALT.c.salt).order_by(CLASS_SALT.c.id).limit(1)
-        ).scalar_one()
-        return salt
+        return class_salt_of(self._connection)
 
     def last(self) -> tuple[int, int]:
         """The numbers of the last run and the last decision of the assignment; 0: there is none."""
@@ -89,11 +91,8 @@ class RowRecords:
         """The runs and decisions with larger numbers than these."""
         of_runs, of_edits = (rows_about(table, self._assignment_id) for table in (RUNS, EDITS))
         new_runs = select(RUNS.c.student_id).where(of_runs, RUNS.c.id > last_run)
-        new_edits = select(EDITS).where(of_edits, EDITS.c.id > last_edit)
-        return AddedRecords(
-            frozenset(self._connection.scalars(new_runs)),
-            tuple((row.id, edit_of(row)) for row in self._connection.execute(new_edits.order_by(EDITS.c.id))),
-        )
+        new_edits = self._numbered(of_edits & (EDITS.c.id > last_edit))
+        return AddedRecords(frozenset(self._connection.scalars(new_runs)), tuple(new_edits))
 
     def ids_now(self) -> CurrentIds:
         """The ids under which the rows are listed."""
@@ -101,20 +100,15 @@ class RowRecords:
 
     def decisions(self, kinds: Collection[type[Edit]]) -> list[tuple[int, Edit]]:
         """(The record's number, the edit about a row) of some kinds of decisions, oldest first."""
-        about = rows_about(EDITS, self._assignment_id) & EDITS.c.kind.in_(sorted(map(kind_of, kinds)))
-        found = self._connection.execute(select(EDITS).where(about).order_by(EDITS.c.id))
-        return [(row.id, edit_of(row)) for row in found]
+        kept = EDITS.c.kind.in_(sorted(map(kind_of, kinds)))
+        return self._numbered(rows_about(EDITS, self._assignment_id) & kept)
 
     def marks(self, row: str, target: str) -> list[NumberedMark]:
         """All marks that were given or withdrawn about a row's item or part, oldest first."""
         about = rows_about(EDITS, self._assignment_id, row) & (EDITS.c.kind == kind_of(Marked))
-        edits = [
-            (found.id, edit_of(found))
-            for found in self._connection.execute(select(EDITS).where(about).order_by(EDITS.c.id))
-        ]
         return [
             NumberedMark(number, edit)
-            for number, edit in edits
+            for number, edit in self._numbered(about)
             if isinstance(edit, Marked) and edit.target == target
         ]
 
@@ -128,10 +122,9 @@ class RowRecords:
         if rows is not None:
             about &= EDITS.c.student_id.in_(rows)
         marks: dict[tuple[str, str], NumberedMark] = {}
-        for found in self._connection.execute(select(EDITS).where(about).order_by(EDITS.c.id)):
-            edit = edit_of(found)
+        for number, edit in self._numbered(about):
             if isinstance(edit, Marked):
-                marks[edit.student_id or "", edit.target] = NumberedMark(found.id, edit)
+                marks[edit.student_id or "", edit.target] = NumberedMark(number, edit)
         return marks
 
     def marks_of_tasks(self, target: str, *, leaders: bool, valued: bool = False) -> dict[str, NumberedMark]:

@@ -245,6 +245,12 @@ def rows_about(table: Table, assignment_id: str, student_id: str | None = None) 
     return about if student_id is None else about & (table.c.student_id == student_id)
 
 
+def class_salt_of(connection: Connection) -> str:
+    """The random text of the gradebook: see `Gradebook.class_salt`."""
+    salt: str = connection.execute(select(CLASS_SALT.c.salt).order_by(CLASS_SALT.c.id).limit(1)).scalar_one()
+    return salt
+
+
 def state_of(connection: Connection, assignment_id: str) -> State:
     """The state of an assignment in the gradebook."""
     last_ids = [

@@ -87,7 +87,9 @@ def judged(
     handed_in = {FILE + role: np.frombuffer(content, np.uint8) for role, content in (files or {}).items()}
     request = Frame(_job(program, workers, assignment, seed, values) | options, handed_in)
     seconds = (
-        limits.checks_seconds + 2 * limits.load_seconds + len(assignment.components) * limits.call_seconds
+        2 * limits.checks_seconds  # once for all together, and once for the shares of the parts
+        + 2 * limits.load_seconds
+        + 3 * len(assignment.components) * limits.call_seconds  # a call that hangs, and a check that overruns
     )
     asked_checks = [s for s in assignment.checks if components is None or s.component in components]
     findings: list[Finding] = []

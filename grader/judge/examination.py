@@ -139,11 +139,13 @@ class _SoFar:
 
     Attributes:
         hung: Component -> the check that hung in it, and how, as a clause; its other checks are not tried.
+        waited: Component -> the seconds that the worker took for its checks.
     """
 
     random_part: RandomPart
     folding: Folding = field(default_factory=Folding)
     hung: dict[str, tuple[str, str]] = field(default_factory=dict)
+    waited: dict[str, float] = field(default_factory=dict)
 
 
 class Checks:
@@ -303,7 +305,10 @@ class Checks:
         reason, because = self._untried(spec, student, so_far)
         if reason:
             return folding.folded(spec, skipped(spec, reason, where=where, because=because), None)
+        before = student.worker.waited
         ends = self._ends(spec, items, student, so_far)
+        took = student.worker.waited - before
+        so_far.waited[spec.component] = so_far.waited.get(spec.component, 0.0) + took
         # what could not be judged at some sizes is shown where the property holds at the others
         elsewhere = [end for end in ends if not folding.says_nothing_new(spec, end.error)]
         result = worst([end.finding for end in elsewhere or ends])
@@ -317,8 +322,11 @@ class Checks:
         cause = so_far.folding.declared(spec)
         if cause is not None and not spec.tried_anyway:
             return f"It was not tried: it says nothing until `{cause}` passes.", cause
-        if student.worker.is_out_of_time(self.assignment.limits.checks_seconds):
-            limit = f"{self.assignment.limits.checks_seconds:.0f} s, the limit for all checks together"
+        seconds, parts = self.assignment.limits.checks_seconds, len(self.assignment.components)
+        # a slow part costs its own checks: the others may use their share of the time all the same
+        used_up = so_far.waited.get(spec.component, 0.0) >= seconds / max(parts, 1)
+        if student.worker.is_out_of_time(seconds) and used_up:
+            limit = f"{seconds:.0f} s, the limit for all checks together"
             return f"It could not be tried: the code took over {limit}.", None
         return "", None
 

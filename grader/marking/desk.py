@@ -17,7 +17,7 @@ from pathlib import Path
 from grader.course.assignment_file import COMMENTS_FILE, remarks
 from grader.course.marking_file import FILE as MARKING_FILE
 from grader.course.marking_file import read_marking_items
-from grader.domain.assignment import Assignment, part_target
+from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, Marked, OwnerAssigned, Released
 from grader.domain.errors import UsageError
 from grader.domain.score import LineState, rounded
@@ -201,11 +201,10 @@ class _Target:
 
 
 def _targets(assignment: Assignment) -> tuple[_Target, ...]:
-    maximum = assignment.mark_targets()
     return tuple(
-        _Target(target, maximum[target], number, item.by_person)
+        _Target(target, maximum, number, item.by_person)
         for number, item in enumerate(assignment.rubric)
-        for target in ([part_target(item, part) for part in item.parts] or [item.id])
+        for target, maximum in item.targets.items()
     )
 
 

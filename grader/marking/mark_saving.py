@@ -37,7 +37,14 @@ from grader.gradebook.marker_records import DraftRecord, TextRecord
 from grader.gradebook.row_records import NumberedMark
 from grader.gradebook.task_records import TaskRow
 from grader.marking.audit_log import Action, stated_text
-from grader.marking.desk import Desk, UnknownTask, assignment_now, current_records, required_task
+from grader.marking.desk import (
+    Desk,
+    UnknownTask,
+    assignment_now,
+    current_records,
+    require_question,
+    required_task,
+)
 from grader.marking.mark_edits import add_marks, snapshot_of
 
 
@@ -223,6 +230,7 @@ def save_mark(
         UsageError: An adjustment has no reason.
         UnknownTask: There is no such task.
     """
+    require_question(desk, target)
     assignment, cleaned = assignment_now(desk), _cleaned(chosen)
     mark = _mark(assignment, target, cleaned)
     with current_records(desk, writes=True, grades=True) as records:
@@ -338,8 +346,6 @@ def _mark(assignment: Assignment, target: str, chosen: ChosenMark) -> Mark:
         MarkRefused: Nothing says how many points there are, or an item does not exist.
         UsageError: An adjustment has no reason.
     """
-    if target not in assignment.mark_targets():
-        raise UnknownTask(f"The rubric has no '{target}' that people mark. Go back to the list of questions.")
     values = {item.id: item.points for item in assignment.remarks if item.part == target}
     if unknown := [item for item in chosen.items if item not in values]:
         sentence = f"there is no rubric item '{unknown[0]}' for '{target}' any more. Leave it out"
@@ -365,9 +371,9 @@ def _require_allowed(checks: MarkChecks, mark: Mark, task: TaskRow, before: Mark
     Raises:
         MarkRefused: It is not allowed.
     """
-    fault = None if mark.points is None else checks.points_fault(mark.points, task.target)
     if mark.points is None:
         return
+    fault = checks.points_fault(mark.points, task.target)
     faults = [fault] if fault else checks.word_faults(mark, task.target, mark_of(before).remarks)
     if faults:
         raise MarkRefused(faults)

@@ -69,8 +69,6 @@ _STUDENTS = DecisionField("student", "Students", "One id, or several with spaces
 
 def _rule(session: ClassSession, form: SentFields, *, lift: bool) -> Revision:
     students = form.text("student").split()
-    if not students:
-        raise UsageError("Say whom it is about: give the student's id.")
     return last_word.rule(session, students, why=form.text("why"), lift=lift, allow_lower=True).revision
 
 
@@ -119,10 +117,7 @@ def _undo(session: ClassSession, form: SentFields) -> Revision:
 
 
 def _student(form: SentFields) -> str:
-    student_id = form.text("student").strip()
-    if not student_id:
-        raise UsageError("Say whom it is about: give the student's id.")
-    return student_id
+    return form.text("student").strip()
 
 
 FORMS = {

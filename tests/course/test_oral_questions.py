@@ -8,6 +8,7 @@ from grader.course.assignment_file import read_assignment
 from grader.course.oral_questions import LONGEST, oral_questions
 from grader.domain.assignment import Component
 from grader.domain.errors import CourseError
+from tests.editions import course_in_edition
 
 PARTS = (
     Component("Doubler", "class", "dim, depth=2, *, image_size=28"),
@@ -94,3 +95,10 @@ def test_students_have_none_and_grades_do_not_depend_on_them(tiny_course: Path) 
     (folder / "questions.toml").write_text('[[question]]\nid = "a"\n')
     with pytest.raises(CourseError, match=r"^questions.toml"):
         read_assignment(folder)
+
+
+@pytest.mark.parametrize("scale", ["laptop", "gpu"])
+@pytest.mark.parametrize("scope", ["core", "full"])
+def test_every_edition_has_questions_about_its_own_parts(tmp_path: Path, scale: str, scope: str) -> None:
+    course = course_in_edition(tmp_path, scale, scope)
+    assert len(read_assignment(course / "reference" / "vit_cifar10").oral_questions) >= 10
