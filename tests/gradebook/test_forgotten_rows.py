@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, create_engine, insert
 
-from grader.domain.edit import Marked, OwnerAssigned, Released
+from grader.domain.edit import Marked, OrallyChecked, OwnerAssigned, PickedForOral, Released, Ruled
 from grader.domain.evidence import Evidence
+from grader.domain.oral_check import OralFlag, OralOutcome, OralReason
 from grader.domain.submission import Origin
 from grader.gradebook import Gradebook
 from grader.gradebook.forgotten_rows import UNTOUCHED, PersonalRecords
@@ -90,6 +91,29 @@ def test_whose_a_submission_turned_out_to_be_decides_what_goes(out: Path, record
         marks = [edit for edit in book.edits(HIM) if isinstance(edit, Marked)]
         releases = [edit.points for edit in book.snapshot().edits if isinstance(edit, Released)]
     assert [mark.points for mark in marks] == [3.0] and releases == [3.0]
+
+
+def test_rulings_and_oral_checks_go_and_in_others_the_mention(out: Path, records: PersonalRecords) -> None:
+    """Also those that were taken back: a withdrawal is a row of its own."""
+    with Gradebook(out, assignment_id="small") as book:
+        for student_id in (HER, HIM):
+            about = {"who": "ta1", "when": NOW, "why": f"Asked beside {HER}.", "student_id": student_id}
+            book.add_owner_edits(
+                [
+                    Ruled(**about, counts=False, digest="d"),
+                    Ruled(**about, counts=False, digest="d", withdrawn=True),
+                    PickedForOral(**about, reasons=(OralFlag(OralReason.SIMILAR, f"beside {HER}"),)),
+                    OrallyChecked(**about, outcome=OralOutcome.PASSED, digest="d"),
+                    OrallyChecked(**about, outcome=None, digest="d"),
+                ]
+            )
+    assert forget(records, HER)["decisions"] == 10
+    with Gradebook(out, assignment_id="small") as book:
+        edits = book.edits()
+    assert {edit.student_id for edit in edits} == {HIM} and len(edits) == 5
+    assert {edit.why for edit in edits} == {"Asked beside forgotten."}
+    (picked,) = (edit for edit in edits if isinstance(edit, PickedForOral))
+    assert picked.reasons == (OralFlag(OralReason.SIMILAR, "beside forgotten"),)
 
 
 def test_when_something_was_last_added_about_somebody(out: Path, records: PersonalRecords) -> None:
