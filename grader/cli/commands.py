@@ -65,6 +65,14 @@ ASSISTANTS = {
         "grader.cli.publishing_commands:publish_command",
         "Write the pages as a static folder or a zip.",
     ),
+    "export-person": (
+        "grader.cli.privacy_commands:export_person_command",
+        "Put together all that is kept about a person.",
+    ),
+    "forget": (
+        "grader.cli.privacy_commands:forget_command",
+        "Forget a person, or everybody of a past term.",
+    ),
 }
 INSTRUCTORS = {
     "validate": (

@@ -290,7 +290,13 @@ EVERY_SUBMISSION, EVERY_PAIR = 20, 2000  # between two lines of progress
     "--before",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="An earlier class's submissions, compared with this one's.",
+    help="An earlier class's submissions, or a file of --keep, compared with this one's.",
+)
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A new .json for later terms: fingerprints of the code, without ids and without the work.",
 )
 @click.option(
     "--threshold",
@@ -306,6 +312,7 @@ def similar_command(
     assignment_id: str,
     out: Path,
     before: Path | None,
+    keep: Path | None,
     threshold: float | None,
     jobs: int | None,
     course: Path | None,
@@ -323,6 +330,7 @@ def similar_command(
     Examples:
       grader similar download.zip --assignment vit_defects --out results
       grader similar download.zip --assignment vit_defects --before last_year.zip --out results
+      grader similar download.zip --assignment vit_defects --out results --keep prints-2026.json
     """
     from grader.domain.formatting import counted, printable
     from grader.grading.comparison import ComparisonRequest, compare_class
@@ -333,6 +341,7 @@ def similar_command(
         assignment_id=assignment_id,
         out=out,
         before=before,
+        keep=keep,
         threshold=threshold or THRESHOLD,
         jobs=jobs or cores(),
         course=course,

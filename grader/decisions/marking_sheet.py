@@ -24,6 +24,7 @@ from grader.domain.submission_result import shared_by
 from grader.files.file_names import ANSWERS_PAGE, beside
 from grader.results.class_files import report_path
 from grader.results.current_state import results_now
+from grader.results.folder_use import SHEET, note_written
 from grader.results.session import ClassSession
 
 _LONGEST = 2000  # characters of hyperparameters
@@ -208,6 +209,7 @@ def export_sheets(session: ClassSession, request: SheetRequest) -> tuple[Written
             f"{existing[0]} is there already, and may hold marks that were not imported. "
             "Choose another name, or overwrite it with --force."
         )
+    note_written(session.book, [path for path, _ in shares], SHEET)
     for path, share in shares:
         write_sheet(path, share, names if request.named else None)
     return tuple(WrittenSheet(path, len(share), sum(row.awaiting for row in share)) for path, share in shares)

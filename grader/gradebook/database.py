@@ -27,6 +27,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from grader.domain.errors import GraderError, ReadOnlyBook, UsageError
 from grader.files import atomic
 from grader.files.mounts import network_file_system
+from grader.gradebook.erasure import is_compacted, unguarded
 from grader.gradebook.statements import BOOK
 
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
@@ -144,7 +145,7 @@ def _no_copy(file: Path, error: OSError) -> str:
 
 
 FILE = "gradebook.sqlite"
-VERSION = "0006"  # the newest of `migrations`
+VERSION = "0007"  # the newest of `migrations`
 WAIT_SECONDS = 60  # for another writer to finish
 _NO_RIGHT = ("42501", "25006")  # PostgreSQL: insufficient privilege, read-only transaction
 _OUR_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
@@ -246,6 +247,30 @@ class Database:
                 names = ", ".join(table.name for table in tables)
                 connection.execute(text(f"LOCK TABLE {names} IN EXCLUSIVE MODE"))
             yield connection
+
+    @contextlib.contextmanager
+    def forgetting(self) -> Iterator[Connection]:
+        """A connection like that of `writing`, in which rows may be changed and deleted.
+
+        Raises:
+            ReadOnlyBook: It may only be read.
+            UsageError: The database cannot be used, or rejects the changes.
+        """
+        with self.writing() as connection, unguarded(connection):
+            yield connection
+
+    def compact(self) -> None:
+        """Write the whole database again without what was deleted, and empty SQLite's write-ahead log.
+
+        Raises:
+            UsageError: The database cannot be used, or somebody else has it open.
+        """
+        with self._explained_errors(), self._opened().connect() as connection:
+            if not is_compacted(connection):
+                raise UsageError(
+                    f"{self.name} is open in another program, so its log could not be emptied. End that, and "
+                    "run this again."
+                )
 
     def close(self) -> None:
         """Close the database."""

@@ -43,6 +43,7 @@ from grader.gradebook.statements import (
     CurrentIds,
     State,
     add_images,
+    add_places,
     add_totals,
     chosen_runs,
     class_salt_of,
@@ -203,6 +204,19 @@ class Gradebook:
             if download_accounts_of(connection, assignment_id).get(source) != record:
                 values = {"source": source, "who": who, "at": stamp(when), "record": record}
                 connection.execute(insert(DOWNLOADS), {"assignment_id": assignment_id, **values})
+
+    def note_places(self, paths: Sequence[Path], kind: str) -> None:
+        """Note what the grader wrote about the class, so that it is found when a person is forgotten.
+
+        Args:
+            paths: Files or folders.
+            kind: What they are: `results`, `publication`, ...
+
+        Raises:
+            UsageError: The database rejects it.
+        """
+        with self._database.writing() as connection:
+            add_places(connection, paths, kind)
 
     def append(
         self,

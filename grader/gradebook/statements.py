@@ -1,15 +1,18 @@
 """The tables of a gradebook, the statements on its rows, and the ids under which they are listed.
 
-Rows are only read and added: there is no UPDATE and no DELETE. `gradebook` runs the statements; `migrations`
-creates the tables by statements of its own. A row keeps the id that its submission had when it was first
-recorded. If the submission turns out to be somebody else's, or nobody's for now, edits record that, and
-reading translates the ids. If several submissions are one student's, the one that a person named last counts.
-It never opens a database (`database` does), and it never decides whose a submission is.
+Rows are only read and added: there is no UPDATE and no DELETE, except in `forgotten_rows`. `gradebook` runs
+the statements; `migrations` creates the tables by statements of its own. A row keeps the id that its
+submission had when it was first recorded. If the submission turns out to be somebody else's, or nobody's for
+now, edits record that, and reading translates the ids. If several submissions are one student's, the one
+that a person named last counts. It never opens a database (`database` does), and it never decides whose a
+submission is.
 """
 
+import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from pathlib import Path
 
 from sqlalchemy import (
     Column,
@@ -128,8 +131,30 @@ DOWNLOADS = Table(
     Column("record", Text, nullable=False),
 )
 
+# one row per `grader forget`: the numbers of persons, of rows of each table (JSON) and of files; nobody's id
+FORGETTINGS = Table(
+    "forgettings",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("at", Text, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("persons", Integer, nullable=False),
+    Column("rows", Text, nullable=False),
+    Column("files", Integer, nullable=False),
+)
+
+# one row per file or folder that the grader wrote about the class, so that `grader forget` finds it again
+PLACES = Table(
+    "places",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("host", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+)
+
 # all of them, which a writer locks
-BOOK = (RUNS, IMAGES, RUN_IMAGES, EDITS, CLASS_SALT, TOTALS, DOWNLOADS)
+BOOK = (RUNS, IMAGES, RUN_IMAGES, EDITS, CLASS_SALT, TOTALS, DOWNLOADS, FORGETTINGS, PLACES)
 
 
 # --- current ids -----------------------------------------------------------------------------------------
@@ -349,6 +374,16 @@ def add_images(connection: Connection, run_id: int, images: Mapping[str, bytes])
         insert(RUN_IMAGES),
         [{"run_id": run_id, "name": name, "digest": digest} for name, digest in digests.items()],
     )
+
+
+def add_places(connection: Connection, paths: Sequence[Path], kind: str) -> None:
+    """Add the files and folders of this machine that are not listed yet."""
+    host = socket.gethostname()
+    known = set(connection.scalars(select(PLACES.c.path).where(PLACES.c.host == host)))
+    new = dict.fromkeys(str(path.resolve()) for path in paths)
+    rows = [{"host": host, "path": path, "kind": kind} for path in new if path not in known]
+    if rows:
+        connection.execute(insert(PLACES), rows)
 
 
 def add_totals(connection: Connection, assignment_id: str, totals: Sequence[Total]) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
@@ -26,12 +26,13 @@ from grader.grading.run import running_parsers, team_representatives
 from grader.intake import KnownOwners, intake, submissions
 from grader.parser.client.parsed_files import ParserOpener, ParserReader
 from grader.reports.whole_class.similarity_page import similarity_page, similarity_table
-from grader.reports.whole_class.similarity_record import FILE, PAGE, record_text, similarity_record
+from grader.reports.whole_class.similarity_record import FILE, PAGE, TABLE, record_text, similarity_record
 from grader.results.class_pages import CatchUp, caught_up, write_pages
 from grader.results.current_state import reported_results, uploads_of
 from grader.sandbox.child_processes import Processes
 from grader.similarity.compared_pairs import THRESHOLD, Comparison, compared
 from grader.similarity.compared_work import Code, ComparedPicture, SampledWeights, Work
+from grader.similarity.fingerprint_store import fingerprints_text, stored_works
 from grader.similarity.normalized_code import given_forms, read_code
 from grader.similarity.pictures import notebook_figures
 
@@ -154,9 +155,6 @@ def _add_figures(
 # --- class comparison ------------------------------------------------------------------------------------
 
 
-TABLE = "similarity.csv"
-
-
 @dataclass(frozen=True)
 class ComparisonRequest:
     """A request to compare submissions.
@@ -164,7 +162,9 @@ class ComparisonRequest:
     Attributes:
         path: A folder of submissions, or a zip from an LMS.
         out: The folder for page, table and record. Where it holds the class's results, its page lists pairs.
-        before: An earlier class's submissions, compared with this one's.
+        before: An earlier class's submissions, or the fingerprints that were kept of them, compared with this
+            one's.
+        keep: A new file for the fingerprints of this class's code, for later terms; None: none are kept.
         threshold: The share of a student's own code, 0 to 1, from which on a pair is listed.
         jobs: Files read at once.
         course: The course's folder; None: found upward from the working directory.
@@ -176,6 +176,7 @@ class ComparisonRequest:
     assignment_id: str
     out: Path
     before: Path | None = None
+    keep: Path | None = None
     threshold: float = THRESHOLD
     jobs: int = 1
     course: Path | None = None
@@ -227,7 +228,11 @@ def compare_class(
     course = located_course(request.course)
     assignment = read_assignment(course.reference(request.assignment_id))
     given_forms, given_figures = handed_out(assignment)
+    if request.keep is not None and request.keep.exists():
+        raise UsageError(f"{request.keep} is there already. Give another --keep.")
+    earlier = stored_works(request.before, assignment.id) if _are_fingerprints(request.before) else ()
     works, notes = _works(request, course, assignment, watch)
+    works = (*works, *earlier)
     comparison = compared(
         works,
         given=given_forms,
@@ -242,8 +247,16 @@ def compare_class(
     atomic.write(out / TABLE, similarity_table(comparison).encode("utf-8"))
     record = similarity_record(assignment.id, comparison, now)
     atomic.write(out / FILE, record_text(record).encode("utf-8"))
+    if request.keep is not None:
+        atomic.make_folder(request.keep.parent)
+        text = fingerprints_text(assignment.id, works, given=given_forms)
+        atomic.write(request.keep, text.encode("utf-8"))
     _write_class_page(assignment, request, now, watch)
     return ClassComparison(comparison, out / PAGE)
+
+
+def _are_fingerprints(path: Path | None) -> TypeGuard[Path]:
+    return path is not None and path.suffix.lower() == ".json"
 
 
 def _works(
@@ -252,7 +265,9 @@ def _works(
     """What is compared of each submission, and what was noted about files."""
     notes: list[str] = []
     listed: list[tuple[Submission, bool]] = []
-    sources = [(request.path, False)] + ([(request.before, True)] if request.before else [])
+    sources = [(request.path, False)] + (
+        [(request.before, True)] if request.before and not _are_fingerprints(request.before) else []
+    )
     with tempfile.TemporaryDirectory(prefix="grader-") as scratch:
         folders = (*(source for source, _ in sources), request.out, Path(scratch))
         hidden = tuple(folder.resolve() for folder in folders)

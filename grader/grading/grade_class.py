@@ -46,6 +46,7 @@ from grader.results.current_state import (
     recorded_uploads,
     results_now,
 )
+from grader.results.folder_use import RESULTS, in_use
 from grader.results.kept_scores import KeptScores
 from grader.sandbox.host_client import Host
 
@@ -210,7 +211,10 @@ def grade_class(request: GradeRequest, *, clock: Callable[[], datetime], watch: 
     course = located_course(request.course)
     assignment = course.assignment(request.assignment_id)
     class_list = ClassList(read_roster(request.roster) if request.roster else None)
-    with Gradebook(request.out, request.gradebook, assignment_id=assignment.id) as book:
+    with (
+        in_use(request.out),
+        Gradebook(request.out, request.gradebook, assignment_id=assignment.id) as book,
+    ):
         run = _ClassBeingGraded(request, course, assignment, class_list, book, clock, watch)
         return run.result()
 
@@ -246,6 +250,7 @@ class _ClassBeingGraded:
             firsts = self._first_attempts(scratch, parsers, uploads, chosen)
             # kept even if something interrupts what follows
             keep_download_account(self.book, request.out, account, who=request.who, when=self.clock())
+            self.book.note_places([request.out], RESULTS)
             self.watch.starting()
             hosts = running_hosts(
                 self.course, self.assignment, hidden=hidden, unofficial=request.unofficial, parsers=parsers

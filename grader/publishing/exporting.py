@@ -15,6 +15,7 @@ from grader.publishing.releases import exported_grades, release_problem, require
 from grader.reports.student.code_lines import without_links
 from grader.results.class_files import report_path
 from grader.results.current_state import current_downloads, reported_results
+from grader.results.folder_use import EXPORT, note_written
 
 FOLDER = "exports"
 ELSEWHERE = "Give another place with --to."
@@ -82,6 +83,8 @@ def export_grades(
         account=tuple((file.name, file.student_id) for download in downloads for file in download.files),
     )
     export = exported(request.format, export_data, partial=request.partial)
+    if request.to is not None:
+        note_written(book, [request.to], EXPORT)
     place, export = _written(request, export, out)
     way = request.format.name
     not_recorded = release_problem(

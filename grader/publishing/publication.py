@@ -38,6 +38,7 @@ from grader.reports.whole_class.review_queue import still_lacking, summed
 from grader.reports.whole_class.similarity_record import PAGE as SIMILARITY_PAGE
 from grader.reports.whole_class.similarity_record import SimilarityRecord, previous_similarity
 from grader.results.current_state import current_downloads, results_now
+from grader.results.folder_use import PUBLICATION, note_written
 from grader.results.session import ClassSession
 
 INSTRUCTORS, STUDENTS = "instructors", "students"  # the folders of a publication
@@ -440,6 +441,7 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         similarity=_similarity(out, assignment.id),
     )
     done = None
+    note_written(session.book, [request.to], PUBLICATION)
     if request.updates:
         done = update(lambda stamps, only: made(stamps=stamps, only=only), about, request.to, now)
     else:

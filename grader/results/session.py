@@ -12,6 +12,7 @@ from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.gradebook import Gradebook
 from grader.results.class_pages import CatchUp, caught_up
+from grader.results.folder_use import in_use
 from grader.results.revision import Decision, Review, Revision, revised
 
 
@@ -102,10 +103,13 @@ def class_session(
         on_catch_up: Called if there were such files, with what was done about them.
 
     Raises:
-        UsageError: There is no such gradebook or assignment.
+        UsageError: There is no such gradebook or assignment, or persons are being forgotten in the folder.
         CourseError: A file of the course is malformed.
     """
-    with Gradebook(request.out, request.gradebook, assignment_id=request.assignment_id) as book:
+    with (
+        in_use(request.out),
+        Gradebook(request.out, request.gradebook, assignment_id=request.assignment_id) as book,
+    ):
         assignment_id = _chosen_assignment_id(request.out, book.assignments(), request.assignment_id)
         assignment = located_course(request.course).assignment(assignment_id)
         catch_up = caught_up(assignment, book, request.out, clock)

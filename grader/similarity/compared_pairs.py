@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import combinations, product
 
-from grader.similarity.compared_work import CodeUnit, ComparedPicture, Work
+from grader.similarity.compared_work import CodePrints, CodeUnit, ComparedPicture, Work
 from grader.similarity.normalized_code import units_not_given
 from grader.similarity.weights import Likeness, likeness
 
@@ -114,6 +114,25 @@ def own(units: Iterable[CodeUnit]) -> Own:
         for value, start in fingerprints([token for token, _ in row]):
             prints[value].append((block, start))
     student = Own(dict(rows), dict(prints))
+    return replace(student, size=len(_covered(student, student.prints)))
+
+
+def kept(student: Own) -> CodePrints:
+    """What may be kept of a student's code for later terms."""
+    starts = ((value, block, start) for value, spots in student.prints.items() for block, start in spots)
+    return CodePrints({block: len(row) for block, row in student.rows.items()}, tuple(sorted(starts)))
+
+
+def _own_of(work: Work, given: frozenset[tuple[str, ...]]) -> Own | None:
+    """The student's own code, or what was kept of it; None without either."""
+    if work.prints is None:
+        return own(units_not_given(work.code, given)) if work.code else None
+    unknown = ("", ("", 0))  # neither tokens nor lines were kept
+    rows = {block: [unknown] * length for block, length in work.prints.lengths.items()}
+    prints: dict[int, list[_Spot]] = defaultdict(list)
+    for value, block, start in work.prints.starts:
+        prints[value].append((block, start))
+    student = Own(rows, dict(prints))
     return replace(student, size=len(_covered(student, student.prints)))
 
 
@@ -263,7 +282,7 @@ def compared(
         report: Called with the progress.
     """
     ordered = sorted(works, key=lambda work: (work.before, work.student_id))
-    owns = [own(units_not_given(work.code, given)) if work.code else None for work in ordered]
+    owns = [_own_of(work, given) for work in ordered]
     rare = _rare_figures(ordered, given_figures)
     index_pairs = list(_pairs_to_compare(ordered))
     scores: list[float] = []
@@ -339,7 +358,7 @@ def _figures(
 
 
 def _detailed(pair: Pair, mine: Own | None, theirs: Own | None) -> Pair:
-    if mine is None or theirs is None:
+    if mine is None or theirs is None or pair.other.prints is not None:
         return pair
     return Pair(pair.one, pair.other, pair.code, pair.weights, pair.figures, passages(mine, theirs))
 

@@ -84,12 +84,26 @@ class ComparedPicture:
 
 
 @dataclass(frozen=True)
+class CodePrints:
+    """What is kept of a student's own code for later terms: nothing from which it could be written again.
+
+    Attributes:
+        lengths: Block -> how many tokens it has.
+        starts: (fingerprint, block, position of its first token) of each.
+    """
+
+    lengths: dict[int, int]
+    starts: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
 class Work:
     """One submission.
 
     Attributes:
         before: It is from an earlier class: it is compared with the class that is graded, not with its own.
         left_out: Sentences on the parts that could not be compared, and why.
+        prints: In place of the code, for work of which only fingerprints were kept.
     """
 
     student_id: str
@@ -98,3 +112,4 @@ class Work:
     weights: SampledWeights | None = None
     figures: tuple[ComparedPicture, ...] = ()
     left_out: tuple[str, ...] = ()
+    prints: CodePrints | None = None

@@ -9,6 +9,7 @@ import uvicorn
 from grader.domain.errors import GraderError
 from grader.marking.desk import Desk, assignment_now, refresh
 from grader.results.class_pages import write_pages
+from grader.results.folder_use import in_use
 from grader.results.session import ClassSession
 from grader.web.access import Access
 from grader.web.application import application
@@ -27,8 +28,16 @@ def served(
         on_ready: Called with the address once it is listened at.
 
     Raises:
-        UsageError: The address cannot be used, or the gradebook cannot be written.
+        UsageError: The address cannot be used, the gradebook cannot be written, or persons are being
+            forgotten in it.
     """
+    with in_use(session.out):
+        _serve(session, access, listening, on_ready)
+
+
+def _serve(
+    session: ClassSession, access: Access, listening: Listening, on_ready: Callable[[str], None]
+) -> None:
     listening.require_safe()
     session.book.require_writable()
     session.book.require_local()

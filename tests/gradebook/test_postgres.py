@@ -13,6 +13,7 @@ from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Total
 from grader.gradebook import Gradebook
+from grader.gradebook.forgotten_rows import PersonalRecords
 from tests.postgres_server import server
 
 pytestmark = pytest.mark.service
@@ -73,3 +74,22 @@ def test_a_reader_on_postgresql_sees_one_state(url: str, tmp_path: Path) -> None
         count = connection.exec_driver_sql(counting).scalar()
         other.record(BARE, {})
         assert connection.exec_driver_sql(counting).scalar() == count
+
+
+def test_a_person_is_forgotten_on_postgresql(url: str, tmp_path: Path) -> None:
+    other = replace(BARE, student_id="400101205", reason="as 400101204")
+    with Gradebook(tmp_path / "out", url, assignment_id="vit_defects") as book:
+        for evidence in (BARE, other):
+            book.record(evidence, {"p0.png": evidence.student_id.encode()}, who="ta1")
+    records = PersonalRecords(tmp_path / "out", url)
+    mentions = records.persons().mentions(frozenset({"400101204"}))
+    counts = records.counts(frozenset({"400101204"}), mentions)
+    done = records.forget(frozenset({"400101204"}), mentions, who="ta1", when=NOW, files=0)
+    assert done == counts and counts["runs"] >= 2
+    records.compact()
+    assert records.left(mentions) == ()
+    records.close()
+    with Gradebook(tmp_path / "out", url, assignment_id="vit_defects") as book:
+        assert book.students() == ("400101205",)
+        assert book.evidence("400101205").reason == "as forgotten"
+        assert book.images("400101205") == {"p0.png": b"400101205"}

@@ -11,6 +11,7 @@ from grader.decisions.last_word import rule
 from grader.domain.edit import Marked, OwnerAssigned, Waived
 from grader.domain.evidence import Evidence
 from grader.gradebook import Gradebook
+from grader.gradebook.forgotten_rows import PersonalRecords
 from grader.gradebook.records import read_evidence
 from grader.marking import allocation, presence, second_marking
 from grader.marking.desk import Desk, UnknownTask, handle_of, students_of
@@ -247,3 +248,20 @@ def test_a_submission_that_turns_out_to_be_anothers_keeps_its_handle(
     save(desk, handle, points=3, target="q7")
     assert [edit.points for edit in desk.book.edits("400109999") if isinstance(edit, Marked)] == [2, 3]
     assert desk.book.snapshot().totals["400109999"].who == "ta1"
+
+
+def test_after_students_were_forgotten_the_tasks_are_listed_anew(
+    desk: Desk, results: tuple[Path, str | None], class_evidence: Callable[..., Any]
+) -> None:
+    """A database gives the numbers of removed rows again: who comes then is listed all the same."""
+    before = len(order(desk))
+    records, forgotten = PersonalRecords(*results), frozenset(TEAM)
+    records.forget(forgotten, records.persons().mentions(forgotten), who="head", when=NOW, files=0)
+    records.close()
+    newcomers = ("400101298", "400101299")
+    for newcomer in newcomers:
+        desk.book.record(class_evidence(newcomer), {})
+    assert len(order(desk)) == before + 1
+    assert {handle_of(desk, newcomer) for newcomer in newcomers} <= set(order(desk))
+    with pytest.raises(UnknownTask):
+        handle_of(desk, TEAM[0])

@@ -12,7 +12,7 @@ from grader.domain.formatting import SPACE, counted, listed, percent
 if TYPE_CHECKING:
     from grader.similarity.compared_pairs import Comparison, Pair
 
-FILE, PAGE = "similarity.json", "similarity.html"
+FILE, PAGE, TABLE = "similarity.json", "similarity.html", "similarity.csv"
 LISTED = 300  # pairs that the page lists; all are in the table
 
 

@@ -1,0 +1,83 @@
+"""The files of a class are found wherever they were written, and only the grader's own are changed."""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from grader.domain.errors import UsageError
+from grader.domain.mentions import Mentions
+from grader.gradebook.forgotten_rows import WrittenPlace
+from grader.privacy.file_cleaning import FileFate
+from grader.privacy.kept_files import CONSOLE, LONG_AGO, kept_files, kept_places
+from grader.web import access
+
+HERS = Mentions(frozenset({"400101204"}))
+
+
+@pytest.fixture
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    folder = tmp_path / "results"
+    (folder / "students" / "400101204").mkdir(parents=True)
+    (folder / "students" / "400101204" / "anything.bin").write_bytes(b"x")
+    (folder / "scores.csv").write_text("400101204,1\n")
+    (folder / "mine.csv").write_text("400101204,1\n")
+    (folder / f".{'a' * 16}.part").write_text("torn")
+    return folder
+
+
+def test_what_the_grader_wrote_is_cleaned_and_the_rest_is_told(out: Path, tmp_path: Path) -> None:
+    elsewhere = WrittenPlace("another", Path("/srv/published"), "publication")
+    gone = WrittenPlace(os.uname().nodename, tmp_path / "gone", "publication")
+    old, new = tmp_path / "tmp" / "grader-old", tmp_path / "tmp" / "grader-new"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / "400101204.py").write_text("")
+    os.utime(old, (0, time.time() - LONG_AGO - 9))
+    fates = {
+        file.path.name: file.cleaned.fate
+        for file in kept_files(kept_places(out, [elsewhere, gone], []), HERS)
+    }
+    assert fates == {
+        f".{'a' * 16}.part": FileFate.GOES,
+        "anything.bin": FileFate.GOES,
+        "mine.csv": FileFate.LEFT,
+        "scores.csv": FileFate.CHANGES,
+        "400101204.py": FileFate.GOES,
+        "published": FileFate.LEFT,
+    }
+    named = {
+        file.path.name: file.cleaned.fate
+        for file in kept_files(kept_places(out, [], [out / "mine.csv"]), HERS)
+    }
+    assert named["mine.csv"] is FileFate.CHANGES
+
+
+def test_a_place_that_is_named_must_be_there(out: Path) -> None:
+    with pytest.raises(UsageError, match="there is no such file or folder"):
+        kept_places(out, [], [out / "nowhere"])
+
+
+def test_sheets_of_oral_checks_go_with_everybody_on_them(out: Path) -> None:
+    """They show lines of code; `grader oral` writes those of the others again."""
+    sheets = {
+        "oral/questions.html": b"<p>400101204</p><p>400101205</p>",
+        "oral/students/400101204/notes.html": b"<p>x</p>",
+        "oral/students/400101205/questions.html": b"<p>400101205</p>",
+    }
+    for name, content in sheets.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_bytes(content)
+    found = {
+        file.path.relative_to(out).as_posix(): file for file in kept_files(kept_places(out, [], []), HERS)
+    }
+    assert sheets.keys() & found.keys() == {"oral/questions.html", "oral/students/400101204/notes.html"}
+    assert {found[name].cleaned.fate for name in sheets.keys() & found.keys()} == {FileFate.GOES}
+
+
+def test_the_folder_of_the_console_is_known() -> None:
+    assert CONSOLE == access.FOLDER
