@@ -407,7 +407,8 @@ def run_pytest(
     checks = Checks(assignment, used, code)
     arguments = [
         *("-c", "/dev/null" if Path("/dev/null").exists() else "NUL"),
-        *("--rootdir", str(assignment.folder), "--import-mode=importlib", "-s", "-q"),
+        *("--rootdir", str(assignment.folder), "--confcutdir", str(assignment.folder)),
+        *("--import-mode=importlib", "-s", "-q"),
         *("-p", "no:cacheprovider", "-p", "no:grader", "-p", "no:warnings", "-p", "no:faulthandler"),
         *("-p", "no:logging"),
         *("-p", "no:xdist", "-p", "no:hypothesispytest"),

@@ -1,9 +1,11 @@
 """All checks of one submission: hangs, deaths, lies, isolation, seeds."""
 
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -109,6 +111,15 @@ def test_the_first_finding_waits_for_no_worker(
 
     run_pytest([assignment.folder / "checks" / "test_public.py"], public, None, use)
     assert told == [("names_are_the_templates", "passed", 0), ("file_can_be_loaded", "failed", 1)]
+
+
+def test_tests_around_an_assignment_do_not_matter(tmp_path: Path, assignment: Assignment) -> None:
+    """A course may lie in a project with tests of its own: what configures those does not count."""
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["plugins_of_another_project"]\n')
+    folder = Path(shutil.copytree(assignment.folder, tmp_path / "reference" / "copied"))
+    used: list[Checks] = []
+    run_pytest([folder / "checks" / "test_prenorm.py"], replace(assignment, folder=folder), None, used.append)
+    assert len(used) == 1
 
 
 def test_the_reference_earns_everything_whatever_the_seed(
