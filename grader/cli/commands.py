@@ -48,6 +48,10 @@ ASSISTANTS = {
         "grader.cli.oral_command:command",
         "Pick students for oral checks, and record outcomes.",
     ),
+    "requests": (
+        "grader.cli.request_commands:command",
+        "Take regrade requests of students, and answer them.",
+    ),
     "waive": ("grader.cli.decision_commands:waive_command", "Give a check's points back to the whole class."),
     "count": ("grader.cli.decision_commands:count_command", "Choose which run of a student counts."),
     "history": ("grader.cli.history:command", "Show how a student's grade came about."),

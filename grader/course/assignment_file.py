@@ -27,7 +27,7 @@ from grader.course.marking_file import NO_MARKING_ITEMS, read_marking_items
 from grader.course.measures import MEASURES_FILE, measures, require_functions, study_table
 from grader.course.oral_questions import oral_questions
 from grader.course.rubric import forbidden_rules, hidden_checks_of_copy, rubric_items
-from grader.course.submission_rules import resubmission, tries
+from grader.course.submission_rules import regrade_rules, resubmission, tries
 from grader.course.toml_file import (
     FILE,
     Table,
@@ -179,6 +179,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         late=_late(table.late, table.deadline),
         resubmission=resubmission(table.resubmission, table.deadline),
         tries=tries(table.tries, table.deadline),
+        regrade_rules=regrade_rules(table.regrade_requests),
         policies=dict(table.policies),
         boundaries=_boundaries(table.boundaries, sum(item.points for item in rubric)),
         leaderboard=table.leaderboard,

@@ -117,6 +117,14 @@ class ResubmissionTable(Table):
     days: Positive | None = None
 
 
+class RegradeRequestsTable(Table):
+    """`[regrade_requests]`: how long and how often students may dispute points, and who answers."""
+
+    days: Positive
+    most: Annotated[int, Field(ge=1)] = 3
+    answered_by: Literal["marker", "another"] = "marker"
+
+
 class ComponentTable(Table):
     """`[[component]]`: one stub, or one file that is handed in and judged by itself."""
 
@@ -260,6 +268,7 @@ class AssignmentTable(Table):
     late: LateTable | None = None
     resubmission: ResubmissionTable | None = None
     tries: TriesTable | None = None
+    regrade_requests: RegradeRequestsTable | None = None
     program: ProgramTable = ProgramTable()
     measure: list[MeasureTable] = Field(default_factory=list)
     study: StudyFileTable | None = None

@@ -1,4 +1,4 @@
-"""The rules on when and how often a student hands in: `[tries]`, `[resubmission]`, the order of late days.
+"""The rules on when and how often a student hands in or asks again: `[tries]`, `[resubmission]`, late days.
 
 It refuses rules that nobody can meet, each with one sentence. The assignments of a course use its late days
 in the order of their deadlines; of every assignment's file it reads only what this depends on, so that a
@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pydantic import ConfigDict
 
-from grader.course.assignment_tables import ResubmissionTable, TriesTable
+from grader.course.assignment_tables import RegradeRequestsTable, ResubmissionTable, TriesTable
 from grader.course.editions import edition_of
 from grader.course.toml_file import FILE, Table, fault, toml_table
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_rules import CourseLateDays, Resubmission, Tries
+from grader.domain.assignment_rules import CourseLateDays, RegradeRules, Resubmission, Tries
 from grader.domain.errors import CourseError
 from grader.domain.formatting import zone_problem
 
@@ -57,6 +57,11 @@ def resubmission(table: ResubmissionTable | None, deadline: datetime | None) -> 
             f"({deadline.isoformat()}). Correct one of them."
         )
     return Resubmission(table.regains, table.days, table.until)
+
+
+def regrade_rules(table: RegradeRequestsTable | None) -> RegradeRules | None:
+    """When and how often students may dispute points; None where no requests are taken."""
+    return None if table is None else RegradeRules(table.days, table.most, table.answered_by == "another")
 
 
 # --- order of late days ----------------------------------------------------------------------------------

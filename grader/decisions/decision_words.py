@@ -13,6 +13,8 @@ from grader.domain.edit import (
     OwnerAssigned,
     PickedForOral,
     Received,
+    RegradeAnswered,
+    RegradeAsked,
     Released,
     Ruled,
     RunChosen,
@@ -60,6 +62,10 @@ def decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, 
             return "oral", f"picked{draw}: {'; '.join(str(reason).rstrip('.') for reason in reasons)}"
         case OrallyChecked(outcome=outcome):
             return "oral", "taken back" if outcome is None else outcome.value
+        case RegradeAsked(target=target, points=points):
+            return "request", f"{target}: {'open' if points is None else _value_text(points)} is disputed"
+        case RegradeAnswered(target=target, points=points):
+            return "answer", f"{target}: {'open' if points is None else _value_text(points)}"
         case Accepted(file=file):
             return "accept", f"{file or ''} counts as the report"
     raise AssertionError(f"an edit of which nobody told the history: {type(edit).__name__}")

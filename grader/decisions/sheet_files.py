@@ -1,4 +1,4 @@
-"""Reads and writes marking sheets: CSV for any program, or a spreadsheet."""
+"""Reads and writes sheets that people fill in: CSV for any program, or a spreadsheet."""
 
 import csv
 import io
@@ -13,10 +13,22 @@ from grader.domain.formatting import points, printable
 from grader.files import atomic
 from grader.files.file_names import guarded
 
+Value = str | float | None
+"""What a cell holds."""
+
 SUFFIXES = (".csv", ".xlsx")
 _OTHER_SPREADSHEETS = (".ods", ".fods", ".xls", ".xlsm", ".xlsb", ".numbers")
 _DELIMITERS = ",;\t"  # programs use the semicolon where numbers have decimal commas
-_WIDTHS = {"title": 44, "comment": 50, "comment_ids": 22, "hyperparameters": 44, "note": 30, "student_id": 14}
+_WIDTHS = {
+    "title": 44,
+    "comment": 50,
+    "comment_ids": 22,
+    "hyperparameters": 44,
+    "note": 30,
+    "student_id": 14,
+    "answer": 60,
+    "reason": 60,
+}
 LINKS = ("report", "answers")  # columns of addresses
 _BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
@@ -66,19 +78,39 @@ def write_sheet(path: Path, rows: Sequence[MarkRow], names: Mapping[str, str] | 
     Raises:
         UsageError: The path ends differently, or cannot be written.
     """
-    require_sheet(path)
-    if not path.parent.is_dir():
-        raise UsageError(f"{path.parent} is not a folder. Create it, or write the sheet elsewhere.")
-    table: list[list[str | float | None]] = [[*COLUMNS]]
+    table: list[list[Value]] = [[*COLUMNS]]
     table += [[_cell(row, column) for column in COLUMNS] for row in rows]
     if names is not None:
         last = ["name", *(guarded(printable(names.get(row.student_id, ""))) for row in rows)]
         table = [[*cells, name] for cells, name in zip(table, last, strict=True)]
-    atomic.write(path, _csv(table) if path.suffix.lower() == ".csv" else _workbook(table))
+    write_table(path, table, FILLED)
 
 
-def read_sheet(path: Path) -> list[SheetRow]:
-    """The rows of a marking sheet, without empty ones.
+def write_table(path: Path, table: Sequence[Sequence[Value]], filled: Sequence[str]) -> None:
+    """Write a table that people fill in.
+
+    Args:
+        path: Ends with `.csv` or `.xlsx`.
+        table: The names of the columns, then the rows; texts are written as they are.
+        filled: The columns to be filled in.
+
+    Raises:
+        UsageError: The path ends differently, or cannot be written.
+    """
+    require_sheet(path)
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent} is not a folder. Create it, or write the sheet elsewhere.")
+    atomic.write(path, _csv(table) if path.suffix.lower() == ".csv" else _workbook(table, filled))
+
+
+def read_sheet(
+    path: Path, needed: Sequence[str] = NEEDED, origin: str = "`grader marks export` wrote it"
+) -> list[SheetRow]:
+    """The rows of a sheet, without empty ones.
+
+    Args:
+        needed: The columns that must be there.
+        origin: Where the first row is as it should be, as a clause.
 
     Raises:
         UsageError: It cannot be read, or a column is missing.
@@ -90,12 +122,11 @@ def read_sheet(path: Path) -> list[SheetRow]:
         raise UsageError(f"{path} cannot be read ({error.strerror}). Give another file.") from None
     table = _read_csv(path, content) if path.suffix.lower() == ".csv" else _read_workbook(path, content)
     header = [cell.text.strip().lower() for cell in next(table, [])]
-    for column in NEEDED:
+    for column in needed:
         if header.count(column) != 1:
             problem = "twice" if column in header else "missing"
             raise UsageError(
-                f"{path.name}, row 1: the column '{column}' is {problem}. "
-                "Keep the first row as `grader marks export` wrote it."
+                f"{path.name}, row 1: the column '{column}' is {problem}. Keep the first row as {origin}."
             )
     rows = []
     for number, cells in enumerate(table, 2):
@@ -111,13 +142,13 @@ def read_sheet(path: Path) -> list[SheetRow]:
 
 
 def require_sheet(path: Path) -> None:
-    """Refuse a path that does not have the name of a marking sheet.
+    """Refuse a path that does not have the name of a sheet.
 
     Raises:
         UsageError: It ends with neither `.csv` nor `.xlsx`.
     """
     if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"{path.name}: a marking sheet ends with .csv or .xlsx. Give it such a name.")
+        raise UsageError(f"{path.name}: a sheet ends with .csv or .xlsx. Give it such a name.")
 
 
 def _require_readable(path: Path) -> None:
@@ -129,8 +160,8 @@ def _require_readable(path: Path) -> None:
     require_sheet(path)
 
 
-def _cell(row: MarkRow, column: str) -> str | float | None:
-    values: dict[str, str | float | None] = {
+def _cell(row: MarkRow, column: str) -> Value:
+    values: dict[str, Value] = {
         "student_id": row.student_id,
         "item": row.target,
         "title": row.title,
@@ -148,7 +179,7 @@ def _cell(row: MarkRow, column: str) -> str | float | None:
     return guarded(printable(value)) if isinstance(value, str) else value
 
 
-def _csv(table: Sequence[Sequence[str | float | None]]) -> bytes:
+def _csv(table: Sequence[Sequence[Value]]) -> bytes:
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     for row in table:
@@ -158,7 +189,7 @@ def _csv(table: Sequence[Sequence[str | float | None]]) -> bytes:
     return buffer.getvalue().encode("utf-8-sig")  # without the mark, Excel assumes a legacy encoding
 
 
-def _workbook(table: Sequence[Sequence[str | float | None]]) -> bytes:
+def _workbook(table: Sequence[Sequence[Value]], filled_columns: Sequence[str]) -> bytes:
     from openpyxl import Workbook
     from openpyxl.styles import Alignment, Font, PatternFill
     from openpyxl.utils import get_column_letter
@@ -168,7 +199,8 @@ def _workbook(table: Sequence[Sequence[str | float | None]]) -> bytes:
     sheet.title = "marks"
     for row in table:
         sheet.append(row)
-    filled = [COLUMNS.index(column) + 1 for column in FILLED]
+    columns = list(map(str, table[0]))
+    filled = [columns.index(column) + 1 for column in filled_columns]
     for row in sheet.iter_rows(min_row=2):
         for cell in row:
             if isinstance(cell.value, str):
@@ -176,28 +208,28 @@ def _workbook(table: Sequence[Sequence[str | float | None]]) -> bytes:
             cell.alignment = Alignment(vertical="top", wrap_text=cell.column in filled)
             if cell.column in filled:
                 cell.fill = PatternFill("solid", fgColor="FFF7E0")
-        for link in (row[COLUMNS.index(column)] for column in LINKS):
+        for link in (row[columns.index(column)] for column in LINKS if column in columns):
             if link.value:
                 link.hyperlink = link.value
                 link.style = "Hyperlink"
-    for number, column in enumerate(COLUMNS, 1):
+    for number, column in enumerate(columns, 1):
         sheet.cell(1, number).font = Font(bold=True)
         sheet.column_dimensions[get_column_letter(number)].width = _WIDTHS.get(column, 12)
     sheet.freeze_panes = "C2"
-    _bound_points(sheet, len(table) - 1)
+    _bound_points(sheet, columns, len(table) - 1)
     buffer = io.BytesIO()
     book.save(buffer)
     return buffer.getvalue()
 
 
-def _bound_points(sheet: Any, count: int) -> None:
+def _bound_points(sheet: Any, columns: Sequence[str], count: int) -> None:
     """Let the spreadsheet itself refuse points beyond the maximum."""
     from openpyxl.utils import get_column_letter
     from openpyxl.worksheet.datavalidation import DataValidation
 
     if not count:
         return
-    cell, most = (get_column_letter(COLUMNS.index(column) + 1) for column in ("points", "max"))
+    cell, most = (get_column_letter(columns.index(column) + 1) for column in ("points", "max"))
     rule = DataValidation("decimal", operator="between", formula1="0", formula2=f"${most}2", allow_blank=True)
     rule.error = "The points are from 0 to the item's maximum."
     sheet.add_data_validation(rule)

@@ -14,7 +14,14 @@ from grader.domain.assignment_files import (
     ProvidedFile,
     SubmittedFile,
 )
-from grader.domain.assignment_rules import CourseLateDays, ForbiddenRule, LatePolicy, Resubmission, Tries
+from grader.domain.assignment_rules import (
+    CourseLateDays,
+    ForbiddenRule,
+    LatePolicy,
+    RegradeRules,
+    Resubmission,
+    Tries,
+)
 from grader.domain.assignment_versions import ONE_EDITION, DrawnValue, Edition
 from grader.domain.errors import UsageError
 from grader.domain.limits import Limits
@@ -295,6 +302,7 @@ class Assignment:
         course_late_days: The late days of the course; None: it has none, or they are not used here.
         resubmission: What a submission after the deadline can regain; None: nothing, it is late.
         tries: How often hidden checks give feedback before the deadline; None: whenever pages are made.
+        regrade_rules: When and how often students may dispute points; None: no requests are taken.
     """
 
     id: str
@@ -330,6 +338,7 @@ class Assignment:
     course_late_days: CourseLateDays | None = None
     resubmission: Resubmission | None = None
     tries: Tries | None = None
+    regrade_rules: RegradeRules | None = None
 
     @property
     def compares_attempts(self) -> bool:
@@ -498,6 +507,15 @@ class Assignment:
     def mark_targets(self) -> dict[str, float]:
         """The targets to which a person can give points, with their maximum: see `RubricItem.targets`."""
         return {target: maximum for item in self.rubric for target, maximum in item.targets.items()}
+
+    def target_titles(self) -> dict[str, str]:
+        """The titles of items, and of parts with their item's: `Q10: ViT: from the image to the output`."""
+        titles = {item.id: item.title for item in self.rubric}
+        return titles | {
+            f"{item.id}.{part.id}": f"{item.title}: {part.title}"
+            for item in self.rubric
+            for part in item.parts
+        }
 
     def points_by_remarks(self, target: str, values: Iterable[float]) -> float:
         """The points of an item, or a part of one, to which comments add theirs, from 0 to its maximum.

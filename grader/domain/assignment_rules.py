@@ -1,4 +1,4 @@
-"""The rules of an assignment: forbidden parts, late work, resubmissions, feedback."""
+"""The rules of an assignment: forbidden parts, late work, resubmissions, feedback, regrade requests."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -75,6 +75,21 @@ class Resubmission:
             due: The student's deadline.
         """
         return self.until if self.until is not None else due + timedelta(days=self.days or 0.0)
+
+
+@dataclass(frozen=True)
+class RegradeRules:
+    """How long and how often students may dispute points, and who answers.
+
+    Attributes:
+        days: After the grade was last released to the student.
+        most: Requests of one student for the assignment.
+        by_another: Whether somebody else than the marker of the disputed points answers.
+    """
+
+    days: float
+    most: int
+    by_another: bool = False
 
 
 @dataclass(frozen=True)

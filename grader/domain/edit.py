@@ -245,6 +245,36 @@ class OrallyChecked(Edit):
     digest: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class RegradeAsked(Edit):
+    """A student disputes points; `why` holds the student's words.
+
+    Attributes:
+        target: A rubric item (`q6`), or a part of one (`q10.patches`).
+        asked: When the student asked.
+        points: The disputed points; None: they were open.
+        marker: Who gave them; empty: the checks did.
+    """
+
+    target: str
+    asked: datetime
+    points: float | None
+    marker: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegradeAnswered(Edit):
+    """The answer to the student's open request about an item; `why` holds the answer.
+
+    Attributes:
+        target: A rubric item, or a part of one.
+        points: The points with which the answer leaves it; None: they are open.
+    """
+
+    target: str
+    points: float | None
+
+
 def current_owner(edits: Iterable[Edit]) -> OwnerAssigned | None:
     """The edit that says whose a submission is: the last one by a person, else the grader's last one.
 

@@ -14,6 +14,7 @@ from typing import Self
 from grader.domain.analyzed_program import Claim
 from grader.domain.formatting import points
 from grader.domain.oral_check import OralCheck
+from grader.domain.regrade_request import RegradeRequest
 from grader.domain.several_attempts import FeedbackTry, ResubmissionRecord, TwoAttempts
 
 
@@ -261,6 +262,7 @@ class Score:
             assignment has no such rule, or nothing came.
         tries: Whether it gets feedback on hidden checks before the deadline; None: there is no such rule.
         oral: The oral check for which the student was picked; None: the student was not.
+        requests: The points that the student disputes or has disputed, in the order of the requests.
     """
 
     student_id: str
@@ -282,6 +284,7 @@ class Score:
     resubmission: ResubmissionRecord | None = None
     tries: FeedbackTry | None = None
     oral: OralCheck | None = None
+    requests: tuple[RegradeRequest, ...] = ()
 
     @property
     def awaits_oral(self) -> bool:

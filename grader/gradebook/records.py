@@ -26,6 +26,8 @@ from grader.domain.edit import (
     OwnerAssigned,
     PickedForOral,
     Received,
+    RegradeAnswered,
+    RegradeAsked,
     Released,
     Ruled,
     RunChosen,
@@ -188,6 +190,8 @@ _KINDS: dict[str, type[Edit]] = {
     "acceptance": Accepted,
     "oral_pick": PickedForOral,
     "oral_outcome": OrallyChecked,
+    "regrade_asked": RegradeAsked,
+    "regrade_answered": RegradeAnswered,
 }
 _SHARED = {field.name for field in fields(Edit)}  # in columns of their own
 NOTHING = "nothing_handed_in"  # the status of a run without a submission

@@ -30,6 +30,7 @@ from grader.scoring.decided_by_people import (
     with_acceptance,
     with_waived,
 )
+from grader.scoring.disputed_points import regrade_requests
 from grader.scoring.lateness import late_record
 from grader.scoring.oral_hold import oral_hold, with_oral_check
 from grader.scoring.resubmission import is_first, own_attempts, resubmitted
@@ -77,7 +78,11 @@ def score(
         total = points.oral.withheld if points.oral is not None and points.awaits_oral else points.total
         late = late_record(assignment, delivered, total, own_edits, history, withheld=points.awaits_oral)
         points = replace(points, late=late)
-    return replace(points, tries=own_try(assignment, evidence, own_edits, history))
+    return replace(
+        points,
+        tries=own_try(assignment, evidence, own_edits, history),
+        requests=regrade_requests(own_edits),
+    )
 
 
 def _score_of_attempts(

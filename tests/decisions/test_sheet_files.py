@@ -114,7 +114,7 @@ def test_a_spreadsheets_numbers_are_ids_and_points(tmp_path):
         ("m.csv", b"student_id,\xff\n", "m.csv is not UTF-8 text. Save it as `CSV UTF-8`, or as .xlsx."),
         ("m.xlsx", b"PK nonsense", "m.xlsx is not a spreadsheet that can be read. Save it again as .xlsx."),
         ("m.ods", b"", "m.ods: only .xlsx and .csv are read. Save it as .xlsx in your spreadsheet program"),
-        ("m.txt", b"", "m.txt: a marking sheet ends with .csv or .xlsx. Give it such a name."),
+        ("m.txt", b"", "m.txt: a sheet ends with .csv or .xlsx. Give it such a name."),
     ],
 )
 def test_what_is_no_sheet_is_told(tmp_path, name, content, sentence):

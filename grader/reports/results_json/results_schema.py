@@ -343,6 +343,18 @@ class ResubmittedRecord(_Record):
     reason: str
 
 
+class RequestRecord(_Record):
+    """A regrade request of the student, and its answer."""
+
+    target: str = Field(description="the rubric item, or the part of one")
+    reason: str = Field(description="the student's words")
+    asked: datetime
+    before: float | None = Field(description="the disputed points; null: they were open")
+    answer: str = Field(default="", description="what the student reads; empty: there is none yet")
+    answered: datetime | None = None
+    after: float | None = Field(default=None, description="the points that the answer left or gave")
+
+
 class TryRecord(_Record):
     """Whether a submission gets feedback on hidden checks before grades are released."""
 
@@ -491,6 +503,9 @@ class SubmissionRecord(_Record):
         default="",
         description="for which the student was picked: while it is pending, or until a person has ruled on "
         "one that was not passed, the total is null; empty: the student was not picked",
+    )
+    requests: list[RequestRecord] = Field(
+        default_factory=list, description="points that the student disputes or has disputed"
     )
     held: str = Field(
         default="",

@@ -165,6 +165,7 @@ def student_page(
             changed_grade=changed_grade(score),
             components=component_reports(assignment, evidence, score),
             forbidden=forbidden_rows(assignment, evidence),
+            titles_of_targets=assignment.target_titles(),
             beside={item.id: item.beside for item in assignment.rubric if item.beside},
             by_person={item.id for item in assignment.rubric if item.by_person},
             figures=[(figure.component, data_uri(images, figure.image)) for figure in evidence.figures],

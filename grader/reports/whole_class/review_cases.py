@@ -101,6 +101,13 @@ ORAL = Cause(
     "check went (`--outcome`). Not passed takes no points: `grader rule` says what follows.",
     holds=True,
 )
+REQUESTS = Cause(
+    "requests",
+    "A student disputes points",
+    "`grader requests list` shows each with the mark, `grader requests answer` answers it. A grade that was "
+    "released stands until then.",
+    noun="student",
+)
 LATE_ASKED = Cause(
     "late-decide",
     "Late, and a person decides",
@@ -212,8 +219,8 @@ PARTIAL = Cause("partial", "A single file was graded", "Other files were not loo
 
 CAUSES = (
     ENGINE, REFUSED, MISSING, RESUBMISSION, LACKING, UNDECIDED, CHECKS, MARKS, NOT_RUN, ORAL, LATE_ASKED,
-    FALLEN, OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS, BOUNDARY,
-    LATE, LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
+    FALLEN, OWNER, REQUESTS, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS,
+    BOUNDARY, LATE, LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
 """In the order of the queue: what holds the grades up comes first."""
 
@@ -279,6 +286,9 @@ def _outcome_cases(evidence: Evidence, score: Score) -> CaseParts:
     if score.oral is not None and score.awaits_oral:
         ruled = score.oral.to_be_ruled
         yield ORAL, "Not passed: a person rules" if ruled else "To be asked", "Oral check"
+    disputed = [request.target for request in score.requests if request.is_open]
+    if disputed:
+        yield REQUESTS, f"About {listed(disputed)}", "Disputes points"
     if score.resubmission is not None and score.resubmission.asked:
         yield RESUBMISSION, evidence.reason or score.resubmission.reason, "The grader failed"
     if score.lower is not None:
