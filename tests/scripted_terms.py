@@ -5,7 +5,7 @@ Nothing is executed: what the checks would find is stated. Everything after that
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,9 @@ from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
+from grader.reports.results_json.results_schema import DownloadRecord, RosterRecord
 from grader.results.class_pages import write_pages
+from grader.results.current_state import DownloadAccount, keep_download_account
 from grader.results.session import ClassSession
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -162,6 +164,21 @@ class Term:
             result = Keeper(assignment, book, self.out(name), "ta1").kept(found, {}, when)
             write_pages(assignment, book, self.out(name), when, always_class=True)
         return result
+
+    def list_class(self, name: str, students: Collection[str]) -> None:
+        """Keep a class list, as `grader grade --roster` does."""
+        with self.book(name) as book:
+            there = set(book.students())
+            roster = RosterRecord(
+                source="class.csv",
+                students=sorted(students),
+                missing=sorted(set(students) - there),
+                unlisted=sorted(there - set(students)),
+                notes=[],
+            )
+            counts = {"matched": 0, "superseded": 0, "refused": 0}
+            account = DownloadRecord(source=f"{name}.zip", files=[], notes=[], roster=roster, **counts)
+            keep_download_account(book, self.out(name), DownloadAccount(account), who="ta1", when=self.now)
 
     def mark(self, name: str, points: float, *, item: str = "report", student: str = STUDENT) -> None:
         """Give the points of an item by hand."""

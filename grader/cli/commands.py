@@ -69,6 +69,10 @@ ASSISTANTS = {
         "grader.cli.publishing_commands:publish_command",
         "Write the pages as a static folder or a zip.",
     ),
+    "term": (
+        "grader.cli.term_command:command",
+        "Add up a course: totals, late days, who may not pass.",
+    ),
     "export-person": (
         "grader.cli.privacy_commands:export_person_command",
         "Put together all that is kept about a person.",

@@ -13,11 +13,13 @@ from pydantic import Field
 from grader.course.assignment_file import read_assignment
 from grader.course.check_files import PUBLIC_FILE
 from grader.course.submission_rules import course_late_days
+from grader.course.term_files import PeopleTable, TotalTable, term_plan
 from grader.course.toml_file import FILE as ASSIGNMENT_FILE
 from grader.course.toml_file import Table, listing, remedy, toml_table
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import DrawnValue, Value, drawn_values
 from grader.domain.errors import CourseError, UsageError
+from grader.domain.term_total import NO_PLAN, TermPlan
 from grader.language import ENGLISH, language, require_language
 from grader.language.translation import FOLDER as CATALOG_FOLDER
 
@@ -44,6 +46,8 @@ class _CourseTable(Table):
     language: Annotated[str, Field(min_length=1)] = ENGLISH.code
     sandbox: _SandboxTable = _SandboxTable()
     late: _CourseLateTable | None = None
+    total: TotalTable | None = None
+    people: PeopleTable = PeopleTable()
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class Course:
         term: `2026-fall`; in each term, assignments draw other values.
         language: The code of the language that students' reports are written in.
         course_late_days: The late days of a student for all assignments together; 0: there is no such rule.
+        plan: What it says about the whole term: weights, sections, groups.
         known_values: The values that were drawn for all, where nothing can be drawn: in a package.
     """
 
@@ -67,6 +72,7 @@ class Course:
     term: str = ""
     language: str = ENGLISH.code
     course_late_days: int = 0
+    plan: TermPlan = NO_PLAN
     known_values: tuple[tuple[str, Value], ...] = ()
 
     @property
@@ -177,6 +183,7 @@ def located_course(
         term=table.term,
         language=table.language,
         course_late_days=table.late.tokens if table.late is not None else 0,
+        plan=term_plan(root, table.total, table.people),
     )
 
 

@@ -5,7 +5,7 @@ What is assigned to nobody is anybody's. A later assignment replaces an earlier 
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -100,7 +100,7 @@ def assign_sections(
     desk: Desk,
     target: str,
     sections: Mapping[str, str],
-    markers: Mapping[str, str],
+    markers: Mapping[str, Sequence[str]],
     now: datetime,
     *,
     by: str,
@@ -110,7 +110,8 @@ def assign_sections(
 
     Args:
         sections: Student -> section.
-        markers: Section -> marker; students of other sections keep whom they have.
+        markers: Section -> those who share its submissions evenly; students of other sections keep whom they
+            have.
 
     Returns:
         Marker -> the number of tasks.
@@ -120,15 +121,26 @@ def assign_sections(
     """
     with current_records(desk, writes=True) as records:
         ids_now = records.rows.ids_now()
+        rows: dict[str, list[str]] = {section: [] for section in markers}
+        for task in _tasks(desk, records, target, only_unmarked=only_unmarked):
+            section = sections.get(ids_now.id_of(task.row) or "", "")
+            if section in rows:
+                rows[section].append(task.row)
         marker_by_row = {
-            task.row: markers[section]
-            for task in _tasks(desk, records, target, only_unmarked=only_unmarked)
-            if (section := sections.get(ids_now.id_of(task.row) or "", "")) in markers
+            row: marker
+            for section, section_rows in rows.items()
+            for row, marker in _shared(section_rows, markers[section])
         }
         records.markers.allocate(target, marker_by_row)
         counts = dict(Counter(marker_by_row.values()))
         _log(records, by, now, target, counts)
     return counts
+
+
+def _shared(rows: Sequence[str], markers: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(row, marker) with the rows in even shares, each of rows that follow each other."""
+    counts = shares(len(rows), dict.fromkeys(markers, 1.0))
+    yield from zip(rows, (marker for marker, count in counts.items() for _ in range(count)), strict=True)
 
 
 def assign_list(

@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 from starlette.responses import Response
 
-from grader.domain.errors import UsageError
+from grader.course.locate import located_course
+from grader.course.term_files import term_people
+from grader.domain.errors import GraderError, UsageError
 from grader.marking import allocation
 from grader.marking.marker_progress import marker_progress
 from grader.marking.second_marking import agreement, choose_second
@@ -41,6 +43,7 @@ def assign(visit: Visit) -> Response:
 def _page(visit: Visit, *, status: int = 200, faults: tuple[str, ...] = ()) -> Response:
     target = visit.path["target"]
     count = visit.query.text("count")
+    sections, markers, problem = _sections_of_course(visit)
     return visit.page(
         "assigning.html.j2",
         status,
@@ -50,8 +53,34 @@ def _page(visit: Visit, *, status: int = 200, faults: tuple[str, ...] = ()) -> R
         agreement=agreement(visit.desk, target),
         faults=faults,
         sent=visit.form,
+        sections=visit.form.text("sections") or sections,
+        markers=visit.form.text("markers") or markers,
+        section_problem=problem,
         done=visit.query.text("done"),
         count=int(count) if count.isdecimal() else 0,
+    )
+
+
+def _sections_of_course(visit: Visit) -> tuple[str, str, str]:
+    """(a line for each student and section, one for each section and marker, why there are none).
+
+    Of those whom the course names, only people with a link to the console can mark.
+    """
+    try:
+        plan = located_course(working=visit.desk.assignment.folder, environment={}).plan
+        sections = term_people(plan).sections or {}
+    except GraderError as error:
+        return "", "", str(error)
+    known = people(visit)
+    return (
+        "\n".join(f"{student_id}, {section}" for student_id, section in sections.items() if section),
+        "\n".join(
+            f"{section.name}, {marker}"
+            for section in plan.sections
+            for marker in section.markers
+            if marker in known
+        ),
+        "",
     )
 
 
@@ -100,10 +129,9 @@ def _by_shares(visit: Visit, target: str) -> int:
 
 def _by_sections(visit: Visit, target: str) -> int:
     sections = dict(_pairs(visit.form.text("sections"), "a student's id and a section"))
-    markers = {
-        section: _person(visit, marker)
-        for section, marker in _pairs(visit.form.text("markers"), "a section and who marks it")
-    }
+    markers: dict[str, list[str]] = {}
+    for section, marker in _pairs(visit.form.text("markers"), "a section and who marks it"):
+        markers.setdefault(section, []).append(_person(visit, marker))
     if not markers:
         raise UsageError("Say who marks which section, one in a line.")
     counts = allocation.assign_sections(

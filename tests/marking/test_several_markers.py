@@ -117,12 +117,14 @@ def test_remainders_are_shared_out(count: int, weights: dict[str, float], shares
 
 def test_sections_and_lists(desk: Desk) -> None:
     sections = {student_id: "A" if number < 4 else "B" for number, student_id in enumerate(STUDENTS)}
-    counts = allocation.assign_sections(desk, "q6", sections, {"A": "ta1"}, NOW, by="head")
+    counts = allocation.assign_sections(desk, "q6", sections, {"A": ["ta1"]}, NOW, by="head")
     assert counts == {"ta1": 4}
     by_student = {students_of(desk, handle)[0]: marker for handle, marker in assigned(desk).items()}
     assert {student for student, marker in by_student.items() if marker == "ta1"} == set(STUDENTS[:4])
     assert allocation.assign_list(desk, "q6", [STUDENTS[0], TEAM[1]], "ta3", NOW, by="head") == 2
     assert assigned(desk)[handle_of(desk, TEAM[0])] == assigned(desk)[handle_of(desk, STUDENTS[0])] == "ta3"
+    counts = allocation.assign_sections(desk, "q6", sections, {"A": ["ta1", "ta2"]}, NOW, by="head")
+    assert counts == {"ta1": 2, "ta2": 2}, "the assistants of a section share it"
     before = assigned(desk)
     with pytest.raises(UnknownTask, match="'nobody'"):
         allocation.assign_list(desk, "q6", [STUDENTS[5], "nobody"], "ta3", NOW, by="head")

@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 
@@ -13,12 +14,14 @@ import numpy as np
 from PIL import Image
 
 from grader.analysis.view import viewed
+from grader.domain.term_total import CourseSection, PartState, TermPart, TermPlan, TermTotal
 from grader.files.stored_records import VIEW_FILE, view_bytes
 from grader.reports.results_json.results_schema import DownloadedFileRecord, DownloadRecord, RosterRecord
 from grader.reports.student.student_pages import attention_page, student_pages
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
 from grader.reports.whole_class.similarity_page import similarity_page
 from grader.reports.whole_class.similarity_record import similarity_record
+from grader.reports.whole_class.term_page import TermColumn, term_page
 from grader.similarity.compared_pairs import Comparison, compared
 from grader.similarity.compared_work import SampledWeights, Work
 from grader.similarity.normalized_code import given_forms, read_code
@@ -44,6 +47,7 @@ class SamplePages:
     leaderboard: Path
     attention: Path
     similarity: Path
+    term: Path
 
     def of_every_kind(self) -> dict[str, Path]:
         """Name -> page."""
@@ -54,6 +58,7 @@ class SamplePages:
             "leaderboard": self.leaderboard,
             "attention": self.attention,
             "similarity": self.similarity,
+            "term": self.term,
         }
 
 
@@ -86,6 +91,7 @@ def written_pages(folder: Path) -> SamplePages:
     pages = {
         "attention.html": attention,
         "leaderboard.html": leaderboard_page(assignment, whole, generated_at=examples.WHEN),
+        "term.html": a_term(examples.WHEN),
         "similarity.html": similarity_page(assignment, comparison, notes=notes, generated_at=examples.WHEN),
     }
     for name, pairs in (("index.html", whole), ("small.html", small), ("empty.html", [])):
@@ -107,6 +113,30 @@ def written_pages(folder: Path) -> SamplePages:
         folder / "leaderboard.html",
         folder / "attention.html",
         folder / "similarity.html",
+        folder / "term.html",
+    )
+
+
+def a_term(when: datetime) -> str:
+    """A course page with all that there is: groups, ranges, somebody at risk, late days, no section."""
+    plan = TermPlan({"lab1": 40, "final_project": 60}, 50, sections=(CourseSection("A", ("ta1", "ta2")),))
+    decided = TermPart("lab1", 40, PartState.DECIDED, 10, 10, 40, 25, 100, group="G1", peer_weight=0.5)
+    other = replace(decided, low=36, high=36, grade=90, handed_in_by="400101204", peer_weight=1.2)
+    later = TermPart("final_project", 60, PartState.NOT_GRADED, 0, 60, 0, missing="is not graded yet")
+    marked = replace(later, state=PartState.OPEN, low=12.5, high=30, judged=40, missing="awaiting report")
+    nothing = replace(later, state=PartState.NOTHING, missing="nothing came")
+    totals = [
+        TermTotal("400101204", "A", (decided, nothing), 50, 3),
+        TermTotal("400101205", "A", (other, marked), 50, 0),
+        TermTotal("400101206", "", (other, later), 50, 2, listed=False),
+    ]
+    columns = [
+        TermColumn("lab1", "The first lab", 40, "3 results", "index.html", {"400101204": "index.html"}),
+        TermColumn("final_project", "final_project", 60, "not graded yet", "", {}),
+    ]
+    remarks = ["400101206 is not in the file of students."]
+    return term_page(
+        "Deep Learning", "2026-fall", plan, columns, totals, remarks=remarks, late_days=3, generated_at=when
     )
 
 

@@ -2,9 +2,11 @@
 
 import pytest
 
+from grader.course.locate import located_course
 from grader.marking.desk import handle_of
 from grader.marking.marker_progress import marker_progress
 from grader.marking.second_marking import agreement
+from grader.web import assigning_page
 from grader.web.access import StaffRole
 from tests.web.conftest import STUDENTS
 
@@ -42,8 +44,25 @@ def test_shares_sections_and_lists(head, desk):
     lines = "\n".join(f"{student}, {'A' if number < 3 else 'B'}" for number, student in enumerate(STUDENTS))
     head.post("/assign/q6/sections", sections=lines, markers="A, ta2\nB ta1")
     assert assigned(desk) == {"ta1": 9, "ta2": 3}
+    head.post("/assign/q6/sections", sections=lines, markers="B, ta1\nB, ta2")
+    assert assigned(desk) == {"ta1": 5, "ta2": 7}, "A stays with ta2, and both share B"
+    head.post("/assign/q6/sections", sections=lines, markers="A, ta2\nB ta1")
     head.post("/assign/q6/list", students=f"{STUDENTS[5]}\n{STUDENTS[6]}", marker="ta2")
     assert assigned(desk) == {"ta1": 7, "ta2": 5}
+
+
+def test_the_sections_of_the_course_stand_in_the_form(head, monkeypatch, tmp_path):
+    """Those that `grader term` lists; whoever has no link cannot mark yet."""
+    table = '[people]\nstudents = "students.csv"\n[people.sections]\nA = ["ta1", "stranger"]\nB = ["ta2"]\n'
+    (tmp_path / "course.toml").write_text(f'title = "A course"\nsecret = "a secret"\n{table}')
+    monkeypatch.setattr(
+        assigning_page, "located_course", lambda **_: located_course(tmp_path, environment={})
+    )
+    missing = head.get("/assign/q6").text
+    assert "own sections cannot be read" in missing and "students.csv: cannot be read" in missing
+    (tmp_path / "students.csv").write_text(f"student_id,section\n{STUDENTS[0]},A\n{STUDENTS[1]},\n")
+    page = head.get("/assign/q6").text
+    assert f">{STUDENTS[0]}, A</textarea>" in page and ">A, ta1\nB, ta2</textarea>" in page
 
 
 @pytest.mark.parametrize(

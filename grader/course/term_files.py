@@ -1,0 +1,156 @@
+"""What a course says about its term: the tables of `course.toml`, and the CSVs of students and groups.
+
+It refuses what contradicts itself, each with one sentence. It never looks at results.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from grader.course.csv_table import CsvRow, csv_rows_of
+from grader.course.toml_file import Table, listing, remedy
+from grader.domain.errors import CourseError
+from grader.domain.formatting import points
+from grader.domain.term_total import CourseSection, GroupMember, TermPeople, TermPlan
+from grader.files.file_names import plain, sanitized
+
+FILE = "course.toml"
+STUDENTS, GROUPS = "the CSV of students", "the CSV of groups"
+YES, NO = "yes", ("", "no")
+
+
+class PeopleTable(Table):
+    """`[people]`: who is in which section, and who works together."""
+
+    students: str = ""
+    groups: str = ""
+    sections: dict[str, list[str]] = Field(default_factory=dict)
+
+
+class TotalTable(Table):
+    """`[total]`: what each assignment is worth in the term."""
+
+    weights: Annotated[dict[str, Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    passing: Annotated[float | None, Field(gt=0)] = None
+
+
+def term_plan(root: Path, total: TotalTable | None, people: PeopleTable) -> TermPlan:
+    """What the tables say.
+
+    Args:
+        root: The course's folder, which paths begin at.
+
+    Raises:
+        CourseError: More points pass than there are.
+    """
+    weights = dict(total.weights) if total is not None else {}
+    passing = total.passing if total is not None else None
+    if passing is not None and passing > sum(weights.values()):
+        raise CourseError(
+            f"{FILE}: [total] 'passing' is {points(passing)}, and the weights sum to "
+            f"{points(sum(weights.values()))}. Change one of them."
+        )
+    return TermPlan(
+        weights,
+        passing,
+        root / people.students if people.students else None,
+        root / people.groups if people.groups else None,
+        tuple(CourseSection(name, tuple(markers)) for name, markers in people.sections.items()),
+    )
+
+
+def term_people(plan: TermPlan) -> TermPeople:
+    """Who is in the course, as its files say.
+
+    Raises:
+        UsageError: A file cannot be read, or contradicts itself or `course.toml`.
+    """
+    sections = None if plan.students is None else _sections(plan.students, plan)
+    groups = {} if plan.groups is None else _groups(plan.groups, plan.weights, sections)
+    return TermPeople(sections, groups)
+
+
+def _sections(path: Path, plan: TermPlan) -> dict[str, str]:
+    """Student -> section."""
+    named = [section.name for section in plan.sections]
+    sections: dict[str, str] = {}
+    for row in csv_rows_of(path, ("student_id",), STUDENTS, optional=("section",)):
+        student_id, section = _student_id(row), row["section"]
+        if student_id in sections:
+            raise row.fault("student_id", f"'{student_id}' is there twice. Remove one row.")
+        if section and named and section not in named:
+            advice = remedy(section, named, f"There are {listing(named)}.")
+            raise row.fault("section", f"'{section}' is not in [people.sections] of {FILE}. {advice}")
+        sections[student_id] = section
+    return sections
+
+
+# --- groups ----------------------------------------------------------------------------------------------
+
+
+def _groups(
+    path: Path, assignments: Collection[str], students: Mapping[str, str] | None
+) -> dict[str, dict[str, tuple[GroupMember, ...]]]:
+    """Assignment -> student -> the members of the student's group.
+
+    Rows without an assignment hold for every assignment that no row names.
+    """
+    members: dict[str, dict[str, GroupMember]] = {}
+    handing_in: set[tuple[str, str]] = set()
+    optional = ("assignment", "weight", "hands_in")
+    for row in csv_rows_of(path, ("group", "student_id"), GROUPS, optional=optional):
+        assignment_id, member = row["assignment"], _member(row)
+        if assignment_id and assignment_id not in assignments:
+            advice = remedy(assignment_id, list(assignments), f"There are {listing(list(assignments))}.")
+            raise row.fault("assignment", f"'{assignment_id}' has no weight in [total] of {FILE}. {advice}")
+        if students is not None and member.student_id not in students:
+            raise row.fault("student_id", f"'{member.student_id}' is not in {STUDENTS}. Correct one of them.")
+        in_assignment = members.setdefault(assignment_id, {})
+        if member.student_id in in_assignment:
+            other = in_assignment[member.student_id].group
+            raise row.fault("student_id", f"'{member.student_id}' is already in '{other}'. Remove one row.")
+        place = (assignment_id, member.group)
+        if member.hands_in and place in handing_in:
+            raise row.fault("hands_in", f"two members of '{member.group}' have 'yes'. Leave one.")
+        if member.hands_in:
+            handing_in.add(place)
+        in_assignment[member.student_id] = member
+    everywhere = members.get("", {})
+    return {one: _by_student(members.get(one, everywhere)) for one in assignments}
+
+
+def _by_student(members: Mapping[str, GroupMember]) -> dict[str, tuple[GroupMember, ...]]:
+    by_group: dict[str, list[GroupMember]] = {}
+    for member in members.values():
+        by_group.setdefault(member.group, []).append(member)
+    return {student_id: tuple(by_group[member.group]) for student_id, member in members.items()}
+
+
+def _member(row: CsvRow) -> GroupMember:
+    if not row["group"]:
+        raise row.fault("group", "is empty. Name the group, or remove the row.")
+    hands_in = row["hands_in"].casefold()
+    if hands_in not in (YES, *NO):
+        raise row.fault("hands_in", f"is '{hands_in[:40]}'. Write 'yes', or leave it empty.")
+    return GroupMember(_student_id(row), row["group"], _weight(row), hands_in == YES)
+
+
+def _weight(row: CsvRow) -> float:
+    text = row["weight"].replace(",", ".")
+    try:
+        weight = float(text or 1)
+    except ValueError:
+        weight = math.nan
+    if not (math.isfinite(weight) and weight >= 0):
+        raise row.fault("weight", f"'{text[:40]}' is not a number from 0 on. Write it as in 0.9.")
+    return weight
+
+
+def _student_id(row: CsvRow) -> str:
+    student_id = sanitized(plain(row["student_id"])) if row["student_id"] else ""
+    if not student_id:
+        raise row.fault("student_id", "is empty. Write the student's id, or remove the row.")
+    return student_id

@@ -1,0 +1,1 @@
+"""The term: what the assignments of a course come to together, for each student."""

@@ -1,0 +1,94 @@
+"""Which results a term is made of: what is refused, what a gradebook holds besides, and what is forgotten."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from grader.cli import cli
+from grader.domain.errors import UsageError
+from grader.domain.term_total import PartState
+from grader.term.graded_assignments import TermRequest
+from grader.term.written_term import TermResult, term_result
+from tests.scripted_terms import DAY, START, Term
+
+HER, HIM = "400101204", "400101205"
+TOTAL = "[total]\nweights = { lab1 = 40, lab2 = 60 }\n"
+NOW = START + 9 * DAY
+
+
+@pytest.fixture
+def term(tmp_path: Path) -> Term:
+    """Two assignments, of which both students handed in the first."""
+    made = Term(tmp_path)
+    made.course(TOTAL)
+    for name in ("lab1", "lab2"):
+        made.assignment(name, START, "[late]\npoints_per_day = 10\n")
+    for student_id, passed in ((HER, 10), (HIM, 5)):
+        made.hand_in("lab1", START - DAY, passed, student=student_id)
+    return made
+
+
+def result(term: Term, *outs: Path, book: bool = True, to: Path | None = None) -> TermResult:
+    url = f"sqlite:///{term.root / 'course.sqlite'}" if book else None
+    return term_result(TermRequest(outs, term.root / "course", url), now=NOW, to=to)
+
+
+def test_what_is_not_graded_yet_makes_a_range(term: Term) -> None:
+    her, him = result(term, term.out("lab1")).totals
+    assert (her.points, her.low, her.high, him.low, him.high) == (None, 40, 100, 20, 80)
+    assert her.parts[1].state is PartState.NOT_GRADED and not her.risks and her.so_far == 1
+
+
+def test_a_gradebook_holds_more_than_the_folders_that_were_named(term: Term) -> None:
+    term.hand_in("lab2", START - DAY, 10, student=HER)
+    her = result(term, term.out("lab1")).totals[0]
+    assert her.points == 100
+
+
+def test_an_assignment_of_the_future_need_not_exist(term: Term) -> None:
+    term.course(TOTAL.replace("lab2", "exam"))
+    made = result(term, term.out("lab1"))
+    assert made.totals[0].high == 100 and made.remarks == ("The course has no assignment 'exam' yet.",)
+
+
+def test_who_is_only_on_the_list_of_a_download_is_in_the_term(term: Term) -> None:
+    absent = "400101299"
+    term.list_class("lab1", [HER, absent])
+    third = result(term, term.out("lab1")).totals[2]
+    assert (third.student_id, third.parts[0].state, third.high) == (absent, PartState.NOTHING, 100)
+
+
+def test_what_cannot_be_meant_is_refused(term: Term, tmp_path: Path) -> None:
+    lab1 = term.out("lab1")
+    with pytest.raises(UsageError, match=r"empty: holds no results\. Give the --out folders"):
+        result(term, tmp_path / "empty")
+    with pytest.raises(UsageError, match="both hold 'lab1'"):
+        result(term, lab1, lab1)
+    with pytest.raises(UsageError, match=r"in another gradebook than gradebook\.sqlite in it"):
+        result(term, lab1, book=False)
+    term.course("[total]\nweights = { lab = 40 }\n")
+    with pytest.raises(UsageError, match=r"holds 'lab1', which has no weight .* Did you mean 'lab'\?"):
+        result(term, lab1)
+    term.course()
+    with pytest.raises(UsageError, match=r"does not say what the assignments are worth"):
+        result(term, lab1)
+
+
+def test_a_rule_that_changed_since_the_reports_is_told(term: Term) -> None:
+    term.hand_in("lab1", START + DAY, 10, student=HER)
+    term.assignment("lab1", START, "[late]\npoints_per_day = 20\n")
+    with pytest.raises(UsageError, match=r"lab1: 400101204: .* Run `grader regrade` first"):
+        result(term, term.out("lab1"))
+
+
+def test_who_is_forgotten_leaves_the_course_page_too(term: Term, tmp_path: Path) -> None:
+    to = tmp_path / "term"
+    result(term, term.out("lab1"), to=to)
+    assert all(HER.encode() in path.read_bytes() for path in to.iterdir())
+    where = ("--gradebook", f"sqlite:///{term.root / 'course.sqlite'}", "--course", str(term.root / "course"))
+    done = CliRunner().invoke(cli, ["forget", str(term.out("lab1")), HER, "--yes", *where])
+    assert done.exit_code == 0, done.output
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and HER.encode() in path.read_bytes()]
+    assert not left
+    assert all(HIM.encode() in path.read_bytes() for path in to.iterdir())
