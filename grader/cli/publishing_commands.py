@@ -5,20 +5,22 @@ schema of results.json. They read the options and print what was written. What a
 decided in `grader.publishing`, `grader.lms` and `grader.reports`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from grader.cli.command_options import session, session_options
+from grader.domain.errors import UsageError
 from grader.lms import FORMATS
 from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Choices, ExportFormat, InputFile, Option
 
 if TYPE_CHECKING:
+    from grader.domain.term_total import TermPlan
     from grader.publishing.exporting import WrittenExport
     from grader.publishing.publication import ChangedStudent, Update
-    from grader.results.session import SessionRequest
+    from grader.results.session import ClassSession, SessionRequest
 
 
 @click.group("export")
@@ -128,8 +130,17 @@ for _format in FORMATS:
 @click.option("--to", type=click.Path(path_type=Path), required=True, help="A new folder, or a new .zip.")
 @click.option("--update", "updates", is_flag=True, help="--to is a folder that was published before.")
 @click.option("--partial", is_flag=True, help="Publish although something still awaits a person.")
+@click.option("--only", multiple=True, metavar="LIST", help="Only these students: ids, with commas.")
+@click.option("--section", metavar="NAME", help="Only this section of the course, as [people] names it.")
 @session_options
-def publish_command(request: "SessionRequest", to: Path, updates: bool, partial: bool) -> None:
+def publish_command(
+    request: "SessionRequest",
+    to: Path,
+    updates: bool,
+    partial: bool,
+    only: tuple[str, ...],
+    section: str | None,
+) -> None:
     """Write the pages of the results folder OUT as a static folder, or a zip.
 
     instructors/index.html is the class page, with links to all students. students/ID/report.html is one
@@ -138,11 +149,15 @@ def publish_command(request: "SessionRequest", to: Path, updates: bool, partial:
     on, they do not fall without --allow-lower, and a student's page shows what has changed.
 
     With --update, only pages that changed are written, and pages of students who no longer have one are
-    removed. The output lists the students whose page changed, with the grade before and after.
+    removed. A report that is replaced is kept in instructors/earlier/. The output lists the students whose
+    page changed, with the grade before and after. With --only or --section, the grades of these students
+    alone are released, and must be ready; with --update, the pages of others stay as they are.
 
     \b
     Examples:
       grader publish results --to published
+      grader publish results --to published --section A
+      grader publish results --to published --update --only 400101204,400101210
       grader publish results --assignment vit_defects --to published.zip --partial
       grader publish results --to published --update
     """
@@ -150,7 +165,8 @@ def publish_command(request: "SessionRequest", to: Path, updates: bool, partial:
     from grader.publishing.publication import PublicationRequest, publish_class
 
     with session(request) as opened:
-        published = publish_class(opened, PublicationRequest(to, updates, partial))
+        students = _released(opened, request.course, only, section)
+        published = publish_class(opened, PublicationRequest(to, updates, partial, students))
     if published.update is not None:
         _tell_update(to, published.update)
     else:
@@ -159,6 +175,29 @@ def publish_command(request: "SessionRequest", to: Path, updates: bool, partial:
         click.echo(printable(f"note: {published.not_recorded}"), err=True)
     for line in published.left_out:
         click.echo(printable(f"  {line}"))
+
+
+def _released(
+    opened: "ClassSession", course: Path | None, only: Sequence[str], section: str | None
+) -> frozenset[str] | None:
+    """The students whose grades are released; None: everybody."""
+    if section is None:
+        named = frozenset(name for names in only for name in names.replace(",", " ").split())
+        for student_id in sorted(named):
+            opened.require_student(student_id)
+        return named if only else None
+    from grader.course.term_files import section_students
+
+    if only:
+        raise UsageError("--only and --section both say whose grades are released. Give one of them.")
+    return section_students(course_plan(course), section)
+
+
+def course_plan(course: Path | None) -> "TermPlan":
+    """What the course says about its sections."""
+    from grader.course.locate import located_course
+
+    return located_course(course).plan
 
 
 def _tell_update(to: Path, done: "Update") -> None:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from grader.course.csv_table import CsvRow, csv_rows_of
 from grader.course.toml_file import Table, listing, remedy
-from grader.domain.errors import CourseError
+from grader.domain.errors import CourseError, UsageError
 from grader.domain.formatting import points
 from grader.domain.term_total import CourseSection, GroupMember, TermPeople, TermPlan
 from grader.files.file_names import plain, sanitized
@@ -71,6 +71,23 @@ def term_people(plan: TermPlan) -> TermPeople:
     sections = None if plan.students is None else _sections(plan.students, plan)
     groups = {} if plan.groups is None else _groups(plan.groups, plan.weights, sections)
     return TermPeople(sections, groups)
+
+
+def section_students(plan: TermPlan, section: str) -> frozenset[str]:
+    """The students of a section.
+
+    Raises:
+        UsageError: The course names no students, or none in this section; or its file cannot be read.
+    """
+    if plan.students is None:
+        raise UsageError(f"{FILE} has no list of students. Name one by 'students' in its table [people].")
+    sections = _sections(plan.students, plan)
+    found = frozenset(student_id for student_id, name in sections.items() if name == section)
+    if not found:
+        there = sorted({*sections.values(), *(one.name for one in plan.sections)} - {""})
+        advice = remedy(section, there, f"There are {listing(there)}.")
+        raise UsageError(f"{plan.students.name}: nobody is in the section '{section}'. {advice}")
+    return found
 
 
 def _sections(path: Path, plan: TermPlan) -> dict[str, str]:

@@ -50,20 +50,27 @@ Page = tuple[str, bytes]
 
 
 def open_reasons(
-    assignment: Assignment, results: Sequence[Result], download: DownloadRecord | None = None
+    assignment: Assignment,
+    results: Sequence[Result],
+    download: DownloadRecord | None = None,
+    students: AbstractSet[str] | None = None,
 ) -> tuple[str, ...]:
     """Why the grades cannot be handed out yet, each reason once; empty when they can.
 
     Args:
+        results: Of the class.
         download: The account of the files of all downloads.
+        students: Whose grades are handed out; None: everybody's.
     """
     titles = [
         case.cause.title
         for result in results
+        if students is None or result.score.student_id in students
         for case in cases(assignment, result.evidence, result.score)
         if case.cause.holds and not result.score.held
     ]
-    if still_lacking(download, candidates((result.evidence, result.score) for result in results)):
+    lacking = still_lacking(download, candidates((result.evidence, result.score) for result in results))
+    if any(students is None or record.student_id in students for record in lacking):
         titles.append(LACKING.title)
     return tuple(dict.fromkeys(titles))
 
@@ -78,6 +85,8 @@ def pages(
     similarity: tuple[SimilarityRecord, bytes] | None = None,
     stamps: Mapping[str, datetime] | None = None,
     only: AbstractSet[str] | None = None,
+    students: AbstractSet[str] | None = None,
+    linked: AbstractSet[str] | None = None,
 ) -> Iterator[Page]:
     """The pages: `instructors/` links to all of `students/<id>/`, and a student's pages to each other.
 
@@ -93,6 +102,8 @@ def pages(
         similarity: What was found when the submissions were compared, and its page, for instructors.
         stamps: Path -> when the page was made, for pages that were made earlier.
         only: The paths of the pages to make; None: all.
+        students: Whose pages are made; None: everybody's.
+        linked: Those to whose pages the class page leads; None: everybody.
     """
 
     def made_at(path: str) -> datetime:
@@ -103,7 +114,8 @@ def pages(
 
     pairs = [(result.evidence, result.score) for result in results]
     published = owned(pairs)
-    links = {score.student_id: f"../students/{score.student_id}/{REPORT}" for _, score in published}
+    on_pages = [pair for pair in published if linked is None or pair[1].student_id in linked]
+    links = {score.student_id: f"../students/{score.student_id}/{REPORT}" for _, score in on_pages}
     if wanted(CLASS_PAGE):
         made = class_page(
             assignment,
@@ -112,7 +124,7 @@ def pages(
             generated_at=made_at(CLASS_PAGE),
             attention={
                 score.student_id: f"{ATTENTION}/{score.student_id}.html"
-                for evidence, score in published
+                for evidence, score in on_pages
                 if shows_attention(evidence)
             },
             download=attended(download, candidates(pairs)),
@@ -126,6 +138,8 @@ def pages(
         made = leaderboard_page(assignment, pairs, generated_at=made_at(LEADERBOARD))
         yield LEADERBOARD, made.encode("utf-8")
     for evidence, score in published:
+        if students is not None and score.student_id not in students:
+            continue
         places = {name: f"{STUDENTS}/{score.student_id}/{name}" for name in STUDENT_FILES}
         aside = f"{INSTRUCTORS}/{ATTENTION}/{score.student_id}.html"
         if not wanted(*places.values(), aside):
@@ -181,6 +195,7 @@ def _write_folder(pages: Iterable[Page], target: Path) -> None:
 
 
 MANIFEST = f"{INSTRUCTORS}/pages.json"
+EARLIER = f"{INSTRUCTORS}/earlier"  # reports as they were released, by student and time
 
 
 class PageRecord(BaseModel):
@@ -259,20 +274,30 @@ Render = Callable[[Mapping[str, datetime], AbstractSet[str] | None], Iterator[Pa
 """(path -> when a page was made; those that are asked for, None: all) -> the pages as they are now."""
 
 
-def update(render: Render, about: Manifest, target: Path, now: datetime) -> Update:
+def update(
+    render: Render, about: Manifest, target: Path, now: datetime, students: AbstractSet[str] | None = None
+) -> Update:
     """Bring a publication up to date.
 
-    Each page is replaced as a whole. Files that are not pages of the publication stay.
+    Each page is replaced as a whole, and the report that it replaces is kept for staff. Files that are not
+    pages of the publication stay.
 
     Args:
         render: Makes the pages; those without an earlier time are made `now`.
-        about: The manifest, without its pages.
+        about: The manifest, without its pages, and with the grades of all who could have some.
+        students: Whose pages are brought up to date; None: everybody's. Others' stay as they are, unless
+            there is nothing of theirs any more.
 
     Raises:
         UsageError: There is no publication, it is of another gradebook, or a page cannot be written.
     """
-    old = _manifest(target, about)
-    records: dict[str, PageRecord] = {}
+    old = published_before(target, about)
+    others = {} if students is None else _others(old, about, students)
+    records: dict[str, PageRecord] = {
+        path: record for path, record in old.pages.items() if _student_of(path) in others
+    }
+    grades = {one: grade for one, grade in about.grades.items() if students is None or one in students}
+    about = about.model_copy(update={"grades": {**others, **grades}})
     stale = set()
     for path, content in render({path: record.made for path, record in old.pages.items()}, None):
         records[path] = PageRecord(digest=_digest(content), made=now)
@@ -282,18 +307,56 @@ def update(render: Render, about: Manifest, target: Path, now: datetime) -> Upda
             stale.add(path)
     for path, content in render({}, stale) if stale else ():
         records[path] = PageRecord(digest=_digest(content), made=now)
+        _keep_earlier(target, path, old)
         _write(target, path, content)
     removed = sorted(old.pages.keys() - records.keys())
     for path in removed:
+        _keep_earlier(target, path, old)
         _remove(target, path)
     if stale or removed or old.grades != about.grades:
         atomic.write(target / MANIFEST, _manifest_bytes(about, records))
     changed = tuple(path for path in records if path in stale)
-    students = _changed_students(old, about, {*changed, *removed}, records.keys())
-    return Update(len(records), changed, tuple(removed), students)
+    changed_students = _changed_students(old, about, {*changed, *removed}, records.keys())
+    return Update(len(records), changed, tuple(removed), changed_students)
 
 
-def _manifest(target: Path, about: Manifest) -> Manifest:
+def _others(old: Manifest, about: Manifest, students: AbstractSet[str]) -> dict[str, float | None]:
+    """The students whose pages stay as they are -> the grade on them."""
+    there = _students_of(old.pages.keys()) & about.grades.keys()
+    return {student_id: old.grades.get(student_id) for student_id in sorted(there - students)}
+
+
+def _student_of(path: str) -> str:
+    """Whose page it is; empty for pages of the class."""
+    parts = PurePosixPath(path).parts
+    if parts[0] == STUDENTS and len(parts) > 2:
+        return parts[1]
+    return PurePosixPath(path).stem if parts[:2] == (INSTRUCTORS, ATTENTION) else ""
+
+
+def _keep_earlier(target: Path, path: str, old: Manifest) -> None:
+    """Keep the report that a student could read until now, if it is still there as it was released."""
+    record = old.pages.get(path)
+    if record is None or PurePosixPath(path).name != REPORT or not _student_of(path):
+        return
+    try:
+        content = (target / path).read_bytes()
+    except OSError:
+        return
+    if _digest(content) == record.digest:
+        name = f"{record.made:%Y-%m-%dT%H%M%S%z}-{record.digest[:8]}.html"
+        _write(target, f"{EARLIER}/{_student_of(path)}/{name}", content)
+
+
+def published_before(target: Path, about: Manifest) -> Manifest:
+    """The manifest of the publication in a folder.
+
+    Args:
+        about: What it must be of: the assignment and the gradebook.
+
+    Raises:
+        UsageError: There is no publication, or it is of another gradebook.
+    """
     if target.suffix.lower() == ".zip":
         raise UsageError(f"{target}: --update works on a folder. Write a new zip, without --update.")
     if not target.is_dir():
@@ -387,11 +450,13 @@ class PublicationRequest:
         to: A new folder, or a new `.zip`; for an update, a folder that was published before.
         updates: Write only pages that have changed, and remove those that no longer exist.
         partial: Publish even while something awaits a person.
+        students: Whose grades are released; None: everybody's.
     """
 
     to: Path
     updates: bool = False
     partial: bool = False
+    students: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -415,22 +480,31 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
     """Write the class page and the students' pages as the gradebook is now.
 
     Raises:
-        UsageError: Something awaits a person and that is not allowed, or the pages cannot be written.
+        UsageError: Something awaits a person and that is not allowed, nobody has a grade, or the pages
+            cannot be written.
     """
-    assignment, out = session.assignment, session.out
+    assignment, out, students = session.assignment, session.out, request.students
     snapshot = session.book.snapshot(attempts=assignment.compares_attempts)
     results = results_now(assignment, snapshot)
     download = summed(current_downloads(session.book, out, snapshot))
-    reasons = open_reasons(assignment, results, download)
+    pairs = [(result.evidence, result.score) for result in results]
+    everybodys = {score.student_id: score.final for _, score in owned(pairs)}
+    grades = {one: grade for one, grade in everybodys.items() if students is None or one in students}
+    if students is not None and not grades:
+        raise UsageError(
+            f"None of these students has a grade. See {out / 'index.html'}. Nothing was written."
+        )
+    reasons = open_reasons(assignment, results, download, students)
     if reasons and not request.partial:
         raise UsageError(
             f"Not ready to hand out: {'; '.join(reasons)}. "
             f"See {out / 'index.html'}, or add --partial. Nothing was written."
         )
-    pairs = [(result.evidence, result.score) for result in results]
-    grades = {score.student_id: score.final for _, score in owned(pairs)}
     now = session.clock()
-    about = Manifest(assignment=assignment.id, book=session.book.identity(), grades=dict(grades))
+    about = Manifest(assignment=assignment.id, book=session.book.identity(), grades=everybodys)
+    linked = students
+    if students is not None and request.updates:
+        linked = students | _others(published_before(request.to, about), about, students).keys()
     made = functools.partial(
         pages,
         assignment,
@@ -439,17 +513,21 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         now=now,
         download=download,
         similarity=_similarity(out, assignment.id),
+        students=students,
+        linked=linked,
     )
     done = None
     note_written(session.book, [request.to], PUBLICATION)
     if request.updates:
-        done = update(lambda stamps, only: made(stamps=stamps, only=only), about, request.to, now)
+        done = update(lambda stamps, only: made(stamps=stamps, only=only), about, request.to, now, students)
     else:
+        about = about.model_copy(update={"grades": grades})
         publish(with_manifest(made(), about, now), request.to, now)
     not_recorded = release_problem(
         session.book, snapshot, results, grades, way=WAY, who=session.who, when=session.clock(), out=out
     )
-    return PublishedClass(grades, done, tuple(left_out(pairs)), not_recorded)
+    without = left_out([pair for pair in pairs if students is None or pair[1].student_id in students])
+    return PublishedClass(grades, done, without, not_recorded)
 
 
 def _similarity(out: Path, assignment_id: str) -> tuple[SimilarityRecord, bytes] | None:

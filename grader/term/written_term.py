@@ -16,10 +16,12 @@ from grader.course.term_files import term_people
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.formatting import counted, stamp
+from grader.domain.score import Score
 from grader.domain.term_total import TermPlan, TermTotal
 from grader.files import atomic
 from grader.lms.export_format import Choices, Export, ExportData, ExportFormat, Grade
 from grader.lms.matching import Candidate, candidates
+from grader.publishing.releases import grade_of
 from grader.reports.whole_class.term_page import (
     SectionTotals,
     TermColumn,
@@ -179,10 +181,19 @@ def _state(term: OpenTerm, name: str) -> str:
     """How far an assignment is, in a few words."""
     assignment, graded = term.planned[name], term.graded.get(name)
     if graded is not None:
-        return f"{counted(len(graded.results), 'result')}"
+        return _progress([result.score for result in graded.results])
     if assignment is None or assignment.deadline is None:
         return "not graded yet"
     return f"not graded yet, due {stamp(assignment.deadline)}"
+
+
+def _progress(scores: Sequence[Score]) -> str:
+    """How many grades are open, and how many were released."""
+    count = len(scores)
+    open_grades = sum(grade_of(score).points is None for score in scores)
+    released = sum(score.released is not None for score in scores)
+    state = f"being marked, {open_grades} of {count} open" if open_grades else f"{counted(count, 'grade')}"
+    return f"{state}, {released} of {count} released" if released else f"{state}, none released"
 
 
 def _link(path: Path, to: Path) -> str:

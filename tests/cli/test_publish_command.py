@@ -8,7 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
+from grader.domain.assignment import Assignment
 from grader.domain.edit import Released
+from grader.domain.term_total import TermPlan
 from grader.gradebook import Gradebook
 
 STUDENTS = ["400101201", "400101202", "400101203", "400101204"]
@@ -85,7 +87,8 @@ def test_an_update_writes_only_pages_that_say_something_else(graded_class: Path,
         "  400101201: 62 -> 66",
     ]
     after = files(published)
-    assert {name for name in after if after[name] != before.get(name)} == {
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert {name for name in changed if not name.startswith("instructors/earlier/")} == {
         "instructors/index.html", "instructors/pages.json", "students/400101201/report.html",
     }  # fmt: skip
     assert b"Read." in after["students/400101201/report.html"][1]
@@ -173,3 +176,99 @@ def test_an_update_is_a_release(graded_class: Path, published: Path) -> None:
     with Gradebook(graded_class) as book:
         released = [edit for edit in book.edits("400101201") if isinstance(edit, Released)]
     assert [edit.points for edit in released] == [62, 66]
+
+
+# --- a part of the class ----------------------------------------------------------------------------------
+
+
+def pages_of(published: Path) -> set[str]:
+    return {path.name for path in (published / "students").iterdir()}
+
+
+def released(graded_class: Path) -> set[str]:
+    with Gradebook(graded_class) as book:
+        return {str(edit.student_id) for edit in book.snapshot().edits if isinstance(edit, Released)}
+
+
+def test_some_students_are_released_and_the_others_wait(graded_class: Path, tmp_path: Path) -> None:
+    target, (her, him, *rest) = tmp_path / "some", STUDENTS
+    done = said("publish", graded_class, "--to", target, "--partial", "--only", f"{her},{him}")
+    assert "the pages of 2 students" in done
+    assert pages_of(target) == released(graded_class) == {her, him}
+    page = (target / "instructors/index.html").read_text()
+    assert f"students/{her}/report.html" in page and f"students/{rest[0]}/report.html" not in page
+    only = ("--only", rest[0])
+    output = said("publish", graded_class, "--to", target, "--partial", "--update", *only)
+    assert f"  {rest[0]}: is new: " in output and her not in output
+    assert pages_of(target) == released(graded_class) == {her, him, rest[0]}
+    page = (target / "instructors/index.html").read_text()
+    assert all(f"students/{one}/report.html" in page for one in (her, him, rest[0]))
+    update(graded_class, target)
+    assert pages_of(target) == set(STUDENTS)
+
+
+def test_others_pages_stay_as_they_are_when_one_is_brought_up_to_date(
+    graded_class: Path, published: Path
+) -> None:
+    for student_id in STUDENTS[:2]:
+        said("marks", "set", graded_class, student_id, "q6", "4", "--why", "Read.")
+    before = files(published)
+    output = said("publish", graded_class, "--to", published, "--partial", "--update", "--only", STUDENTS[0])
+    assert STUDENTS[0] in output and STUDENTS[1] not in output
+    after = files(published)
+    theirs = [name for name in before if f"/{STUDENTS[1]}/" in name]
+    assert theirs and all(before[name] == after[name] for name in theirs)
+    lists = [json.loads(one["instructors/pages.json"][1])["grades"] for one in (before, after)]
+    assert [grades[STUDENTS[1]] for grades in lists] == [lists[0][STUDENTS[1]]] * 2, "the grade on the page"
+    assert lists[1].keys() == set(STUDENTS) and lists[1][STUDENTS[0]] != lists[0][STUDENTS[0]]
+    assert STUDENTS[1] in update(graded_class, published)
+
+
+def test_only_what_is_released_must_be_ready(
+    graded_class: Path, tmp_path: Path, assignment: Assignment
+) -> None:
+    document = json.loads((graded_class / "results.json").read_text("utf-8"))
+    awaiting = next(one["awaiting"] for one in document["submissions"] if one["student_id"] == STUDENTS[0])
+    for target in assignment.mark_targets():
+        if target.partition(".")[0] in awaiting:
+            said("marks", "set", graded_class, STUDENTS[0], target, "1", "--why", "Read.")
+    only = ("publish", graded_class, "--to", tmp_path / "one", "--only")
+    assert "Not ready to hand out" in said(*only, STUDENTS[1], code=2)
+    assert "no student '400109999'" in said(*only, "400109999", code=2)
+    said(*only, STUDENTS[0])
+    assert pages_of(tmp_path / "one") == {STUDENTS[0]}
+
+
+def test_a_section_of_the_course_is_released(
+    graded_class: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = ("publish", graded_class, "--to", tmp_path / "A", "--partial", "--section")
+    assert "course.toml has no list of students" in said(*section, "A", code=2)
+    monkeypatch.setattr("grader.cli.publishing_commands.course_plan", lambda _: _plan(tmp_path))
+    said(*section, "A")
+    assert pages_of(tmp_path / "A") == set(STUDENTS[:2])
+    assert "nobody is in the section 'C'. There are 'A' and 'B'." in said(*section, "C", code=2)
+    assert "Give one of them" in said(*section, "A", "--only", STUDENTS[0], code=2)
+
+
+def _plan(folder: Path) -> TermPlan:
+    rows = [f"{one},{'A' if one in STUDENTS[:2] else 'B'}\n" for one in (*STUDENTS, "400101299")]
+    (folder / "students.csv").write_text("student_id,section\n" + "".join(rows))
+    return TermPlan(students=folder / "students.csv")
+
+
+def test_a_report_is_kept_as_it_was_released(graded_class: Path, published: Path) -> None:
+    report = published / "students/400101201/report.html"
+    first = report.read_bytes()
+    said("marks", "set", graded_class, "400101201", "q6", "4", "--why", "Read.")
+    update(graded_class, published)
+    (kept,) = (published / "instructors/earlier/400101201").iterdir()
+    assert kept.read_bytes() == first != report.read_bytes()
+    assert re.fullmatch(r"2026-03-01T\d{6}\+0000-[0-9a-f]{8}\.html", kept.name), "when it was made"
+    update(graded_class, published)
+    assert list((published / "instructors/earlier").iterdir()) == [kept.parent], (
+        "what did not change is not kept"
+    )
+    report.write_text("half a pa")
+    update(graded_class, published)
+    assert list(kept.parent.iterdir()) == [kept], "only what was released is kept"

@@ -174,6 +174,9 @@ def surrounded(results: Path, tmp_path: Path) -> Path:
     said("marks", "export", results, tmp_path / "marks.xlsx", "--names")
     said("publish", results, "--to", tmp_path / "published")
     said("publish", results, "--to", tmp_path / "published.zip")
+    said("marks", "set", results, HER, "q6", "3", "--why", "Read again.")
+    said("publish", results, "--to", tmp_path / "published", "--update")
+    assert list((tmp_path / "published/instructors/earlier" / HER).iterdir()), "the report as it was"
     grades = tmp_path / "lms" / "Grades.csv"  # made by the LMS
     grades.parent.mkdir()
     head = "\ufeffIdentifier,Full name,ID number,Grade,Maximum Grade,Last modified (grade)\r\n"

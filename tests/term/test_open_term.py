@@ -1,12 +1,15 @@
 """Which results a term is made of: what is refused, what a gradebook holds besides, and what is forgotten."""
 
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
+from grader.domain.edit import Released
 from grader.domain.errors import UsageError
+from grader.domain.submission import Role
 from grader.domain.term_total import PartState
 from grader.term.graded_assignments import TermRequest
 from grader.term.written_term import TermResult, term_result
@@ -38,6 +41,20 @@ def test_what_is_not_graded_yet_makes_a_range(term: Term) -> None:
     her, him = result(term, term.out("lab1")).totals
     assert (her.points, her.low, her.high, him.low, him.high) == (None, 40, 100, 20, 80)
     assert her.parts[1].state is PartState.NOT_GRADED and not her.risks and her.so_far == 1
+
+
+def test_the_page_says_how_far_each_assignment_is(term: Term, tmp_path: Path) -> None:
+    def states() -> list[str]:
+        result(term, term.out("lab1"), to=tmp_path / "term")
+        page = (tmp_path / "term" / "index.html").read_text()
+        return [cell.replace("\u00a0", " ") for cell in re.findall(r"</td><td>([^<]*)</td></tr>", page)[:2]]
+
+    assert states() == ["2 grades, none released", "not graded yet, due 2026-03-01 12:00 UTC"]
+    released = Released(who="ta1", when=NOW, why="", student_id=HER, way="publish", points=100.0)
+    with term.book("lab1") as book:
+        book.add_owner_edits([released])
+    term.hand_in("lab1", START - DAY, 5, student="400101206", missing=(Role.CODE,))
+    assert states()[0] == "being marked, 1 of 3 open, 1 of 3 released"
 
 
 def test_a_gradebook_holds_more_than_the_folders_that_were_named(term: Term) -> None:
