@@ -26,6 +26,8 @@ from grader.domain.edit import (
     OwnerAssigned,
     PickedForOral,
     Received,
+    RegradeAnswered,
+    RegradeAsked,
     Released,
     Ruled,
     RunChosen,
@@ -116,6 +118,9 @@ def every_kind(assignment: Assignment) -> list[Edit]:
         made(OrallyChecked, outcome=OralOutcome.FAILED, digest=DIGEST),
         made(OrallyChecked, outcome=None, digest=DIGEST),
         made(OrallyChecked, outcome=OralOutcome.PASSED, digest=DIGEST),
+        made(RegradeAsked, target="q6", asked=WHEN, points=2.0, marker="Marquart-the-marker"),
+        made(RegradeAnswered, target="q6", points=3.0),
+        made(RegradeAsked, target="q7", asked=WHEN, points=2.0, marker="Marquart-the-marker"),
         made(Released, way="canvas", points=12.0),
         *(replace(edit, points=2.5 if edit.target.startswith("q10") else 3.0) for edit in marks[:3]),
     ]
