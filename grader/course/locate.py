@@ -16,7 +16,7 @@ from grader.course.submission_rules import course_late_days
 from grader.course.toml_file import FILE as ASSIGNMENT_FILE
 from grader.course.toml_file import Table, listing, remedy, toml_table
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_versions import DrawnValue, Value, drawn_values
+from grader.domain.assignment_versions import DrawnValue, PackedValues, Value, drawn_values
 from grader.domain.errors import CourseError, UsageError
 from grader.language import ENGLISH, language, require_language
 from grader.language.translation import FOLDER as CATALOG_FOLDER
@@ -57,7 +57,7 @@ class Course:
         term: `2026-fall`; in each term, assignments draw other values.
         language: The code of the language that students' reports are written in.
         course_late_days: The late days of a student for all assignments together; 0: there is no such rule.
-        known_values: The values that were drawn for all, where nothing can be drawn: in a package.
+        packed_values: What a package has in place of the secret to draw values from; None: nothing is packed.
     """
 
     root: Path
@@ -67,7 +67,7 @@ class Course:
     term: str = ""
     language: str = ENGLISH.code
     course_late_days: int = 0
-    known_values: tuple[tuple[str, Value], ...] = ()
+    packed_values: PackedValues | None = None
 
     @property
     def datasets(self) -> Path:
@@ -108,8 +108,8 @@ class Course:
         Args:
             student_id: If it is empty, values that differ between students take their first choice.
         """
-        if self.known_values:
-            return dict(self.known_values)
+        if self.packed_values is not None:
+            return self.packed_values.of(drawn, student_id)
         return drawn_values(self.secret, assignment_id, drawn, self.term, student_id)
 
     def assignments(self) -> tuple[str, ...]:

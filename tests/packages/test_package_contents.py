@@ -14,6 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 from grader.cli import cli
+from grader.domain.assignment_versions import students_key
 from grader.packages.failed_run import NOT_FINISHED
 from grader.packages.package_contents import assignment_key
 
@@ -150,9 +151,20 @@ def test_what_is_wrong_is_said_in_a_sentence(
     assert not list(tmp_path.iterdir())
 
 
-def test_values_of_each_student_are_refused(tmp_path: Path) -> None:
-    drawn, out = Path(__file__).parents[1] / "courses" / "drawn", tmp_path / "a.zip"
-    code, said = run("gradescope", "--assignment", "heads", "--course", str(drawn), "--out", str(out))
+DRAWN = Path(__file__).parents[1] / "courses" / "drawn"
+
+
+def test_values_of_each_student_are_drawn_with_a_key_of_their_own(made: Callable) -> None:
+    """It gives everybody's values of this assignment and term, and nothing else."""
+    described = json.loads(made("gradescope", assignment="heads", course=DRAWN).files()["package.json"])
+    assert described["students_key"] == students_key(SECRET, "heads", "2026-fall")
+    assert described["values"]["heads"] == 2  # nobody's: the first choice
+    assert json.loads(made("gradescope").files()["package.json"])["students_key"] == ""
+
+
+def test_values_of_each_student_are_refused_where_nothing_tells_who_it_is(tmp_path: Path) -> None:
+    out = tmp_path / "a.zip"
+    code, said = run("prairielearn", "--assignment", "heads", "--course", str(DRAWN), "--out", str(out))
     assert code == 2 and not out.exists()
     assert "draws 'heads' for each student" in " ".join(said.split()) and "grader grade" in said
 
