@@ -24,6 +24,7 @@ from grader.packages.failed_run import NOT_FINISHED, out_of_memory, out_of_time
 from grader.packages.package_settings import FILE as SETTINGS_FILE
 from grader.packages.package_settings import PackageSettings
 from grader.reports.typesetting import language_of
+from grader.sandbox.attestation import STRICT
 
 PINS = "constraints.txt"
 _ENGINE = "vit-grader"
@@ -57,10 +58,10 @@ def require_packable(course: Course, assignment: Assignment, kind: str) -> None:
             f"{COURSE_FILE}: 'secret' is still the one that the course was handed out with, so everybody "
             f"could derive a package's key. Put a long random text there, or into ${SECRET_VARIABLE}."
         )
-    if course.minimum_level == "strict":
+    if course.minimum_level == STRICT and kind != "container":
         raise UsageError(
-            f"{COURSE_FILE}: [sandbox] asks for the level 'strict', which no other grader's container gives. "
-            "Grade with `grader grade`, or take that line out."
+            f"{COURSE_FILE}: [sandbox] asks for '{STRICT}', which no other grader's container gives. Grade "
+            "with `grader grade`, take that line out, or run your own container: grader package container."
         )
     own = [value.name for value in assignment.variant if value.per_student]
     if own and kind == "prairielearn":
@@ -107,6 +108,7 @@ def _course_settings(course: Course, assignment: Assignment) -> str:
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
     if course.course_late_days:
         lines += ["[late]", f"tokens = {course.course_late_days}"]
+    lines += ["[sandbox]", f'minimum = "{course.minimum_level}"']
     return "\n".join([f"# Of a package: the key is derived for {assignment.id} alone.", *lines, ""])
 
 
