@@ -1,12 +1,14 @@
 """Golden submissions have the same points in a package as by `grader grade`.
 
-The package's own process is run in `test_package_runs.py`; here its hosts are those that the tests share. All
-ten, of all assignments, take four minutes of processor time, so they are tried before a release:
-`ALL_GOLDEN=1 pytest -m slow tests/packages/test_golden_submissions.py`.
+The package's own process is run in `test_package_runs.py`; here its hosts are those that the tests share.
+Before a release all ten, of all assignments, are tried, also by the package's own script, as an ordinary user
+and as root of a container: `ALL_GOLDEN=1 pytest -m slow tests/packages/test_golden_submissions.py`, which
+takes some ten minutes of processor time.
 """
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,7 @@ from click.testing import Result
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from packages.conftest import SECRET
+from packages.conftest import SECRET, laid_out
 from packages.schemas import require_valid
 from submissions import build
 from submissions.example_class import build_example_class
@@ -75,9 +77,15 @@ def items_of(document: dict[str, Any]) -> dict[str, float | None]:
 @pytest.mark.slow
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
 def test_each_item_has_the_points_of_grader_grade(
-    made: Callable, grader: Callable[..., Result], course_root: Path, tmp_path: Path, assignment: str
+    made: Callable,
+    grader: Callable[..., Result],
+    course_root: Path,
+    tmp_path: Path,
+    root_folder: Path,
+    assignment: str,
 ) -> None:
-    made("gradescope", assignment=assignment).unpack(tmp_path / "source")
+    package = made("gradescope", assignment=assignment)
+    package.unpack(tmp_path / "source")
     submissions = golden(assignment, tmp_path / "class")
     for folder in tmp_path / "class", *submissions:
         assert folder.is_dir()
@@ -88,6 +96,14 @@ def test_each_item_has_the_points_of_grader_grade(
     for submission in submissions:
         document = in_package(tmp_path, submission, tmp_path)
         assert items_of(document) == by_command[submission.name], submission.name
+    for how in ("user", "container") if ALL and os.geteuid() == 0 else ():
+        tree = laid_out(package, root_folder / how)
+        for submission in submissions:
+            shutil.rmtree(tree.submission)
+            shutil.copytree(submission, tree.submission)
+            document = tree.graded(how=how)
+            require_valid("gradescope", document)
+            assert items_of(document) == by_command[submission.name], (how, submission.name)
 
 
 @pytest.mark.slow

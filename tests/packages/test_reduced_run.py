@@ -2,6 +2,7 @@
 
 import io
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,14 +24,22 @@ from grader.course.reference_solution import solved_source
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Checkpoint, Evidence, Training, TrainingOutcome
+from grader.grading.run import Run
 from grader.kit.splits import Examples, Splits
-from grader.packages import graded_submission, package_archives, package_data
+from grader.packages import graded_submission, package_archives, package_data, reduced_run
 from grader.packages.gradescope_results import gradescope_document
 from grader.packages.package_contents import assignment_key
 from grader.packages.package_data import FILE, ReducedRequest, packed_data, read_packed_data
-from grader.packages.package_settings import ReducedRun, read_settings
+from grader.packages.package_settings import PackageSettings, ReducedRun, read_settings
 from grader.packages.prairielearn_results import prairielearn_document
-from grader.packages.reduced_run import NOT_FINISHED, Runs, left_open, reduced_outcome, unknown
+from grader.packages.reduced_run import (
+    NOT_FINISHED,
+    Runs,
+    left_open,
+    reduced_evidence,
+    reduced_outcome,
+    unknown,
+)
 from grader.scoring import score
 
 BY_HAND = Path(__file__).parents[1] / "courses" / "by_hand"
@@ -241,6 +250,36 @@ def test_where_it_decides_what_was_measured_waits_until_grades_are_published(
     assert "70 %" not in at_once and "12 of" not in at_once and "The training runs" in at_once
 
 
+@pytest.mark.parametrize(("decides", "trainings"), [(False, 1), (True, 3)])
+def test_a_training_has_what_is_left_of_the_package(
+    assignment: Assignment,
+    trained: Callable,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    decides: bool,
+    trainings: int,
+) -> None:
+    """Near the threshold three seeds are trained, if points depend on it; each has a third of the time."""
+    seen: list[Assignment] = []
+    monkeypatch.setattr(reduced_run, "trained_on", lambda run, *_: seen.append(run.assignment))
+    monkeypatch.setattr(reduced_run, "read_packed_data", lambda _: None)
+    settings = PackageSettings("gradescope", "any", 10, 3000, reduced=ReducedRun(60, 24, decides))
+    rules = replace(assignment, limits=replace(assignment.limits, training_seconds=1000.0))
+    run = Run(located_course(BY_HAND, environment={}), rules, None, None)
+
+    def evidence(seconds: float) -> Evidence | None:
+        checked = trained(TrainingOutcome.NOT_RUN)
+        return reduced_evidence(run, None, checked, settings, tmp_path, time.monotonic() + seconds)
+
+    evidence(300)
+    assert seen[0].limits.training_seconds == pytest.approx(240 / trainings, abs=1)
+    assert seen[0].limits.memory_mb == settings.worker_memory_mb * 0.75 < assignment.limits.memory_mb
+    assert any(item.threshold for item in seen[0].rubric) == decides and seen[0].study is None
+    evidence(100_000)
+    assert seen[1].limits.training_seconds == 1000.0
+    assert evidence(5) is None and len(seen) == 2
+
+
 # --- what it finds ---------------------------------------------------------------------------------------
 
 
@@ -298,6 +337,20 @@ def test_a_training_that_fails_is_told_with_its_line_and_costs_nothing(
     line = broken.splitlines().index("    raise ValueError('not yet')") + 1
     assert "The training fails" in told_in(document) and f"{STUDENT}_Network.py:{line}" in told_in(document)
     assert items_of(document)["measured"] is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "body", ["while len(inputs) == 300: pass", "held = np.ones(10**9 if len(inputs) == 300 else 1)"]
+)
+def test_a_training_that_takes_too_much_is_ended_and_costs_nothing(
+    graded: Callable, solution: str, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    monkeypatch.setattr(reduced_run, "_TIME_SHARE", 0.003)  # some seven seconds of forty minutes
+    endless = f"{solution}\n\ndef fit(network, inputs, targets, **further):\n    {body}\n"
+    document = graded(endless, *FEW, "--minutes", "40")
+    assert "A limit of this run ended the training" in told_in(document)
+    assert items_of(document)["layers"] == 40 and items_of(document)["measured"] is None
 
 
 @pytest.mark.slow
