@@ -17,7 +17,7 @@ from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.grading.hidden_splits import hidden_data
-from grader.kit.splits import Examples, Splits, first_of_each
+from grader.kit.splits import Examples, Splits, first_of_each, taken, united
 
 FILE = "reduced_run.npz"  # in the package's folder
 MOST_PER_CLASS = 100  # that a package holds unless more are asked for
@@ -143,19 +143,13 @@ def _few(whole: Splits | Examples, train: int, test: int) -> Splits | Examples:
             test_inputs=whole.test_inputs[:test],
             test_targets=whole.test_targets[:test],
         )
-    rows = first_of_each(np.arange(len(whole.train_labels)), whole.train_labels, train)
-    test_rows = first_of_each(np.arange(len(whole.test_labels)), whole.test_labels, test)
-    return Splits(
-        name=whole.name,
-        classes=whole.classes,
-        train_images=whole.train_images[rows],
-        train_labels=whole.train_labels[rows],
-        train_names=tuple(whole.train_names[row] for row in rows),
-        test_images=whole.test_images[test_rows],
-        test_labels=whole.test_labels[test_rows],
-        test_names=tuple(whole.test_names[row] for row in test_rows),
-        withheld=None if whole.withheld is None else whole.withheld[test_rows],
+    labels = (whole.train_labels, whole.test_labels)
+    rows, test_rows = (
+        first_of_each(np.arange(len(of_side)), of_side, most)
+        for of_side, most in zip(labels, (train, test), strict=True)
     )
+    few = taken(whole.name, whole.classes, united(whole), rows, len(whole.train_labels) + test_rows)
+    return replace(few, withheld=None if whole.withheld is None else whole.withheld[test_rows])
 
 
 def _fitting(whole: Splits | Examples, share: float, room: int) -> int:
