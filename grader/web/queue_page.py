@@ -39,7 +39,7 @@ _FORMS_BY_CAUSE = {
     causes.LOWER.id: ("run",),
     causes.CLAIM.id: ("claim",),
     causes.OWNER.id: ("owner",),
-    causes.ORAL.id: ("rule", "lift"),
+    causes.ORAL.id: ("outcome", "rule", "lift"),
 }
 _MARKED_CAUSES = frozenset((causes.MARKS.id, causes.UNDECIDED.id, causes.DISTURBED.id))
 _FOR_SEVERAL = frozenset(("rule", "lift"))
