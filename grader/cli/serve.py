@@ -134,7 +134,7 @@ def command(
                 token = access.invite(request.who, StaffRole.INSTRUCTOR, lasts=FIRST_LINK_LASTS, once=True)
                 click.echo(f"Open this link within 15 minutes; it works once:\n  {address}/enter/{token}")
 
-        served(opened, access, listening, on_ready=ready)
+        served(opened, access, listening, gradebook=request.gradebook, on_ready=ready)
 
 
 def _print_link(access: "Access", listening: object, token: str, person: str) -> None:

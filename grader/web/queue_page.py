@@ -41,6 +41,8 @@ _FORMS_BY_CAUSE = {
     causes.OWNER.id: ("owner",),
     causes.ORAL.id: ("outcome", "rule", "lift"),
 }
+_RUN_AGAIN = frozenset((causes.ENGINE.id, causes.RESUBMISSION.id, causes.CHECKS.id))
+_MOST_NAMED = 20  # students in an address; of more, all are graded again
 _MARKED_CAUSES = frozenset((causes.MARKS.id, causes.UNDECIDED.id, causes.DISTURBED.id))
 _FOR_SEVERAL = frozenset(("rule", "lift"))
 
@@ -90,6 +92,12 @@ def queue_page(visit: Visit) -> Response:
         forms=FORMS,
         forms_by_cause=_FORMS_BY_CAUSE,
         marked_causes=_MARKED_CAUSES,
+        run_again={
+            section.cause.id: " ".join(students) if len(students) <= _MOST_NAMED else ""
+            for section in overview.queue
+            if section.cause.id in _RUN_AGAIN
+            for students in [list(dict.fromkeys(one for row in section.rows for one in row.students))]
+        },
         for_several=_FOR_SEVERAL,
         checks={
             causes.CHECKS.id: [rate for rate in overview.rates if rate.errored and not rate.waived],

@@ -19,11 +19,17 @@ PAUSE_SECONDS = 20.0  # between looks whether pages are behind
 
 
 def served(
-    session: ClassSession, access: Access, listening: Listening, *, on_ready: Callable[[str], None]
+    session: ClassSession,
+    access: Access,
+    listening: Listening,
+    *,
+    gradebook: str | None = None,
+    on_ready: Callable[[str], None],
 ) -> None:
     """Serve the console of a class until it is stopped by a signal.
 
     Args:
+        gradebook: The gradebook's URL; None: it is the file in the results folder.
         on_ready: Called with the address once it is listened at.
 
     Raises:
@@ -36,7 +42,7 @@ def served(
     refresh(desk)
     listener = listening.socket()
     port = listener.getsockname()[1]
-    console = Console(desk, access, listening, port, session.clock)
+    console = Console(desk, access, listening, port, session.clock, gradebook)
     address = listening.address(port)
     access.note_address(address)
     config = uvicorn.Config(

@@ -22,7 +22,7 @@ from grader.web.safety import Attempts
 
 ROOT = Path(__file__).parents[2]
 HTMX_DIGEST = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"
-PAGES = ("/", "/next", "/questions/q6", "/questions/q6/next", "/log", "/submissions/x/answers.pdf")
+PAGES = ("/", "/grading", "/oral", "/queue", "/next", "/questions/q6", "/log", "/submissions/x/answers.pdf")
 OWN = {"Origin": "http://127.0.0.1:8765", "Sec-Fetch-Site": "same-origin"}
 
 
