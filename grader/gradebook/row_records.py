@@ -76,15 +76,18 @@ class RowRecords:
 
     def last(self) -> tuple[int, int]:
         """The numbers of the last run and the last decision of the assignment; 0: there is none."""
-        run, edit = (
-            self._connection.execute(
-                select(table.c.id)
-                .where(rows_about(table, self._assignment_id))
-                .order_by(table.c.id.desc())
-                .limit(1)
-            ).scalar_one_or_none()
-            for table in (RUNS, EDITS)
-        )
+        run, edit = self._connection.execute(
+            select(
+                *(
+                    select(table.c.id)
+                    .where(rows_about(table, self._assignment_id))
+                    .order_by(table.c.id.desc())
+                    .limit(1)
+                    .scalar_subquery()
+                    for table in (RUNS, EDITS)
+                )
+            )
+        ).one()
         return run or 0, edit or 0
 
     def added_since(self, last_run: int, last_edit: int) -> AddedRecords:

@@ -294,7 +294,6 @@ def save(visit: Visit) -> Response:
         except UsageError as error:
             faults = tuple(str(error).splitlines())
         else:
-            presence.leave(visit.desk, target, handle, visit.person)
             return _onward(visit, target, handle)
     others = presence.touch(visit.desk, target, handle, visit.person, now)
     with one_look(visit.desk):

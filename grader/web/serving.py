@@ -7,8 +7,9 @@ from datetime import datetime
 import uvicorn
 
 from grader.domain.errors import GraderError
+from grader.gradebook import State
 from grader.marking.desk import Desk, assignment_now, refresh
-from grader.results.class_pages import write_pages
+from grader.results.class_pages import are_behind, caught_up, write_pages
 from grader.results.session import ClassSession
 from grader.web.access import Access
 from grader.web.application import application
@@ -81,13 +82,19 @@ def served(
 
 def _write_pages_in_pauses(desk: Desk, clock: Callable[[], datetime], stopped: threading.Event) -> None:
     """Write the class's pages when they are behind and nobody saved for a moment; at the end in any case."""
-    written = seen = desk.book.state()
+    seen = desk.book.state()
+    written: State | None = seen
+    if are_behind(desk.book, desk.out, desk.assignment.id):  # as after a kill; nobody waits for that
+        written = None
     while True:
         ended = stopped.wait(PAUSE_SECONDS)
         state = desk.book.state()
         if state != written and (state == seen or ended):
             try:
-                write_pages(assignment_now(desk), desk.book, desk.out, clock())
+                if written is None:  # if the rubric changed since, `grader regrade` is needed
+                    caught_up(assignment_now(desk), desk.book, desk.out, clock)
+                else:
+                    write_pages(assignment_now(desk), desk.book, desk.out, clock())
                 written = state
             except GraderError:
                 pass  # the next command writes them, and says what is wrong
