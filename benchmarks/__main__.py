@@ -17,6 +17,7 @@ from benchmarks import (
     honest_pairs,
     interruptions,
     lockdown,
+    marking_time,
     memorized,
     recipes,
     script_alone,
@@ -46,6 +47,7 @@ QUICK: Benchmarks = {
 # is shown
 SLOW: Benchmarks = {
     "console": console_load.measured,
+    "marking_time": marking_time.measured,
     "recipes": recipes.measured,
     "breakpoints": breakpoints.measured,
     "finetuning": finetuning.measured,

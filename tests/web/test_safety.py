@@ -249,7 +249,7 @@ def test_links_are_made_and_withdrawn_by_the_command(desk):
 def test_without_the_packages_the_command_says_how_to_install_them(desk, monkeypatch):
     import sys
 
-    monkeypatch.setitem(sys.modules, "latex2mathml", None)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.setattr(grader, "web", grader.web)  # importing it anew puts another one there
     for name in [name for name in sys.modules if name.startswith("grader.web")]:
         monkeypatch.delitem(sys.modules, name)
