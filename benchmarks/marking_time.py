@@ -69,7 +69,7 @@ def measured() -> Section:
             ("console", f"{console_seconds():.1f}", f"{1000 * waiting:.0f} ms per mark", f"{console:.1f}"),
             ("spreadsheet", f"{sheet_seconds():.1f}", f"{by_sheet:.1f} s for all", f"{sheet:.1f}"),
         ),
-        (verdict("Minutes per 100 marks in the console", console, sheet, at_most=True),),
+        (verdict("Minutes per 100 marks in the console", console, round(sheet, 1), at_most=True),),
     )
 
 
