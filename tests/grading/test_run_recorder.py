@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from grader.cli import cli
 from grader.cli.grading_commands import grade_command
 from grader.domain.errors import UsageError
 from grader.grading.concurrent_work import GradingStage, Progress
@@ -96,7 +98,10 @@ def test_what_was_asked_for_can_be_asked_again(request_: GradeRequest, tmp_path:
         watch.taken_in("")  # type: ignore[arg-type]
     [kept] = recorded_requests(request_.out)
     words = kept.words(request_.out)
-    asked = grade_command.make_context("grade", [*words[1:], "--", kept.path]).params
+    # a command keeps its help option once it is made, so it is made here as it is in the program
+    names = cli.context_settings["help_option_names"]
+    parent = click.Context(cli, info_name="grader", help_option_names=names)
+    asked = grade_command.make_context("grade", [*words[1:], "--", kept.path], parent=parent).params
     assert words[0] == "grade"
     for name in ("path", "assignment_id", "out", "data", "jobs", "device", "course", "roster", "extensions"):
         assert asked[name] == getattr(request_, name), name
