@@ -257,7 +257,7 @@ class _Marker:
             token = re.search(r'name="csrf" value="([^"]+)"', page)
             if version is None or token is None:
                 return  # the page was an error, and is counted as one
-            fields = {"csrf": token[1], "version": version[1], "points": self._dice.choice("345")}
+            fields = {"csrf": token[1], "version": version[1], "points": self._dice.choice("012")}
             with self._seen.lock:
                 self._seen.tried.add(comment)
             begun = time.perf_counter()
