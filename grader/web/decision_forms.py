@@ -13,11 +13,12 @@ from hashlib import sha256
 
 from starlette.responses import Response
 
-from grader.decisions import corrections, last_word, oral_checks, undoing, upload_owner
+from grader.decisions import corrections, last_word, oral_checks, regrade_answers, undoing, upload_owner
 from grader.decisions.decision_words import decision_text
-from grader.decisions.mark_entries import points_in
+from grader.decisions.mark_entries import MarkFault, points_in
 from grader.domain.edit import Edit
 from grader.domain.errors import UsageError
+from grader.domain.formatting import listed
 from grader.domain.oral_check import FLAGS, OralOutcome, OralReason
 from grader.marking.audit_log import add_entry
 from grader.marking.desk import assignment_now
@@ -142,6 +143,23 @@ def _run(session: ClassSession, form: SentFields) -> Revision:
     number = corrections.run_number_in(form.text("number").strip())
     student_id, why = _student(form), form.text("why")
     return corrections.choose_run(session, student_id, number, why=why, allow_lower=True).revision
+
+
+def _answer(session: ClassSession, form: SentFields) -> Revision:
+    student_id, item, points = _student(form), form.text("item").strip(), form.text("points").strip()
+    open_items = [
+        request.target
+        for request in regrade_answers.unanswered(session.book.snapshot().edits)
+        if request.student_id == student_id
+    ]
+    if not item and len(open_items) != 1:
+        there = f"open requests about {listed(open_items)}" if open_items else "no open request"
+        raise UsageError(f"'{student_id}' has {there}. Say which item the answer is about.")
+    value = points_in(points) if points else None
+    if isinstance(value, MarkFault) or (points and value is None):
+        raise UsageError(f"'{points[:60]}' is no number. Leave the points empty to keep them.")
+    answer = regrade_answers.NewAnswer(student_id, item or open_items[0], form.text("why"), value)
+    return regrade_answers.answer_requests(session, [answer], allow_lower=True).revision
 
 
 def _undo(session: ClassSession, form: SentFields) -> Revision:
@@ -350,6 +368,19 @@ FORMS = {
             (),
             lambda session, _: corrections.regrade(session, allow_lower=True).revision,
             "The class was scored again.",
+        ),
+        DecisionForm(
+            "answer",
+            "Answer a request",
+            "The student reads the answer in the report. New points count for the whole team.",
+            (
+                _STUDENT,
+                DecisionField("item", "Item", "Empty: the one that is disputed.", may_be_empty=True),
+                DecisionField("points", "Points", "Empty: they stay.", may_be_empty=True),
+                DecisionField("why", "Answer", "In a sentence: the student reads it."),
+            ),
+            _answer,
+            "The request was answered.",
         ),
         DecisionForm(
             "undo",

@@ -35,6 +35,7 @@ _FORMS_BY_CAUSE = {
     causes.CLAIM.id: ("claim",),
     causes.OWNER.id: ("owner",),
     causes.ORAL.id: ("outcome", "rule", "lift"),
+    causes.REQUESTS.id: ("answer",),
 }
 _RUN_AGAIN = frozenset((causes.ENGINE.id, causes.RESUBMISSION.id, causes.CHECKS.id))
 _MOST_NAMED = 20  # students in an address; of more, all are graded again
