@@ -20,12 +20,12 @@ from typing import Any
 from grader.course.locate import Course, located_course
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_files import STUDENT_ID
-from grader.domain.errors import GraderError, SandboxError, SubmissionError, UsageError
-from grader.domain.evidence import Attestation, Evidence
+from grader.domain.errors import GraderError, SubmissionError, UsageError
+from grader.domain.evidence import Evidence
 from grader.domain.formatting import about_file, printable
 from grader.domain.score import Score
 from grader.domain.submission import Submission
-from grader.grading.run import Run, running_hosts, running_parsers
+from grader.grading.run import Run, require_level, running_hosts, running_parsers
 from grader.grading.submission_run import examined
 from grader.intake import Uploads, submissions
 from grader.packages.earlier_submissions import earlier_submissions, with_earlier
@@ -55,7 +55,6 @@ from grader.packages.reduced_run import NOT_FINISHED as NOT_TRAINED
 from grader.packages.submission_metadata import read_metadata, received_at, submission_number
 from grader.parser.client.parsed_files import ParserOpener
 from grader.reports.typesetting import language_of
-from grader.sandbox.attestation import STRICT
 from grader.sandbox.host_client import Host
 from grader.scoring.submission_score import score
 
@@ -184,22 +183,6 @@ def graded_submission(
                 return graded(checked, None)
             keep(graded(checked, unknown(NOT_TRAINED)))
             return graded(*_trained(run, submission, checked, settings, tree, started))
-
-
-def require_level(course: Course, attestation: Attestation) -> None:
-    """Refuse a machine that isolates less than the course asks for.
-
-    Args:
-        attestation: Proved before the submission was loaded.
-
-    Raises:
-        SandboxError: It does.
-    """
-    if course.minimum_level == STRICT and attestation.level != STRICT:
-        raise SandboxError(
-            f"The course asks for the isolation '{STRICT}', and this container gives '{attestation.level}'. "
-            + " ".join(attestation.missing)
-        )
 
 
 def _trained(

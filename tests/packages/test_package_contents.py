@@ -19,8 +19,8 @@ from grader.course.locate import located_course
 from grader.domain.assignment_versions import students_key
 from grader.domain.errors import SandboxError
 from grader.domain.evidence import Attestation
+from grader.grading.run import require_level
 from grader.packages.failed_run import NOT_FINISHED
-from grader.packages.graded_submission import require_level
 from grader.packages.package_contents import assignment_key
 
 SECRET = "a secret of the tests: 5e0c1b7f"
@@ -197,7 +197,7 @@ def test_a_course_that_wants_more_isolation_gets_a_container_alone(
     for level in ("standard", "container"):
         require_level(replace(course, minimum_level="standard"), Attestation(level))
         with pytest.raises(
-            SandboxError, match=f"'strict', and this container gives '{level}'. No namespaces."
+            SandboxError, match=f"'strict', and this machine gives '{level}'. No namespaces."
         ):
             require_level(course, Attestation(level, {}, ("No namespaces.",)))
 
