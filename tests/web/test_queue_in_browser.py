@@ -68,6 +68,7 @@ def test_the_queue_is_worked_off(visit_asked, asked, asking_desk):
 def test_axe_objects_to_nothing(visit_asked, asked, objections, width, scheme):
     page = visit_asked("head", StaffRole.HEAD, width, scheme)
     addresses = ["/queue", "/students/400101202", "/decide/owner?upload=moodle-77", "/decide/regrade"]
+    addresses += ["/decide/answer?student=400101202"]
     for address in addresses:
         page.goto(f"{asked.address}{address}")
         assert objections(page) == [], address
