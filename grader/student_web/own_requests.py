@@ -124,7 +124,14 @@ class RequestDesk:
             if any(one.is_open and (one.target, one.reason) == (target, words) for one in made.requests):
                 return  # the form was sent twice
             _require_possible(asking, target, words)
-            taken = take_requests(opened, [NewRequest(student_id, target, words)])
+            # a request changes no total; if one would change, staff has not scored the class again yet
+            only_this = replace(opened, review=lambda changes: not changes)
+            taken = take_requests(only_this, [NewRequest(student_id, target, words)])
+            if not taken.revision.recorded:
+                raise UsageError(
+                    f"{opened.out}: a request of {student_id} was not taken, because totals are not those of "
+                    "the current rubric. Run `grader regrade`."
+                )
             if not taken.taken:
                 raise AskingRefused(
                     "You asked about this in the same words before, and got an answer. Say what is new."

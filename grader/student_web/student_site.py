@@ -67,7 +67,7 @@ class StudentSite:
         listening: How the pages are reached.
         port: At which they are served.
         entries: How often links were tried lately, by peer.
-        asked: How often forms were sent lately, by session.
+        asked, read: How often requests were sent and pages read lately, by student.
     """
 
     title: str
@@ -78,6 +78,7 @@ class StudentSite:
     port: int
     entries: Attempts = field(default_factory=lambda: Attempts(most=30, most_of_all=600))
     asked: Attempts = field(default_factory=lambda: Attempts(most=10, most_of_all=600))
+    read: Attempts = field(default_factory=lambda: Attempts(most=120, most_of_all=6000))
 
     @property
     def origins(self) -> frozenset[str]:
@@ -164,6 +165,7 @@ def _entered(site: StudentSite, request: Request) -> Response:
     try:
         secret, _ = site.access.exchanged(request.path_params["token"], site.pages.students())
     except StudentLinkRefused as error:
+        _LOG.warning("A link that opens nothing was tried from %s.", peer_of(request.scope))
         return plain_page("This link does not work", str(error), status=HTTPStatus.FORBIDDEN)
     except GraderError as error:
         return _trouble(error)
@@ -199,6 +201,8 @@ def _guarded(
             visit.text("csrf").encode(), session.csrf.encode()
         ):
             return _nothing_changed("The page is from an earlier visit. Open it again.")
+        if not site.read.allowed(session.holder):
+            return plain_page("Too many pages", "Wait a minute, then go on.", status=429)
         answer = page(visit)
         if page is _leave:
             site.access.leave(secret)

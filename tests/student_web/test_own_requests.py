@@ -127,6 +127,22 @@ def test_an_assignment_without_the_rule_takes_none(come, released):
     assert answer.status_code == 422 and asked(released) == []
 
 
+def test_a_request_never_scores_the_class_again(come, released, caplog):
+    """That is for staff: the rubric was changed, and nobody ran `grader regrade` yet."""
+    student = come(FIRST)
+    [toml] = released.course.glob("reference/*/assignment.toml")
+    text = toml.read_text("utf-8")
+    assert "{ at = 0.60, points = 9 }" in text
+    toml.write_text(text.replace("{ at = 0.60, points = 9 }", "{ at = 0.60, points = 10 }"), "utf-8")
+    with Gradebook(released.out) as book:
+        before = book.snapshot().totals
+    answer = student.ask("q6", "Look.")
+    assert answer.status_code == 503 and "regrade" not in answer.text
+    assert "grader regrade" in caplog.text and asked(released) == []
+    with Gradebook(released.out) as book:
+        assert book.snapshot().totals == before
+
+
 def test_the_person_is_not_taken_for_staff_when_exported(come, released, tmp_path):
     """Who asked is the student; a word in place of staff must not stand in place of the student's id."""
     come(FIRST).ask("q6", "Look.")

@@ -263,6 +263,13 @@ def test_requests_are_slowed(come):
     assert answers == [422] * 10 + [429]
 
 
+def test_reading_is_slowed(site, come):
+    student = come(FIRST)
+    site.read.most = 3
+    assert [student.get("/mine/report.html").status_code for _ in range(4)] == [200, 200, 200, 429]
+    assert come(SECOND).get("/mine/report.html").status_code == 200
+
+
 def test_signing_out_ends_the_session(come):
     student = come(FIRST)
     cookies = dict(student.client.cookies)
