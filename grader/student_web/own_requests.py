@@ -86,12 +86,14 @@ class RequestDesk:
             return assignment
 
     def book_identity(self) -> str:
-        """A text that identifies the gradebook.
+        """A text that identifies the gradebook, after a check that requests can be written into it.
 
         Raises:
-            UsageError: The gradebook cannot be used.
+            UsageError: The gradebook cannot be used, may only be read, or lies on a network file system.
         """
         with self._opened() as (_, book):
+            book.require_writable()
+            book.require_local()
             return book.identity()
 
     def asking(self, student_id: str, report: str) -> Asking | None:

@@ -85,5 +85,7 @@ def serve_students(
         )
         on_ready(address, len(site.pages.students()))
         uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:  # it is raised again once everything is closed
+        pass
     finally:
         listener.close()

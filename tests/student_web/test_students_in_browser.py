@@ -1,11 +1,12 @@
 """Students in Chromium: one asks and reads the answer; what a student wrote does nothing to anybody."""
 
+from datetime import timedelta
 from hashlib import sha256
 
 import pytest
 
 from grader.student_web.student_site import student_application
-from tests.student_web.conftest import FIRST, SECOND, listening_at, site_of, token
+from tests.student_web.conftest import FIRST, SECOND, THIRD, listening_at, site_of, token
 
 pytestmark = pytest.mark.browser
 
@@ -113,6 +114,29 @@ def test_a_student_comes_from_a_mail_asks_and_reads_the_answer(tab, served, rele
     page.goto(f"{address}/mine/report.html")
     page.get_by_text("You are not signed in").wait_for()
     assert page.complaints == []
+
+
+def test_a_link_opens_nothing_of_another_and_bad_ones_open_nothing(tab, served, clock):
+    site, address = served
+    page = tab(address)
+    page.goto(f"{address}/enter/{token(site, SECOND)}")
+    come_in(page)
+    for path in (f"mine/..%2f{FIRST}%2freport.html", f"students/{FIRST}/report.html"):
+        assert page.goto(f"{address}/{path}").status == 404 and FIRST not in page.content()
+    page.goto(f"{address}/mine/report.html")
+    assert SECOND in page.content() and FIRST not in page.content()
+    good, withdrawn = token(site, FIRST), token(site, THIRD)
+    site.access.withdraw(THIRD)
+    short = site.access.new_links([FIRST], timedelta(hours=1))[FIRST]
+    clock.moved = timedelta(hours=2)
+    told = set()
+    for link in ("a" * 24 + "." + "b" * 64, good[:-2] + "xx", withdrawn, short):
+        stranger = tab(address)
+        assert stranger.goto(f"{address}/enter/{link}").status == 403
+        told.add(stranger.content())
+        assert stranger.goto(f"{address}/mine/report.html").status == 401
+        assert stranger.context.cookies() == []
+    assert len(told) == 1, "they are not told apart"
 
 
 def test_what_a_student_wrote_reaches_nobody(tab, served, staff):
