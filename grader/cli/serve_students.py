@@ -228,9 +228,11 @@ def _table(links: Mapping[str, str], until: str) -> bytes:
 
 def _print_links(access: "StudentAccess", students: tuple[str, ...]) -> None:
     """Print who has a link, until when, and whether it was opened."""
+    from grader.domain.formatting import counted
+
     for student_id in students:
         for link in access.links_of(student_id):
-            when = f"opened {link.opened} times" if link.last_opened else "not opened yet"
+            when = f"opened {counted(link.opened, 'time')}" if link.last_opened else "not opened yet"
             click.echo(f"{student_id}  until {link.expires:%Y-%m-%d %H:%M %Z}  {when}")
         if not access.links_of(student_id):
             click.echo(f"{student_id}  no link")

@@ -35,7 +35,7 @@ def test_the_table_has_a_link_for_each_released_student(released, site, browse, 
         assert client.get(f"/enter/{link}").status_code == 200 and row["student_id"] in client.get("/").text
     assert "is there already" in serve(released, "--links", file, code=2)
     shown = serve(released, "--list")
-    assert shown.count("opened 1 times") == 3
+    assert shown.count("opened 1 time") == 3
 
     assert "1 link and all sessions ended" in serve(released, "--withdraw", SECOND)
     assert browse().get(f"/enter/{rows[1]['link'].rpartition('/')[2]}").status_code == 403

@@ -95,6 +95,10 @@ def test_a_student_comes_from_a_mail_asks_and_reads_the_answer(tab, served, rele
     code.click()
     page.wait_for_url("**/mine/submission.html*")  # the cookie is sent from within a report, too
     assert FIRST in page.content() and page.get_by_text("not signed in").count() == 0
+    page.goto(f"{address}/mine/answers.html")
+    with page.expect_download() as download:
+        page.locator('a[href="answers.pdf"]').first.click()
+    assert download.value.path().read_bytes() == b"%PDF-1.4 " + FIRST.encode()
     page.goto(f"{address}/")
     page.get_by_label("Item").select_option("q6")
     page.get_by_label("What was overlooked or misread?").fill("Part b is on page 4.")
