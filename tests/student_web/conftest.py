@@ -63,15 +63,10 @@ class Class:
         self.said("publish", "--to", self.published, "--update", "--partial")
 
 
-@pytest.fixture(scope="session")
-def class_released_once(
-    tmp_path_factory: pytest.TempPathFactory,
-    course_root: Path,
-    assignment: Assignment,
-    class_evidence: Callable[..., Any],
-) -> Path:
+def release(
+    home: Path, course_root: Path, assignment: Assignment, class_evidence: Callable[..., Any]
+) -> Class:
     """ta1 gave each 2 points for Q6, and that was released; the second student writes hostile things."""
-    home = tmp_path_factory.mktemp("released")
     course = home / "course"
     shutil.copytree(assignment.folder, course / "reference" / assignment.id)
     shutil.copy(course_root / "course.toml", course)
@@ -109,7 +104,28 @@ def class_released_once(
         why = SCRIPT if student == SECOND else "Part b is missing."
         released.said("marks set", student, "q6", "2", "--why", why, by="ta1")
     released.said("publish", "--to", released.published, "--partial")
+    return released
+
+
+@pytest.fixture(scope="session")
+def class_released_once(
+    tmp_path_factory: pytest.TempPathFactory,
+    course_root: Path,
+    assignment: Assignment,
+    class_evidence: Callable[..., Any],
+) -> Path:
+    """The folder of which each test gets its own copy."""
+    home = tmp_path_factory.mktemp("released")
+    release(home, course_root, assignment, class_evidence)
     return home
+
+
+@pytest.fixture
+def released_alone(
+    tmp_path: Path, course_root: Path, assignment: Assignment, class_evidence: Callable[..., Any]
+) -> Class:
+    """A class that is no copy: for forgetting, which goes to all places that the gradebook lists."""
+    return release(tmp_path / "alone", course_root, assignment, class_evidence)
 
 
 @pytest.fixture

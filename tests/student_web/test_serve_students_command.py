@@ -51,7 +51,8 @@ def test_links_can_be_made_for_a_few(released, tmp_path):
     assert "Nothing was released to 400109999" in refused and not (tmp_path / "more.csv").exists()
 
 
-def test_who_is_forgotten_goes_from_the_table(released, tmp_path):
+def test_who_is_forgotten_goes_from_the_table(released_alone, tmp_path):
+    released = released_alone
     file = tmp_path / "links.csv"
     serve(released, "--links", file)
     said("forget", released.out, SECOND, "--yes", "--course", released.course)
@@ -59,6 +60,7 @@ def test_who_is_forgotten_goes_from_the_table(released, tmp_path):
     for path in released.out.rglob("*"):
         if path.is_file():
             assert SECOND.encode() not in path.read_bytes(), path
+    assert not (released.published / "students" / SECOND).exists()
 
 
 @pytest.mark.parametrize(
