@@ -17,6 +17,7 @@ from benchmarks import (
     honest_pairs,
     interruptions,
     lockdown,
+    marking_time,
     memorized,
     recipes,
     script_alone,
@@ -39,12 +40,14 @@ QUICK: Benchmarks = {
     "gpu": gpu.measured,
     "class_size": class_size.measured,
     "interruptions": interruptions.measured,
-    "console": console_load.measured,
     "peers": comparison.measured,
     "memorized": memorized.measured,
 }
-# hours of training: done only when they are named, else what was measured before is shown
+# they take long, most of them hours of training: done only when they are named, else what was measured before
+# is shown
 SLOW: Benchmarks = {
+    "console": console_load.measured,
+    "marking_time": marking_time.measured,
     "recipes": recipes.measured,
     "breakpoints": breakpoints.measured,
     "finetuning": finetuning.measured,

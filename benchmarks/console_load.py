@@ -1,10 +1,12 @@
 """The console under load: simulated markers, a large class, and a server that is killed again and again.
 
-Each marker asks for the next submission, thinks, and saves a mark with a comment of its own; when the server
-is away, they look whether the mark was kept and save it again otherwise, as people do. At the end every mark
-that the server confirmed must be in the gradebook once. Environment variables, for a smaller try:
+Each marker asks for the next submission, thinks, and saves a mark with a comment of its own, question after
+question; when the server is away, they look whether the mark was kept and save it again otherwise, as people
+do. At the end every mark that the server confirmed must be in the gradebook once. Environment variables, for
+another try:
 
     SUBMISSIONS, MARKERS, MINUTES, KILLS    1000, 30, 5 and 20 if left out
+    THINKING                                seconds for a mark, 3 if left out
 """
 
 import http.client
@@ -19,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,7 +42,6 @@ from grader.web.access import Access, StaffRole
 SUBMISSIONS, MARKERS, MINUTES, KILLS = 1000, 30, 5.0, 20
 THINKING = 3.0  # seconds that a marker takes for a mark, on average
 ASKED_NEXT = 200.0  # milliseconds
-QUESTION = "q6"
 SEED = 7
 _AWAY = 0.5  # seconds between tries while the server is away
 _LINK = re.compile(r"http://[^/]+:(\d+)/enter/")
@@ -51,6 +53,7 @@ class Measured:
 
     Attributes:
         next_ms, save_ms: Of each answer, in milliseconds.
+        waited_ms: Of what was asked while the server was away: the time until it was there again.
         confirmed: The comments of the marks that the server confirmed.
         tried: The comments of all marks that were sent.
         refused: Answers that were neither a page nor a redirection.
@@ -59,6 +62,7 @@ class Measured:
 
     next_ms: list[float] = field(default_factory=list)
     save_ms: list[float] = field(default_factory=list)
+    waited_ms: list[float] = field(default_factory=list)
     confirmed: set[str] = field(default_factory=set)
     tried: set[str] = field(default_factory=set)
     refused: Counter[int] = field(default_factory=Counter)
@@ -71,10 +75,11 @@ def measured() -> Section:
     submissions, markers = int(_setting("SUBMISSIONS", SUBMISSIONS)), int(_setting("MARKERS", MARKERS))
     minutes, kills = _setting("MINUTES", MINUTES), int(_setting("KILLS", KILLS))
     assignment = read_assignment(ROOT / "reference" / "vit_defects")
+    thinking = _setting("THINKING", THINKING)
     with tempfile.TemporaryDirectory(prefix="grader-benchmark-") as scratch:
         out = Path(scratch) / "results"
         make_class(assignment, out, submissions)
-        seen = _marked(out, markers, minutes * 60, kills)
+        seen = _marked(out, markers, minutes * 60, kills, targets=targets_of(assignment), thinking=thinking)
         with Gradebook(out) as book:
             kept = Counter(edit.comment for edit in book.edits() if isinstance(edit, Marked))
     lost = [comment for comment in seen.confirmed if not kept[comment]]
@@ -83,10 +88,14 @@ def measured() -> Section:
     return Section(
         "Console under load",
         f"{submissions} submissions, {markers} simulated markers for {minutes:g} minutes, each taking "
-        f"{THINKING:g} s for a mark on average; the server got SIGKILL {kills} times at random moments and "
+        f"{thinking:g} s for a mark on average; the server got SIGKILL {kills} times at random moments and "
         f"was started again at once. The markers found it away {seen.away} times.",
         ("", "n", "median, ms", "99th percentile, ms", "longest, ms"),
-        (_row("next submission, drawn", seen.next_ms), _row("mark saved", seen.save_ms)),
+        (
+            _row("next submission, drawn", seen.next_ms),
+            _row("mark saved", seen.save_ms),
+            _row("next submission, where the server was away meanwhile", seen.waited_ms),
+        ),
         (
             verdict(
                 "Median of the next submission", _middle(seen.next_ms), ASKED_NEXT, at_most=True, unit="ms"
@@ -100,6 +109,12 @@ def measured() -> Section:
 
 def _setting(name: str, default: float) -> float:
     return float(os.environ.get(name) or default)
+
+
+def targets_of(assignment: Assignment) -> list[str]:
+    """What people mark of everybody."""
+    by_person = [item for item in assignment.rubric if item.by_person]
+    return [target for item in by_person for target in item.targets]
 
 
 def make_class(assignment: Assignment, out: Path, submissions: int) -> None:
@@ -155,8 +170,15 @@ class _Server:
         self.process.wait()
 
 
-def _marked(out: Path, markers: int, seconds: float, kills: int) -> Measured:
-    """What the markers saw of a server that was killed now and then."""
+def _marked(
+    out: Path, markers: int, seconds: float, kills: int, *, targets: Sequence[str], thinking: float
+) -> Measured:
+    """What the markers saw of a server that was killed now and then.
+
+    Args:
+        targets: What they mark, one after the other.
+        thinking: Seconds that a marker takes for a mark, on average.
+    """
     seen, server, dice = Measured(), _Server(out), random.Random(SEED)
     access = Access(out, lambda: datetime.now(UTC))
     server.start()
@@ -164,8 +186,8 @@ def _marked(out: Path, markers: int, seconds: float, kills: int) -> Measured:
     until = time.monotonic() + seconds
     threads = []
     for name, token in tokens.items():
-        marker = _Marker(name, server.port, random.Random(f"{SEED} {name}"), seen, until)
-        threads.append(threading.Thread(target=marker.work, args=(token,), name=name))
+        marker = _Marker(name, server.port, random.Random(f"{SEED} {name}"), seen, until, thinking)
+        threads.append(threading.Thread(target=marker.work, args=(token, targets), name=name))
     for thread in threads:
         thread.start()
     begun = time.monotonic()
@@ -191,35 +213,41 @@ class _Answer:
 
 
 class _Marker:
-    """Somebody who marks one question until the time is over."""
+    """Somebody who marks one question after the other until the time is over."""
 
-    def __init__(self, name: str, port: int, dice: random.Random, seen: Measured, until: float) -> None:
+    def __init__(
+        self, name: str, port: int, dice: random.Random, seen: Measured, until: float, thinking: float
+    ) -> None:
         self._name, self._port, self._dice, self._seen, self._until = name, port, dice, seen, until
+        self._thinking = thinking
+        self._waits = 0  # how often this one found the server away
         self._connection: http.client.HTTPConnection | None = None
         self._cookie = ""
 
-    def work(self, token: str) -> None:
+    def work(self, token: str, targets: Sequence[str]) -> None:
         """Come by the link, mark, and leave."""
         try:
-            self._mark(token)
+            self._cookie = self._asked("GET", f"/enter/{token}").cookie
+            for target in targets:
+                self._mark(target)
         finally:
             if self._connection is not None:
                 self._connection.close()
 
-    def _mark(self, token: str) -> None:
-        self._cookie = self._asked("GET", f"/enter/{token}").cookie
+    def _mark(self, target: str) -> None:
+        """Mark a question until the time is over, or nothing of it is left."""
         after, number = "", 0
         while time.monotonic() < self._until:
             number += 1
-            begun = time.perf_counter()
-            address = self._asked("GET", f"/questions/{QUESTION}/next?after={after}").location
+            begun, waits = time.perf_counter(), self._waits
+            address = self._asked("GET", f"/questions/{target}/next?after={after}").location
             page = self._asked("GET", address)
-            self._note(self._seen.next_ms, begun)
+            self._note(self._seen.next_ms if waits == self._waits else self._seen.waited_ms, begun)
             handle = address.rpartition("/")[2]
             if "?" in handle:
                 return  # everything is marked
-            time.sleep(self._dice.expovariate(1 / THINKING))
-            self._save(page.text, address, f"{self._name} number {number}")
+            time.sleep(self._dice.expovariate(1 / self._thinking))
+            self._save(page.text, address, f"{self._name} number {number} of {target}")
             after = handle
 
     def _save(self, page: str, address: str, comment: str) -> None:
@@ -229,7 +257,7 @@ class _Marker:
             token = re.search(r'name="csrf" value="([^"]+)"', page)
             if version is None or token is None:
                 return  # the page was an error, and is counted as one
-            fields = {"csrf": token[1], "version": version[1], "points": self._dice.choice("345")}
+            fields = {"csrf": token[1], "version": version[1], "points": self._dice.choice("012")}
             with self._seen.lock:
                 self._seen.tried.add(comment)
             begun = time.perf_counter()
@@ -286,6 +314,7 @@ class _Marker:
             if self._connection is not None:
                 self._connection.close()
             self._connection = None
+            self._waits += 1
             with self._seen.lock:
                 self._seen.away += 1
             return None

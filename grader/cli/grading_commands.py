@@ -104,6 +104,7 @@ def grade_command(
     """
     from grader.course.locate import located_course
     from grader.grading.grade_class import GradeRequest, grade_class
+    from grader.grading.run_recorder import recorded
 
     assignment = located_course(course).assignment(assignment_id)
     if assignment.data is None and data is not None:
@@ -131,7 +132,9 @@ def grade_command(
         unofficial=unofficial,
         allow_lower=allow_lower,
     )
-    _tell_graded(grade_class(request, clock=now, watch=_GradingDisplay()), out)
+    with recorded(request, _GradingDisplay(), now) as watch:
+        done = grade_class(request, clock=now, watch=watch)
+    _tell_graded(done, out)
 
 
 class _GradingDisplay:

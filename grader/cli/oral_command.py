@@ -13,7 +13,7 @@ import click
 
 from grader.cli.command_options import decision_options, print_revision, session
 from grader.domain.errors import UsageError
-from grader.domain.oral_check import FLAGS, OralCheck, OralOutcome, OralReason
+from grader.domain.oral_check import FLAGS, OralOutcome, OralReason
 
 if TYPE_CHECKING:
     from grader.decisions.oral_checks import OralPicks, OralRequest
@@ -185,6 +185,7 @@ def _write_sheets(opened: "ClassSession", results: "Sequence[Result]") -> None:
 
 def _tell_state(opened: "ClassSession", results: "Sequence[Result]") -> None:
     """Print who was picked, why, and what is still to be done."""
+    from grader.decisions.decision_words import oral_state
     from grader.domain.formatting import printable
 
     checks = [(result.score.student_id, result.score.oral) for result in results]
@@ -195,17 +196,8 @@ def _tell_state(opened: "ClassSession", results: "Sequence[Result]") -> None:
     picked.sort(key=lambda pair: (not pair[1].holds, not pair[1].to_be_asked, pair[0]))
     width = max(len(student_id) for student_id, _ in picked)
     for student_id, check in picked:
-        click.echo(printable(f"{student_id:<{width}}  {_state(check)}. {'; '.join(map(str, check.reasons))}"))
+        state = f"{oral_state(check)}: `grader rule`" if check.to_be_ruled else oral_state(check)
+        click.echo(printable(f"{student_id:<{width}}  {state}. {'; '.join(map(str, check.reasons))}"))
     asked = sum(check.to_be_asked for _, check in picked)
     ruled = sum(check.to_be_ruled for _, check in picked)
     click.echo(f"{len(picked)} picked: {asked} to be asked, {ruled} to be ruled on.")
-
-
-def _state(check: OralCheck) -> str:
-    """What became of a check, in a clause."""
-    if check.to_be_asked:
-        return "to be asked again, about a new submission" if check.asked_before else "to be asked"
-    if check.outcome is None:
-        return "not to be asked: a ruling gave no points"
-    said = f"{check.outcome.value} ({check.who}: {check.why.rstrip('.')})"
-    return f"{said}, to be ruled on: `grader rule`" if check.to_be_ruled else said

@@ -14,21 +14,21 @@ from grader.domain.errors import UsageError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_BIG = 5_000_000  # bytes, beyond which uploading is slow
-
 
 @click.group("package")
 def package_command() -> None:
     """Make a package of an assignment that grades inside another grader.
 
     A package runs the checks of one assignment, public and hidden, and gives the same points as `grader
-    grade`. Nothing is trained: items that need a training or a person stay open, with the reason. It holds a
-    key that is derived for this assignment, and never the course's secret. Only instructors may see it: it
-    holds the reference and the hidden checks.
+    grade`. Items that need a training or a person stay open, with the reason. With --reduced it also trains
+    on a few images, and tells students whether their training runs. It holds a key that is derived for this
+    assignment, and never the course's secret. Only instructors may see it: it holds the reference and the
+    hidden checks.
 
     \b
     Examples:
       grader package gradescope --assignment vit_defects --out vit_defects.zip
+      grader package gradescope --assignment vit_defects --minutes 20 --reduced NEU-CLS.zip
       grader package container --assignment vit_defects --minutes 5 --memory-mb 4000
     """
 
@@ -60,6 +60,23 @@ def _assignment_options(command: _Command) -> _Command:
 def _run_options(command: _Command) -> _Command:
     """What the other grader gives a run, after the options of `_assignment_options`."""
     for option in (
+        click.option(
+            "--reduced-decides",
+            is_flag=True,
+            help="What the reduced run measures gives the points, by the breakpoints of the rubric.",
+        ),
+        click.option(
+            "--per-class",
+            type=click.IntRange(1),
+            metavar="N",
+            help="Images of each class that the reduced run trains on (without classes: examples). Default: "
+            "what keeps the zip below 5 MB, at most 100.",
+        ),
+        click.option(
+            "--reduced",
+            metavar="DATA",
+            help="Also train, on a few images of this file or folder, or `synthetic`. Default: checks only.",
+        ),
         click.option(
             "--memory-mb",
             type=click.IntRange(2000),
@@ -173,6 +190,9 @@ def _write(
     torch_index: str | None,
     minutes: float = 0.0,
     memory_mb: int = 0,
+    reduced: str | None = None,
+    per_class: int | None = None,
+    reduced_decides: bool = False,
     leaderboard: bool = False,
     image: str = "",
 ) -> None:
@@ -180,7 +200,8 @@ def _write(
     from grader.course.locate import located_course
     from grader.packages.install_scripts import PYPI, TORCH_CPU, Sources
     from grader.packages.package_archives import write_package
-    from grader.packages.package_contents import words_of_failures
+    from grader.packages.package_contents import packed_values, words_of_failures
+    from grader.packages.package_data import ReducedRequest
     from grader.packages.package_settings import PackageSettings
     from grader.packages.question_files import MOST_MINUTES
 
@@ -188,24 +209,56 @@ def _write(
     assignment = located.assignment(assignment_id)
     if kind == "prairielearn" and minutes > MOST_MINUTES:
         raise UsageError(f"--minutes {minutes:g}: PrairieLearn allows {MOST_MINUTES:g} at most. Give fewer.")
+    if reduced is None and (per_class is not None or reduced_decides):
+        option = "--per-class" if per_class is not None else "--reduced-decides"
+        raise UsageError(f"{option}: there is no reduced run. Name its data: --reduced DATA.")
     path = out or Path(f"{assignment_id}-{kind}.zip")
     if not path.parent.is_dir():
         raise UsageError(f"--out {path}: there is no folder {path.parent}. Make it, or choose another one.")
-    values = located.values(assignment_id, assignment.variant)
-    words = words_of_failures(assignment, minutes, memory_mb)
+    values = packed_values(located, assignment)
     settings = PackageSettings(
-        kind, assignment_id, minutes, memory_mb, leaderboard, __version__, values, words
+        kind,
+        assignment_id,
+        minutes,
+        memory_mb,
+        leaderboard,
+        __version__,
+        values.of_term,
+        words_of_failures(assignment, minutes, memory_mb),
+        values.key,
     )
     extra = "" if located.language == "en" else "[language]"
     sources = Sources(_address(index, PYPI), _address(torch_index, TORCH_CPU), extra)
-    written = write_package(path, located, assignment, settings, sources, image=image)
-    click.echo(f"{written.path}: {written.size / 1e6:.1f} MB, {len(written.names)} files.")
-    if written.size > _BIG:
-        click.echo(
-            "note: provided files make it large; the other grader may take long to build it.", err=True
-        )
+    asked = ReducedRequest(reduced, per_class, reduced_decides) if reduced is not None else None
+    written = write_package(path, located, assignment, settings, sources, image=image, reduced=asked)
+    _tell_size(written, assignment)
     if kind != "github":
-        _tell_open(assignment)
+        _tell_open(assignment, trained=reduced_decides)
+
+
+def _tell_size(written: Any, assignment: Any) -> None:
+    """How large the zip is, what a reduced run has a part in it, and why it is too large, if it is."""
+    from grader.domain.assignment_files import PROVIDED
+    from grader.packages.package_archives import MOST_BYTES
+
+    click.echo(f"{written.path}: {written.size / 1e6:.1f} MB, {len(written.names)} files.")
+    data = written.data
+    if data is not None:
+        click.echo(
+            f"The reduced run trains on {data.train} and measures on {data.test} examples, "
+            f"{len(data.content) / 1e6:.1f} MB. Their hidden labels are in the zip."
+        )
+    if written.size > MOST_BYTES:
+        folder = assignment.folder / PROVIDED
+        provided = sum((folder / file.name).stat().st_size for file in assignment.provided)
+        parts = {"the files that it provides": provided, "the reduced run": len(data.content) if data else 0}
+        named = " and ".join(f"{size / 1e6:.1f} MB of {what}" for what, size in parts.items() if size)
+        above, most = (written.size - MOST_BYTES) / 1e6, MOST_BYTES / 1e6
+        click.echo(
+            f"note: it is {above:.1f} MB above {most:.0f} MB, because of {named}. The other grader may take "
+            "long to build it.",
+            err=True,
+        )
 
 
 def _address(given: str | None, default: str) -> str:
@@ -220,11 +273,19 @@ def _address(given: str | None, default: str) -> str:
     return address
 
 
-def _tell_open(assignment: Any) -> None:
-    """Which items the package leaves open."""
+def _tell_open(assignment: Any, *, trained: bool) -> None:
+    """Which items the package leaves open.
+
+    Args:
+        trained: Whether its reduced run decides about what is measured.
+    """
     from grader.domain.formatting import points
 
-    opened = [item for item in assignment.rubric if item.components is None]
+    opened = [
+        item
+        for item in assignment.rubric
+        if item.components is None and not (trained and item.measured is not None)
+    ]
     if opened:
         total = points(sum(item.points for item in opened))
         names = ", ".join(item.id for item in opened)

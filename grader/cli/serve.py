@@ -102,7 +102,6 @@ def command(
             if (error.name or "").partition(".")[0] in (
                 "starlette",
                 "uvicorn",
-                "itsdangerous",
                 "latex2mathml",
                 "anyio",
                 "h11",
@@ -124,9 +123,10 @@ def command(
             return
         listening.require_safe()
         listening.require_readable_certificate()
-        from grader.cli.command_options import session
+        from grader.results.session import class_session
 
-        opened = stack.enter_context(session(request))
+        # what a kill left behind is written while the console runs
+        opened = stack.enter_context(class_session(request, clock=now, on_catch_up=None))
 
         def ready(address: str) -> None:
             click.echo(f"The console of {request.out} is at {address} (stop it with Ctrl+C).")
@@ -134,7 +134,7 @@ def command(
                 token = access.invite(request.who, StaffRole.INSTRUCTOR, lasts=FIRST_LINK_LASTS, once=True)
                 click.echo(f"Open this link within 15 minutes; it works once:\n  {address}/enter/{token}")
 
-        served(opened, access, listening, on_ready=ready)
+        served(opened, access, listening, gradebook=request.gradebook, on_ready=ready)
 
 
 def _print_link(access: "Access", listening: object, token: str, person: str) -> None:

@@ -17,7 +17,7 @@ from grader.course.term_files import PeopleTable, TotalTable, term_plan
 from grader.course.toml_file import FILE as ASSIGNMENT_FILE
 from grader.course.toml_file import Table, listing, remedy, toml_table
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_versions import DrawnValue, Value, drawn_values
+from grader.domain.assignment_versions import DrawnValue, PackedValues, Value, drawn_values
 from grader.domain.errors import CourseError, UsageError
 from grader.domain.term_total import NO_PLAN, TermPlan
 from grader.language import ENGLISH, language, require_language
@@ -62,7 +62,7 @@ class Course:
         language: The code of the language that students' reports are written in.
         course_late_days: The late days of a student for all assignments together; 0: there is no such rule.
         plan: What it says about the whole term: weights, sections, groups.
-        known_values: The values that were drawn for all, where nothing can be drawn: in a package.
+        packed_values: What a package has in place of the secret to draw values from; None: nothing is packed.
     """
 
     root: Path
@@ -73,7 +73,7 @@ class Course:
     language: str = ENGLISH.code
     course_late_days: int = 0
     plan: TermPlan = NO_PLAN
-    known_values: tuple[tuple[str, Value], ...] = ()
+    packed_values: PackedValues | None = None
 
     @property
     def datasets(self) -> Path:
@@ -114,8 +114,8 @@ class Course:
         Args:
             student_id: If it is empty, values that differ between students take their first choice.
         """
-        if self.known_values:
-            return dict(self.known_values)
+        if self.packed_values is not None:
+            return self.packed_values.of(drawn, student_id)
         return drawn_values(self.secret, assignment_id, drawn, self.term, student_id)
 
     def assignments(self) -> tuple[str, ...]:

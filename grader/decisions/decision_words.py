@@ -21,6 +21,7 @@ from grader.domain.edit import (
     Waived,
 )
 from grader.domain.formatting import stamp
+from grader.domain.oral_check import OralCheck
 
 
 def decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, str]:
@@ -69,6 +70,16 @@ def decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, 
         case Accepted(file=file):
             return "accept", f"{file or ''} counts as the report"
     raise AssertionError(f"an edit of which nobody told the history: {type(edit).__name__}")
+
+
+def oral_state(check: OralCheck) -> str:
+    """What became of a student's oral check, in a clause."""
+    if check.to_be_asked:
+        return "to be asked again, about a new submission" if check.asked_before else "to be asked"
+    if check.outcome is None:
+        return "not to be asked: a ruling gave no points"
+    said = f"{check.outcome.value} ({check.who}: {check.why.rstrip('.')})"
+    return f"{said}, to be ruled on" if check.to_be_ruled else said
 
 
 def _owner_text(edit: OwnerAssigned) -> str:

@@ -10,7 +10,7 @@ stands in a file, `grader.course` decides.
 import hmac
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from grader.domain.errors import CourseError
 
@@ -140,23 +140,77 @@ def drawn_values(
 ) -> dict[str, Value]:
     """The values of an assignment, each a choice that only the key decides.
 
-    The number of a choice is HMAC-SHA256(key, "variant:<assignment>:<name>:<term>[:<student id>]") modulo the
-    number of choices. With n of them, none is likelier than another by more than n / 2**256.
+    The number of the choice of a term is HMAC-SHA256(key, "variant:<assignment>:<name>:<term>") modulo the
+    number of choices. With n of them, none is likelier than another by more than n / 2**256. The choices of
+    a student are drawn with a key of their own: see `students_key` and `values_of_student`.
 
     Args:
         key: The course's secret.
         term: Without a colon.
         student_id: In any case. Empty: values that are drawn for each student have their first choice.
     """
-    value_by_name: dict[str, Value] = {}
-    for value in stated:
-        about = ["variant", assignment_id, value.name, term]
-        if value.per_student:
-            about.append(student_id.casefold())
-        takes_first = value.per_student and not student_id
-        number = 0 if takes_first else keyed_number(key, *about) % len(value.choices)
-        value_by_name[value.name] = value.choices[number]
-    return value_by_name
+    values = {
+        value.name: _choice(value, key, "variant", assignment_id, value.name, term)
+        for value in stated
+        if not value.per_student
+    }
+    values |= values_of_student(students_key(key, assignment_id, term), stated, student_id)
+    return {value.name: values[value.name] for value in stated}
+
+
+def students_key(key: str, assignment_id: str, term: str) -> str:
+    """What the values of all students are drawn with, of one assignment in one term, hexadecimal.
+
+    A package that grades elsewhere holds it in place of the key, which cannot be worked out from it. It is
+    HMAC-SHA256(key, "students:<assignment>:<term>").
+
+    Args:
+        key: The course's secret.
+        term: Without a colon.
+    """
+    return f"{keyed_number(key, 'students', assignment_id, term):064x}"
+
+
+def values_of_student(key: str, stated: Sequence[DrawnValue], student_id: str) -> dict[str, Value]:
+    """Those values that are drawn for each student.
+
+    The number of a choice is HMAC-SHA256(key, "<name>:<student id>") modulo the number of choices.
+
+    Args:
+        key: See `students_key`.
+        student_id: In any case. Empty: each value has its first choice.
+    """
+    return {
+        value.name: _choice(value, key, value.name, student_id.casefold()) if student_id else value.choices[0]
+        for value in stated
+        if value.per_student
+    }
+
+
+def _choice(value: DrawnValue, key: str, *about: str) -> Value:
+    return value.choices[keyed_number(key, *about) % len(value.choices)]
+
+
+@dataclass(frozen=True)
+class PackedValues:
+    """The values of one assignment and term, where the course's secret is not: in a package.
+
+    Attributes:
+        of_term: What was drawn for all.
+        key: What the values of each student are drawn with: see `students_key`. Empty: none is drawn so.
+    """
+
+    of_term: Mapping[str, Value]
+    key: str = field(default="", repr=False)
+
+    def of(self, stated: Sequence[DrawnValue], student_id: str) -> dict[str, Value]:
+        """The values of a student.
+
+        Args:
+            student_id: As for `drawn_values`.
+        """
+        values = {**self.of_term, **values_of_student(self.key, stated, student_id)}
+        return {value.name: values[value.name] for value in stated}
 
 
 def first_choices(stated: Sequence[DrawnValue]) -> dict[str, Value]:

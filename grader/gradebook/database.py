@@ -24,7 +24,7 @@ from sqlalchemy import Connection, Engine, Table, create_engine, event, inspect,
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from grader.domain.errors import GraderError, ReadOnlyBook, UsageError
+from grader.domain.errors import EngineError, GraderError, ReadOnlyBook, UsageError
 from grader.files import atomic
 from grader.files.mounts import network_file_system
 from grader.gradebook.erasure import is_compacted, unguarded
@@ -168,6 +168,7 @@ class Database:
         self._engine: Engine | None = None
         self._copy: Copy | None = None
         self._lock = threading.Lock()
+        self._shared = threading.local()  # the connection of `one_reading`
 
     @property
     def name(self) -> str:
@@ -217,14 +218,36 @@ class Database:
     def reading(self) -> Iterator[Connection]:
         """A connection that sees one state of the gradebook, whatever others write meanwhile.
 
+        Within `one_reading`, it is the same for all in the thread.
+
         Raises:
             UsageError: The database cannot be used.
         """
+        shared: Connection | None = getattr(self._shared, "connection", None)
+        if shared is not None:
+            yield shared
+            return
         with self._explained_errors(), self._opened().connect() as connection:
             if self._url.get_backend_name() == "postgresql":
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
+
+    @contextlib.contextmanager
+    def one_reading(self) -> Iterator[None]:
+        """All that this thread reads within the block is read at one moment, over one connection.
+
+        Nothing is written within it: the thread would not see that.
+
+        Raises:
+            UsageError: The database cannot be used.
+        """
+        with self.reading() as connection:
+            self._shared.connection = connection
+            try:
+                yield
+            finally:
+                self._shared.connection = None
 
     @contextlib.contextmanager
     def writing(self, tables: Sequence[Table] = BOOK) -> Iterator[Connection]:
@@ -235,8 +258,11 @@ class Database:
 
         Raises:
             ReadOnlyBook: It may only be read.
+            EngineError: This thread is within `one_reading`.
             UsageError: The database cannot be used, or rejects the changes.
         """
+        if getattr(self._shared, "connection", None) is not None:
+            raise EngineError("Something was written during a reading. Report this to the grader's authors.")
         self.require_writable()
         with (
             self._explained_errors(),

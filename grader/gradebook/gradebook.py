@@ -91,6 +91,7 @@ class Gradebook:
     def __init__(self, folder: Path, url: str | None = None, *, assignment_id: str | None = None) -> None:
         self._database = Database(folder, url or "")
         self._assignment_id = assignment_id
+        self._has_records = False  # once it has some, it always will
 
     def __enter__(self) -> Self:
         return self
@@ -328,6 +329,14 @@ class Gradebook:
                 MarkerRecords(connection, assignment_id),
             )
 
+    def one_reading(self) -> contextlib.AbstractContextManager[None]:
+        """All that this thread reads within the block is read at one moment; nothing is written within it.
+
+        Raises:
+            UsageError: The gradebook cannot be used.
+        """
+        return self._database.one_reading()
+
     # --- reading ----------------------------------------------------------------------------------------
 
     def assignments(self) -> tuple[str, ...]:
@@ -430,7 +439,7 @@ class Gradebook:
 
     def students(self) -> tuple[str, ...]:
         """The ids of the students with evidence, sorted."""
-        if not self.assignments():
+        if self._is_empty():
             return ()
         with self._database.reading() as connection:
             query = select(RUNS.c.student_id).where(rows_about(RUNS, self._assignment())).distinct()
@@ -461,7 +470,7 @@ class Gradebook:
             UsageError: There is no evidence about this student.
         """
         records: tuple[RunRecord, ...] = ()
-        if self.assignments():
+        if not self._is_empty():
             columns = [column for column in RUNS.c if column.name != "evidence"]
             with self._database.reading() as connection:
                 row = current_ids_of(connection, self._assignment()).row_of(student_id)
@@ -478,7 +487,7 @@ class Gradebook:
 
     def latest_runs(self) -> dict[str, RunRecord]:
         """Student -> the latest run; empty if the gradebook is empty."""
-        if not self.assignments():
+        if self._is_empty():
             return {}
         columns = [column for column in RUNS.c if column.name != "evidence"]
         with self._database.reading() as connection:
@@ -514,7 +523,7 @@ class Gradebook:
 
         The evidence is None if the record is damaged.
         """
-        if not self.assignments():
+        if self._is_empty():
             return ()
         query = select(RUNS.c.student_id, RUNS.c.submission_digest, RUNS.c.evidence)
         with self._database.reading() as connection:
@@ -553,7 +562,7 @@ class Gradebook:
 
     def edits(self, student_id: str | None = None) -> tuple[Edit, ...]:
         """The edits about all students, or about one, and about the whole class, oldest first."""
-        if not self.assignments():
+        if self._is_empty():
             return ()
         with self._database.reading() as connection:
             ids_now = current_ids_of(connection, self._assignment())
@@ -571,12 +580,17 @@ class Gradebook:
 
     def totals(self, student_id: str) -> tuple[Total, ...]:
         """The student's recorded totals, oldest first."""
-        if not self.assignments():
+        if self._is_empty():
             return ()
         with self._database.reading() as connection:
             row = current_ids_of(connection, self._assignment()).row_of(student_id)
             row_totals = totals_of(connection, self._assignment(), row)
             return tuple(with_student_id(total, student_id) for total in row_totals)
+
+    def _is_empty(self) -> bool:
+        """Whether there are no results of any assignment."""
+        self._has_records = self._has_records or bool(self.assignments())
+        return not self._has_records
 
     def _assignment(self) -> str:
         """The id of the assignment in question."""

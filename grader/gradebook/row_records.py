@@ -76,15 +76,18 @@ class RowRecords:
 
     def last(self) -> tuple[int, int]:
         """The numbers of the last run and the last decision of the assignment; 0: there is none."""
-        run, edit = (
-            self._connection.execute(
-                select(table.c.id)
-                .where(rows_about(table, self._assignment_id))
-                .order_by(table.c.id.desc())
-                .limit(1)
-            ).scalar_one_or_none()
-            for table in (RUNS, EDITS)
-        )
+        run, edit = self._connection.execute(
+            select(
+                *(
+                    select(table.c.id)
+                    .where(rows_about(table, self._assignment_id))
+                    .order_by(table.c.id.desc())
+                    .limit(1)
+                    .scalar_subquery()
+                    for table in (RUNS, EDITS)
+                )
+            )
+        ).one()
         return run or 0, edit or 0
 
     def added_since(self, last_run: int, last_edit: int) -> AddedRecords:
@@ -127,20 +130,11 @@ class RowRecords:
                 marks[edit.student_id or "", edit.target] = NumberedMark(number, edit)
         return marks
 
-    def marks_of_tasks(self, target: str, *, leaders: bool, valued: bool = False) -> dict[str, NumberedMark]:
-        """Row -> the mark of its task that stands; those that were withdrawn are left out.
-
-        Args:
-            leaders: A team's once.
-            valued: Only those with comments that have points.
-        """
-        about = (
-            rows_about(TASKS, self._assignment_id) & (TASKS.c.target == target) & TASKS.c.points.is_not(None)
-        )
-        if leaders:
-            about &= TASKS.c.leader == TASKS.c.student_id
-        if valued:  # as `edit_values` writes it; what else matches is harmless
-            about &= EDITS.c.content.contains('"valued": [[')
+    def valued_marks(self, target: str) -> dict[str, NumberedMark]:
+        """Row -> the mark of its task that stands, of marks with comments that have points."""
+        about = rows_about(TASKS, self._assignment_id) & (TASKS.c.target == target)
+        about &= TASKS.c.points.is_not(None)
+        about &= EDITS.c.content.contains('"valued": [[')  # as `edit_values` writes it; more is harmless
         query = select(EDITS).join(TASKS, TASKS.c.mark == EDITS.c.id).where(about).order_by(EDITS.c.id)
         marks = [(found.id, edit_of(found)) for found in self._connection.execute(query)]
         return {
@@ -148,6 +142,19 @@ class RowRecords:
             for number, edit in marks
             if isinstance(edit, Marked)
         }
+
+    def mark_numbers(self, target: str) -> list[int]:
+        """The numbers of the marks of a question that stand, oldest first; a team's once."""
+        about = rows_about(TASKS, self._assignment_id) & (TASKS.c.target == target)
+        about &= TASKS.c.points.is_not(None) & (TASKS.c.leader == TASKS.c.student_id)
+        return sorted(self._connection.scalars(select(TASKS.c.mark).where(about)))
+
+    def marks_numbered(self, numbers: Collection[int]) -> dict[int, Marked]:
+        """Number -> the mark about a row."""
+        if not numbers:
+            return {}
+        marks = self._numbered(EDITS.c.id.in_(numbers))
+        return {number: edit for number, edit in marks if isinstance(edit, Marked)}
 
     def first_run_of_attempt(self, row: str) -> int:
         """The number of the first run of the files that a row's latest run is about; 1 without runs."""

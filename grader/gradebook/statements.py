@@ -8,6 +8,7 @@ that a person named last counts. It never opens a database (`database` does), an
 submission is.
 """
 
+import functools
 import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -241,8 +242,14 @@ class State:
 
 def rows_about(table: Table, assignment_id: str, student_id: str | None = None) -> ColumnElement[bool]:
     """The rows about an assignment, or about one student in it."""
-    about: ColumnElement[bool] = table.c.assignment_id == assignment_id
+    about = _rows_of_assignment(table, assignment_id)
     return about if student_id is None else about & (table.c.student_id == student_id)
+
+
+@functools.cache
+def _rows_of_assignment(table: Table, assignment_id: str) -> ColumnElement[bool]:
+    about: ColumnElement[bool] = table.c.assignment_id == assignment_id
+    return about
 
 
 def class_salt_of(connection: Connection) -> str:

@@ -277,8 +277,12 @@ class TaskRecords:
                 return handle
         return None
 
-    def counts(self, marker: str) -> dict[str, QuestionCounts]:
-        """Target -> its counts; parts without tasks are left out."""
+    def counts(self, marker: str, target: str = "") -> dict[str, QuestionCounts]:
+        """Target -> its counts; parts without tasks are left out.
+
+        Args:
+            target: Only of this one; empty: of all.
+        """
         others = _beside(ALLOCATIONS, ALLOCATIONS.c.second.is_(False), ALLOCATIONS.c.marker != marker)
         is_mine = and_(TASKS.c.points.is_not(None), TASKS.c.marker == marker)
         query = (
@@ -293,6 +297,8 @@ class TaskRecords:
             .where(rows_about(TASKS, self._assignment_id), TASKS.c.leader == TASKS.c.student_id)
             .group_by(TASKS.c.target)
         )
+        if target:
+            query = query.where(TASKS.c.target == target)
         return {
             row.target: QuestionCounts(row.tasks, row.left, row.mine, row.mine_left, row.flagged)
             for row in self._connection.execute(query)

@@ -21,7 +21,7 @@ from grader.course.locate import Course
 from grader.domain.analyzed_program import Note, Program
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import submission_seed, training_seed
-from grader.domain.errors import UsageError
+from grader.domain.errors import SandboxError, UsageError
 from grader.domain.evidence import Attestation, Evidence
 from grader.domain.program_run import Watched
 from grader.domain.submission import Answers, Submission, View
@@ -30,6 +30,7 @@ from grader.grading.concurrent_work import DeviceSlots
 from grader.grading.hidden_splits import HiddenData
 from grader.parser.messages import MODULE as PARSER_MODULE
 from grader.parser.messages import SOURCE_LIMITS, VIEWS
+from grader.sandbox.attestation import STRICT
 from grader.sandbox.host_client import Host
 from grader.sandbox.readable_files import given_files
 
@@ -74,7 +75,7 @@ def running_parsers(
         in_package: As for `Host.start`.
 
     Raises:
-        SandboxError: The machine gives too little isolation.
+        SandboxError: The machine gives too little isolation, or less than the course asks for.
     """
     folders = (course.root, *hidden)
     starting = Host.start(
@@ -86,6 +87,9 @@ def running_parsers(
         wrapped=True,
     )
     with starting as parsers:
+        if course.minimum_level == STRICT and not unofficial and not in_package:
+            with parsers.spawn(SOURCE_LIMITS) as parser:
+                require_level(course, parser.attestation)
         yield parsers
 
 
@@ -132,6 +136,22 @@ def running_hosts(
             )
             parsers = stack.enter_context(starting)
         yield Hosts(parsers, judges, workers)
+
+
+def require_level(course: Course, attestation: Attestation) -> None:
+    """Refuse a machine that isolates less than the course asks for.
+
+    Args:
+        attestation: Proved before the submission was loaded.
+
+    Raises:
+        SandboxError: It does.
+    """
+    if course.minimum_level == STRICT and attestation.level != STRICT:
+        raise SandboxError(
+            f"The course asks for the isolation '{STRICT}', and this machine gives '{attestation.level}'. "
+            + " ".join(attestation.missing)
+        )
 
 
 def is_new_enough(torch: str) -> bool:

@@ -7,9 +7,10 @@ decides about points.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
 from grader import __version__
 from grader.course.composing import source_text
@@ -21,7 +22,7 @@ from grader.domain.errors import GraderError, SubmissionError
 from grader.domain.evidence import Blame, Evidence, Finding, Status, TrainedModel
 from grader.domain.formatting import about_file, file_name_of, named
 from grader.domain.program_run import Plan, plan_of
-from grader.domain.submission import Intake, Submission
+from grader.domain.submission import Intake, Submission, View
 from grader.gradebook import RunRecord
 from grader.grading.concurrent_work import GradingStage, Progress, Watcher
 from grader.grading.judging import judged
@@ -29,6 +30,7 @@ from grader.grading.run import EvidenceBuilder, Run, hidden_seed
 from grader.grading.training_stage import train, train_longer
 from grader.intake import intake as accepted
 from grader.intake.file_roles import accepted_files, contents, contents_of_others
+from grader.kit.splits import Examples, Splits
 from grader.parser.client.drawn_answers import kept_answers
 from grader.parser.client.parsed_files import ParserOpener, parsed_program
 
@@ -195,21 +197,55 @@ def examined_longer(
     """
     builder = EvidenceBuilder(replace(earlier, graded_at=graded_at), dict(images))
     try:
-        files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
-        if files.code is not None and run.splits is not None:
-            program = parsed_program(
-                run.hosts.parsers,
-                file_name_of(files.code.name),
-                files.code.read_bytes(),
-                run.assignment,
-                modules=contents(files.modules),
-            )
-            train_longer(run, run.splits.of(earlier.attempt or 1), program, submission, builder, watch)
+        handed_in = _program_again(run, submission)
+        if handed_in is not None and run.splits is not None:
+            data = run.splits.of(earlier.attempt or 1)
+            train_longer(run, data, handed_in[0], submission, builder, watch)
     except Exception as error:  # noqa: BLE001 - what is already known is kept
         sentence = f"Training it again with more time failed ({type(error).__name__}: {error})."
         builder.add(notes=(*builder.evidence.notes, Note(sentence)))
     watch(Progress(submission.student_id, GradingStage.DONE, 1.0))
     return builder
+
+
+def trained_on(run: Run, submission: Submission, data: Splits | Examples, checked: Evidence) -> Evidence:
+    """The evidence of a submission whose checks were judged, with a training on some data.
+
+    Args:
+        run: Its hidden data are left alone.
+        data: What it is trained and measured on.
+        checked: What is known of the submission so far.
+
+    Raises:
+        GraderError: The submission cannot be read again, or the grader failed.
+    """
+    builder = EvidenceBuilder(replace(checked, not_run=()))
+    handed_in = _program_again(run, submission)
+    if handed_in is not None:
+        train(run, data, *handed_in, builder, lambda _: None)
+    return builder.evidence
+
+
+def _program_again(run: Run, submission: Submission) -> tuple[Program, Intake] | None:
+    """The program and the files of a submission that was read before; None if there is no code."""
+    files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
+    return None if files.code is None else (_program(run, files, files.code), files)
+
+
+def _program(run: Run, files: Intake, code: Path, show: Callable[[View], None] | None = None) -> Program:
+    """The program among accepted files.
+
+    Args:
+        show: Called with the file as a person reads it.
+    """
+    return parsed_program(
+        run.hosts.parsers,
+        file_name_of(code.name),
+        code.read_bytes(),
+        run.assignment,
+        show=show,
+        modules=contents(files.modules),
+    )
 
 
 def _collect(run: Run, submission: Submission, builder: EvidenceBuilder, watch: Watcher) -> None:
@@ -231,14 +267,7 @@ def _collect(run: Run, submission: Submission, builder: EvidenceBuilder, watch: 
         if files.code is None:
             _without_code(files, builder)
             return
-        program = parsed_program(
-            run.hosts.parsers,
-            file_name_of(files.code.name),
-            files.code.read_bytes(),
-            run.assignment,
-            show=builder.show,
-            modules=contents(files.modules),
-        )
+        program = _program(run, files, files.code, builder.show)
     builder.add(
         code_file=program.file,
         near_names=program.near_names,

@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from grader.domain.edit import Marked
+from grader.gradebook import MarkingRecords
 from grader.marking.desk import Desk, assignment_now, current_records, require_question
 
 
@@ -34,13 +36,13 @@ def comment_bank(desk: Desk, target: str, *, search: str = "", limit: int = 50) 
     require_question(desk, target)
     assignment = assignment_now(desk)
     with current_records(desk) as records:
-        marks = records.rows.marks_of_tasks(target, leaders=True)
+        marks = _marks(desk, records, target)
     uses: Counter[str] = Counter()
     written: dict[str, list[str]] = {}
-    for mark in marks.values():
-        uses.update(remark_id for remark_id, _ in mark.edit.remarks)
-        if mark.edit.comment:
-            written.setdefault(mark.edit.comment, []).append(mark.edit.who)
+    for mark in marks:
+        uses.update(remark_id for remark_id, _ in mark.remarks)
+        if mark.comment:
+            written.setdefault(mark.comment, []).append(mark.who)
     item = target.partition(".")[0]
     bank = [
         BankComment(remark.id, remark.text, uses[remark.id], "")
@@ -55,3 +57,11 @@ def comment_bank(desk: Desk, target: str, *, search: str = "", limit: int = 50) 
         if all(word in f"{comment.id} {comment.text}".casefold() for word in words)
     ]
     return tuple(sorted(matching, key=lambda comment: -comment.uses)[:limit])
+
+
+def _marks(desk: Desk, records: MarkingRecords, target: str) -> list[Marked]:
+    """The marks of a question that stand, oldest first; a mark never changes, so each is read once."""
+    numbers = records.rows.mark_numbers(target)
+    read = desk.read_marks
+    read.update(records.rows.marks_numbered([number for number in numbers if number not in read]))
+    return [read[number] for number in numbers if number in read]

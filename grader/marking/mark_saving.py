@@ -215,7 +215,7 @@ def save_mark(
     drawn_from: int,
     allow_lower: bool = False,
 ) -> SavedMark:
-    """Save a mark for a submission, and drop this marker's draft and skip.
+    """Save a mark for a submission, drop this marker's draft and skip, and close the task for them.
 
     A second marker's mark is kept beside the first one and changes no grade: see `second_marking`.
 
@@ -246,6 +246,8 @@ def save_mark(
         else:
             given = _Given(mark, cleaned.reason, marker, now)
             saved = _saved(records, assignment, task, given, allow_lower=allow_lower)
+        if conflict is None:
+            records.markers.leave(target, task.row, marker)
     if conflict is not None:
         raise conflict
     return saved

@@ -130,9 +130,7 @@ def _behind(records: MarkingRecords, assignment: Assignment, target: str) -> lis
     """The marks that are behind, those of all members of teams."""
     targets = [one for one in assignment.mark_targets() if target in ("", one)]
     marks = [
-        _behind_mark(assignment, mark)
-        for one in targets
-        for mark in records.rows.marks_of_tasks(one, leaders=False, valued=True).values()
+        _behind_mark(assignment, mark) for one in targets for mark in records.rows.valued_marks(one).values()
     ]
     return [mark for mark in marks if mark is not None]
 

@@ -69,11 +69,15 @@ class TaskLine:
     skipped: bool
 
 
-def questions(desk: Desk, marker: str) -> tuple[MarkedQuestion, ...]:
-    """All parts that people mark, in the rubric's order."""
+def questions(desk: Desk, marker: str, *, only: str = "") -> tuple[MarkedQuestion, ...]:
+    """All parts that people mark, in the rubric's order.
+
+    Args:
+        only: Only this target; empty: all.
+    """
     assignment = desk.assignment
     with current_records(desk) as records:
-        counts = records.tasks.counts(marker)
+        counts = records.tasks.counts(marker, only)
     shown = []
     for item in assignment.rubric:
         parts = [(part_target(item, part), f"{item.title}: {part.title}", part.points) for part in item.parts]

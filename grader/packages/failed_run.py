@@ -14,6 +14,18 @@ NOTHING_TO_GRADE = "There is nothing to grade among the files that were handed i
 SEVERAL_STUDENTS = "The files carry the ids of several students. Hand in the files of one."
 
 
+def whose_values(name: str) -> str:
+    """What a student reads whose files do not say which values were drawn for whoever wrote them.
+
+    Args:
+        name: How files are to be named, without their suffix.
+    """
+    return (
+        "The values of this homework are drawn for each student, and no name of a file says whose it is, so "
+        f"nothing was decided. Name your files like `{name}`, with your id, and hand them in again."
+    )
+
+
 def out_of_time(minutes: float) -> str:
     """What a student reads of a run that took too long."""
     return (

@@ -1,14 +1,17 @@
 """One submission, graded inside another grader: by the same engine and the same rubric as `grader grade`.
 
-It takes the submission in, has the checks judged and scores them; nothing is trained, and there is no
-gradebook. It decides what a student's processes may use of the package's time and memory, and hands the
-result to the other grader's format. It never decides about a check or a point.
+It takes the submission in, has the checks judged and scores them; there is no gradebook. Where the package
+trains, the result of the checks is written first, and stays if the training does not come to its end. It
+decides what a student's processes may use of the package's time and memory, and hands the result to the other
+grader's format. It never decides about a check or a point.
 """
 
+import contextlib
 import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,12 +19,13 @@ from typing import Any
 
 from grader.course.locate import Course, located_course
 from grader.domain.assignment import Assignment
+from grader.domain.assignment_files import STUDENT_ID
 from grader.domain.errors import GraderError, SubmissionError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import about_file, printable
 from grader.domain.score import Score
 from grader.domain.submission import Submission
-from grader.grading.run import Run, running_hosts, running_parsers
+from grader.grading.run import Run, require_level, running_hosts, running_parsers
 from grader.grading.submission_run import examined
 from grader.intake import Uploads, submissions
 from grader.packages.earlier_submissions import earlier_submissions, with_earlier
@@ -31,11 +35,23 @@ from grader.packages.failed_run import (
     SEVERAL_STUDENTS,
     failed_document,
     packed,
+    whose_values,
 )
 from grader.packages.gradescope_results import gradescope_document
 from grader.packages.package_settings import PackageSettings, read_settings
-from grader.packages.package_tree import TREES, PackageTree
+from grader.packages.package_tree import TREES, PackageTree, write_atomically
 from grader.packages.prairielearn_results import prairielearn_document
+from grader.packages.reduced_run import (
+    NO_TIME,
+    NOT_MADE,
+    ReducedOutcome,
+    has_code,
+    left_open,
+    reduced_evidence,
+    reduced_outcome,
+    unknown,
+)
+from grader.packages.reduced_run import NOT_FINISHED as NOT_TRAINED
 from grader.packages.submission_metadata import read_metadata, received_at, submission_number
 from grader.parser.client.parsed_files import ParserOpener
 from grader.reports.typesetting import language_of
@@ -52,12 +68,14 @@ class GradedSubmission:
     Attributes:
         score: With what follows from the student's earlier submissions.
         seconds: How long it took.
+        reduced: What a reduced run tells the student; None: there is none.
     """
 
     assignment: Assignment
     evidence: Evidence
     score: Score
     seconds: float
+    reduced: ReducedOutcome | None = None
 
 
 def grade_into(kind: str, root: Path, outcome: Path) -> None:
@@ -69,42 +87,63 @@ def grade_into(kind: str, root: Path, outcome: Path) -> None:
         outcome: The file for it, which only the parent of this process reads.
     """
     tree = TREES[kind](root)
+
+    def write(document: dict[str, Any]) -> None:
+        write_atomically(outcome, packed(document))
+
     try:
         settings = read_settings(tree.package)
-        document = _graded_document(kind, tree, settings)
+        _write_graded(kind, tree, settings, write)
     except GraderError as error:
         _say(f"Not graded: {error}")
-        document = failed_document(kind, NOT_FINISHED)
-    outcome.write_bytes(packed(document))
+        write(failed_document(kind, NOT_FINISHED))
 
 
-def _graded_document(kind: str, tree: PackageTree, settings: PackageSettings) -> dict[str, Any]:
-    """What the other grader is to read. Of errors, students read those that are about their files.
+def _write_graded(
+    kind: str, tree: PackageTree, settings: PackageSettings, write: Callable[[dict[str, Any]], None]
+) -> None:
+    """Write what the other grader is to read. Of errors, students read those that are about their files.
+
+    Args:
+        write: Called with the document; again, when more is known.
 
     Raises:
         GraderError: The package is damaged.
     """
     # a variable of the surroundings must not replace the package's key
-    course = replace(located_course(tree.course, environment={}), known_values=tuple(settings.values.items()))
+    course = replace(located_course(tree.course, environment={}), packed_values=settings.packed_values)
     assignment = _within(settings, course.assignment(settings.assignment_id))
+
+    def keep(graded: GradedSubmission) -> None:
+        write(_document(kind, graded, settings))
+
     try:
-        graded = graded_submission(tree, course, assignment)
+        graded = graded_submission(tree, course, assignment, settings, keep)
     except SubmissionError as error:
         _say(f"Not graded: {error}")
-        return failed_document(kind, printable(language_of(assignment).translated(str(error))))
+        write(failed_document(kind, printable(language_of(assignment).translated(str(error)))))
+        return
     except GraderError as error:
         _say(f"Not graded: {error}")
-        return failed_document(kind, settings.translated(NOT_FINISHED))
+        write(failed_document(kind, settings.translated(NOT_FINISHED)))
+        return
     _tell_staff(graded)
-    return _document(kind, graded, settings)
+    keep(graded)
 
 
-def graded_submission(tree: PackageTree, course: Course, assignment: Assignment) -> GradedSubmission:
+def graded_submission(
+    tree: PackageTree,
+    course: Course,
+    assignment: Assignment,
+    settings: PackageSettings,
+    keep: Callable[[GradedSubmission], None],
+) -> GradedSubmission:
     """Grade the submission.
 
     Args:
         course: The package's.
         assignment: With the limits of the package.
+        keep: Called with what the checks came to, before anything is trained.
 
     Raises:
         SubmissionError: There is nothing to grade.
@@ -112,19 +151,69 @@ def graded_submission(tree: PackageTree, course: Course, assignment: Assignment)
     """
     started = time.monotonic()
     metadata = read_metadata(tree.metadata)
+    earlier = earlier_submissions(metadata)
+
+    def graded(evidence: Evidence, reduced: ReducedOutcome | None) -> GradedSubmission:
+        by_itself = score(assignment, evidence)
+        if settings.reduced is not None and not settings.reduced.decides:
+            by_itself = left_open(assignment, by_itself)
+        points = with_earlier(assignment, evidence, by_itself, earlier)
+        return GradedSubmission(assignment, evidence, points, time.monotonic() - started, reduced)
+
     with tempfile.TemporaryDirectory(prefix="grader-package-") as name:
         scratch = Path(name)
         hidden = (*tree.closed, scratch)
-        with running_parsers(course, hidden=hidden, unofficial=False, in_package=True) as parsers:
+        with contextlib.ExitStack() as stack:
+            parsers = stack.enter_context(
+                running_parsers(course, hidden=hidden, unofficial=False, in_package=True)
+            )
             submission = _taken_in(tree, assignment, scratch, parsers, metadata)
-            evidence = _evidence(course, assignment, submission, parsers, hidden)
-    by_itself = score(assignment, evidence)
-    return GradedSubmission(
-        assignment=assignment,
-        evidence=evidence,
-        score=with_earlier(assignment, evidence, by_itself, earlier_submissions(metadata)),
-        seconds=time.monotonic() - started,
-    )
+            hosts = stack.enter_context(
+                running_hosts(
+                    course, assignment, hidden=hidden, unofficial=False, parsers=parsers, in_package=True
+                )
+            )
+            require_level(course, hosts.isolation)
+            run = Run(course, assignment, hosts, None)
+            checked = examined(
+                run, submission, attempt=1, graded_at=datetime.now(UTC), watch=lambda _: None
+            ).evidence
+            require_level(course, checked.attestation)
+            if settings.reduced is None or not has_code(checked):
+                return graded(checked, None)
+            keep(graded(checked, unknown(NOT_TRAINED)))
+            return graded(*_trained(run, submission, checked, settings, tree, started))
+
+
+def _trained(
+    run: Run,
+    submission: Submission,
+    checked: Evidence,
+    settings: PackageSettings,
+    tree: PackageTree,
+    started: float,
+) -> tuple[Evidence, ReducedOutcome]:
+    """The evidence that gives the points, and what the reduced run tells the student.
+
+    Args:
+        started: When the run began, by the monotonic clock.
+    """
+    assert settings.reduced is not None
+    try:
+        trained = reduced_evidence(
+            run, submission, checked, settings, tree.package, started + settings.run_seconds
+        )
+    except Exception as error:  # noqa: BLE001 - what the checks found is kept
+        _say(f"Reduced run: the grader failed: {type(error).__name__}: {error}")
+        return checked, unknown(NOT_MADE)
+    if trained is None:
+        return checked, unknown(NO_TIME)
+    for training in trained.trainings:
+        value = "nothing" if training.measured is None else f"{training.measured:.4g}"
+        words = f"{training.outcome}, {value} measured, {training.seconds:.0f} s"
+        _say(f"Reduced run: {words}. {training.reason}".rstrip())
+    outcome = reduced_outcome(run.assignment, trained, settings.reduced)
+    return (trained if settings.reduced.decides else checked), outcome
 
 
 def _within(settings: PackageSettings, assignment: Assignment) -> Assignment:
@@ -159,7 +248,10 @@ def _taken_in(
         raise SubmissionError(NOTHING_TO_GRADE) from None
     if len(uploads.submissions) != 1:
         raise SubmissionError(_unclear(uploads))
-    return replace(uploads.submissions[0], received_at=received_at(metadata))
+    [submission] = uploads.submissions
+    if any(value.per_student for value in assignment.variant) and not submission.origin.carries:
+        raise SubmissionError(whose_values(assignment.file_stem.replace(STUDENT_ID, "<StudentID>")))
+    return replace(submission, received_at=received_at(metadata))
 
 
 def _copy_files(source: Path, target: Path) -> None:
@@ -181,28 +273,16 @@ def _unclear(uploads: Uploads) -> str:
     return " ".join([NOTHING_TO_GRADE, *reasons[:5]])
 
 
-def _evidence(
-    course: Course, assignment: Assignment, submission: Submission, parsers: Host, hidden: tuple[Path, ...]
-) -> Evidence:
-    hosts = running_hosts(
-        course, assignment, hidden=hidden, unofficial=False, parsers=parsers, in_package=True
-    )
-    with hosts as running:
-        run = Run(course, assignment, running, None)
-        return examined(
-            run, submission, attempt=1, graded_at=datetime.now(UTC), watch=lambda _: None
-        ).evidence
-
-
 def _document(kind: str, graded: GradedSubmission, settings: PackageSettings) -> dict[str, Any]:
     if kind == "prairielearn":
-        return prairielearn_document(graded.assignment, graded.evidence, graded.score)
+        return prairielearn_document(graded.assignment, graded.evidence, graded.score, graded.reduced)
     return gradescope_document(
         graded.assignment,
         graded.evidence,
         graded.score,
         seconds=graded.seconds,
         leaderboard=settings.leaderboard,
+        reduced=graded.reduced,
     )
 
 

@@ -12,9 +12,11 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.formatting import printable
 from grader.domain.score import Score, ScoreLine
+from grader.packages.reduced_run import TITLE, ReducedOutcome, Runs
 from grader.packages.result_texts import ResultTexts, shows_hidden_checks
 
 VISIBLE, PUBLISHED = "visible", "after_published"
+_STATUS = {Runs.YES: "passed", Runs.NO: "failed"}
 _NO_POINTS = {"name": "Nothing decided", "score": 0, "max_score": 0, "visibility": PUBLISHED}
 
 
@@ -25,6 +27,7 @@ def gradescope_document(
     *,
     seconds: float,
     leaderboard: bool = False,
+    reduced: ReducedOutcome | None = None,
 ) -> dict[str, Any]:
     """The document.
 
@@ -32,25 +35,26 @@ def gradescope_document(
         score: Its `tries` says whether hidden checks are shown at once; without it they wait.
         seconds: How long the run took.
         leaderboard: Add a line with how many public checks passed, without any name.
+        reduced: What a training on few examples tells the student; None: nothing was to be trained.
     """
     texts, tests = ResultTexts(assignment, evidence, score), []
     at_once = shows_hidden_checks(score)
     tests += [_item(line, texts, _visibility_of_line(line, assignment, at_once)) for line in score.lines]
     if not any("score" in test for test in tests):
         tests.append(dict(_NO_POINTS))  # Gradescope needs a score somewhere
+    if reduced is not None:
+        tests.append(_reduced_run(reduced, texts))
     hidden = VISIBLE if at_once else PUBLISHED
     tests += _checks(assignment, texts, hidden)
     document: dict[str, Any] = {
-        "output": texts.html(
-            texts.of_whole(with_points=at_once or all(check.public for check in assignment.checks))
-        ),
+        "output": texts.html(texts.of_whole(with_points=at_once or _all_is_public(assignment, score))),
         "output_format": "html",
         "test_output_format": "html",
         "execution_time": round(seconds),
         "visibility": VISIBLE,
         "stdout_visibility": "hidden",
         "tests": tests,
-        "extra_data": _for_staff(evidence, score),
+        "extra_data": _for_staff(evidence, score, reduced),
     }
     if score.final is not None:
         document["score"] = score.final
@@ -60,10 +64,23 @@ def gradescope_document(
 
 
 def _visibility_of_line(line: ScoreLine, assignment: Assignment, at_once: bool) -> str:
-    """Points that hidden checks have a part in would tell what these found."""
+    """Points that hidden checks, or hidden examples, have a part in would tell about these."""
     components = {share.component for share in line.components}
     hidden = any(check.component in components and not check.public for check in assignment.checks)
-    return PUBLISHED if hidden and not at_once else VISIBLE
+    return PUBLISHED if (hidden or _is_measured(line, assignment)) and not at_once else VISIBLE
+
+
+def _is_measured(line: ScoreLine, assignment: Assignment) -> bool:
+    """Whether a line has points by what was measured on hidden examples."""
+    return line.points is not None and any(
+        item.id == line.id and item.measured is not None for item in assignment.rubric
+    )
+
+
+def _all_is_public(assignment: Assignment, score: Score) -> bool:
+    """Whether the points tell nothing about hidden checks and hidden examples."""
+    measured = any(_is_measured(line, assignment) for line in score.lines)
+    return not measured and all(check.public for check in assignment.checks)
 
 
 def _item(line: ScoreLine, texts: ResultTexts, visibility: str) -> dict[str, Any]:
@@ -79,6 +96,19 @@ def _item(line: ScoreLine, texts: ResultTexts, visibility: str) -> dict[str, Any
     if line.points is None:
         del test["score"]  # what is open is no zero
         del test["max_score"]
+    return test
+
+
+def _reduced_run(reduced: ReducedOutcome, texts: ResultTexts) -> dict[str, Any]:
+    """Whether the training runs: for students, at once."""
+    test = {
+        "name": texts.words(TITLE),
+        "output": texts.html(reduced.sentences),
+        "tags": ["training", "reduced_run"],
+        "visibility": VISIBLE,
+    }
+    if reduced.runs in _STATUS:
+        test["status"] = _STATUS[reduced.runs]
     return test
 
 
@@ -112,7 +142,7 @@ def _passed(finding: Finding) -> bool:
     return finding.status is Status.PASSED
 
 
-def _for_staff(evidence: Evidence, score: Score) -> dict[str, Any]:
+def _for_staff(evidence: Evidence, score: Score, reduced: ReducedOutcome | None) -> dict[str, Any]:
     """What `grader grade` would say, but for points: no page of Gradescope's promises that it hides them."""
     attestation = evidence.attestation
     return {
@@ -120,6 +150,7 @@ def _for_staff(evidence: Evidence, score: Score) -> dict[str, Any]:
         "max_score": score.maximum,
         "awaiting": list(score.awaiting),
         "not_run": list(score.not_run),
+        "reduced_run": reduced.runs.value if reduced is not None else None,
         "isolation": attestation.level,
         "layers": dict(attestation.layers or {}),
         "missing_layers": [printable(sentence) for sentence in attestation.missing],

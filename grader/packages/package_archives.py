@@ -7,7 +7,7 @@ that it expects. It decides nothing about what a package holds of a course.
 import io
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.course.locate import Course
@@ -17,8 +17,17 @@ from grader.files import atomic
 from grader.files.zip_archive import EARLIEST
 from grader.packages.classroom_files import WORKFLOW, classroom_workflow
 from grader.packages.install_scripts import PLACES, Sources, container_file, run_script, setup_script
-from grader.packages.package_contents import PINS, package_files, pinned_versions
-from grader.packages.package_settings import PackageSettings
+from grader.packages.package_contents import (
+    PINS,
+    assignment_key,
+    package_files,
+    pinned_versions,
+    require_packable,
+)
+from grader.packages.package_data import FILE as DATA_FILE
+from grader.packages.package_data import PackedData, ReducedRequest, packed_data
+from grader.packages.package_settings import FILE as SETTINGS_FILE
+from grader.packages.package_settings import PackageSettings, ReducedRun
 from grader.packages.question_files import question_description, question_page
 
 SETUP, RUN, CONTAINER_FILE = "setup.sh", "run_autograder", "Containerfile"
@@ -28,6 +37,8 @@ _INSTALLED = (
     PINS,
 )  # of PrairieLearn's package: what the image gets; all else changes with the course
 _QUESTION, _IMAGE = "question", "image"
+MOST_BYTES = 5_000_000  # beyond which uploading and building are slow
+_OVERHEAD = 20_000  # bytes, at most, of what a reduced run adds besides its images
 
 
 @dataclass(frozen=True)
@@ -38,11 +49,13 @@ class WrittenPackage:
         path: The zip.
         size: In bytes.
         names: What it holds.
+        data: What a reduced run trains on; None: nothing is trained.
     """
 
     path: Path
     size: int
     names: tuple[str, ...]
+    data: PackedData | None = None
 
 
 def write_package(
@@ -53,6 +66,7 @@ def write_package(
     sources: Sources,
     *,
     image: str = "",
+    reduced: ReducedRequest | None = None,
 ) -> WrittenPackage:
     """Write the zip of a package.
 
@@ -61,20 +75,29 @@ def write_package(
         settings: For which grader, and what it allows.
         sources: Where the image gets its libraries from.
         image: For PrairieLearn: the name of the image.
+        reduced: The reduced run of the training; None: checks only.
 
     Raises:
         UsageError: The assignment cannot be packed, or the zip cannot be written.
     """
     if settings.kind == "github":
         return _written(path, _for_classroom(assignment, sources))
+    require_packable(course, assignment, settings.kind)
     places = PLACES[settings.kind]
     files = dict(package_files(course, assignment, settings))
     scripts = {SETUP: setup_script(sources, places).encode(), RUN: run_script(settings).encode()}
-    if settings.kind == "gradescope":
-        return _written(path, files | scripts)
-    scripts[CONTAINER_FILE] = container_file(places, RUN).encode()
-    if settings.kind == "container":
-        return _written(path, files | scripts)
+    if settings.kind != "gradescope":
+        scripts[CONTAINER_FILE] = container_file(places, RUN).encode()
+    data = None
+    if reduced is not None:
+        own_course = replace(course, secret=assignment_key(course.secret, assignment.id))
+        room = MOST_BYTES - len(_archive(files | scripts)) - _OVERHEAD
+        data = packed_data(own_course, assignment, reduced, room)
+        run = ReducedRun(data.train, data.test, reduced.decides)
+        files[SETTINGS_FILE] = replace(settings, reduced=run).text().encode()
+        files[DATA_FILE] = data.content
+    if settings.kind != "prairielearn":
+        return replace(_written(path, files | scripts), data=data)
     installed = {name: content for name, content in files.items() if name.endswith(_INSTALLED)}
     read = {name: content for name, content in files.items() if name not in installed}
     entry = f"{places.home}/{places.package}/{RUN}"
@@ -84,7 +107,8 @@ def write_package(
         "question.html": question_page(assignment).encode(),
         **{f"tests/{name}": content for name, content in read.items()},
     }
-    return _written(path, _below(_QUESTION, question) | _below(_IMAGE, installed | scripts))
+    written = _written(path, _below(_QUESTION, question) | _below(_IMAGE, installed | scripts))
+    return replace(written, data=data)
 
 
 def _for_classroom(assignment: Assignment, sources: Sources) -> dict[str, bytes]:

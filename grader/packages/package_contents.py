@@ -1,7 +1,7 @@
 """What a package holds: the engine as a wheel, one assignment with its checks, a key, scripts and settings.
 
 The key is derived from the course's secret and stands in its place: nobody can work the secret out from it.
-It decides which files of a course travel. It holds no hidden labels, no data and no work of students.
+It decides which files of a course travel: no work of students, and hidden labels only where it trains.
 """
 
 import hashlib
@@ -18,11 +18,13 @@ from grader.course.student_template import student_wheel
 from grader.course.toml_file import listing
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_files import PROVIDED
+from grader.domain.assignment_versions import PackedValues, students_key
 from grader.domain.errors import UsageError
 from grader.packages.failed_run import NOT_FINISHED, out_of_memory, out_of_time
 from grader.packages.package_settings import FILE as SETTINGS_FILE
 from grader.packages.package_settings import PackageSettings
 from grader.reports.typesetting import language_of
+from grader.sandbox.attestation import STRICT
 
 PINS = "constraints.txt"
 _ENGINE = "vit-grader"
@@ -41,39 +43,50 @@ def assignment_key(secret: str, assignment_id: str) -> str:
     return hmac.new(secret.encode(), purpose.encode(), hashlib.sha256).hexdigest()
 
 
-def require_packable(course: Course, assignment: Assignment) -> None:
+def require_packable(course: Course, assignment: Assignment, kind: str) -> None:
     """Refuse what a package cannot grade as `grader grade` does.
 
+    Args:
+        kind: `gradescope`, `container` or `prairielearn`.
+
     Raises:
-        UsageError: The secret is public, each student has other values, or the course wants more isolation.
+        UsageError: The secret is public, the course wants more isolation, or students have values of their
+            own where nothing tells whose a submission is.
     """
     if course.secret_is_public:
         raise UsageError(
             f"{COURSE_FILE}: 'secret' is still the one that the course was handed out with, so everybody "
             f"could derive a package's key. Put a long random text there, or into ${SECRET_VARIABLE}."
         )
-    if course.minimum_level == "strict":
+    if course.minimum_level == STRICT and kind != "container":
         raise UsageError(
-            f"{COURSE_FILE}: [sandbox] asks for the level 'strict', which no other grader's container gives. "
-            "Grade with `grader grade`, or take that line out."
+            f"{COURSE_FILE}: [sandbox] asks for '{STRICT}', which no other grader's container gives. Grade "
+            "with `grader grade`, take that line out, or run your own container: grader package container."
         )
     own = [value.name for value in assignment.variant if value.per_student]
-    if own:
+    if own and kind == "prairielearn":
         raise UsageError(
-            f"{assignment.id}: [variant] draws {listing(own)} for each student from the course's secret, "
-            "which no package holds. Grade it with `grader grade`."
+            f"{assignment.id}: [variant] draws {listing(own)} for each student, and PrairieLearn does not "
+            "tell a grader whose a submission is. Grade it with `grader grade`, or draw the values for the "
+            'term: leave out per = "student".'
         )
+
+
+def packed_values(course: Course, assignment: Assignment) -> PackedValues:
+    """What a package has in place of the secret that values are drawn from."""
+    of_term = course.values(assignment.id, assignment.variant)
+    each = any(value.per_student for value in assignment.variant)
+    return PackedValues(of_term, students_key(course.secret, assignment.id, course.term) if each else "")
 
 
 def package_files(
     course: Course, assignment: Assignment, settings: PackageSettings
 ) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of what a package of any kind holds.
+    """(name, content) of what a package of any kind holds, without the data of a reduced run.
 
     Raises:
-        UsageError: The running grader was not installed, or the assignment cannot be packed.
+        UsageError: The running grader was not installed.
     """
-    require_packable(course, assignment)
     yield SETTINGS_FILE, settings.text().encode()
     yield PINS, pinned_versions().encode()
     yield student_wheel()
@@ -95,6 +108,7 @@ def _course_settings(course: Course, assignment: Assignment) -> str:
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
     if course.course_late_days:
         lines += ["[late]", f"tokens = {course.course_late_days}"]
+    lines += ["[sandbox]", f'minimum = "{course.minimum_level}"']
     return "\n".join([f"# Of a package: the key is derived for {assignment.id} alone.", *lines, ""])
 
 

@@ -63,6 +63,8 @@ def _outcome(kind: str, tree: PackageTree) -> bytes:
     folder = Path(tempfile.mkdtemp(prefix="grader-run-"))
     try:
         reason = _run(kind, tree, settings, folder / "outcome.json")
+        if reason:
+            sys.stdout.write(f"Ended: {reason}\n")
         failed = packed(failed_document(kind, settings.translated(reason))) if reason else not_finished
         return _accepted(kind, folder / "outcome.json") or failed
     finally:

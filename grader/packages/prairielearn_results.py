@@ -11,6 +11,7 @@ from typing import Any
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Status
 from grader.domain.score import GradeStatus, Score
+from grader.packages.reduced_run import TITLE, ReducedOutcome
 from grader.packages.result_texts import ResultTexts, shows_hidden_checks
 
 MOST_BYTES = 900_000  # PrairieLearn refuses what has more than 1,000,000
@@ -18,10 +19,15 @@ _SHORTEST = 200  # characters that are left of an output, where all of them are 
 _WORD = {Status.PASSED: "Passed.", Status.FAILED: "Failed."}
 
 
-def prairielearn_document(assignment: Assignment, evidence: Evidence, score: Score) -> dict[str, Any]:
+def prairielearn_document(
+    assignment: Assignment, evidence: Evidence, score: Score, reduced: ReducedOutcome | None = None
+) -> dict[str, Any]:
     """The document.
 
     The score is the share of those points that are decided here; what people mark is not part of it.
+
+    Args:
+        reduced: What a training on few examples tells the student; None: nothing was to be trained.
     """
     texts = ResultTexts(assignment, evidence, score)
     known = sum(line.points for line in score.lines if line.points is not None)
@@ -32,7 +38,7 @@ def prairielearn_document(assignment: Assignment, evidence: Evidence, score: Sco
         "score": share if gradable else 0.0,
         "message": texts.text(texts.of_whole(with_points=True, with_notes=False)),
         "output": "",
-        "tests": [*_items(texts), *_checks(assignment, texts)],
+        "tests": [*_items(texts), *_reduced_run(texts, reduced), *_checks(assignment, texts)],
     }
     if not gradable:
         document["format_errors"] = [texts.words(score.reason or "The submission cannot be graded.")]
@@ -49,6 +55,11 @@ def _items(texts: ResultTexts) -> Iterator[dict[str, Any]]:
             "max_points": line.maximum,
             "output": texts.text(texts.of_line(line)),
         }
+
+
+def _reduced_run(texts: ResultTexts, reduced: ReducedOutcome | None) -> Iterator[dict[str, Any]]:
+    if reduced is not None:
+        yield {"name": texts.words(TITLE), "output": texts.text(reduced.sentences)}
 
 
 def _checks(assignment: Assignment, texts: ResultTexts) -> Iterator[dict[str, Any]]:

@@ -21,6 +21,7 @@ from grader.domain.mentions import Mentions
 from grader.files import atomic
 from grader.gradebook.database import FILE as BOOK
 from grader.gradebook.forgotten_rows import WrittenPlace
+from grader.grading.recorded_run import FOLDER as GRADING
 from grader.privacy.file_cleaning import Cleaned, FileFate, cleaned, names_in
 from grader.publishing.exporting import FOLDER as EXPORTS
 from grader.publishing.push_journal import FOLDER as PUSHED
@@ -55,6 +56,7 @@ _FOLDERS = {
     PUSHED: "what was pushed",
     ORAL: "sheet of an oral check",
     CONSOLE: "people of the console",
+    GRADING: "record of a grading",
 }
 _PART = re.compile(r"\.[0-9a-f]{16}\.part")  # what a killed writer left
 _DATABASE = re.compile(rf"{re.escape(BOOK)}(-wal|-shm|-journal)?")
@@ -138,7 +140,7 @@ def kept_files(places: KeptPlaces, mentions: Mentions) -> list[KeptFile]:
         is_part = _PART.fullmatch(path.name) is not None
         kind = LEFT_BY_KILLED if is_part else kind
         in_students = name.startswith(f"{STUDENTS}/") and _is_of_person(name, mentions)
-        if is_part or in_students or _is_sheet_about(path, name, mentions):
+        if is_part or in_students or _is_made_again(path, name, mentions):
             fate = Cleaned(FileFate.GOES)
         elif not kind:
             fate = _others(path, name, mentions)
@@ -173,9 +175,11 @@ def _is_of_person(name: str, mentions: Mentions) -> bool:
     return any(map(mentions.are_whole, name.split("/")[1:-1]))
 
 
-def _is_sheet_about(path: Path, name: str, mentions: Mentions) -> bool:
-    """Whether it asks one of them about their own code; those of the others can be made again at any time."""
-    if not name.startswith(f"{ORAL}/"):
+def _is_made_again(path: Path, name: str, mentions: Mentions) -> bool:
+    """Whether it mentions one of them, and can be made again without them: sheets of oral checks, and records
+    of gradings.
+    """
+    if name.partition("/")[0] not in (ORAL, GRADING):
         return False
     return _is_of_person(name, mentions) or mentions.are_in_bytes(_content(path))
 

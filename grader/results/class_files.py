@@ -26,6 +26,8 @@ from grader.reports.student.student_pages import attention_page, shows_attention
 from grader.reports.student.withheld_feedback import as_shown
 from grader.reports.whole_class.class_overview import Overview, class_overview
 from grader.reports.whole_class.class_page import leaderboard_page, overview_page
+from grader.reports.whole_class.class_statistics import CheckRate
+from grader.reports.whole_class.review_cases import Case
 from grader.reports.whole_class.review_queue import summed
 from grader.reports.whole_class.similarity_record import previous_similarity
 
@@ -127,15 +129,20 @@ def overview_of(
     results: Sequence[tuple[Evidence, Score]],
     out: Path,
     downloads: Sequence[DownloadRecord],
+    *,
+    own_cases: Mapping[str, tuple[Case, ...]] | None = None,
+    rates: Sequence[CheckRate] | None = None,
 ) -> Overview:
     """A class at a glance, with the account of its files and what was found when it was compared.
 
     Args:
         out: The folder of the results.
         downloads: The account of the files of each download, oldest first.
+        own_cases, rates: See `class_overview`.
     """
     download = attended(summed(downloads), candidates(results))
-    return class_overview(assignment, results, download, previous_similarity(out, assignment.id))
+    similarity = previous_similarity(out, assignment.id)
+    return class_overview(assignment, results, download, similarity, own_cases=own_cases, rates=rates)
 
 
 def _results_text(

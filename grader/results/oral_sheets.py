@@ -11,6 +11,7 @@ from pathlib import Path
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
+from grader.domain.oral_check import OralCheck
 from grader.domain.submission_result import Result
 from grader.files import atomic
 from grader.gradebook import Gradebook
@@ -54,12 +55,21 @@ def write_oral_sheets(
         check = result.score.oral
         if check is None or not check.to_be_asked:
             continue
-        sheet = oral_sheet(assignment, result, _earlier(book, result.evidence), check)
+        sheet = sheet_of(assignment, book, result, check)
         sheets.append(sheet)
         _write(folder / "students" / sheet.student_id, assignment, [sheet])
     _write(folder, assignment, sheets)
     few = {sheet.student_id: len(sheet.questions) for sheet in sheets if sheet.missing}
     return WrittenSheets(folder, tuple(sheet.student_id for sheet in sheets), few)
+
+
+def sheet_of(assignment: Assignment, book: Gradebook, result: Result, check: OralCheck) -> OralSheet:
+    """The sheet of one student who was picked, as the gradebook is now.
+
+    Raises:
+        UsageError: The gradebook cannot be read.
+    """
+    return oral_sheet(assignment, result, _earlier(book, result.evidence), check)
 
 
 def _earlier(book: Gradebook, evidence: Evidence) -> tuple[Evidence, ...]:

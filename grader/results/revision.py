@@ -28,8 +28,8 @@ from grader.scoring import stray_targets
 
 _ATTEMPTS = 5
 Decision = Callable[[Snapshot, Sequence[Result]], Sequence[Edit]]
-Review = Callable[[Sequence["Change"]], bool]
-"""Sees the totals that would change; nothing is recorded unless it agrees."""
+Review = Callable[[Sequence["Change"], Sequence[Edit]], bool]
+"""Sees the totals that would change, and the new decisions; nothing is recorded unless it agrees."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def revised(
         if not allow_lower:
             _require_no_loss(changes)
         moving = tuple(change for change in changes if change.moves)
-        if review is not None and not review(moving):
+        if review is not None and not review(moving, new):
             stray = stray_targets(assignment, decided.edits)
             return Revision(tuple(results), moving, new, stray, recorded=False)
         moved = [change.after for change in changes if change.moves or change.uses_other_tokens]

@@ -93,14 +93,15 @@ class ClassSession:
 
 @contextlib.contextmanager
 def class_session(
-    request: SessionRequest, *, clock: Callable[[], datetime], on_catch_up: Callable[[CatchUp], None]
+    request: SessionRequest, *, clock: Callable[[], datetime], on_catch_up: Callable[[CatchUp], None] | None
 ) -> Iterator[ClassSession]:
     """The gradebook of a results folder, opened for one piece of work.
 
     Files that show an earlier state, as after a kill, are written again first.
 
     Args:
-        on_catch_up: Called if there were such files, with what was done about them.
+        on_catch_up: Called if there were such files, with what was done about them. None: they are left as
+            they are, for somebody who writes them later.
 
     Raises:
         UsageError: There is no such gradebook or assignment, or persons are being forgotten in the folder.
@@ -112,9 +113,10 @@ def class_session(
     ):
         assignment_id = _chosen_assignment_id(request.out, book.assignments(), request.assignment_id)
         assignment = located_course(request.course).assignment(assignment_id)
-        catch_up = caught_up(assignment, book, request.out, clock)
-        if catch_up is not None:
-            on_catch_up(catch_up)
+        if on_catch_up is not None:
+            catch_up = caught_up(assignment, book, request.out, clock)
+            if catch_up is not None:
+                on_catch_up(catch_up)
         yield ClassSession(request.out, book, assignment, request.who, clock)
 
 

@@ -14,6 +14,8 @@ from grader.web.access import SESSION_LASTS, LinkRefused, StaffRole
 from grader.web.assigning_page import assign, assigning_page
 from grader.web.class_figures import side_by_side, similar_pairs_page, statistics_page
 from grader.web.decision_forms import decision_page, preview_page, record_decision
+from grader.web.grading_page import grading_page, grading_progress, start, stop
+from grader.web.oral_page import oral_page, sheet_of_student, sheets_of_all
 from grader.web.overview import log_page, overview
 from grader.web.queue_page import queue_page, student_page
 from grader.web.rubric_page import change_items, change_marks, rubric_page
@@ -65,6 +67,13 @@ def application(console: Console) -> Gate:
         get("/statistics", statistics_page),
         get("/similar", similar_pairs_page, StaffRole.HEAD),
         get("/similar/side-by-side", side_by_side, StaffRole.HEAD),
+        get("/grading", grading_page, StaffRole.HEAD),
+        get("/grading/progress", grading_progress, StaffRole.HEAD),
+        post("/grading/start", start, StaffRole.HEAD),
+        post("/grading/stop", stop, StaffRole.HEAD),
+        get("/oral", oral_page, StaffRole.HEAD),
+        get("/oral/{kind}", sheets_of_all, StaffRole.HEAD),
+        get("/oral/{student}/{kind}", sheet_of_student, StaffRole.HEAD),
         get("/queue", queue_page, StaffRole.HEAD),
         get("/students/{student}", student_page, StaffRole.HEAD),
         get("/decide/{kind}", decision_page, StaffRole.HEAD),

@@ -4,10 +4,6 @@ The figures name nobody, so that every marker may see them. Pairs of similar sub
 page is for heads, and its details are the page that `grader similar` wrote.
 """
 
-import re
-from base64 import b64encode
-from hashlib import sha256
-
 from starlette.responses import Response
 
 from grader.marking.audit_log import add_entry
@@ -17,9 +13,8 @@ from grader.reports.whole_class.class_statistics import LOW_DISCRIMINATION, item
 from grader.reports.whole_class.review_queue import boundaries, final_total
 from grader.reports.whole_class.similarity_record import PAGE, pair_anchor
 from grader.web.queue_page import class_now, names_in
+from grader.web.report_files import report_page
 from grader.web.visits import Visit
-
-_STYLE = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
 
 
 def statistics_page(visit: Visit) -> Response:
@@ -66,19 +61,4 @@ def side_by_side(visit: Visit) -> Response:
     except OSError:
         raise UnknownTask("The submissions have not been compared. `grader similar` compares them.") from None
     add_entry(visit.desk, visit.person, visit.now(), "opened the similar submissions side by side")
-    styles = " ".join(
-        f"'sha256-{b64encode(sha256(style).digest()).decode()}'" for style in _STYLE.findall(content)
-    )
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            "img-src data:",
-            f"style-src {styles}" if styles else "style-src 'none'",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "frame-ancestors 'none'",
-            "sandbox",
-        )
-    )
-    headers = {"Content-Security-Policy": policy}
-    return Response(content, media_type="text/html; charset=utf-8", headers=headers)
+    return report_page(content)

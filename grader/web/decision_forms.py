@@ -6,21 +6,45 @@ decisions themselves are those of the commands (`grader.decisions`), and this mo
 one is allowed.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from starlette.responses import Response
 
-from grader.decisions import corrections, last_word, undoing, upload_owner
+from grader.decisions import corrections, last_word, oral_checks, regrade_answers, undoing, upload_owner
+from grader.decisions.decision_words import decision_text
+from grader.decisions.mark_entries import MarkFault, points_in
+from grader.domain.edit import Edit
 from grader.domain.errors import UsageError
+from grader.domain.formatting import listed
+from grader.domain.oral_check import FLAGS, OralOutcome, OralReason
 from grader.marking.audit_log import add_entry
 from grader.marking.desk import assignment_now
+from grader.reports.whole_class.oral_flags import oral_flags
+from grader.reports.whole_class.similarity_record import previous_similarity
+from grader.results.oral_sheets import write_oral_sheets
 from grader.results.revision import Change, Revision
 from grader.results.session import ClassSession
 from grader.web.visits import SentFields, Visit
 
 _MOST_SHOWN = 300  # totals in a preview; more are counted
+FLAG_WORDS = {
+    OralReason.SIMILAR: "similar submissions",
+    OralReason.CLAIM: "a claim or outputs that are not those of the code",
+    OralReason.WEIGHTS: "weights that do not fit the model",
+    OralReason.MODEL: "a trained model that may be another one",
+    OralReason.STUDY: "a study whose rows do not differ as claimed",
+    OralReason.CODE: "unusual code",
+    OralReason.WATCH: "a disturbed watch for forbidden parts",
+}
+OUTCOME_WORDS = (
+    (OralOutcome.PASSED.value, "passed: explained the work"),
+    (OralOutcome.FAILED.value, "not passed: could not explain it"),
+    (OralOutcome.ABSENT.value, "absent: did not come"),
+    (OralOutcome.EXCUSED.value, "excused: is not asked after all"),
+)
 
 
 @dataclass(frozen=True)
@@ -31,6 +55,7 @@ class DecisionField:
         hint: How it is filled in.
         is_check: Whether it is a box to tick.
         may_be_empty: Whether leaving it empty says something.
+        choices: (What is sent, what is shown) of all that may be chosen; (): anything may be typed.
     """
 
     name: str
@@ -38,6 +63,7 @@ class DecisionField:
     hint: str = ""
     is_check: bool = False
     may_be_empty: bool = False
+    choices: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,6 +76,10 @@ class DecisionForm:
         advice: What it does, in a sentence or two.
         decide: Takes the decision in a session.
         done: What was done, as a sentence.
+        page: The page that it belongs to, by the first part of its address.
+        names_others: Whether it is about students whom the form does not name: the preview lists what would
+            be recorded about each.
+        after: What is written once it is recorded.
     """
 
     id: str
@@ -58,6 +88,9 @@ class DecisionForm:
     fields: tuple[DecisionField, ...]
     decide: Callable[[ClassSession, SentFields], Revision]
     done: str
+    page: str = "queue"
+    names_others: bool = False
+    after: Callable[[ClassSession, Revision], object] = lambda session, revision: None
 
 
 # --- the decisions ---------------------------------------------------------------------------------------
@@ -112,12 +145,76 @@ def _run(session: ClassSession, form: SentFields) -> Revision:
     return corrections.choose_run(session, student_id, number, why=why, allow_lower=True).revision
 
 
+def _answer(session: ClassSession, form: SentFields) -> Revision:
+    student_id, item, points = _student(form), form.text("item").strip(), form.text("points").strip()
+    open_items = [
+        request.target
+        for request in regrade_answers.unanswered(session.book.snapshot().edits)
+        if request.student_id == student_id
+    ]
+    if not item and len(open_items) != 1:
+        there = f"open requests about {listed(open_items)}" if open_items else "no open request"
+        raise UsageError(f"'{student_id}' has {there}. Say which item the answer is about.")
+    value = points_in(points) if points else None
+    if isinstance(value, MarkFault) or (points and value is None):
+        raise UsageError(f"'{points[:60]}' is no number. Leave the points empty to keep them.")
+    answer = regrade_answers.NewAnswer(student_id, item or open_items[0], form.text("why"), value)
+    return regrade_answers.answer_requests(session, [answer], allow_lower=True).revision
+
+
 def _undo(session: ClassSession, form: SentFields) -> Revision:
     return undoing.undo(session, form.number("decision"), why=form.text("why"), allow_lower=True)
 
 
 def _student(form: SentFields) -> str:
     return form.text("student").strip()
+
+
+_SEEN_BY_STAFF = DecisionField("why", "Why", "In a sentence: colleagues read it, students never.")
+
+
+def _pick(session: ClassSession, form: SentFields) -> Revision:
+    named = tuple(dict.fromkeys(re.findall(r"[^\s,;]+", form.text("students"))))
+    share = form.text("share").strip().rstrip("%").strip()
+    if not share and not named:
+        raise UsageError("Say how many are to be drawn, as 15, or name students.")
+    request = oral_checks.OralRequest(
+        share=_share(share) if share else None,
+        seed=form.text("seed").strip(),
+        students=named,
+        why=form.text("why") if named else "",
+        without=frozenset(flag for flag in FLAGS if form.text(f"without-{flag.value}")),
+    )
+    similarity = previous_similarity(session.out, session.assignment.id)
+    return oral_checks.pick_for_oral(
+        session,
+        request,
+        lambda results: oral_flags(session.assignment, results, similarity),
+        allow_lower=True,
+    ).revision
+
+
+def _share(text: str) -> float:
+    """A share of the class that was typed in percent, as 0 to 1."""
+    value = points_in(text)
+    if not isinstance(value, float) or not 0 <= value <= 100:
+        raise UsageError(f"'{text[:60]}' is not a share in percent. Write one, as 15.")
+    if 0 < value < 1:
+        raise UsageError(f"The share is in percent: {value:g} would be {value:g} %. Write {100 * value:g}.")
+    return value / 100
+
+
+def _outcome(session: ClassSession, form: SentFields) -> Revision:
+    word = form.text("outcome")
+    if word not in tuple(OralOutcome):
+        raise UsageError("Choose how the check went.")
+    return oral_checks.record_oral_outcome(
+        session, _student(form), OralOutcome(word), why=form.text("why"), allow_lower=True
+    )
+
+
+def _write_sheets(session: ClassSession, revision: Revision) -> None:
+    write_oral_sheets(session.assignment, session.book, revision.results, session.out)
 
 
 FORMS = {
@@ -212,6 +309,58 @@ FORMS = {
             "The run was chosen.",
         ),
         DecisionForm(
+            "pick",
+            "Pick students for an oral check",
+            "It holds their grades until the outcome is recorded. Nobody who was picked is dropped, and no "
+            "reason looks at points. Each gets a page of five questions about their own work.",
+            (
+                DecisionField(
+                    "share",
+                    "Share to draw",
+                    "In percent of those with code, as 15. With it, everybody with a flag is picked.",
+                    may_be_empty=True,
+                ),
+                DecisionField(
+                    "seed",
+                    "Seed of the first draw",
+                    "Empty: the recorded one, or one that the gradebook gives.",
+                    may_be_empty=True,
+                ),
+                *(
+                    DecisionField(f"without-{flag.value}", f"Nobody for {words}", is_check=True)
+                    for flag, words in FLAG_WORDS.items()
+                ),
+                DecisionField(
+                    "students",
+                    "Further students",
+                    "Their ids, with spaces between them.",
+                    may_be_empty=True,
+                ),
+                DecisionField(
+                    "why", "Why these", "For further students; students never read it.", may_be_empty=True
+                ),
+            ),
+            _pick,
+            "The students were picked, and their questions are written.",
+            page="oral",
+            names_others=True,
+            after=_write_sheets,
+        ),
+        DecisionForm(
+            "outcome",
+            "Record the outcome of an oral check",
+            "Passed and excused give the grade free. Not passed and absent take no points: the grade is held "
+            "until a person rules.",
+            (
+                _STUDENT,
+                DecisionField("outcome", "Outcome", choices=OUTCOME_WORDS),
+                _SEEN_BY_STAFF,
+            ),
+            _outcome,
+            "The outcome was recorded.",
+            page="oral",
+        ),
+        DecisionForm(
             "regrade",
             "Score the class again",
             "By the rubric as it is now, from what was recorded: no student's code runs. To undo it, put the "
@@ -219,6 +368,19 @@ FORMS = {
             (),
             lambda session, _: corrections.regrade(session, allow_lower=True).revision,
             "The class was scored again.",
+        ),
+        DecisionForm(
+            "answer",
+            "Answer a request",
+            "The student reads the answer in the report. New points count for the whole team.",
+            (
+                _STUDENT,
+                DecisionField("item", "Item", "Empty: the one that is disputed.", may_be_empty=True),
+                DecisionField("points", "Points", "Empty: they stay.", may_be_empty=True),
+                DecisionField("why", "Answer", "In a sentence: the student reads it."),
+            ),
+            _answer,
+            "The request was answered.",
         ),
         DecisionForm(
             "undo",
@@ -255,8 +417,10 @@ def record_decision(visit: Visit) -> Response:
     form = _form_of(visit)
     seen, may_fall = visit.form.text("seen"), bool(visit.form.text("allow_lower"))
 
-    def agrees(changes: Sequence[Change]) -> bool:
-        return digest_of(changes) == seen and (may_fall or not any(change.lowers for change in changes))
+    def agrees(changes: Sequence[Change], entries: Sequence[Edit]) -> bool:
+        return digest_of(changes, entries) == seen and (
+            may_fall or not any(change.lowers for change in changes)
+        )
 
     try:
         _require_filled(form, visit.form)
@@ -264,7 +428,7 @@ def record_decision(visit: Visit) -> Response:
     except UsageError as error:
         return _form_page(visit, form, visit.form, tuple(str(error).splitlines()))
     if not revision.recorded:
-        is_same = digest_of(revision.changes) == seen
+        is_same = digest_of(revision.changes, revision.edits) == seen
         return _preview_page(
             visit,
             form,
@@ -274,14 +438,17 @@ def record_decision(visit: Visit) -> Response:
             if is_same
             else "The class changed meanwhile. Nothing was recorded: this is what would follow now.",
         )
-    said = [f"{field.name}={visit.form.text(field.name)}" for field in form.fields]
+    said = [f"{field.name}={text}" for field in form.fields if (text := visit.form.text(field.name))]
     add_entry(visit.desk, visit.person, visit.now(), f"{form.title}: {', '.join(said)}"[:2000])
-    return visit.redirect("queue", done=form.id, changed=str(len(revision.changes)))
+    form.after(_session(visit), revision)
+    return visit.redirect(form.page, done=form.id, changed=str(len(revision.changes)))
 
 
-def digest_of(changes: Sequence[Change]) -> str:
+def digest_of(changes: Sequence[Change], entries: Sequence[Edit]) -> str:
     """What a preview showed, so that nothing else is recorded."""
-    return sha256("\n".join(change.in_words for change in changes).encode()).hexdigest()
+    words = [change.in_words for change in changes]
+    words += [f"{edit.student_id}: {': '.join(decision_text(edit, {}))}" for edit in entries]
+    return sha256("\n".join(words).encode()).hexdigest()
 
 
 def _form_of(visit: Visit) -> DecisionForm:
@@ -303,7 +470,7 @@ def _tried(visit: Visit, form: DecisionForm) -> Revision:
         UsageError: The decision is not allowed, or a field is empty.
     """
     _require_filled(form, visit.form)
-    return form.decide(replace(_session(visit), review=lambda _: False), visit.form)
+    return form.decide(replace(_session(visit), review=lambda *_: False), visit.form)
 
 
 def _require_filled(form: DecisionForm, sent: SentFields) -> None:
@@ -336,5 +503,9 @@ def _preview_page(
         more=max(len(changes) - _MOST_SHOWN, 0),
         lowers=sum(change.lowers for change in changes),
         names=names,
-        seen=digest_of(revision.changes),
+        entries=[
+            (edit.student_id or "", decision_text(edit, {})[1])
+            for edit in (revision.edits if form.names_others else ())
+        ],
+        seen=digest_of(revision.changes, revision.edits),
     )

@@ -5,6 +5,7 @@ decided in `grader.marking`.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from starlette.responses import JSONResponse, Response
@@ -14,7 +15,7 @@ from grader.domain.errors import UsageError
 from grader.marking import allocation, presence
 from grader.marking.audit_log import add_entry, reveal
 from grader.marking.comment_bank import comment_bank
-from grader.marking.desk import UnknownTask, assignment_now
+from grader.marking.desk import UnknownTask, assignment_now, one_look
 from grader.marking.mark_edits import WouldLower
 from grader.marking.mark_saving import (
     ChosenMark,
@@ -49,10 +50,12 @@ _BY_STUDENT = "student"
 def question_page(visit: Visit) -> Response:
     """The submissions of a question in its order."""
     target, now = visit.path["target"], visit.now()
-    lines = task_lines(visit.desk, target, visit.person, now)
+    with one_look(visit.desk):
+        lines = task_lines(visit.desk, target, visit.person, now)
+        question = question_of(visit, target)
     return visit.page(
         "question.html.j2",
-        question=question_of(visit, target),
+        question=question,
         lines=lines,
         done=visit.query.text("done"),
         after=visit.query.text("after"),
@@ -88,7 +91,7 @@ def question_of(visit: Visit, target: str) -> MarkedQuestion:
     Raises:
         UnknownTask: There is none.
     """
-    for question in questions(visit.desk, visit.person):
+    for question in questions(visit.desk, visit.person, only=target):
         if question.target == target:
             return question
     raise UnknownTask(f"There is no question '{target}'.")
@@ -118,14 +121,17 @@ class _Entered:
 def task_page(visit: Visit) -> Response:
     """One submission and one question, to be marked."""
     target, handle = visit.path["target"], visit.path["handle"]
-    task = opened_task(visit.desk, target, handle, visit.person)
-    return _task_page(visit, task, _entered(task))
+    others = presence.touch(visit.desk, target, handle, visit.person, visit.now())
+    with one_look(visit.desk):
+        task = opened_task(visit.desk, target, handle, visit.person)
+        return _task_page(visit, task, _entered(task), others)
 
 
 def _task_page(
     visit: Visit,
     task: OpenedTask,
     entered: _Entered,
+    others: Sequence[presence.Present],
     *,
     status: int = 200,
     faults: tuple[str, ...] = (),
@@ -133,7 +139,7 @@ def _task_page(
     conflict: Conflict | None = None,
     would_lower: bool = False,
 ) -> Response:
-    now, target, handle = visit.now(), task.target, task.handle
+    target, handle = task.target, task.handle
     assignment = assignment_now(visit.desk)
     items = marking_items(visit.desk).of(target)
     by_student = visit.query.text("by") == _BY_STUDENT
@@ -158,7 +164,7 @@ def _task_page(
         would_lower=would_lower,
         work=work_html(visit.desk, assignment, handle, target, task.title),
         bank=comment_bank(visit.desk, target, limit=12),
-        others=presence.touch(visit.desk, target, handle, visit.person, now),
+        others=others,
         notes=allocation.notes(visit.desk, handle),
         flags=allocation.flags(visit.desk, target, handle),
         before=neighbor(visit.desk, target, handle, -1),
@@ -288,19 +294,20 @@ def save(visit: Visit) -> Response:
         except UsageError as error:
             faults = tuple(str(error).splitlines())
         else:
-            presence.leave(visit.desk, target, handle, visit.person)
             return _onward(visit, target, handle)
-    task = opened_task(visit.desk, target, handle, visit.person)
-    return _task_page(
-        visit,
-        task,
-        entered,
-        status=409 if conflict else 422,
-        faults=faults,
-        version=conflict.theirs.version if conflict else drawn_from,
-        conflict=conflict,
-        would_lower=would_lower,
-    )
+    others = presence.touch(visit.desk, target, handle, visit.person, now)
+    with one_look(visit.desk):
+        return _task_page(
+            visit,
+            opened_task(visit.desk, target, handle, visit.person),
+            entered,
+            others,
+            status=409 if conflict else 422,
+            faults=faults,
+            version=conflict.theirs.version if conflict else drawn_from,
+            conflict=conflict,
+            would_lower=would_lower,
+        )
 
 
 def _onward(visit: Visit, target: str, handle: str) -> Response:

@@ -4,22 +4,17 @@ It shows ids and names, so it is for heads. What belongs into the queue is decid
 each decision is taken in a form of its own (`decision_forms`).
 """
 
-import threading
-from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from starlette.responses import Response
 
 from grader.decisions.undoing import person_decisions
-from grader.domain.assignment import Assignment
-from grader.gradebook import Gradebook, State
+from grader.gradebook import Gradebook
 from grader.marking.audit_log import add_entry
 from grader.marking.desk import Desk, UnknownTask, assignment_now, handle_of
 from grader.reports.whole_class import review_cases as causes
 from grader.reports.whole_class.class_overview import Overview
-from grader.results.class_files import overview_of
-from grader.results.current_state import current_downloads, results_now
-from grader.results.kept_scores import KeptScores, kept_scores
+from grader.results.followed_class import FollowedClass
 from grader.web.decision_forms import FORMS
 from grader.web.visits import Visit
 
@@ -39,42 +34,26 @@ _FORMS_BY_CAUSE = {
     causes.LOWER.id: ("run",),
     causes.CLAIM.id: ("claim",),
     causes.OWNER.id: ("owner",),
-    causes.ORAL.id: ("rule", "lift"),
+    causes.ORAL.id: ("outcome", "rule", "lift"),
+    causes.REQUESTS.id: ("answer",),
 }
+_RUN_AGAIN = frozenset((causes.ENGINE.id, causes.RESUBMISSION.id, causes.CHECKS.id))
+_MOST_NAMED = 20  # students in an address; of more, all are graded again
 _MARKED_CAUSES = frozenset((causes.MARKS.id, causes.UNDECIDED.id, causes.DISTURBED.id))
 _FOR_SEVERAL = frozenset(("rule", "lift"))
 
 
-@dataclass
-class _Kept:
-    """The overview of the last state of a gradebook."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    key: tuple[State, Assignment] | None = None
-    overview: Overview | None = None
-
-
-_kept: "WeakKeyDictionary[Gradebook, _Kept]" = WeakKeyDictionary()
+_followed: "WeakKeyDictionary[Gradebook, FollowedClass]" = WeakKeyDictionary()
 
 
 def class_now(desk: Desk) -> Overview:
-    """The class at a glance; it is made again only after something was added to the gradebook.
+    """The class at a glance.
 
     Raises:
         UsageError: The gradebook cannot be used.
     """
-    kept = _kept.setdefault(desk.book, _Kept())
-    assignment = assignment_now(desk)
-    with kept.lock:  # who asks meanwhile gets the same one
-        state = desk.book.state()
-        if kept.overview is None or kept.key != (state, assignment):
-            snapshot = desk.book.snapshot(attempts=assignment.compares_attempts)
-            scores = KeptScores(assignment, desk.book.identity(), kept_scores(desk.out))
-            pairs = [(one.evidence, one.score) for one in results_now(assignment, snapshot, scores)]
-            downloads = current_downloads(desk.book, desk.out, snapshot)
-            kept.overview = overview_of(assignment, pairs, desk.out, downloads)
-            kept.key = (snapshot.state, assignment)
-        return kept.overview
+    followed = _followed.setdefault(desk.book, FollowedClass(desk.book, desk.out))
+    return followed.overview(assignment_now(desk))
 
 
 def queue_page(visit: Visit) -> Response:
@@ -90,6 +69,12 @@ def queue_page(visit: Visit) -> Response:
         forms=FORMS,
         forms_by_cause=_FORMS_BY_CAUSE,
         marked_causes=_MARKED_CAUSES,
+        run_again={
+            section.cause.id: " ".join(students) if len(students) <= _MOST_NAMED else ""
+            for section in overview.queue
+            if section.cause.id in _RUN_AGAIN
+            for students in [list(dict.fromkeys(one for row in section.rows for one in row.students))]
+        },
         for_several=_FOR_SEVERAL,
         checks={
             causes.CHECKS.id: [rate for rate in overview.rates if rate.errored and not rate.waived],

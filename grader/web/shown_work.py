@@ -227,7 +227,8 @@ def _files(desk: Desk, student_id: str) -> _Files:
         if key in kept:
             kept.move_to_end(key)
             return kept[key]
-    files = _Files(desk.book.evidence(student_id), desk.book.images(student_id, but=(ANSWERS_FILE,)))
+    evidence = desk.book.evidence(student_id, key[1])
+    files = _Files(evidence, desk.book.images(student_id, key[1], but=(ANSWERS_FILE,)))
     with _keeping:
         kept[key] = files
         while len(kept) > _KEPT:

@@ -46,6 +46,7 @@ class Console:
         listening: How the console is reached.
         port: At which it listens.
         clock: The time, with its zone.
+        gradebook: The gradebook's URL; None: it is the file in the results folder.
         attempts: How often links were tried lately.
     """
 
@@ -54,6 +55,7 @@ class Console:
     listening: Listening
     port: int
     clock: Callable[[], datetime]
+    gradebook: str | None = None
     attempts: Attempts = field(default_factory=Attempts)
 
     @property

@@ -90,7 +90,8 @@ def test_a_student_asks_and_reads_the_answer(out: Path, tmp_path: Path) -> None:
     page = report(out, FIRST)
     assert "Nobody has answered yet." in page and "Part b is on page 4" in page
     assert "<script>alert" not in page
-    assert "Disputes points" in (out / "index.html").read_text("utf-8")
+    queue = (out / "index.html").read_text("utf-8")
+    assert "Disputes points" in queue and "q6: Part b is on page 4" in queue and "<script>alert" not in queue
     answer = "It is there: half of the missing points."
     assert "1 request answered." in said("requests", "answer", out, FIRST, "q6", "3.5", "--why", answer)
     assert points_of(out, FIRST) == 3.5 and told(out, SECOND) == before[1]

@@ -25,7 +25,7 @@ from grader.domain.submission import Submission
 from grader.grading.grade_class import ClassResult, GradeRequest, grade_class
 from grader.grading.submission_run import values_of
 
-FIRST, SECOND, OTHERS = "400101204", "400101205", "400101206"
+FIRST, SECOND, OTHERS = "400101204", "400101211", "400101212"
 Solved = Callable[[Mapping[str, Value]], str]
 
 
@@ -125,7 +125,7 @@ def test_each_student_is_graded_by_values_of_their_own(
         assert record["total"] == 10 and record["variant"] == values(student_id)
         assert [one["status"] for one in record["findings"] if one["check"] == "own_values"] == ["passed"]
     wrong = found[OTHERS]
-    assert wrong["variant"] == {"heads": 4, "pooling": "mean"}
+    assert wrong["variant"] == {"heads": 2, "pooling": "mean"}
     assert wrong["total"] == 4, "the heads lose their points, and the pooling does not"
     [said] = [one for one in wrong["findings"] if one["check"] == "own_values"]
     assert said["status"] == "failed" and said["blame"] == "student" and said["component"] == "submission"
@@ -158,7 +158,7 @@ def test_a_mistake_is_recognized_with_the_students_values(
     settings.write_text(settings.read_text("utf-8").replace("2026-fall", "2027-spring"), encoding="utf-8")
     later = graded(course, tmp_path / "class", tmp_path / "out", allow_lower=True)
     assert later.students == {SECOND: False}
-    assert records(tmp_path / "out")[SECOND]["variant"] == {"heads": 4, "pooling": "mean"}
+    assert records(tmp_path / "out")[SECOND]["variant"] == {"heads": 2, "pooling": "mean"}
 
 
 def test_a_team_has_the_values_of_its_first_member(

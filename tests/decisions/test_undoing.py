@@ -19,7 +19,7 @@ from grader.decisions.last_word import rule
 from grader.decisions.marking import NewMark, set_mark
 from grader.decisions.undoing import person_decisions, undo
 from grader.decisions.upload_owner import decide_owner
-from grader.domain.edit import OrallyChecked, PickedForOral, Released
+from grader.domain.edit import OrallyChecked, PickedForOral, Released, Ruled
 from grader.domain.errors import UsageError
 from grader.domain.oral_check import OralFlag, OralOutcome, OralReason
 from grader.results.class_pages import CatchUp
@@ -135,12 +135,13 @@ def test_nothing_is_taken_back_without_a_reason(session: ClassSession) -> None:
 def test_a_review_sees_the_changes_and_decides(session: ClassSession) -> None:
     seen: list[str] = []
 
-    def look(changes: Any) -> bool:
+    def look(changes: Any, decisions: Any) -> bool:
         seen.extend(map(str, changes))
+        assert [type(decision) for decision in decisions] == [Ruled]
         return False
 
     tried = rule(replace(session, review=look), [WITHOUT_REPORT], why="Nothing came.").revision
     assert not tried.recorded and len(seen) == len(tried.changes) == 1
     assert session.book.edits() == () and totals(session)[WITHOUT_REPORT][0] is None
-    done = rule(replace(session, review=lambda _: True), [WITHOUT_REPORT], why="Nothing came.").revision
+    done = rule(replace(session, review=lambda *_: True), [WITHOUT_REPORT], why="Nothing came.").revision
     assert done.recorded and totals(session)[WITHOUT_REPORT][0] == 0

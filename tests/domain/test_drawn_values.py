@@ -6,6 +6,7 @@ import pytest
 
 from grader.domain.assignment_versions import (
     DrawnValue,
+    PackedValues,
     StudentValues,
     drawn_values,
     each_choice,
@@ -13,6 +14,7 @@ from grader.domain.assignment_versions import (
     keyed_number,
     python_text,
     shown_values,
+    students_key,
 )
 from grader.domain.errors import CourseError
 
@@ -26,7 +28,9 @@ def drawn(student_id: str = "", term: str = "fall", key: str = "key", assignment
 
 
 def test_what_is_drawn_is_the_documented_number() -> None:
-    assert drawn("s1")["heads"] == HEADS.choices[keyed_number("key", "variant:a:heads:fall:s1") % 3]
+    own_key = f"{keyed_number('key', 'students:a:fall'):064x}"
+    assert students_key("key", "a", "fall") == own_key
+    assert drawn("s1")["heads"] == HEADS.choices[keyed_number(own_key, "heads:s1") % 3]
     assert drawn("s1")["pooling"] == POOLING.choices[keyed_number("key", "variant:a:pooling:fall") % 2]
 
 
@@ -44,6 +48,18 @@ def test_another_term_secret_or_assignment_has_other_values(others: dict) -> Non
     assert [drawn(each)["heads"] for each in students] != [
         drawn(each, **others)["heads"] for each in students
     ]
+
+
+def test_a_package_draws_the_same_without_the_secret() -> None:
+    of_term = {name: value for name, value in drawn().items() if name != "heads"}
+    packed = PackedValues(of_term, students_key("key", "a", "fall"))
+    stated = (HEADS, POOLING, SIZES)
+    for number in range(40):
+        values = packed.of(stated, f"S{number}")
+        assert values == drawn(f"s{number}") and list(values) == ["heads", "pooling", "sizes"]
+    assert packed.of(stated, "") == drawn()
+    keys = {students_key(key, name, term) for key in ("k", "l") for name in "ab" for term in ("", "x")}
+    assert len(keys) == 8 and packed.key not in repr(packed)
 
 
 def test_choices_are_equally_likely() -> None:

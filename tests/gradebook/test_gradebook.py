@@ -56,6 +56,18 @@ def test_every_run_is_kept_and_the_last_counts(book: Gradebook) -> None:
     assert told == [(1, "ta1", "ab12", "0.1.0"), (2, "ta2", "ab12", "0.1.0")]
 
 
+def test_one_reading_shows_one_moment_and_nothing_is_written_in_it(tmp_path: Path) -> None:
+    with Gradebook(tmp_path) as book, Gradebook(tmp_path) as another:
+        book.record(BARE, {})
+        with book.one_reading():
+            assert book.students() == ("400101204",)
+            another.record(replace(BARE, student_id="400101205"), {})
+            assert book.students() == ("400101204",)
+            with pytest.raises(EngineError, match="written during a reading"):
+                book.record(replace(BARE, student_id="400101206"), {})
+        assert book.students() == ("400101204", "400101205")
+
+
 def test_the_record_is_the_text_itself(book: Gradebook, tmp_path: Path) -> None:
     book.record(BARE, {})
     [(text,)] = rows(tmp_path, "SELECT evidence FROM runs")

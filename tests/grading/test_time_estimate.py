@@ -11,7 +11,6 @@ from typing import Any, cast
 import pytest
 
 from grader import __version__
-from grader.cli.class_view import Board, workload_sentence
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Attestation, Evidence, Training, TrainingOutcome
 from grader.domain.submission import Submission
@@ -20,6 +19,7 @@ from grader.gradebook import Gradebook
 from grader.grading import class_run
 from grader.grading.class_run import graded
 from grader.grading.concurrent_work import UNCHANGED, GradingStage, Progress
+from grader.grading.progress_board import Board, workload_sentence
 from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.time_estimate import Rates, StageRate, Workload, kind_of_work, planned
 

@@ -142,15 +142,20 @@ def root_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def gradescope_tree(made: Callable[..., MadePackage], root_folder: Path, small_course: Path) -> Tree:
+    """`/autograder` with the small assignment."""
+    return laid_out(made("gradescope", assignment="heads", course=small_course), root_folder)
+
+
+def laid_out(package: MadePackage, root: Path) -> Tree:
     """`/autograder` with an unpacked package, and with Python where `setup.sh` puts it."""
-    made("gradescope", assignment="heads", course=small_course).unpack(root_folder / "source")
+    package.unpack(root / "source")
     for name in ("submission", "results"):
-        (root_folder / name).mkdir()
-    (root_folder / "venv").symlink_to(sys.prefix)
+        (root / name).mkdir()
+    (root / "venv").symlink_to(sys.prefix)
     metadata = {"id": 7, "created_at": "2026-05-01T10:00:00.123456-07:00", "previous_submissions": []}
-    (root_folder / "submission_metadata.json").write_text(json.dumps(metadata))
-    script = str(root_folder / "source" / "run_autograder")
-    return Tree(root_folder, root_folder / "submission", (script, str(root_folder)))
+    (root / "submission_metadata.json").write_text(json.dumps(metadata))
+    script = str(root / "source" / "run_autograder")
+    return Tree(root, root / "submission", (script, str(root)))
 
 
 @pytest.fixture

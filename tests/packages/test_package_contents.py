@@ -7,6 +7,7 @@ import subprocess
 import tomllib
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,11 @@ import yaml
 from click.testing import CliRunner
 
 from grader.cli import cli
+from grader.course.locate import located_course
+from grader.domain.assignment_versions import students_key
+from grader.domain.errors import SandboxError
+from grader.domain.evidence import Attestation
+from grader.grading.run import require_level
 from grader.packages.failed_run import NOT_FINISHED
 from grader.packages.package_contents import assignment_key
 
@@ -150,20 +156,50 @@ def test_what_is_wrong_is_said_in_a_sentence(
     assert not list(tmp_path.iterdir())
 
 
-def test_values_of_each_student_are_refused(tmp_path: Path) -> None:
-    drawn, out = Path(__file__).parents[1] / "courses" / "drawn", tmp_path / "a.zip"
-    code, said = run("gradescope", "--assignment", "heads", "--course", str(drawn), "--out", str(out))
+DRAWN = Path(__file__).parents[1] / "courses" / "drawn"
+
+
+def test_values_of_each_student_are_drawn_with_a_key_of_their_own(made: Callable) -> None:
+    """It gives everybody's values of this assignment and term, and nothing else."""
+    described = json.loads(made("gradescope", assignment="heads", course=DRAWN).files()["package.json"])
+    assert described["students_key"] == students_key(SECRET, "heads", "2026-fall")
+    assert described["values"]["heads"] == 2  # nobody's: the first choice
+    assert json.loads(made("gradescope").files()["package.json"])["students_key"] == ""
+
+
+def test_values_of_each_student_are_refused_where_nothing_tells_who_it_is(tmp_path: Path) -> None:
+    out = tmp_path / "a.zip"
+    code, said = run("prairielearn", "--assignment", "heads", "--course", str(DRAWN), "--out", str(out))
     assert code == 2 and not out.exists()
     assert "draws 'heads' for each student" in " ".join(said.split()) and "grader grade" in said
 
 
-def test_so_is_a_course_that_wants_more_isolation(small_course: Path, tmp_path: Path) -> None:
+def test_a_course_that_wants_more_isolation_gets_a_container_alone(
+    small_course: Path, tmp_path: Path
+) -> None:
+    """It asks for the level again where it runs; the containers of the others never give it."""
     shutil.copytree(small_course, tmp_path / "course")
     settings, out = tmp_path / "course" / "course.toml", tmp_path / "a.zip"
     settings.write_text(settings.read_text("utf-8").replace('"standard"', '"strict"'), "utf-8")
     options = ("--course", str(tmp_path / "course"), "--out", str(out))
-    code, said = run("gradescope", "--assignment", "heads", *options)
-    assert code == 2 and "no other grader's container gives" in " ".join(said.split()) and not out.exists()
+    for kind in ("gradescope", "prairielearn"):
+        code, said = run(kind, "--assignment", "heads", *options)
+        assert (
+            code == 2 and "no other grader's container gives" in " ".join(said.split()) and not out.exists()
+        )
+    code, said = run("container", "--assignment", "heads", *options)
+    assert code == 0, said
+    with zipfile.ZipFile(out) as archive:
+        archive.extractall(tmp_path)
+    course = located_course(tmp_path / "course", environment={})
+    assert course.minimum_level == "strict"
+    require_level(course, Attestation("strict"))
+    for level in ("standard", "container"):
+        require_level(replace(course, minimum_level="standard"), Attestation(level))
+        with pytest.raises(
+            SandboxError, match=f"'strict', and this machine gives '{level}'. No namespaces."
+        ):
+            require_level(course, Attestation(level, {}, ("No namespaces.",)))
 
 
 def test_a_run_that_fails_says_so_in_the_language_of_the_course(small_course: Path, tmp_path: Path) -> None:

@@ -81,6 +81,20 @@ def test_a_run_that_takes_too_long_is_ended(left: Callable) -> None:
     assert "longer than the 0.02 minutes" in said(left("import time; time.sleep(600)", minutes=0.02))
 
 
+@pytest.mark.parametrize(
+    "then",
+    [
+        "import time; time.sleep(600)",
+        "import os; os._exit(3)",
+        "import time; held = bytearray(300_000_000); time.sleep(600)",
+    ],
+)
+def test_what_it_wrote_before_it_was_ended_is_taken_over(left: Callable, then: str) -> None:
+    """What the checks found, if the training goes wrong."""
+    code = f"open(OUTCOME, 'w').write({json.dumps(GOOD)!r}); {then}"
+    assert left(code, minutes=0.05, memory_mb=200) == GOOD
+
+
 def test_what_it_started_ends_with_it(left: Callable, tmp_path: Path) -> None:
     code = (
         "import subprocess, sys, time\n"

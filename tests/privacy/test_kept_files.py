@@ -10,6 +10,8 @@ import pytest
 from grader.domain.errors import UsageError
 from grader.domain.mentions import Mentions
 from grader.gradebook.forgotten_rows import WrittenPlace
+from grader.grading.recorded_run import FOLDER as GRADING
+from grader.grading.recorded_run import REQUESTS, RUN
 from grader.privacy.file_cleaning import FileFate
 from grader.privacy.kept_files import CONSOLE, LONG_AGO, kept_files, kept_places
 from grader.web import access
@@ -55,6 +57,19 @@ def test_what_the_grader_wrote_is_cleaned_and_the_rest_is_told(out: Path, tmp_pa
         for file in kept_files(kept_places(out, [], [out / "mine.csv"]), HERS)
     }
     assert named["mine.csv"] is FileFate.CHANGES
+
+
+def test_the_record_of_a_grading_goes_if_it_mentions_a_person(out: Path) -> None:
+    """A path that was graded may carry an id; the next grading records itself again."""
+    (out / GRADING).mkdir()
+    (out / GRADING / REQUESTS).write_text('[{"path": "/in/400101204_Lab8.zip"}]')
+    (out / GRADING / RUN).write_text('{"said": "40 submissions"}')
+    fates = {
+        file.path.name: file.cleaned.fate
+        for file in kept_files(kept_places(out, [], []), HERS)
+        if file.path.parent.name == GRADING
+    }
+    assert fates == {REQUESTS: FileFate.GOES}
 
 
 def test_a_place_that_is_named_must_be_there(out: Path) -> None:

@@ -13,7 +13,7 @@ def test_each_of_the_twenty_wishes_has_its_test_or_a_reason():
     assert len(wishes) == 20
     tests = {
         name
-        for folder in ("web", "marking")
+        for folder in ("web", "marking", "results")
         for path in (ROOT / "tests" / folder).glob("test_*.py")
         for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
     }

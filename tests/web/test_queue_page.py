@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from grader.domain.edit import Released, Waived
+from grader.domain.edit import Marked, RegradeAnswered, RegradeAsked, Released, Waived
 from grader.marking.audit_log import audit_log
 from grader.web.access import Access, StaffRole
 from grader.web.listening import Listening
@@ -91,6 +91,31 @@ def test_a_released_grade_falls_only_if_that_is_allowed(head, asking_desk, come)
     assert asking_desk.book.totals(MISSING)[-1].points == points
     again = head.post("/decide/rule", seen=seen(answer), allow_lower="yes", **fields)
     assert again.status_code == 303 and asking_desk.book.totals(MISSING)[-1].points == 0
+
+
+def test_a_request_is_answered_in_the_queue(head, asking_desk):
+    asked = RegradeAsked(
+        who="head",
+        when=datetime.fromisoformat("2026-02-02T12:00:00+00:00"),
+        why="Part b is on page 4 <script>x</script>.",
+        student_id=LATE,
+        target="q6",
+        asked=datetime.fromisoformat("2026-02-02T12:00:00+00:00"),
+        points=None,
+    )
+    assert asking_desk.book.append([asked], [], after=asking_desk.book.state()) is not None
+    page = head.get("/queue").text
+    assert 'id="requests"' in page and "q6: Part b is on page 4 &lt;script&gt;" in page
+    assert f"/decide/answer?student={LATE}" in page
+    refused = head.post("/decide/answer/preview", student=LATE, points="many", why="x")
+    assert refused.status_code == 422 and "is no number" in refused.text
+    answer = decided(head, "answer", student=LATE, item="", points="3", why="It is.")
+    assert answer.status_code == 303
+    given = [edit for edit in asking_desk.book.edits() if isinstance(edit, RegradeAnswered | Marked)]
+    assert [(edit.target, edit.points) for edit in given if edit.who == "head"] == [("q6", 3), ("q6", 3)]
+    assert 'id="requests"' not in head.get("/queue").text
+    again = head.post("/decide/answer/preview", student=LATE, why="x")
+    assert again.status_code == 422 and "has no open request" in again.text.replace("&#39;", "'")
 
 
 @pytest.mark.parametrize(

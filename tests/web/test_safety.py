@@ -22,7 +22,7 @@ from grader.web.safety import Attempts
 
 ROOT = Path(__file__).parents[2]
 HTMX_DIGEST = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"
-PAGES = ("/", "/next", "/questions/q6", "/questions/q6/next", "/log", "/submissions/x/answers.pdf")
+PAGES = ("/", "/grading", "/oral", "/queue", "/next", "/questions/q6", "/log", "/submissions/x/answers.pdf")
 OWN = {"Origin": "http://127.0.0.1:8765", "Sec-Fetch-Site": "same-origin"}
 
 
@@ -249,7 +249,7 @@ def test_links_are_made_and_withdrawn_by_the_command(desk):
 def test_without_the_packages_the_command_says_how_to_install_them(desk, monkeypatch):
     import sys
 
-    monkeypatch.setitem(sys.modules, "itsdangerous", None)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.setattr(grader, "web", grader.web)  # importing it anew puts another one there
     for name in [name for name in sys.modules if name.startswith("grader.web")]:
         monkeypatch.delitem(sys.modules, name)

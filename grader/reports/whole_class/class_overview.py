@@ -146,6 +146,9 @@ def class_overview(
     results: Results,
     download: DownloadRecord | None = None,
     similarity: SimilarityRecord | None = None,
+    *,
+    own_cases: Mapping[str, tuple[Case, ...]] | None = None,
+    rates: Sequence[CheckRate] | None = None,
 ) -> Overview:
     """The overview of a class.
 
@@ -154,10 +157,14 @@ def class_overview(
         results: What was found and scored, in any order.
         download: The account of the files.
         similarity: What was found when the submissions were compared.
+        own_cases, rates: What a person should look at in each of these results, and how the checks went, if
+            that is known already.
     """
     ordered = sorted(results, key=lambda result: result[1].student_id)
-    own_cases = {score.student_id: cases(assignment, evidence, score) for evidence, score in ordered}
-    rates = check_rates(assignment, ordered)
+    if own_cases is None:
+        own_cases = {score.student_id: cases(assignment, evidence, score) for evidence, score in ordered}
+    if rates is None:
+        rates = check_rates(assignment, ordered)
     every = [case for cases_of_one in own_cases.values() for case in cases_of_one]
     queue = review_queue(assignment, ordered, every, rates, download, similarity)
     return Overview(

@@ -286,9 +286,9 @@ def _outcome_cases(evidence: Evidence, score: Score) -> CaseParts:
     if score.oral is not None and score.awaits_oral:
         ruled = score.oral.to_be_ruled
         yield ORAL, "Not passed: a person rules" if ruled else "To be asked", "Oral check"
-    disputed = [request.target for request in score.requests if request.is_open]
-    if disputed:
-        yield REQUESTS, f"About {listed(disputed)}", "Disputes points"
+    disputed = [request for request in score.requests if request.is_open]
+    for index, request in enumerate(disputed):
+        yield REQUESTS, f"{request.target}: {request.reason}", "" if index else "Disputes points"
     if score.resubmission is not None and score.resubmission.asked:
         yield RESUBMISSION, evidence.reason or score.resubmission.reason, "The grader failed"
     if score.lower is not None:
