@@ -127,7 +127,7 @@ class RequestDesk:
                 return  # the form was sent twice
             _require_possible(asking, target, words)
             # a request changes no total; if one would change, staff has not scored the class again yet
-            only_this = replace(opened, review=lambda changes: not changes)
+            only_this = replace(opened, review=lambda changes, _: not changes)
             taken = take_requests(only_this, [NewRequest(student_id, target, words)])
             if not taken.revision.recorded:
                 raise UsageError(
