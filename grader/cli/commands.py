@@ -69,6 +69,10 @@ ASSISTANTS = {
         "grader.cli.publishing_commands:publish_command",
         "Write the pages as a static folder or a zip.",
     ),
+    "serve-students": (
+        "grader.cli.serve_students:command",
+        "Serve students their own reports, and take regrade requests.",
+    ),
     "term": (
         "grader.cli.term_command:command",
         "Add up a course: totals, late days, who may not pass.",

@@ -88,7 +88,8 @@ def export_person(request: PersonRequest, *, now: datetime) -> tuple[Path, int]:
         others = replace(people.mentions(frozenset(people.by_id) - ids), word=ANOTHER)
         others = replace(others, ids=others.ids - theirs.ids, names=others.names - theirs.names)
         others = replace(others, ids=others.ids | _paired(places.results, theirs))
-        hidden = _Hidden(others, records.staff())
+        # students who asked for a regrade on their own pages are recorded as those who did
+        hidden = _Hidden(others, records.staff() - people.by_id.keys(), student_id)
         rows = {
             table: [hidden.row(row) for row in found]
             for table, found in records.rows_of(ids).items()
@@ -127,10 +128,15 @@ def export_person(request: PersonRequest, *, now: datetime) -> tuple[Path, int]:
 
 @dataclass(frozen=True)
 class _Hidden:
-    """What the person does not read: who marked, and who the other students are."""
+    """What the person does not read: who marked, and who the other students are.
+
+    Attributes:
+        own: The person's id, which also stands where the person did something.
+    """
 
     others: Mentions
     staff: frozenset[str]
+    own: str
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
         """A row of the gradebook, with documents in it opened."""
@@ -146,7 +152,9 @@ class _Hidden:
             return [self.value(item) for item in value]
         if isinstance(value, dict):
             return {
-                self.others.replaced(key): STAFF if key in STAFF_COLUMNS and item else self.value(item)
+                self.others.replaced(key): STAFF
+                if key in STAFF_COLUMNS and item and item != self.own
+                else self.value(item)
                 for key, item in value.items()
             }
         return value
