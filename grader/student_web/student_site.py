@@ -7,7 +7,6 @@ that does not work is answered in the same words, whatever the reason and whomev
 
 import logging
 import re
-import threading
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -80,18 +79,6 @@ class StudentSite:
     entries: Attempts = field(default_factory=lambda: Attempts(most=30, most_of_all=600))
     asked: Attempts = field(default_factory=lambda: Attempts(most=10, most_of_all=600))
     read: Attempts = field(default_factory=lambda: Attempts(most=120, most_of_all=6000))
-
-    _counting: threading.Lock = field(default_factory=threading.Lock)
-
-    def allows(self, attempts: Attempts, who: str) -> bool:
-        """Whether somebody may try once more; pages are answered in several threads."""
-        with self._counting:
-            return attempts.allowed(who)
-
-    def forgive(self, peer: str) -> None:
-        """Forget the tries of a peer whose link was good."""
-        with self._counting:
-            self.entries.forgive(peer)
 
     @property
     def origins(self) -> frozenset[str]:
@@ -173,7 +160,7 @@ def _entered(site: StudentSite, request: Request) -> Response:
     """
     # behind a proxy all come from one address: there, one who guesses must not keep the others out
     peer = peer_of(request.scope) if not site.listening.proxies else request.path_params["token"][:64]
-    if not site.allows(site.entries, peer):
+    if not site.entries.allowed(peer):
         return plain_page("Too many tries", "Wait a minute, then open the link again.", status=429)
     try:
         secret, _ = site.access.exchanged(request.path_params["token"], site.pages.students())
@@ -182,7 +169,7 @@ def _entered(site: StudentSite, request: Request) -> Response:
         return plain_page("This link does not work", str(error), status=HTTPStatus.FORBIDDEN)
     except GraderError as error:
         return _trouble(error)
-    site.forgive(peer)
+    site.entries.forgive(peer)
     answer = _page("enter.html.j2")
     answer.set_cookie(
         site.cookie,
@@ -214,7 +201,7 @@ def _guarded(
             visit.text("csrf").encode(), session.csrf.encode()
         ):
             return _nothing_changed("The page is from an earlier visit. Open it again.")
-        if not site.allows(site.read, session.holder):
+        if not site.read.allowed(session.holder):
             return plain_page("Too many pages", "Wait a minute, then go on.", status=429)
         answer = page(visit)
         if page is _leave:
@@ -322,7 +309,7 @@ def report_policy(content: bytes) -> str:
 
 def _ask(visit: StudentVisit) -> Response:
     """Take a request, and show it."""
-    if not visit.site.allows(visit.site.asked, visit.session.holder):
+    if not visit.site.asked.allowed(visit.session.holder):
         return plain_page("Too many tries", "Wait a minute, then send it again.", status=429)
     visit.site.desk.ask(visit.student_id, visit.text("item"), visit.text("reason"), _report(visit))
     return RedirectResponse("/#requests", 303, headers={"Content-Security-Policy": POLICY})

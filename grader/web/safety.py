@@ -3,6 +3,7 @@
 It also gives every answer its headers. It never decides what a person may see (`visits` does).
 """
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, MutableMapping
@@ -33,7 +34,7 @@ MOST_BYTES = 256 * 1024  # of a form
 
 @dataclass
 class Attempts:
-    """How often links were tried lately, by peer and altogether.
+    """How often links were tried lately, by peer and altogether; answers in several threads may ask at once.
 
     Attributes:
         most, most_of_all: In a window of so many seconds.
@@ -45,20 +46,24 @@ class Attempts:
     seconds: float = 60.0
     clock: Callable[[], float] = time.monotonic
     _times: deque[tuple[float, str]] = field(default_factory=deque)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def allowed(self, peer: str) -> bool:
         """Whether this peer may try once more; the try is noted."""
         now = self.clock()
-        while self._times and self._times[0][0] <= now - self.seconds:
-            self._times.popleft()
-        if len(self._times) >= self.most_of_all or sum(who == peer for _, who in self._times) >= self.most:
-            return False
-        self._times.append((now, peer))
-        return True
+        with self._lock:
+            while self._times and self._times[0][0] <= now - self.seconds:
+                self._times.popleft()
+            of_peer = sum(who == peer for _, who in self._times)
+            if len(self._times) >= self.most_of_all or of_peer >= self.most:
+                return False
+            self._times.append((now, peer))
+            return True
 
     def forgive(self, peer: str) -> None:
         """Forget the tries of a peer whose link was good."""
-        self._times = deque((when, who) for when, who in self._times if who != peer)
+        with self._lock:
+            self._times = deque((when, who) for when, who in self._times if who != peer)
 
 
 @dataclass(frozen=True)

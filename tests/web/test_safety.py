@@ -2,6 +2,7 @@
 
 import re
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -133,6 +134,20 @@ def test_tries_are_forgotten_after_a_while():
     assert [attempts.allowed("b"), attempts.allowed("b")] == [True, False]
     now = 10.0
     assert attempts.allowed("a")
+
+
+def test_tries_in_several_threads_are_all_counted():
+    times = iter(range(10**9))
+    attempts = Attempts(most=10**6, most_of_all=2000, seconds=50, clock=lambda: next(times) / 100)
+
+    def try_often(peer):
+        for _ in range(2000):
+            attempts.allowed(peer)
+            attempts.forgive(f"nobody{peer}")
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(try_often, f"peer{number}") for number in range(8)]:
+            done.result()  # without a lock: a deque that changes while it is counted
 
 
 def test_a_form_is_not_endless(come):
