@@ -38,7 +38,7 @@ from grader.sandbox.host_client import Host
 from grader.sandbox.process_limits import ProcessLimits
 
 ROOT = Path(__file__).parents[1]
-pytest_plugins = ["tests.counted_processes", "tests.warm_hosts", "tests.warm_python"]
+pytest_plugins = ["tests.counted_processes", "tests.real_browser", "tests.warm_hosts", "tests.warm_python"]
 
 
 # what shares hosts, by its path

@@ -1,8 +1,6 @@
 """Pages in Chromium: axe objects to nothing, no word is in pieces, and printing takes few sheets of paper."""
 
 import io
-import os
-import shutil
 import unicodedata
 
 import pytest
@@ -33,22 +31,6 @@ BROKEN_WORDS = """() => {
 }"""
 OPEN_ALL = "() => document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 SCROLLED = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-
-@pytest.fixture(scope="module")
-def browser(lacking):
-    """The system's Chromium."""
-    places = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
-    found = next((path for place in places if place and (path := shutil.which(place))), None)
-    if found is None:
-        lacking("chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # as root, Chromium has no sandbox of its own; the pages are ours and load nothing
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

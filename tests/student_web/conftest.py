@@ -28,9 +28,9 @@ from grader.student_web.student_links import StudentAccess
 from grader.student_web.student_serving import opened_site
 from grader.student_web.student_site import StudentSite, student_application
 from grader.web.listening import Listening
-from tests.web.conftest import browser, objections
+from tests.web.conftest import objections
 
-__all__ = ["browser", "objections"]
+__all__ = ["objections"]
 
 FIRST, SECOND, THIRD = "400101201", "400101202", "400101203"
 SCRIPT = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\"></style>"

@@ -3,8 +3,6 @@
 import json
 import re
 import shutil
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -295,25 +293,3 @@ def test_faults_are_told_to_whoever_serves_and_not_to_students(come, released, c
     (released.published / "instructors" / "pages.json").unlink()
     answer = student.get("/mine/report.html")
     assert answer.status_code == 503 and str(released.published) not in answer.text
-
-
-def test_many_read_at_once(site):
-    """What counts their tries is used by several threads."""
-    failed = []
-
-    def read(student):
-        try:
-            for _ in range(400):
-                site.allows(site.read, student)
-                site.forgive(student)
-        except RuntimeError as error:
-            failed.append(error)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(read, map(str, range(8))))
-    finally:
-        sys.setswitchinterval(interval)
-    assert failed == []

@@ -4,7 +4,6 @@ import contextlib
 import io
 import itertools
 import json
-import os
 import re
 import shutil
 import socket
@@ -299,21 +298,6 @@ def served(desk: Desk, clock: Clock) -> Iterator[Served]:
 
 
 # --- browser ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="session")
-def browser(lacking: Callable[[str], NoReturn]) -> Iterator[Any]:
-    """The system's Chromium."""
-    places = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
-    found = next((path for place in places if place and (path := shutil.which(place))), None)
-    if found is None:
-        lacking("chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
 
 
 @contextlib.contextmanager

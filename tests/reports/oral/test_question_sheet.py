@@ -1,9 +1,7 @@
 """The sheets: the student's has no notes and no reasons, nothing in it is alive, and each is one page."""
 
 import io
-import os
 import re
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -102,21 +100,6 @@ def fullest(assignment, one):
     check = OralCheck(tuple(OralFlag(reason, LONG) for reason in OralReason))
     sheet = sheet_of(assignment, one, check)
     return replace(sheet, student_id="a" * 60, file="b" * 80, questions=tuple(questions))
-
-
-@pytest.fixture(scope="module")
-def browser(lacking):
-    """The system's Chromium."""
-    places = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
-    found = next((path for place in places if place and (path := shutil.which(place))), None)
-    if found is None:
-        lacking("chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
 
 
 OVERFLOW = """() => [...document.querySelectorAll('.sheet')].map(
