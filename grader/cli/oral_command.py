@@ -118,12 +118,9 @@ def _require_consistent(
 
 
 def _results(opened: "ClassSession") -> "Sequence[Result]":
-    from grader.results.current_state import results_now
-    from grader.results.kept_scores import KeptScores, kept_scores
+    from grader.results.current_state import current_results
 
-    assignment, book = opened.assignment, opened.book
-    kept = KeptScores(assignment, book.identity(), kept_scores(opened.out))
-    return results_now(assignment, book.snapshot(attempts=assignment.compares_attempts), kept)
+    return current_results(opened.assignment, opened.book, opened.out)[1]
 
 
 def _record(opened: "ClassSession", student_id: str, word: str, *, why: str, allow_lower: bool) -> None:

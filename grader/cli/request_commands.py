@@ -1,7 +1,6 @@
 """`grader requests`: regrade requests of students, and the answers to them."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,27 +51,10 @@ def ask(request: "SessionRequest", student: str, item: str, why: str, at: str | 
       grader requests ask results 400101204 q6 --why "Part b is on page 4."
     """
     from grader.decisions.regrade_requests import NewRequest
+    from grader.decisions.request_sheets import asked_at
 
-    _take(request, [NewRequest(student, item, why, _moment(at))], anyway=anyway)
-
-
-def _moment(text: str | None) -> datetime | None:
-    """The time that `--at` gives.
-
-    Raises:
-        UsageError: It is none, or has no zone.
-    """
-    from grader.domain.formatting import zone_problem
-
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"--at: '{text}' is not a time. Write it as 2026-03-02T18:00+01:00.") from None
-    if problem := zone_problem(moment, f"--at: '{text}'"):
-        raise UsageError(problem)
-    return moment
+    when = None if at is None else asked_at(at, "--at")
+    _take(request, [NewRequest(student, item, why, when)], anyway=anyway)
 
 
 @command.command("collect")
@@ -134,13 +116,9 @@ def list_(request: "SessionRequest", mine: bool) -> None:
 
 def _open(opened: "ClassSession") -> "Sequence[OpenRequest]":
     from grader.decisions.regrade_answers import open_requests
-    from grader.results.current_state import results_now
-    from grader.results.kept_scores import KeptScores, kept_scores
+    from grader.results.current_state import current_results
 
-    assignment, book = opened.assignment, opened.book
-    snapshot = book.snapshot(attempts=assignment.compares_attempts)
-    kept = KeptScores(assignment, book.identity(), kept_scores(opened.out))
-    return open_requests(assignment, snapshot, results_now(assignment, snapshot, kept))
+    return open_requests(opened.assignment, *current_results(opened.assignment, opened.book, opened.out))
 
 
 def _is_for(opened: "ClassSession", one: "OpenRequest") -> bool:

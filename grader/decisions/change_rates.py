@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from grader.domain.edit import Edit, RegradeAnswered, RegradeAsked
+from grader.domain.edit import Edit, RegradeAsked
+from grader.scoring.disputed_points import answered_requests
 
 UNCLEAR_SHARE = 0.2  # of the answers that change points: beyond it, the rubric is unclear
 LEAST_ANSWERS = 5  # before anything is said about a share
@@ -41,17 +42,12 @@ def change_rates(edits: Sequence[Edit], named: Callable[[RegradeAsked], str]) ->
         edits: Of the class, oldest first, of any kind.
         named: The name under which a request counts: see `by_item` and `by_marker`.
     """
-    waiting: dict[tuple[str | None, str], RegradeAsked] = {}
     answered: Counter[str] = Counter()
     changed: Counter[str] = Counter()
-    for edit in edits:
-        if isinstance(edit, RegradeAsked):
-            waiting[edit.student_id, edit.target] = edit
-        elif isinstance(edit, RegradeAnswered):
-            request = waiting.pop((edit.student_id, edit.target), None)
-            if request is not None:
-                answered[named(request)] += 1
-                changed[named(request)] += edit.points != request.points
+    for request, answer in answered_requests(edits):
+        if answer is not None:
+            answered[named(request)] += 1
+            changed[named(request)] += answer.points != request.points
     rates = [ChangeRate(name, count, changed[name]) for name, count in answered.items()]
     return tuple(sorted(rates, key=lambda rate: (-rate.share, -rate.answered, rate.name)))
 

@@ -29,6 +29,7 @@ from grader.gradebook import Snapshot
 from grader.results.revision import Revision
 from grader.results.session import ClassSession
 from grader.scoring import line_points
+from grader.scoring.disputed_points import answered_requests
 
 
 @dataclass(frozen=True)
@@ -68,14 +69,8 @@ def open_requests(
 
 
 def unanswered(edits: Iterable[Edit]) -> list[RegradeAsked]:
-    """The requests that no later answer is about."""
-    waiting: dict[tuple[str | None, str], RegradeAsked] = {}
-    for edit in edits:
-        if isinstance(edit, RegradeAsked):
-            waiting[edit.student_id, edit.target] = edit
-        elif isinstance(edit, RegradeAnswered):
-            waiting.pop((edit.student_id, edit.target), None)
-    return list(waiting.values())
+    """The requests without an answer, in the order in which they were recorded."""
+    return [asked for asked, answer in answered_requests(edits) if answer is None]
 
 
 @dataclass(frozen=True)

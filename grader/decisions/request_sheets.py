@@ -40,15 +40,28 @@ def _moment(row: SheetRow, faults: list[str]) -> datetime | None:
     text = unguarded(row.cells.get("asked", ""))
     if not text or "asked" in row.faults:
         return None
-    where = f"{row.place}, column 'asked'"
+    try:
+        return asked_at(text, f"{row.place}, column 'asked'")
+    except UsageError as error:
+        faults.append(str(error))
+        return None
+
+
+def asked_at(text: str, where: str) -> datetime:
+    """When a student asked, as people write it.
+
+    Args:
+        where: The place of the text, with which a sentence about it begins.
+
+    Raises:
+        UsageError: It is no time, or has no zone.
+    """
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        faults.append(f"{where}: '{text}' is not a time. Write it as 2026-03-02T18:00+01:00.")
-        return None
-    if problem := zone_problem(moment, where):
-        faults.append(problem)
-        return None
+        raise UsageError(f"{where}: '{text}' is not a time. Write it as 2026-03-02T18:00+01:00.") from None
+    if problem := zone_problem(moment, f"{where}: '{text}'"):
+        raise UsageError(problem)
     return moment
 
 

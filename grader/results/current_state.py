@@ -29,7 +29,7 @@ from grader.intake.ownership import EARLIER, Verdict, provisional_id
 from grader.reports.results_json.results_file import download_record
 from grader.reports.results_json.results_schema import DownloadRecord
 from grader.results.class_files import previous_download
-from grader.results.kept_scores import KeptScores
+from grader.results.kept_scores import KeptScores, kept_scores
 
 
 def results_now(assignment: Assignment, snapshot: Snapshot, kept: KeptScores | None = None) -> list[Result]:
@@ -52,6 +52,21 @@ def results_now(assignment: Assignment, snapshot: Snapshot, kept: KeptScores | N
         )
         for student_id, evidence in snapshot.evidence.items()
     ]
+
+
+def current_results(assignment: Assignment, book: Gradebook, out: Path) -> tuple[Snapshot, list[Result]]:
+    """The gradebook's state, and the results that follow from it, by kept scores as far as there are some.
+
+    Args:
+        out: The folder of the results.
+
+    Raises:
+        UsageError: The gradebook cannot be used.
+    """
+    snapshot = book.snapshot(attempts=assignment.compares_attempts)
+    return snapshot, results_now(
+        assignment, snapshot, KeptScores(assignment, book.identity(), kept_scores(out))
+    )
 
 
 def edits_by_student(snapshot: Snapshot) -> dict[str, list[Edit]]:
