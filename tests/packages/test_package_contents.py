@@ -196,9 +196,7 @@ def test_a_course_that_wants_more_isolation_gets_a_container_alone(
     require_level(course, Attestation("strict"))
     for level in ("standard", "container"):
         require_level(replace(course, minimum_level="standard"), Attestation(level))
-        with pytest.raises(
-            SandboxError, match=f"'strict', and this machine gives '{level}'. No namespaces."
-        ):
+        with pytest.raises(SandboxError, match=f"'strict', and this machine gives '{level}'. No namespaces."):
             require_level(course, Attestation(level, {}, ("No namespaces.",)))
 
 
