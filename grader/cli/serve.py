@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.cli.command_options import now, session_options
-from grader.domain.errors import UsageError
+from grader.cli.web_options import listening_options, web_packages
 
 if TYPE_CHECKING:
     from grader.results.session import SessionRequest
     from grader.web.access import Access
-
-_MISSING = "The console needs more packages: install them with `pip install 'vit-grader[web]'`."
 
 
 @click.command("serve")
@@ -32,35 +30,7 @@ _MISSING = "The console needs more packages: install them with `pip install 'vit
 )
 @click.option("--withdraw", metavar="NAME", help="End this person's links and sessions, and serve nothing.")
 @click.option("--people", is_flag=True, help="List who has a link, and serve nothing.")
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    help="Where to listen. Beyond this machine, TLS or a proxy must be named.",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8765,
-    show_default=True,
-    metavar="PORT",
-    help="The port to listen at; 0: any that is free.",
-)
-@click.option(
-    "--name", "names", multiple=True, metavar="HOST", help="A host name by which browsers reach the console."
-)
-@click.option(
-    "--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="The certificate for TLS, in PEM."
-)
-@click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its key.")
-@click.option(
-    "--proxy",
-    "proxies",
-    multiple=True,
-    metavar="ADDRESS",
-    help="The address of a proxy in front, which alone may connect.",
-)
+@listening_options(8765, "the console")
 @click.option(
     "--user-header", default="", metavar="NAME", help="The header in which the proxy says who somebody is."
 )
@@ -94,20 +64,10 @@ def command(
       grader serve results --proxy 127.0.0.1 --name marks.example.org --user-header X-Remote-User
     """
     with contextlib.ExitStack() as stack:
-        try:
+        with web_packages("The console needs"):
             from grader.web.access import FIRST_LINK_LASTS, Access, StaffRole
             from grader.web.listening import Listening
             from grader.web.serving import served
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] in (
-                "starlette",
-                "uvicorn",
-                "latex2mathml",
-                "anyio",
-                "h11",
-            ):
-                raise UsageError(_MISSING) from None
-            raise
         access = Access(request.out, now)
         listening = Listening(host, port, names, tls_cert, tls_key, proxies, user_header)
         if invite is not None or withdraw is not None or people:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.cli.command_options import now, session_options
+from grader.cli.web_options import listening_options, web_packages
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from grader.student_web.student_links import StudentAccess
     from grader.web.listening import Listening
 
-_MISSING = "The students' pages need more packages: install them with `pip install 'vit-grader[web]'`."
-_NEEDED = ("starlette", "uvicorn", "itsdangerous", "anyio", "h11")
 _KIND = "student links"  # as the gradebook lists what was written
 
 
@@ -46,35 +45,7 @@ _KIND = "student links"  # as the gradebook lists what was written
     "--withdraw", metavar="STUDENT", help="End this student's links and sessions, and serve nothing."
 )
 @click.option("--list", "lists", is_flag=True, help="List who has a link, and serve nothing.")
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    help="Where to listen. Beyond this machine, TLS or a proxy must be named.",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8766,
-    show_default=True,
-    metavar="PORT",
-    help="The port to listen at; 0: any that is free.",
-)
-@click.option(
-    "--name", "names", multiple=True, metavar="HOST", help="A host name by which browsers reach the pages."
-)
-@click.option(
-    "--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="The certificate for TLS, in PEM."
-)
-@click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its key.")
-@click.option(
-    "--proxy",
-    "proxies",
-    multiple=True,
-    metavar="ADDRESS",
-    help="The address of a proxy in front, which alone may connect.",
-)
+@listening_options(8766, "the pages")
 @session_options
 def command(
     request: "SessionRequest",
@@ -104,15 +75,11 @@ def command(
       grader serve-students results --published published --withdraw 400101204
       grader serve-students results --published published --proxy 127.0.0.1 --name grades.example.org
     """
-    try:
+    with web_packages("The students' pages need"):
         from grader.student_web.released_pages import ReleasedPages
         from grader.student_web.student_links import StudentAccess
         from grader.student_web.student_serving import serve_students
         from grader.web.listening import Listening
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in _NEEDED:
-            raise UsageError(_MISSING) from None
-        raise
     access = StudentAccess(request.out, now)
     listening = Listening(host, port, names, tls_cert, tls_key, proxies)
     pages = ReleasedPages(published)

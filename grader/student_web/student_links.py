@@ -5,22 +5,14 @@ each time. No student's id is in the file, only a keyed digest of it, so that th
 was forgotten that there was such a person. The key is not the console's.
 """
 
-import contextlib
-import hmac
 import secrets
-import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from hashlib import sha256
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from grader.domain.errors import UsageError
-from grader.files import atomic
-from grader.files.folder_lock import locked_folder
-from grader.files.stored_records import validator
+from grader.web.link_file import LinkFile, keyed_digest, name_in, secret_digest, signed
 
 FOLDER = "student-links"  # within the results
 _FILE = "links.json"
@@ -100,8 +92,11 @@ class StudentAccess:
 
     out: Path
     clock: Callable[[], datetime]
-    _thread: threading.RLock = field(default_factory=threading.RLock)
-    _read: tuple[tuple[int, int], _LinkRecord] | None = None
+
+    def __post_init__(self) -> None:
+        self._file = LinkFile(
+            self.out, f"{FOLDER}/{_FILE}", _LinkRecord, _LinkRecord, "the list of students' links"
+        )
 
     # --- links ------------------------------------------------------------------------------------------
 
@@ -112,7 +107,7 @@ class StudentAccess:
             UsageError: The file cannot be written.
         """
         now = self.clock()
-        with self._changed() as change:
+        with self._file.changed() as change:
             record = change.record
             made = {
                 student_id: StudentLink(
@@ -122,14 +117,12 @@ class StudentAccess:
             }
             kept = tuple(link for link in record.links if now < link.expires)
             change.record = replace(record, links=(*kept, *made.values()))
-        return {
-            student_id: f"{link.id}.{_signature(record.key, link.id)}" for student_id, link in made.items()
-        }
+        return {student_id: signed(record.key, _PURPOSE, link.id) for student_id, link in made.items()}
 
     def withdraw(self, student_id: str) -> int:
         """End a student's links and sessions; returns how many links were open."""
         now = self.clock()
-        with self._changed() as change:
+        with self._file.changed() as change:
             record = change.record
             holder = _holder(record.key, student_id)
             ended = [link for link in record.links if link.holder == holder and link.is_open(now)]
@@ -142,7 +135,7 @@ class StudentAccess:
 
     def links_of(self, student_id: str) -> tuple[StudentLink, ...]:
         """A student's links that are open, oldest first."""
-        now, record = self.clock(), self._now()
+        now, record = self.clock(), self._file.now()
         holder = _holder(record.key, student_id)
         return tuple(link for link in record.links if link.holder == holder and link.is_open(now))
 
@@ -161,14 +154,14 @@ class StudentAccess:
         link = self._link(token, now)
         if link is None or self.student_of(link.holder, students) is None:
             raise StudentLinkRefused  # without writing anything: guesses cost little
-        with self._changed() as change:
+        with self._file.changed() as change:
             record = change.record
             current = next((one for one in record.links if one.id == link.id), None)
             if current is None or not current.is_open(now):
                 raise StudentLinkRefused
             secret, expires = secrets.token_urlsafe(32), min(now + VISIT_LASTS, current.expires)
             session = StudentSession(
-                _digest(secret), secrets.token_urlsafe(24), current.id, current.holder, expires
+                secret_digest(secret), secrets.token_urlsafe(24), current.id, current.holder, expires
             )
             used = replace(current, opened=current.opened + 1, last_opened=now)
             lasting = [one for one in record.sessions if now < one.expires]
@@ -181,7 +174,7 @@ class StudentAccess:
 
     def session(self, secret: str) -> StudentSession | None:
         """The session of a cookie's secret; None if there is none, or it or its link is over."""
-        digest, now, record = _digest(secret), self.clock(), self._now()
+        digest, now, record = secret_digest(secret), self.clock(), self._file.now()
         for session in record.sessions:
             if secrets.compare_digest(session.digest, digest):
                 is_open = any(link.id == session.link and link.is_open(now) for link in record.links)
@@ -190,7 +183,7 @@ class StudentAccess:
 
     def student_of(self, holder: str, students: Collection[str]) -> str | None:
         """Whose link or session it is, among these students; None: nobody's of them."""
-        key = self._now().key
+        key = self._file.now().key
         for student_id in students:
             if secrets.compare_digest(_holder(key, student_id), holder):
                 return student_id
@@ -198,8 +191,8 @@ class StudentAccess:
 
     def leave(self, secret: str) -> None:
         """End a session."""
-        digest = _digest(secret)
-        with self._changed() as change:
+        digest = secret_digest(secret)
+        with self._file.changed() as change:
             sessions = tuple(one for one in change.record.sessions if one.digest != digest)
             change.record = replace(change.record, sessions=sessions)
 
@@ -207,82 +200,25 @@ class StudentAccess:
 
     def note_address(self, address: str) -> None:
         """Note where the pages are served, for links that other commands make."""
-        with self._changed() as change:
+        with self._file.changed() as change:
             change.record = replace(change.record, address=address)
 
     def address(self) -> str:
         """Where the pages are, or were last served; empty: never."""
-        return self._now().address
+        return self._file.now().address
 
     # --- file -------------------------------------------------------------------------------------------
 
     def _link(self, token: str, now: datetime) -> StudentLink | None:
         """The open link of a token."""
-        record = self._now()
-        name, _, signature = token.partition(".")
-        if not secrets.compare_digest(
-            _signature(record.key, name).encode(), signature.encode("utf-8", "replace")
-        ):
-            return None
+        record = self._file.now()
+        name = name_in(record.key, _PURPOSE, token)
         return next((one for one in record.links if one.id == name and one.is_open(now)), None)
-
-    def _now(self) -> _LinkRecord:
-        """The record; it is read again only if the file is another one."""
-        file = self.out / FOLDER / _FILE
-        with self._thread:
-            if not file.exists():
-                with self._changed():
-                    pass  # it is made, with a key
-            stat = file.stat()
-            version = (stat.st_mtime_ns, stat.st_ino)
-            if self._read is None or self._read[0] != version:
-                self._read = (version, _record_in(file))
-            return self._read[1]
-
-    @contextlib.contextmanager
-    def _changed(self) -> Iterator["_LinkChange"]:
-        """The record, to be changed by nobody else meanwhile; it is written if the block succeeds."""
-        if not self.out.is_dir():
-            raise UsageError(f"{self.out}: there is no such folder. Give the --out folder of `grader grade`.")
-        folder = self.out / FOLDER
-        atomic.make_folder(folder)
-        with contextlib.suppress(OSError):
-            folder.chmod(0o700)  # it holds the key of the links
-        file = folder / _FILE
-        with self._thread, locked_folder(folder):
-            before = _record_in(file) if file.exists() else _LinkRecord(secrets.token_hex(32))
-            change = _LinkChange(before)
-            yield change
-            if change.record is not before or not file.exists():
-                atomic.write(file, validator(_LinkRecord).dump_json(change.record))
-                with contextlib.suppress(OSError):
-                    file.chmod(0o600)
-            self._read = None
-
-
-@dataclass
-class _LinkChange:
-    """A record that is being changed."""
-
-    record: _LinkRecord
-
-
-def _signature(key: str, name: str) -> str:
-    """HMAC-SHA-256 of a link's name, hexadecimal (RFC 2104)."""
-    return _keyed(key, f"{_PURPOSE}\x1f{name}")
 
 
 def _holder(key: str, student_id: str) -> str:
     """The keyed digest by which a student's links are found."""
-    return _keyed(key, f"holder\x1f{student_id}")
-
-
-def _keyed(key: str, message: str) -> str:
-    return hmac.new(key.encode(), message.encode("utf-8", "replace"), sha256).hexdigest()
-
-
-def _digest(secret: str) -> str:
-    return sha256(secret.encode("utf-8", "replace")).hexdigest()
+    return keyed_digest(key, f"holder\x1f{student_id}")
 
 
 def _without_oldest(sessions: Sequence[StudentSession], link: str) -> list[StudentSession]:
@@ -290,13 +226,3 @@ def _without_oldest(sessions: Sequence[StudentSession], link: str) -> list[Stude
     of_link = [one for one in sessions if one.link == link]
     surplus = of_link[: max(0, len(of_link) + 1 - _MOST_SESSIONS)]
     return [one for one in sessions if one not in surplus]
-
-
-def _record_in(file: Path) -> _LinkRecord:
-    try:
-        record: _LinkRecord = validator(_LinkRecord).validate_json(file.read_bytes())
-    except (OSError, ValidationError):
-        raise UsageError(
-            f"{file} cannot be read as the list of students' links. Remove it: all links and sessions end."
-        ) from None
-    return record

@@ -5,14 +5,13 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-import uvicorn
-
 from grader.results.session import SessionRequest
 from grader.student_web.own_requests import RequestDesk
 from grader.student_web.released_pages import ReleasedPages
 from grader.student_web.student_links import StudentAccess
 from grader.student_web.student_site import StudentSite, student_application
 from grader.web.listening import Listening
+from grader.web.server import run_server
 
 
 def opened_site(
@@ -66,25 +65,8 @@ def serve_students(
         site = opened_site(request, published, access, listening, port, clock)
         address = listening.address(port)
         access.note_address(address)
-        config = uvicorn.Config(
-            student_application(site),
-            # no header of a client or proxy changes what is known of a peer; links are not written to a log
-            proxy_headers=False,
-            access_log=False,
-            server_header=False,
-            log_level="warning",
-            ws="none",
-            lifespan="off",
-            http="h11",
-            loop="asyncio",
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=5,
-            limit_concurrency=400,
-            ssl_certfile=listening.certificate,
-            ssl_keyfile=listening.key,
-        )
         on_ready(address, len(site.pages.students()))
-        uvicorn.Server(config).run(sockets=[listener])
+        run_server(student_application(site), listening, listener, most=400)
     except KeyboardInterrupt:  # it is raised again once everything is closed
         pass
     finally:

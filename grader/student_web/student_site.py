@@ -83,8 +83,7 @@ class StudentSite:
     @property
     def origins(self) -> frozenset[str]:
         """The origins of the students' own pages."""
-        scheme = "https" if self.listening.is_encrypted else "http"
-        return frozenset(f"{scheme}://{host}" for host in self.listening.hosts(self.port))
+        return self.listening.origins(self.port)
 
     @property
     def cookie(self) -> str:

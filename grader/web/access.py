@@ -2,29 +2,23 @@
 
 A link holds a signed name of an invitation, never a right by itself: whether it opens anything is looked up
 each time, so that it can be withdrawn. It is exchanged for a session, whose secret stands in a cookie only;
-the file holds its digest. The server and commands beside it write the same file, one after the other.
+the file holds its digest.
 """
 
-import contextlib
-import hmac
 import secrets
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from grader.domain.errors import UsageError
 from grader.domain.formatting import printable
-from grader.files import atomic
-from grader.files.stored_records import validator
+from grader.web.link_file import LinkFile, name_in, secret_digest, signed
 
 FOLDER = "console"  # within the results
-_FILE, _LOCK = "access.json", "access.lock"
+_FILE = "access.json"
 _PURPOSE = "grader console invitation"
 _LONGEST_NAME = 80  # characters
 
@@ -116,8 +110,9 @@ class Access:
 
     out: Path
     clock: Callable[[], datetime]
-    _thread: threading.RLock = field(default_factory=threading.RLock)
-    _read: tuple[tuple[int, int], _Record] | None = None
+
+    def __post_init__(self) -> None:
+        self._file = LinkFile(self.out, f"{FOLDER}/{_FILE}", _Record, _Record, "the console's list of people")
 
     # --- people -----------------------------------------------------------------------------------------
 
@@ -137,10 +132,10 @@ class Access:
         name = person_name(person)
         now = self.clock()
         invitation = Invitation(secrets.token_hex(12), name, role, now, now + lasts, once)
-        with self._changed() as change:
+        with self._file.changed() as change:
             record = change.record
             change.record = replace(record, invitations=(*record.invitations, invitation))
-        return f"{invitation.id}.{_signature(record.key, invitation.id)}"
+        return signed(record.key, _PURPOSE, invitation.id)
 
     def withdraw(self, person: str) -> int:
         """End a person's links and sessions.
@@ -152,7 +147,7 @@ class Access:
             UsageError: Nobody of this name was invited.
         """
         now = self.clock()
-        with self._changed() as change:
+        with self._file.changed() as change:
             record = change.record
             names = sorted({invitation.person for invitation in record.invitations})
             if person not in names:
@@ -176,7 +171,7 @@ class Access:
     def people(self) -> tuple[Invitation, ...]:
         """All invitations that are open, oldest first."""
         now = self.clock()
-        return tuple(invitation for invitation in self._now().invitations if invitation.is_open(now))
+        return tuple(invitation for invitation in self._file.now().invitations if invitation.is_open(now))
 
     def role_of(self, person: str) -> StaffRole | None:
         """The role of an invited person, for a proxy that has made sure who it is; None: not invited."""
@@ -192,11 +187,9 @@ class Access:
             LinkRefused: The link opens nothing.
         """
         now = self.clock()
-        with self._changed() as change:
+        with self._file.changed() as change:
             record = change.record
-            name, _, signature = token.partition(".")
-            if not secrets.compare_digest(_signature(record.key, name).encode(), signature.encode()):
-                raise LinkRefused
+            name = name_in(record.key, _PURPOSE, token)
             invitation = next((one for one in record.invitations if one.id == name), None)
             if invitation is None or not invitation.is_open(now):
                 raise LinkRefused
@@ -204,7 +197,7 @@ class Access:
             if not invitation.once:
                 expires = min(expires, invitation.expires)
             session = StaffSession(
-                _digest(secret),
+                secret_digest(secret),
                 secrets.token_urlsafe(24),
                 invitation.id,
                 invitation.person,
@@ -221,8 +214,8 @@ class Access:
 
     def session(self, secret: str) -> StaffSession | None:
         """The session of a cookie's secret; None if there is none, or it is over."""
-        digest, now = _digest(secret), self.clock()
-        for session in self._now().sessions:
+        digest, now = secret_digest(secret), self.clock()
+        for session in self._file.now().sessions:
             if secrets.compare_digest(session.digest, digest):
                 return session if now < session.expires else None
         return None
@@ -232,14 +225,14 @@ class Access:
         role = self.role_of(person)
         if role is None:
             return None
-        key = self._now().key
+        key = self._file.now().key
         csrf = sha256(f"{key}\x1fcsrf\x1f{person}".encode()).hexdigest()
         return StaffSession("", csrf, "", person, role, self.clock() + SESSION_LASTS)
 
     def leave(self, secret: str) -> None:
         """End a session."""
-        digest = _digest(secret)
-        with self._changed() as change:
+        digest = secret_digest(secret)
+        with self._file.changed() as change:
             sessions = tuple(one for one in change.record.sessions if one.digest != digest)
             change.record = replace(change.record, sessions=sessions)
 
@@ -247,56 +240,12 @@ class Access:
 
     def note_address(self, address: str) -> None:
         """Note where the console is served, for links that other commands make."""
-        with self._changed() as change:
+        with self._file.changed() as change:
             change.record = replace(change.record, address=address)
 
     def address(self) -> str:
         """Where the console is, or was last served; empty: never."""
-        return self._now().address
-
-    # --- file -------------------------------------------------------------------------------------------
-
-    def _now(self) -> _Record:
-        """The record; it is read again only if the file is another one."""
-        file = self.out / FOLDER / _FILE
-        with self._thread:
-            try:
-                stat = file.stat()
-            except FileNotFoundError:
-                with self._changed():
-                    pass  # it is made, with a key
-                stat = file.stat()
-            version = (stat.st_mtime_ns, stat.st_ino)
-            if self._read is None or self._read[0] != version:
-                self._read = (version, _record_in(file))
-            return self._read[1]
-
-    @contextlib.contextmanager
-    def _changed(self) -> Iterator["_Change"]:
-        """The record, to be changed by nobody else meanwhile; it is written if the block succeeds."""
-        folder = self.out / FOLDER
-        if not self.out.is_dir():
-            raise UsageError(f"{self.out}: there is no such folder. Give the --out folder of `grader grade`.")
-        atomic.make_folder(folder)
-        with contextlib.suppress(OSError):
-            folder.chmod(0o700)  # it holds the key of the links
-        file = folder / _FILE
-        with self._thread, _locked(folder / _LOCK):
-            before = _record_in(file) if file.exists() else _Record(secrets.token_hex(32))
-            change = _Change(before)
-            yield change
-            if change.record is not before or not file.exists():
-                atomic.write(file, validator(_Record).dump_json(change.record))
-                with contextlib.suppress(OSError):
-                    file.chmod(0o600)
-            self._read = None
-
-
-@dataclass
-class _Change:
-    """A record that is being changed."""
-
-    record: _Record
+        return self._file.now().address
 
 
 def person_name(text: str) -> str:
@@ -309,36 +258,3 @@ def person_name(text: str) -> str:
     if not name or len(name) > _LONGEST_NAME:
         raise UsageError(f"A name has from 1 to {_LONGEST_NAME} characters: give one, as `--invite ta1`.")
     return name
-
-
-def _signature(key: str, name: str) -> str:
-    """HMAC-SHA-256 of an invitation's name, hexadecimal (RFC 2104)."""
-    message = f"{_PURPOSE}\x1f{name}".encode("utf-8", "replace")
-    return hmac.new(key.encode(), message, sha256).hexdigest()
-
-
-def _digest(secret: str) -> str:
-    return sha256(secret.encode("utf-8", "replace")).hexdigest()
-
-
-def _record_in(file: Path) -> _Record:
-    try:
-        record: _Record = validator(_Record).validate_json(file.read_bytes())
-    except (OSError, ValidationError):
-        raise UsageError(
-            f"{file} cannot be read as the console's list of people. Remove it: all links and sessions end."
-        ) from None
-    return record
-
-
-@contextlib.contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Hold a lock file against other processes, where the system has such locks."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: one process at a time is all there is
-        yield
-        return
-    with file.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield

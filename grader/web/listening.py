@@ -83,12 +83,21 @@ class Listening:
             named |= {f"{_bracketed(name)}:{port}" for name in _LOOPBACK}
         return frozenset(named)
 
+    def origins(self, port: int) -> frozenset[str]:
+        """The origins of the pages' own addresses.
+
+        Args:
+            port: At which it really listens.
+        """
+        return frozenset(f"{self._scheme}://{host}" for host in self.hosts(port))
+
+    @property
+    def _scheme(self) -> str:
+        return "https" if self.is_encrypted else "http"
+
     def address(self, port: int) -> str:
         """The address to open, without a path."""
-        scheme = "https" if self.is_encrypted else "http"
-        if self.names:
-            return f"{scheme}://{self.names[0]}"
-        return f"{scheme}://{_bracketed(self.host)}:{port}"
+        return f"{self._scheme}://{self.names[0] if self.names else f'{_bracketed(self.host)}:{port}'}"
 
     def socket(self) -> socket.socket:
         """A listening socket.

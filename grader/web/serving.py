@@ -4,8 +4,6 @@ import threading
 from collections.abc import Callable
 from datetime import datetime
 
-import uvicorn
-
 from grader.domain.errors import GraderError
 from grader.gradebook import State
 from grader.marking.desk import Desk, assignment_now, refresh
@@ -15,6 +13,7 @@ from grader.results.session import ClassSession
 from grader.web.access import Access
 from grader.web.application import application
 from grader.web.listening import Listening
+from grader.web.server import run_server
 from grader.web.visits import Console
 
 PAUSE_SECONDS = 20.0  # between looks whether pages are behind
@@ -59,24 +58,6 @@ def _serve(
     console = Console(desk, access, listening, port, session.clock, gradebook)
     address = listening.address(port)
     access.note_address(address)
-    config = uvicorn.Config(
-        application(console),
-        # no header of a client or proxy changes what is known of a peer; links are not written to a log
-        proxy_headers=False,
-        access_log=False,
-        server_header=False,
-        date_header=True,
-        log_level="warning",
-        ws="none",
-        lifespan="off",
-        http="h11",
-        loop="asyncio",
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=5,
-        limit_concurrency=200,
-        ssl_certfile=listening.certificate,
-        ssl_keyfile=listening.key,
-    )
     stopped = threading.Event()
     writer = threading.Thread(
         target=_write_pages_in_pauses, args=(desk, session.clock, stopped), name="pages", daemon=True
@@ -84,7 +65,7 @@ def _serve(
     writer.start()
     try:
         on_ready(address)
-        uvicorn.Server(config).run(sockets=[listener])
+        run_server(application(console), listening, listener, most=200)
     except KeyboardInterrupt:  # it is raised again once everything is closed
         pass
     finally:
