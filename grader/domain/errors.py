@@ -12,6 +12,9 @@ GraderException
 │   │   ├── UnknownTask     there is no such submission to mark, or no such question
 │   │   ├── ItemsChanged    somebody else changed the rubric items since they were read
 │   │   ├── LinkRefused     a link into the console opens nothing
+│   │   ├── StudentLinkRefused  a student's link to the own pages opens nothing
+│   │   ├── PageNotReleased     a student asks for a page that was not released to this student
+│   │   ├── AskingRefused       a student asks again where the course does not take it
 │   │   ├── LmsUnavailable  an LMS takes nothing more from us
 │   │   └── NoAssignmentFound   no folder that a course handed out is where one is looked for
 │   └── EngineError         us
