@@ -124,7 +124,7 @@ def evidence_text(evidence: Evidence) -> str:
             f"{evidence.student_id}: the evidence holds a value that is not of its type. "
             "Report this to the grader's authors."
         ) from None
-    return json.dumps({"format": NEWEST, "evidence": content}, indent=1)
+    return json.dumps({"format": NEWEST, "evidence": content})
 
 
 def evidence_from(text: str) -> Evidence:

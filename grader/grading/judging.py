@@ -220,7 +220,7 @@ def _judged(
     figures, images = [], {}
     for number, component in enumerate(document["figures"]):
         name = f"figure-{number}.png"
-        images[name] = png(pixels[f"figure{number}"])
+        images[name] = png(pixels[f"figure{number}"], pixels[f"palette{number}"])
         figures.append(Figure(component, name))
     return Judged(
         findings,
@@ -246,15 +246,16 @@ def _notes(document: dict[str, Any], limits: Limits) -> tuple[Note, ...]:
     )
 
 
-def png(pixels: Any) -> bytes:
-    """A picture of RGBA pixels, uint8 (height, width, 4), on white and at most 900 pixels wide.
+def png(indexes: Any, palette: Any) -> bytes:
+    """A picture of few colors, at most 900 pixels wide.
 
-    Its 128 colors are chosen by the method that is several times faster than the default and no worse here.
+    Args:
+        indexes: For each pixel the row of its color, uint8 (height, width).
+        palette: The colors, uint8 (colors, 3).
     """
-    image = Image.fromarray(pixels)
-    white = Image.new("RGBA", image.size, "white")
-    flat = Image.alpha_composite(white, image).convert("RGB")
-    flat.thumbnail((900, 1400))
+    image = Image.fromarray(indexes).convert("P")
+    image.putpalette(palette.tobytes(), "RGB")
+    image.thumbnail((900, 1400))
     file = io.BytesIO()
-    flat.quantize(128, method=Image.Quantize.FASTOCTREE).save(file, format="PNG")
+    image.save(file, format="PNG")
     return file.getvalue()

@@ -16,7 +16,6 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from torch import Tensor
@@ -30,7 +29,7 @@ from grader.judge.course_code import CourseCode, freshly_imported
 from grader.judge.repeated_calls import RandomPart, TrainedModel, trained_model
 from grader.judge.source_places import looked_for, place_of, with_own_names
 from grader.judge.student import Student
-from grader.judge.untrusted_replies import OutOfPatienceError, patience
+from grader.judge.untrusted_replies import OutOfPatienceError, Picture, patience
 from grader.judge.verdict import explained, finding, flagged, skipped, worst
 from grader.kit import Cause, Mismatch
 from grader.protocol.link import WorkerFault
@@ -106,7 +105,7 @@ class Examined:
     Attributes:
         findings: One per check of the assignment, in its order.
         parameters, layers: Of the model as the student configured it; None and () when it cannot be built.
-        figures: (component, RGBA uint8 (height, width, 4)).
+        figures: (component, picture).
         absent_modules: Modules that are not installed here and were replaced by inert placeholders.
         watched: What was seen of forbidden parts at run time.
         output_cut: Whether more was printed than is kept.
@@ -115,7 +114,7 @@ class Examined:
     findings: tuple[Finding, ...]
     parameters: int | None = None
     layers: tuple[LayerSummary, ...] = ()
-    figures: tuple[tuple[str, Any], ...] = ()
+    figures: tuple[tuple[str, Picture], ...] = ()
     absent_modules: tuple[str, ...] = ()
     watched: Watched = NOTHING_SEEN
     output_cut: bool = False

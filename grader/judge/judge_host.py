@@ -32,7 +32,7 @@ from grader.judge.student import Student
 from grader.protocol import typed_messages
 from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
 from grader.protocol.requests import FILE, MOST_STATE, STATE
-from grader.sandbox import forkserver
+from grader.sandbox import forkserver, libc
 from grader.sandbox.host_client import Host
 from grader.sandbox.lockdown import Lockdown
 from grader.sandbox.process_limits import ProcessLimits
@@ -45,6 +45,7 @@ MOST_PREPARED = 16  # sets of drawn values for which the instructors' code is ex
 
 def main() -> None:
     """Run the host."""
+    libc.keep_freed_memory()  # what a check frees, the next one needs again
     try:
         assignment = read_assignment(Path(sys.argv[1]).absolute())
         if (provided := lay_out(given_files(assignment), Path.cwd())) is not None:
@@ -130,7 +131,9 @@ class Judge:
         write_frame(self._writer, Frame({"finding": validator(Finding).dump_python(result, mode="json")}))
 
     def _finish(self, examined: Examined, student: Student) -> None:
-        pictures = {f"figure{number}": pixels for number, (_, pixels) in enumerate(examined.figures)}
+        pictures = {}
+        for number, (_, picture) in enumerate(examined.figures):
+            pictures |= {f"figure{number}": picture.indexes, f"palette{number}": picture.palette}
         document = {
             "done": True,
             "parameters": examined.parameters,

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,7 +28,7 @@ from grader.judge import untrusted_replies
 from grader.judge.checked_component import INNER, Component
 from grader.judge.loaded_worker import Answers, LoadedWorker
 from grader.judge.remote_objects import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labeled, unpacker
-from grader.judge.untrusted_replies import ForwardRecord
+from grader.judge.untrusted_replies import ForwardRecord, Picture
 from grader.judge.verdict import cannot_be_had, explained, explained_mismatch
 from grader.kit import Cause, Mismatch
 from grader.kit.doubles import Batches, Fake
@@ -41,7 +40,6 @@ from grader.protocol.requests import Adopt, Build, Call, FakeForm, Invoke, RunFu
 from grader.sandbox.process_limits import ProcessLimits
 
 MAX_PICTURES = 3  # of one function
-MAX_SIDE = 1500  # pixels
 MAX_PATH = 300  # characters of a module's path
 KEEPS_GRAPH = "it holds tensors with their graph: append loss.item()"
 
@@ -54,7 +52,8 @@ class Run:
         numbers: All numbers that it returned and appended, in order.
         printed: What it printed, and the texts that it returned.
         history_problem: What is wrong with what it left in the history, as a clause.
-        arrays: `weights`, `logit_gradients`, `step_gradients` for train_epoch; `image<k>` and `figure<k>`.
+        arrays: `weights`, `logit_gradients`, `step_gradients` for train_epoch; `image<k>`,
+            `figure<k>` and `palette<k>`.
     """
 
     printed: str
@@ -77,7 +76,7 @@ class Student:
     Attributes:
         program: What was analyzed of the source.
         random: A generator seeded for this submission: fresh inputs, the same on every run.
-        figures: Pictures that checks keep for the report: (component, RGBA uint8 (height, width, 4)).
+        figures: Pictures that checks keep for the report: (component, picture).
         built: The components that the running check built, oldest first.
         flagged: What the running check leaves to a person, although it passes: (policy, sentence).
         worker: The worker in which the submission is loaded.
@@ -104,7 +103,7 @@ class Student:
         """
         self.program = program
         self.random = torch.Generator().manual_seed(seed)
-        self.figures: list[tuple[str, Any]] = []
+        self.figures: list[tuple[str, Picture]] = []
         self.built: list[Component] = []
         self.flagged: list[tuple[str, str]] = []
         self._assignment = assignment
@@ -549,11 +548,10 @@ class Student:
         """Keep the pixels of figures for the report, if they look like pixels."""
         if not self.pictures_of(component):
             return
-        for pixels in [arrays.get(f"figure{figure.pixels}") for figure in figures[:MAX_PICTURES]]:
-            if pixels is not None and pixels.dtype == np.uint8 and pixels.ndim == 3:
-                height, width, channels = pixels.shape
-                if channels == 4 and 0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE:
-                    self.figures.append((component, pixels))
+        for figure in figures[:MAX_PICTURES]:
+            picture = untrusted_replies.picture(arrays, figure.pixels)
+            if picture is not None:
+                self.figures.append((component, picture))
 
     def close(self) -> None:
         """End the worker."""

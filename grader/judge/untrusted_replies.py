@@ -15,7 +15,7 @@ import re
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -88,6 +88,7 @@ MAX_MODULES = 2000
 MAX_STEPS = 1000  # whose gradients a worker sends
 # more than our own worker ever sends: reading it would keep a judge busy for minutes
 MAX_FIGURES, MAX_AXES, MAX_TEXTS = 100, 200, 1000
+MAX_SIDE, MAX_COLORS = 1500, 256  # of a picture, in pixels
 MAX_EVENTS = 10_000
 MAX_WORDS = 2000  # characters of one text
 MAX_PRINTED = 100_000
@@ -253,6 +254,31 @@ def figures(drawn: Sequence[DrawnFigure], arrays: dict[str, Any]) -> None:
         for number in axes.lines:
             if array(arrays, f"line{number}").shape[:-1] != (2,):
                 raise nonsense()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of few colors, of a size that a report can show.
+
+    Attributes:
+        indexes: For each pixel the row of its color, uint8 (height, width).
+        palette: The colors, uint8 (colors, 3).
+    """
+
+    indexes: Any
+    palette: Any
+
+
+def picture(arrays: Mapping[str, Any], number: int) -> Picture | None:
+    """The picture of this number among a reply's arrays; None if there is none that can be shown."""
+    indexes, palette = arrays.get(f"figure{number}"), arrays.get(f"palette{number}")
+    if indexes is None or palette is None or {indexes.dtype, palette.dtype} != {np.dtype(np.uint8)}:
+        return None
+    if indexes.ndim != 2 or not all(0 < side <= MAX_SIDE for side in indexes.shape):
+        return None
+    if palette.ndim != 2 or palette.shape[1] != 3 or not int(indexes.max()) < len(palette) <= MAX_COLORS:
+        return None
+    return Picture(indexes, palette)
 
 
 def _is_drawable(figure: DrawnFigure) -> bool:

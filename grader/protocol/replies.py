@@ -233,7 +233,12 @@ class Axes:
 
 @dataclass(frozen=True)
 class DrawnFigure:
-    """One figure; its pixels are the array `figure<pixels>`, uint8 (height, width, 4); -1: not drawn."""
+    """One figure.
+
+    Attributes:
+        pixels: The number of its picture; -1: not drawn. For each pixel, the array `figure<pixels>`, uint8
+            (height, width), has the row of its color in `palette<pixels>`, uint8 (colors, 3).
+    """
 
     pixels: int
     title: str = ""

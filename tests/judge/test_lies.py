@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from grader.domain.analyzed_program import Program, Recipe
 from grader.domain.assignment import Assignment
 from grader.domain.program_run import AffineFake
+from grader.grading.judging import png
 from grader.judge import untrusted_replies
 from grader.judge.student import Student
 from grader.kit import Mismatch
@@ -169,7 +170,7 @@ REPLIES: dict[type[Any], Any] = {
         figures=FIGURES,
         arrays=arrays(
             st.sampled_from(
-                ["returned", "history", "logit_gradients", "step_gradients", "image0", "figure0", "figure1"]
+                ["returned", "history", "logit_gradients", "step_gradients", "image0", "figure0", "palette0"]
             )
         ),
     ),
@@ -220,7 +221,8 @@ HONEST: dict[type[Any], Any] = {
             "logit_gradients": np.ones((3, 3), np.float32),
             "step_gradients": np.ones((1, 2, 3), np.float32),
             "image0": np.ones((4, 4), np.float32),
-            "figure0": np.ones((9, 9, 4), np.uint8),
+            "figure0": np.ones((9, 9), np.uint8),
+            "palette0": np.ones((2, 3), np.uint8),
         },
     ),
 }
@@ -324,7 +326,12 @@ def test_no_reply_is_more_than_a_mismatch(assignment: Assignment, data: st.DataO
         deeds(student)[deed]()
     except EXPECTED:
         return
-    assert all(pixels.ndim == 3 and pixels.nbytes < 10**7 for _, pixels in student.figures)
+    for _, picture in student.figures:
+        assert picture.palette[picture.indexes].nbytes < 10**7
+
+
+def _shown(picture: untrusted_replies.Picture | None) -> bytes:
+    return b"" if picture is None else png(picture.indexes, picture.palette)
 
 
 @settings(SETTINGS, max_examples=300)
@@ -340,6 +347,7 @@ def test_what_is_believed_is_what_it_says(
         lambda: untrusted_replies.gradients(called, built.parameters, (2, 3)),
         lambda: untrusted_replies.weights(weights.arrays, built.parameters),
         lambda: untrusted_replies.run_arrays(ran, RIGGED),
+        lambda: _shown(untrusted_replies.picture(ran.arrays, 0)),
     ]
     for judgment in judgments:
         try:

@@ -183,9 +183,10 @@ def test_a_figure_is_kept_however_it_ends(load: Callable[..., Any], ending: str)
     (figure,) = ran.figures
     assert figure.axes[0].title == "one"
     np.testing.assert_array_equal(ran.arrays[f"image{figure.axes[0].images[0]}"], [[1, 2], [3, 4]])
-    height, width, channels = ran.arrays["figure0"].shape
-    assert channels == 4 and max(height, width) <= 1400
-    assert ran.arrays["figure0"].std() > 5  # something is drawn
+    picture = ran.arrays["palette0"][ran.arrays["figure0"]]
+    height, width, channels = picture.shape
+    assert channels == 3 and max(height, width) <= 1400
+    assert picture.std() > 5  # something is drawn
 
 
 def test_after_show_a_new_figure_begins(load: Callable[..., Any]) -> None:
