@@ -24,7 +24,7 @@ from grader.domain.formatting import named
 from grader.judge import untrusted_replies
 from grader.judge.remote_objects import Owner, Thing
 from grader.kit import Cause, Mismatch, same
-from grader.protocol.replies import AffineFakeCall, Built, Called, Done, Module, Parameter, WeightValues
+from grader.protocol.replies import AffineFakeCall, Built, Called, Module, Parameter, WeightValues
 from grader.protocol.requests import Call, SetWeights, Weights
 from grader.protocol.trees import Plain
 
@@ -122,6 +122,7 @@ class Component(Thing):
         self.last_seconds = 0.0
         self._affine_fakes = affine_fakes
         self._sizes = sizes or {}
+        self._held: tuple[int, dict[str, Tensor]] | None = None  # the weights after so many questions
 
     @property
     def parameter_count(self) -> int:
@@ -220,6 +221,8 @@ class Component(Thing):
         Raises:
             Mismatch: They hold numbers that are not finite.
         """
+        if self._held is not None and self._held[0] == self._student.questions:
+            return {name: value.clone() for name, value in self._held[1].items()}
         values = self._student.ask(Weights(self._handle), WeightValues, self._link, self.name)
         by_name = untrusted_replies.weights(values.arrays, self.parameters)
         for name, value in by_name.items():
@@ -228,10 +231,13 @@ class Component(Thing):
                     f"The weights of `{self.label}` are not finite: {named(name)} holds NaN or infinity.",
                     hint="Parameters made with torch.empty hold whatever was in memory: initialize them.",
                 )
-        return by_name
+        self._held = self._student.questions, by_name
+        return {name: value.clone() for name, value in by_name.items()}
 
     def set_weights(self, values: Mapping[str, Tensor]) -> None:
         """Overwrite parameters and buffers by name; those that are not named stay as they are.
+
+        They are sent with the next question, so what is wrong with setting them is found there.
 
         Raises:
             CourseError: It has no such name, or another shape under it.
@@ -255,8 +261,9 @@ class Component(Thing):
                     f"A check sets '{name}' of {self.name} to a tensor of shape {tuple(value.shape)}; "
                     f"its own is {shapes[name]}. Reshape it."
                 )
-        arrays = {name: value.numpy() for name, value in values.items()}
-        self._student.ask(SetWeights(self._handle, arrays), Done, self._link, self.name)
+        arrays = {name: value.numpy().copy() for name, value in values.items()}
+        if arrays:
+            self._student.set_later(SetWeights(self._handle, arrays), self._link, self.name)
 
     def randomize(self, spread: float = 0.5) -> dict[str, Tensor]:
         """Move every trainable parameter away from its initial value, so that none is zero or one by chance.

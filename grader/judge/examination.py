@@ -230,6 +230,20 @@ class Checks:
             self._error = call.excinfo.value
         return (yield)
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Iterator[None]:
+        """What a check leaves to be sent is sent for its own account, not for that of the next one."""
+        if self._student is None:
+            return (yield)
+        try:
+            called = yield
+        except BaseException:
+            with contextlib.suppress(Mismatch, WorkerFault, EngineError):
+                self._student.settle()
+            raise
+        self._student.settle()
+        return called
+
     # --- running -----------------------------------------------------------------------------------------
 
     def examined(

@@ -22,7 +22,7 @@ from grader.kit.doubles import Batches, Fake, FakeCall, FakeObject, Library, Par
 from grader.protocol.frames import ProtocolError
 from grader.protocol.link import Link
 from grader.protocol.replies import DrawnFigure, FakeCalled, Invoked
-from grader.protocol.requests import DRAWN, FILE, FakeAnswer, FakeForm, Invoke
+from grader.protocol.requests import DRAWN, FILE, FakeAnswer, FakeForm, Invoke, SetWeights
 from grader.protocol.trees import MAX_VALUES, Node, Packer, Unpacker
 
 MAX_PRINTED = 100_000  # characters
@@ -77,6 +77,7 @@ class Owner(Protocol):
     """What a thing needs of the submission that it belongs to."""
 
     random: torch.Generator
+    questions: int
 
     @property
     def link(self) -> Link:
@@ -98,6 +99,9 @@ class Owner(Protocol):
         answers: Any = None,
     ) -> Any:
         """Ask the worker; what went wrong in the student's code becomes a Mismatch."""
+
+    def set_later(self, request: SetWeights, link: Link, component: str) -> None:
+        """Have weights overwritten before the next question is answered."""
 
     @property
     def fakes(self) -> "Fakes":

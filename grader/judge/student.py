@@ -12,7 +12,7 @@ import math
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -35,8 +35,18 @@ from grader.kit.doubles import Batches, Fake
 from grader.kit.rigged_data import RiggedData
 from grader.protocol.frames import ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault, WorkerProcess
-from grader.protocol.replies import Built, DrawnFigure, FakeCalled, ForwardPass, Loaded, Ran
-from grader.protocol.requests import Adopt, Build, Call, FakeForm, Invoke, RunFunction
+from grader.protocol.replies import Built, Done, DrawnFigure, FakeCalled, ForwardPass, Loaded, Ran
+from grader.protocol.requests import (
+    SET,
+    Adopt,
+    Build,
+    Call,
+    FakeForm,
+    Invoke,
+    RunFunction,
+    SetWeights,
+    Weights,
+)
 from grader.sandbox.process_limits import ProcessLimits
 
 MAX_PICTURES = 3  # of one function
@@ -70,6 +80,15 @@ class Run:
     arrays: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Later:
+    """Weights that are not sent yet."""
+
+    request: SetWeights
+    link: Link
+    component: str
+
+
 class Student:
     """A submission, loaded in a worker.
 
@@ -81,6 +100,7 @@ class Student:
         flagged: What the running check leaves to a person, although it passes: (policy, sentence).
         worker: The worker in which the submission is loaded.
         fakes: The fakes that the worker may call.
+        questions: How many were asked so far that may have changed something in the worker.
     """
 
     def __init__(
@@ -117,6 +137,8 @@ class Student:
         self._granted = granted
         self.fakes = Fakes(self._arguments_of)
         self._files = files
+        self.questions = 0
+        self._later: _Later | None = None
 
     @property
     def link(self) -> Link:
@@ -469,6 +491,8 @@ class Student:
         """
         if link.broken:
             raise WorkerFault("death", "the worker ended before the check was done")
+        request = self._with_later(request, link)
+        self.questions += not isinstance(request, Weights) or bool(request.arrays)
         link.watch.stage = component
         self.fakes.begin()
         answers = {**(answers or {}), FakeCalled: self.fakes.answer}
@@ -499,6 +523,46 @@ class Student:
         if self.fakes.refusal is not None:
             raise self.fakes.refusal
         return answer
+
+    def set_later(self, request: SetWeights, link: Link, component: str) -> None:
+        """Have weights overwritten before the next question is answered, of whatever kind it is.
+
+        A question about the same component takes them along: a question of their own takes longer than the
+        setting itself. Whatever is set must be sent before the check ends (`settle`).
+        """
+        later = self._later
+        if later is not None and (later.link is not link or later.request.handle != request.handle):
+            self.settle()
+        elif later is not None:
+            request = replace(request, arrays={**later.request.arrays, **request.arrays})
+        self._later = _Later(request, link, component)
+        self.questions += 1  # what is known of any weights may be out of date
+
+    def settle(self) -> None:
+        """Send the weights that are still to be set.
+
+        Raises:
+            Mismatch: They cannot be set.
+            WorkerFault: As for `ask`.
+        """
+        later, self._later = self._later, None
+        if later is not None and not later.link.broken:
+            self.ask(later.request, Done, later.link, later.component)
+
+    def _with_later(self, request: Any, link: Link) -> Any:
+        """The request with the weights that are still to be set, which otherwise are sent now."""
+        later = self._later
+        if later is None:
+            return request
+        if isinstance(request, Call | Weights) and (request.handle, link) == (
+            later.request.handle,
+            later.link,
+        ):
+            self._later = None
+            added = {SET + name: value for name, value in later.request.arrays.items()}
+            return replace(request, arrays={**request.arrays, **added})
+        self.settle()
+        return request
 
     def _note_forbidden(self, component: str, built: Built) -> None:
         """Note the forbidden parts that a component consists of, even if its worker did not report them."""

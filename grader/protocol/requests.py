@@ -13,6 +13,7 @@ from grader.protocol.trees import ModelMade, Node, OtherValues
 
 Arrays = Mapping[str, Any]  # numpy arrays by name; they travel beside the document
 STATE = "state:"  # before the name of each parameter and buffer among a message's arrays
+SET = "set:"  # before the names of parameters and buffers that are overwritten first
 DRAWN = "drawn:"  # in front of the names of a figure's arrays
 FILE = "file:"  # before the name of each file among the arrays of a message
 MOST_STATE = 400_000_000  # bytes of a model's parameters and buffers
@@ -175,6 +176,8 @@ class Invoke:
 class Call:
     """Call a built component with the arrays `0`, `1`, ... Reply: Called.
 
+    Before that, parameters and buffers are overwritten by the arrays `set:<name>`, as by SetWeights.
+
     Attributes:
         train: In training mode, else in evaluation mode.
         without_dropout: With the rates of all dropout layers at zero.
@@ -193,9 +196,13 @@ class Call:
 
 @dataclass(frozen=True)
 class Weights:
-    """Return the parameters and buffers of a built component. Reply: WeightValues."""
+    """Return the parameters and buffers of a built component. Reply: WeightValues.
+
+    Before that, they are overwritten by the arrays `set:<name>`, as by SetWeights.
+    """
 
     handle: int
+    arrays: Arrays = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from grader.protocol.replies import Built, Called, Done, Parameter, WeightValues
-from grader.protocol.requests import Adopt, Build, Call, SetWeights, Weights
+from grader.protocol.requests import SET, Adopt, Build, Call, SetWeights, Weights
 from grader.worker.exchanged_values import Kept, Objects
 from grader.worker.invocation import Invocations
 from grader.worker.model_outputs import MAX_MODULES, array, module_tree
@@ -74,6 +74,7 @@ class Components:
         """Call a component; whatever the student's code raises passes through."""
         kept = self._objects[request.handle]
         module, affine_fakes = kept.value, kept.affine_fakes
+        _overwrite(module, _set_first(request.arrays))
         with students_code():
             module.train(request.train)
         affine_fakes.clear()
@@ -111,23 +112,34 @@ class Components:
     def weights(self, request: Weights) -> WeightValues:
         """The parameters and buffers of a component."""
         module = self._objects[request.handle].value
+        _overwrite(module, _set_first(request.arrays))
         with students_code():  # one that is sparse, or claims more memory than there is, cannot be read
             named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
             return WeightValues({name: array(value) for name, value in list(named.items())[:MAX_MODULES]})
 
     def set_weights(self, request: SetWeights) -> Done:
         """Overwrite parameters and buffers of a component."""
-        module = self._objects[request.handle].value
-        with students_code():
-            named = {
-                **dict(module.named_parameters(remove_duplicate=False)),
-                **dict(module.named_buffers(remove_duplicate=False)),
-            }
-        targets = [(named[name], value) for name, value in request.arrays.items()]
-        with students_code(), torch.no_grad():  # one that is a view of a single number cannot be written
-            for target, value in targets:
-                target.copy_(torch.from_numpy(value.copy()).to(target.dtype))
+        _overwrite(self._objects[request.handle].value, request.arrays)
         return Done()
+
+
+def _set_first(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are to be set before a request is fulfilled, by the names of their weights."""
+    return {name.removeprefix(SET): value for name, value in arrays.items() if name.startswith(SET)}
+
+
+def _overwrite(module: nn.Module, values: Mapping[str, Any]) -> None:
+    if not values:
+        return
+    with students_code():
+        named = {
+            **dict(module.named_parameters(remove_duplicate=False)),
+            **dict(module.named_buffers(remove_duplicate=False)),
+        }
+    targets = [(named[name], value) for name, value in values.items()]
+    with students_code(), torch.no_grad():  # one that is a view of a single number cannot be written
+        for target, value in targets:
+            target.copy_(torch.from_numpy(value.copy()).to(target.dtype))
 
 
 def _inputs(arrays: Mapping[str, Any]) -> list[Tensor]:
