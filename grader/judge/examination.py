@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from torch import Tensor
 
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import CHECK_MARKERS, Assignment, CheckSpec
 from grader.domain.assignment_versions import StudentValues, Value, first_choices
 from grader.domain.errors import CourseError, EngineError
@@ -145,6 +146,13 @@ class _SoFar:
     folding: Folding = field(default_factory=Folding)
     hung: dict[str, tuple[str, str]] = field(default_factory=dict)
     waited: dict[str, float] = field(default_factory=dict)
+    _places: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
+
+    def place(self, program: Program, component: str, names: tuple[str, ...] = ()) -> str:
+        """The place of a component in the source, or of what is looked for in it: see `place_of`."""
+        if (component, names) not in self._places:
+            self._places[component, names] = place_of(program, component, names)
+        return self._places[component, names]
 
 
 class Checks:
@@ -163,7 +171,7 @@ class Checks:
         self.values: Mapping[str, Value] = first_choices(assignment.variant)
         self.code = code
         self._specs = {spec.id: spec for spec in assignment.checks}
-        self._items: list[pytest.Item] = []
+        self._items: dict[str, list[pytest.Item]] = {}  # by the check's id
         self._student: Student | None = None
         self._trained: TrainedModel | None = None
         self._error: BaseException | None = None
@@ -217,10 +225,12 @@ class Checks:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Hand over control once everything is collected."""
-        self._items = list(session.items)
+        for item in session.items:
+            self._items.setdefault(_id(item), []).append(item)
         self.collected = not session.testsfailed
         if self.collected:
-            self._use(self)
+            with _unreported(session.config.pluginmanager):
+                self._use(self)
         return True
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -310,8 +320,8 @@ class Checks:
         return tuple(result for result in results if result.status is not Status.PASSED or result.flagged)
 
     def _finding_of(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> Finding:
-        where = place_of(student.program, spec.component)
-        items = [item for item in self._items if _id(item) == spec.id]
+        where = so_far.place(student.program, spec.component)
+        items = self._items.get(spec.id, [])
         if not items:
             return finding(spec, CourseError("pytest did not collect it."), where=where)
         folding = so_far.folding
@@ -354,7 +364,7 @@ class Checks:
             seconds = time.monotonic() - started
             flags = tuple(student.flagged)
             error = so_far.random_part.failure(error, student, spec) or error
-            where = place_of(student.program, spec.component, self._names_of(error))
+            where = so_far.place(student.program, spec.component, self._names_of(error))
             result = self._in_own_names(finding(spec, error, where=where, seconds=seconds), student)
             result = flagged(result, flags, where)
             ends.append(_End(result, error))
@@ -435,6 +445,16 @@ def run_pytest(
             f"{assignment.id}: its checks could not be collected by pytest. Run pytest on the check files to "
             f"see all of it; the end of what it said:\n{output.getvalue()[-1500:]}"
         )
+
+
+@contextlib.contextmanager
+def _unreported(plugins: pytest.PytestPluginManager) -> Iterator[None]:
+    """Without pytest's own report of each check, which nobody reads."""
+    reporter = plugins.unregister(name="terminalreporter")
+    try:
+        yield
+    finally:
+        plugins.register(reporter, "terminalreporter")
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ share of them is right. It judges nothing.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -176,7 +177,7 @@ class RiggedData:
         """What the rigged model answers, or knows, for each image: the table or the features."""
         return self.arrays["table" if "table" in self.arrays else "features"]
 
-    @property
+    @cached_property
     def gray(self) -> Array:
         """The images in gray, float64 (n, height, width)."""
         return np.asarray(self.arrays["images"], dtype=np.float64).mean(axis=1)

@@ -52,10 +52,15 @@ class FrameLimit:
 
 @dataclass(frozen=True)
 class Frame:
-    """One message: JSON values and arrays by name."""
+    """One message: JSON values and arrays by name.
+
+    Attributes:
+        text: Of a frame that was read, its document as it came, with its list of arrays.
+    """
 
     document: dict[str, Any]
     arrays: Mapping[str, Array] = field(default_factory=dict)
+    text: str = ""
 
 
 def write_frame(stream: BinaryIO, frame: Frame) -> None:
@@ -108,7 +113,8 @@ def read_frame(stream: BinaryIO, limit: FrameLimit) -> Frame:
         raise ProtocolError("a frame's document is not JSON") from error
     if not isinstance(document, dict):
         raise ProtocolError("a frame's document is not an object")
-    if _has_more_values(document, limit.values):
+    # a value takes two letters at least, with what separates it from the next
+    if document_size > 2 * limit.values and _has_more_values(document, limit.values):
         raise ProtocolError("a frame's document holds more values than allowed")
     announced = _announced_arrays(document.pop(ARRAYS_KEY, []))
     if sum(size for _, _, _, size in announced) != arrays_size:
@@ -119,7 +125,7 @@ def read_frame(stream: BinaryIO, limit: FrameLimit) -> Frame:
             arrays[name] = np.frombuffer(_exactly(stream, size), dtype=dtype).reshape(shape)
         except ValueError as error:  # no bytes at all, but sides whose product numpy cannot compute
             raise ProtocolError("an array's shape is malformed") from error
-    return Frame(document, arrays)
+    return Frame(document, arrays, text)
 
 
 def _has_more_values(document: Any, most: int) -> bool:

@@ -5,6 +5,7 @@ becomes a fault of one kind. The caller decides what a fault means.
 """
 
 import contextlib
+import io
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, Literal, Protocol, TypeVar
@@ -97,6 +98,11 @@ def _exception_of(answer: Raised) -> Exception:
     return StudentRaised(problem, answer.gap if answer.whose == "recipe" else "")
 
 
+def _buffered(replies: BinaryIO) -> BinaryIO:
+    """The replies of a process, so that the parts of a frame that come together are read together."""
+    return io.BufferedReader(replies) if isinstance(replies, io.RawIOBase) else replies
+
+
 class Link:
     """Asks a worker, within limits on time and size.
 
@@ -109,6 +115,7 @@ class Link:
 
     def __init__(self, process: WorkerProcess, watch: WatchRecord | None = None) -> None:
         self.process = process
+        self._replies = _buffered(process.reader)
         self.watch = watch or WatchRecord()
         self.broken = False
         self.granted = 0.0
@@ -175,7 +182,7 @@ class Link:
             with deadline:
                 send(self.process.writer, request)
                 while True:
-                    answer: Any = receive(self.process.reader, (*replies, Raised, *NOTICES), limit)
+                    answer: Any = receive(self._replies, (*replies, Raised, *NOTICES), limit)
                     if isinstance(answer, Raised):
                         raise _exception_of(answer)
                     if isinstance(answer, NOTICES):
@@ -221,12 +228,13 @@ def timed_answers(
         NoAnswer: It ended, took longer than `seconds` for all of its answers, or sent no frame.
     """
     deadline = Deadline(seconds, child.kill)
+    answers = _buffered(child.reader)
 
     def frames() -> Iterator[Frame]:
         try:
             write_frame(child.writer, request)
             while True:
-                yield read_frame(child.reader, limit)
+                yield read_frame(answers, limit)
         except ClosedError as error:
             reason = f"no answer within {seconds:.0f} s" if deadline.expired else child.ending().words
             raise NoAnswer(reason) from error

@@ -4,8 +4,8 @@ What a worker says is validated strictly: no coercion, no missing fields, and on
 the request allows.
 """
 
-import json
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any, BinaryIO, TypeVar
 
 from pydantic import ValidationError
@@ -40,6 +40,12 @@ def send(stream: BinaryIO, message: Any) -> None:
     write_frame(stream, Frame({KIND_KEY: kind.__name__, **document}, getattr(message, ARRAYS_FIELD, {})))
 
 
+@cache
+def _field_names(kind: type[Any]) -> frozenset[str]:
+    """The fields of a message that stand in its document."""
+    return frozenset(part.name for part in fields(kind)) - {ARRAYS_FIELD}
+
+
 def receive(stream: BinaryIO, allowed: tuple[type[Message], ...], limit: FrameLimit) -> Message:
     """The next message, which must be of an allowed kind.
 
@@ -54,11 +60,11 @@ def receive(stream: BinaryIO, allowed: tuple[type[Message], ...], limit: FrameLi
             break
     else:
         raise ProtocolError(f"a message of the kind {str(name)[:40]!r} was not expected")
-    field_names = {part.name for part in fields(kind)} - {ARRAYS_FIELD}  # type: ignore[arg-type]
-    if set(frame.document) - field_names:  # also `arrays`: arrays come in the frame, not in its document
+    if not frame.document.keys() <= _field_names(kind):  # nor `arrays`: they come beside the document
         raise ProtocolError(f"a {kind.__name__} message has fields that it should not have")
     try:
-        message: Message = validator(kind).validate_json(json.dumps(frame.document), strict=True)
+        # the text as it came: reading it decided that it is JSON, and which keys it has
+        message: Message = validator(kind).validate_json(frame.text, strict=True)
     except (ValidationError, ValueError, RecursionError) as error:
         raise ProtocolError(f"a {kind.__name__} message is malformed") from error
     if frame.arrays:
