@@ -9,7 +9,7 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,13 @@ MAX_ARRAYS = 4096
 MAX_DIMENSIONS = 8
 
 Array = NDArray[Any]
+
+
+class Readable(Protocol):
+    """A stream of bytes."""
+
+    def read(self, count: int, /) -> bytes:
+        """At most `count` bytes; nothing at the end."""
 
 
 class ProtocolError(Interruption):
@@ -94,7 +101,7 @@ def write_frame(stream: BinaryIO, frame: Frame) -> None:
         raise ClosedError("the other side is gone") from error
 
 
-def read_frame(stream: BinaryIO, limit: FrameLimit) -> Frame:
+def read_frame(stream: Readable, limit: FrameLimit) -> Frame:
     """Read one frame from a hostile writer.
 
     Raises:
@@ -160,7 +167,7 @@ def _announced_arrays(listed: object) -> list[tuple[str, "np.dtype[Any]", tuple[
     return arrays
 
 
-def _exactly(stream: BinaryIO, count: int) -> bytes:
+def _exactly(stream: Readable, count: int) -> bytes:
     """`count` bytes, read as they come: the stream may be unbuffered."""
     parts = []
     while count > 0:

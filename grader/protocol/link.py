@@ -15,13 +15,22 @@ from grader.domain.evidence import Attestation
 from grader.domain.program_run import Ending, EndingLimit
 from grader.protocol.deadlines import Deadline
 from grader.protocol.error_kinds import Gap, exception_named_in_source
-from grader.protocol.frames import ClosedError, Frame, FrameLimit, ProtocolError, read_frame, write_frame
+from grader.protocol.frames import (
+    ClosedError,
+    Frame,
+    FrameLimit,
+    ProtocolError,
+    Readable,
+    read_frame,
+    write_frame,
+)
 from grader.protocol.replies import Done, Problem, Raised
 from grader.protocol.requests import Prove
 from grader.protocol.typed_messages import NOTICES, receive, send
 from grader.protocol.worker_reports import WatchRecord
 
 Reply = TypeVar("Reply")
+READ_AHEAD = 16_384  # bytes: most replies are smaller
 FaultKind = Literal["time", "death", "nonsense"]
 
 
@@ -98,9 +107,28 @@ def _exception_of(answer: Raised) -> Exception:
     return StudentRaised(problem, answer.gap if answer.whose == "recipe" else "")
 
 
-def _buffered(replies: BinaryIO) -> BinaryIO:
-    """The replies of a process, so that the parts of a frame that come together are read together."""
-    return io.BufferedReader(replies) if isinstance(replies, io.RawIOBase) else replies
+class _ReadAhead:
+    """An unbuffered stream of which the parts of a frame that come together are read together.
+
+    It leaves the stream to whoever opened it: `io.BufferedReader` would close it.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._held, self._position = b"", 0
+
+    def read(self, count: int) -> bytes:
+        """What is there, at most `count` bytes; nothing at the end."""
+        if self._position == len(self._held):
+            self._held, self._position = self._stream.read(max(count, READ_AHEAD)) or b"", 0
+        part = self._held[self._position : self._position + count]
+        self._position += len(part)
+        return part
+
+
+def _read_ahead(stream: BinaryIO) -> Readable:
+    """A stream to read frames from; one that is buffered waits until all is there that it is asked for."""
+    return _ReadAhead(stream) if isinstance(stream, io.RawIOBase) else stream
 
 
 class Link:
@@ -115,7 +143,7 @@ class Link:
 
     def __init__(self, process: WorkerProcess, watch: WatchRecord | None = None) -> None:
         self.process = process
-        self._replies = _buffered(process.reader)
+        self._replies = _read_ahead(process.reader)
         self.watch = watch or WatchRecord()
         self.broken = False
         self.granted = 0.0
@@ -228,7 +256,7 @@ def timed_answers(
         NoAnswer: It ended, took longer than `seconds` for all of its answers, or sent no frame.
     """
     deadline = Deadline(seconds, child.kill)
-    answers = _buffered(child.reader)
+    answers = _read_ahead(child.reader)
 
     def frames() -> Iterator[Frame]:
         try:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from grader.files.stored_records import validator
 from grader.protocol import replies, requests
-from grader.protocol.frames import Frame, FrameLimit, ProtocolError, read_frame, write_frame
+from grader.protocol.frames import Frame, FrameLimit, ProtocolError, Readable, read_frame, write_frame
 
 KIND_KEY = "$kind"
 REQUESTS: tuple[type[Any], ...] = requests.Request.__args__
@@ -46,7 +46,7 @@ def _field_names(kind: type[Any]) -> frozenset[str]:
     return frozenset(part.name for part in fields(kind)) - {ARRAYS_FIELD}
 
 
-def receive(stream: BinaryIO, allowed: tuple[type[Message], ...], limit: FrameLimit) -> Message:
+def receive(stream: Readable, allowed: tuple[type[Message], ...], limit: FrameLimit) -> Message:
     """The next message, which must be of an allowed kind.
 
     Raises:
