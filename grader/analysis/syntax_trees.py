@@ -14,8 +14,21 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 
 
+# two nodes of three: below them there are none, or contexts only
+LEAVES = frozenset(
+    {ast.Name, ast.Constant, ast.alias, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal}
+    | {
+        kind
+        for group in (ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+        for kind in group.__subclasses__()
+    }
+)
+
+
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes directly below a node, in the order of `ast.iter_child_nodes`, without contexts."""
+    if node.__class__ in LEAVES:
+        return []
     below: list[ast.AST] = []
     for name in node._fields:
         value = getattr(node, name, None)

@@ -300,17 +300,24 @@ def _heatmaps_without_pixels() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _hidden_axes_unmeasured(figure: Any) -> Iterator[None]:
-    """Keep matplotlib from measuring the ticks of hidden axes to place the title above them."""
+    """Keep matplotlib from making and measuring the ticks of hidden axes to place the title above them."""
     hidden = [
         axis for ax in figure.axes if not ax.axison for axis in (ax.xaxis, ax.yaxis) if axis.get_visible()
     ]
     for axis in hidden:
         axis.set_visible(False)
+        # to find out where its ticks are, it would make one; of a hidden axis it makes no difference
+        axis.get_ticks_position = _nowhere_special  # type: ignore[method-assign]
     try:
         yield
     finally:
         for axis in hidden:
+            del axis.get_ticks_position
             axis.set_visible(True)
+
+
+def _nowhere_special() -> str:
+    return "default"
 
 
 def _pixels(figure: Any) -> Any:

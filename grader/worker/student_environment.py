@@ -306,13 +306,12 @@ def overheard() -> Iterator[io.StringIO]:
 def logs_in(text: io.StringIO) -> Iterator[None]:
     """What is logged also goes to a text."""
     root, handler = logging.getLogger(), LogHandler(text)
-    level = root.level
     root.addHandler(handler)
-    root.setLevel(min(level, logging.INFO))
+    if root.level > logging.INFO:  # it remains so: each change takes as long as a call of a small function
+        root.setLevel(logging.INFO)
     try:
         yield
     finally:
-        root.setLevel(level)
         root.removeHandler(handler)
 
 

@@ -167,9 +167,13 @@ def restore_torch() -> None:
     """Undo what a student's function may have left behind, so that one mistake costs one component."""
     torch.set_grad_enabled(True)
     torch.set_default_dtype(torch.float32)
-    torch.set_default_device(None)
-    torch.use_deterministic_algorithms(False)
-    torch.set_num_threads(1)  # a worker's; training sets its own
+    # setting these takes longer than asking
+    if torch.get_default_device().type != "cpu":
+        torch.set_default_device(None)
+    if torch.are_deterministic_algorithms_enabled():
+        torch.use_deterministic_algorithms(False)
+    if torch.get_num_threads() != 1:
+        torch.set_num_threads(1)  # a worker's; training sets its own
 
 
 _parse_known_args = argparse.ArgumentParser.parse_known_args

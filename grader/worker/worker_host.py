@@ -96,14 +96,28 @@ def prepare() -> None:
     for name in LIBRARIES:
         importlib.import_module(name)
     # the first step of an optimizer loads torch._dynamo; the first figure builds the font cache
-    model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.GELU(), nn.Linear(4, 2))
+    model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.GELU(), nn.Dropout(0.5), nn.Linear(4, 2))
     optimizer = torch.optim.AdamW(model.parameters())
-    loss = nn.functional.cross_entropy(model(torch.randn(3, 4)), torch.tensor([0, 1, 0]))
-    loss.backward()  # type: ignore[no-untyped-call]
-    optimizer.step()
+    examples = torch.utils.data.TensorDataset(torch.randn(3, 4), torch.tensor([0, 1, 0]))
+    for inputs, labels in torch.utils.data.DataLoader(examples, batch_size=2):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(inputs), labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    _draw()
+
+
+def _draw() -> None:
+    """Draw what students usually draw: an image, and a heat map with numbers and names."""
+    import seaborn
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots()
-    axes.set_title("warm")
+    names = ["one", "two"]
+    figure, (left, right) = plt.subplots(1, 2)
+    left.imshow([[0.0, 1.0], [1.0, 0.0]], cmap="gray")
+    left.set_title("warm", fontsize=8)
+    seaborn.heatmap([[0, 1], [1, 0]], annot=True, ax=right, xticklabels=names, yticklabels=names)
+    right.set_ylabel("warm")
+    figure.tight_layout()
     figure.canvas.draw()
     plt.close(figure)
