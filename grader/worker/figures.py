@@ -332,7 +332,7 @@ def _pixels(figure: Any) -> Any:
     # what cannot be drawn raises here, as it would in `show` elsewhere
     with _hidden_axes_unmeasured(figure), students_code():
         canvas.draw()  # type: ignore[no-untyped-call]
-    return np.asarray(canvas.buffer_rgba()).copy()  # type: ignore[no-untyped-call]
+    return np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
 
 
 def _indexed(pixels: Any) -> tuple[Any, Any]:
