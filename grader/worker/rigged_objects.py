@@ -141,8 +141,12 @@ class FeatureModel(RiggedModel):
             written = ids_of(images, self.id_bits)
             if torch.equal(written.sort().values, ids):
                 ids = written
-        with torch.autocast(self.weight.device.type, enabled=False):  # its answer must be known exactly
-            logits = self.rows_of(ids) @ self.weight
+        rows = self.rows_of(ids)
+        if torch.is_autocast_enabled(self.weight.device.type):
+            with torch.autocast(self.weight.device.type, enabled=False):  # its answer must be known exactly
+                logits = rows @ self.weight
+        else:
+            logits = rows @ self.weight
         if logits.requires_grad and first + count <= self.count:
             logits.register_hook(self._recorder(ids))  # type: ignore[no-untyped-call]
         return logits
