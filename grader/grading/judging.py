@@ -93,13 +93,15 @@ def judged(
     )
     asked_checks = [s for s in assignment.checks if components is None or s.component in components]
     findings: list[Finding] = []
+    awaited = {(spec.id, spec.component) for spec in asked_checks}
     try:
         with contextlib.closing(_answers(judges, request, seconds)) as answers:
             for answer in answers:
                 if isinstance(answer, Frame):
                     complete = _complete(findings, asked_checks, "the judge left no finding about it")
                     return _judged(complete, answer.document, dict(answer.arrays), limits)
-                _require_new(answer, findings, asked_checks)
+                _require_awaited(answer, awaited)
+                awaited.discard((answer.check, answer.component))
                 findings.append(answer)
                 report(answer)
     except NoAnswer as silence:
@@ -187,14 +189,16 @@ def _answers(judges: Host, request: Frame, seconds: float) -> Generator[Finding 
     raise EngineError(NO_WORD)
 
 
-def _require_new(finding: Finding, findings: Sequence[Finding], asked_checks: Sequence[CheckSpec]) -> None:
+def _require_awaited(finding: Finding, awaited: Collection[tuple[str, str]]) -> None:
     """Check that a finding is the only one about a check that was asked for.
+
+    Args:
+        awaited: The checks, with their components, about which none has come yet.
 
     Raises:
         EngineError: It is not.
     """
-    expected = {(spec.id, spec.component) for spec in asked_checks}
-    if (finding.check, finding.component) not in expected or any(f.check == finding.check for f in findings):
+    if (finding.check, finding.component) not in awaited:
         raise EngineError(
             f"The judge failed: its finding about `{finding.check}` was not asked for, or came twice."
         )
