@@ -460,7 +460,10 @@ def _form_of(visit: Visit) -> DecisionForm:
 
 def _session(visit: Visit) -> ClassSession:
     desk = visit.desk
-    return ClassSession(desk.out, desk.book, assignment_now(desk), visit.person, visit.console.clock)
+    assignment = assignment_now(desk)
+    return ClassSession(
+        desk.out, desk.book, assignment, visit.person, visit.console.clock, followed=desk.followed
+    )
 
 
 def _tried(visit: Visit, form: DecisionForm) -> Revision:
