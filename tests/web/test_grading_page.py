@@ -205,24 +205,3 @@ def test_a_grading_outlives_the_console_and_is_found_again_and_stopped(browser, 
             os.kill(int(run.id.rpartition("-")[2]), signal.SIGKILL)
     with Gradebook(out) as book:
         assert "400101201" in book.students() and "400101219" not in book.students()
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
-def test_axe_objects_to_nothing(visit, served, desk, download, objections, width, scheme):
-    page = visit("head", StaffRole.HEAD, width, scheme)
-    page.goto(f"{served.address}/grading?only=400101204")
-    assert page.input_value("[name=only]") == "400101204" and objections(page) == []
-    under_way = (UnderWay("400101204", "checks", 0.5, "22 of 44 checks"),)
-    run = RecordedRun(
-        "r1", "ta1", NOW, RunPhase.GRADING, "1 of 4 done", 0.3, "12 s", under_way, "4 to grade."
-    )
-    keep(desk.out, asked(download), run=run)
-    lock = taken_lock(desk.out)
-    try:
-        page.goto(f"{served.address}/grading")
-        assert objections(page) == []
-    finally:
-        os.close(lock)
-    page.locator("#start").wait_for()  # the page sees by itself that it is over
-    assert objections(page) == []
