@@ -66,7 +66,7 @@ text = "There is no example."
 """
 
 
-def _page_picture() -> bytes:
+def page_picture() -> bytes:
     stream = io.BytesIO()
     Image.new("RGB", (600, 780), (250, 250, 240)).save(stream, "WEBP")
     return stream.getvalue()
@@ -96,7 +96,7 @@ def grade(out: Path, url: str | None, assignment: Assignment, class_evidence: Ca
             )
             view = view_bytes(View("homework.py", cells))
             texts = {"1": f"Attention has no or-\nder. {NAME} {student_id} {SCRIPT}", "2": "Positions help."}
-            files = {page.image: _page_picture(), VIEW_FILE: view, ANSWERS_FILE: pdf}
+            files = {page.image: page_picture(), VIEW_FILE: view, ANSWERS_FILE: pdf}
             keeper.kept(evidence, {**files, ANSWERS_TEXT_FILE: json.dumps(texts).encode()}, NOW)
 
 

@@ -11,7 +11,7 @@ from grader.marking.desk import handle_of, students_of
 from grader.marking.mark_saving import opened_task
 from grader.marking.task_list import next_unmarked, task_lines
 from grader.web.access import StaffRole
-from grader.web.shown_work import HIDDEN, hidden
+from grader.web.shown_work import HIDDEN, hidden, page_of_question
 
 STUDENT = "400101201"
 NAME = "Zahra Mirzakhani"
@@ -242,6 +242,34 @@ def test_the_place_in_the_notebook_and_the_missing_page_are_told(come, task):
     text = come("ta1").get(task()).text
     assert re.search(r'<a href="#cell-1">Place in the notebook</a>', text)
     assert "Page 2 could not be drawn" in text
+
+
+CONTENTS = "Question 5\nQuestion 6\nQuestion 7\nQuestion 8"
+
+
+@pytest.mark.parametrize(
+    ("texts", "target", "page"),
+    [
+        ({1: "Report", 2: "Question 6: order\nQuestion 7"}, "q6", 2),
+        ({1: CONTENTS, 2: "Question 5", 3: "6. is no name", 4: " Q6) Attention"}, "q6", 4),
+        ({1: CONTENTS}, "q6", 1),
+        ({1: "As in question 6, this", 2: "Question 60", 3: "q6x"}, "q6", None),
+        ({1: "پرسش ۱۰: توجه"}, "q10.patches", 1),
+        ({1: "Aufgabe 06"}, "q6", 1),
+        ({1: "Report quality"}, "report_quality", None),
+        ({}, "q6", None),
+        ({1: "Q 6"}, "", None),
+    ],
+    ids=str,
+)
+def test_the_page_where_a_question_is_answered_is_found(texts, target, page):
+    assert page_of_question(texts, target) == page
+
+
+def test_the_place_in_the_pdf_is_told(come, task, monkeypatch):
+    monkeypatch.setattr("grader.web.shown_work._texts", lambda _: {1: "Question 5", 2: "Question 6"})
+    text = come("ta1").get(task()).text
+    assert '<a href="#page-2">Place in the PDF</a>' in text and '<figure id="page-2" data-place>' in text
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,20 @@
 """What users of other graders wish for, tried in Chromium: `docs/console.md` names the test of each wish."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from grader.decisions.last_word import rule
 from grader.domain.edit import Marked, RegradeAnswered, RegradeAsked, Released
-from grader.domain.submission import Answers, DrawnPage, Role
+from grader.domain.submission import ANSWERS_TEXT_FILE, Answers, DrawnPage, Role
 from grader.grading.result_writer import Keeper
 from grader.marking.desk import handle_of
 from grader.marking.mark_saving import ChosenMark, save_mark
 from grader.marking.task_list import task_lines
 from grader.results.session import ClassSession
 from grader.web.access import StaffRole
-from tests.web.conftest import NAME, NOW, STUDENTS
+from tests.web.conftest import NAME, NOW, STUDENTS, page_picture
 from tests.web.test_queue_in_browser import decide
 
 pytestmark = pytest.mark.browser
@@ -180,3 +181,22 @@ def test_a_request_for_another_look_is_answered_in_the_queue(visit, served, desk
     assert page.locator("#requests").count() == 0
     answers = [edit for edit in desk.book.edits(OTHER) if isinstance(edit, RegradeAnswered)]
     assert [edit.points for edit in answers] == [3] and given(desk, OTHER) == [("head", 3)]
+
+
+def test_a_task_opens_at_the_page_that_answers_it_with_the_mark_beside(visit, served, desk, address):
+    pages = tuple(DrawnPage(number, 600, 780) for number in (1, 2, 3))
+    evidence = desk.book.evidence(STUDENT, 1)
+    answers = replace(evidence.answers, pages=3, tried=3, drawn=pages)
+    texts = json.dumps({"1": "Question 5: patches", "2": "Question 6: order", "3": "Question 7"}).encode()
+    files = {page.image: page_picture() for page in pages}
+    keeper = Keeper(desk.assignment, desk.book, desk.out, "ta1")
+    again = replace(evidence, answers=answers, submission_digest="three pages")
+    keeper.kept(again, {**files, ANSWERS_TEXT_FILE: texts}, NOW)
+    page = visit("ta1")
+    page.goto(address())
+    page.wait_for_function("() => scrollY > 0")
+    top = page.locator("#page-2").evaluate("one => one.getBoundingClientRect().top")
+    assert 0 < top < 300, "below what stays at the top"
+    assert page.locator("#points").is_visible() and page.locator("#page-1").evaluate(
+        "one => one.getBoundingClientRect().bottom < 300"
+    )
