@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from grader.course.assignment_file import COMMENTS_FILE, remarks
+from grader.course.editions import FILE as RUBRIC_FILE
 from grader.course.marking_file import FILE as MARKING_FILE
 from grader.course.marking_file import read_marking_items
 from grader.domain.assignment import Assignment
@@ -46,6 +47,7 @@ class Desk:
         assignment: As it was read at the start; `assignment_now` follows changes of the rubric items.
         read_marks: Number -> mark, of marks that were read so far, which never change.
         followed: The whole class, for pages and decisions about it; read when it is first asked for.
+        rubric_digest: Of the file with the rubric when the desk was opened.
     """
 
     out: Path
@@ -54,10 +56,13 @@ class Desk:
     _read: dict[tuple[_Stamp, ...], Assignment] = field(default_factory=dict, compare=False, repr=False)
     read_marks: dict[int, Marked] = field(default_factory=dict, compare=False, repr=False)
     followed: FollowedClass = field(init=False, compare=False, repr=False)
+    rubric_digest: str = field(init=False, compare=False, repr=False)
     _digests: dict[int, tuple[Assignment, str]] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "followed", FollowedClass(self.book, self.out))
+        digest = _content_digest(self.assignment.folder / RUBRIC_FILE)
+        object.__setattr__(self, "rubric_digest", digest)
 
 
 class UnknownTask(UsageError):
@@ -82,6 +87,28 @@ def assignment_now(desk: Desk) -> Assignment:
         desk._read.clear()
         desk._read[stamps] = current
     return current
+
+
+def grading_assignment(desk: Desk) -> Assignment:
+    """The assignment by which grades may be changed: that of now, if its rubric is still that of the start.
+
+    Raises:
+        CourseError: One of its files is malformed.
+        UsageError: Its rubric was changed since the desk was opened.
+    """
+    if _content_digest(desk.assignment.folder / RUBRIC_FILE) != desk.rubric_digest:
+        raise UsageError(
+            f"{RUBRIC_FILE} was changed since the console started, and points would follow the rubric of "
+            "before. Nothing was changed. Stop the console and start it again: drafts are kept."
+        )
+    return assignment_now(desk)
+
+
+def _content_digest(path: Path) -> str:
+    try:
+        return sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def _stamp(path: Path) -> _Stamp:

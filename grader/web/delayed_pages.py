@@ -11,7 +11,7 @@ from datetime import datetime
 
 from grader.domain.errors import GraderError
 from grader.gradebook import State
-from grader.marking.desk import Desk, assignment_now
+from grader.marking.desk import Desk, grading_assignment
 from grader.results.class_pages import CatchUpOutcome, are_behind, caught_up, times_asked, write_pages
 from grader.results.kept_scores import kept_scores
 
@@ -61,8 +61,8 @@ class DelayedPages:
 
     def _write(self, now: tuple[State, int]) -> None:
         desk = self._desk
-        assignment = assignment_now(desk)
         try:
+            assignment = grading_assignment(desk)
             if self._was_behind:
                 done = caught_up(assignment, desk.book, desk.out, self._clock)
                 # if the rubric changed since, the class must be scored again first

@@ -11,6 +11,7 @@ from grader.marking.desk import handle_of, students_of
 from grader.marking.mark_saving import opened_task
 from grader.marking.task_list import next_unmarked, task_lines
 from grader.web.access import StaffRole
+from grader.web.delayed_pages import DelayedPages
 from grader.web.shown_work import HIDDEN, hidden, page_of_question
 
 STUDENT = "400101201"
@@ -317,3 +318,23 @@ def test_a_pdf_without_text_says_so(come, desk, monkeypatch):
     ta = come("ta1")
     answer = ta.get(f"/submissions/{handle_of(desk, STUDENT)}/search?search=x")
     assert "has no text to search" in answer.text
+
+
+def test_after_the_rubric_changed_nothing_follows_that_of_before(come, desk, task, clock):
+    """What a console that runs knows of the rubric is what it read at its start."""
+    ta, head = come("ta1"), come("head", StaffRole.HEAD)
+    assert ta.post(f"{task()}/save", version="0", points="4").status_code == 303
+    before, pages = desk.book.state(), DelayedPages(desk, clock)
+    (desk.assignment.folder / "assignment.toml").write_text("# other points", encoding="utf-8")
+    version = ta.version(task())
+    refused = ta.post(f"{task()}/save", version=version, points="3", comment="Typed.")
+    assert refused.status_code == 422 and "Typed." in refused.text
+    assert "assignment.toml was changed" in refused.text
+    assert "assignment.toml was changed" in head.post("/decide/regrade/preview").text
+    assert ta.post(f"{task()}/withdraw", version=version, why="x").status_code == 422
+    assert head.post("/rubric/q6/marks").status_code == 422
+    assert ta.post(f"{task()}/draft", version="0", comment="Typed.").json()["kept"]
+    pages.look(is_last=True)
+    assert desk.book.state() == before and not (desk.out / "results.json").exists()
+    (desk.assignment.folder / "assignment.toml").unlink()  # as it was
+    assert head.post("/decide/regrade/preview").status_code == 200
