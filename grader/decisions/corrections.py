@@ -403,7 +403,7 @@ def chosen_by_the_window(session: ClassSession, new: Sequence[Edit] = ()) -> Seq
     noted = any(isinstance(edit, RunChosen) and edit.because is Because.TOO_LATE for edit in known)
     if assignment.resubmission is None and not noted:
         return ()
-    snapshot = session.book.snapshot(attempts=True).with_edits(new)
+    snapshot = session.snapshot(attempts=True).with_edits(new)
     edits = edits_by_student(snapshot)
     choices = []
     for student_id, evidence in snapshot.evidence.items():

@@ -137,7 +137,7 @@ def _absences(session: ClassSession, named: Sequence[str]) -> tuple[list[Evidenc
     """The records of those who handed in nothing, and the ids of all students known from lists."""
     if set(named) <= set(session.book.students()):
         return [], ()
-    snapshot = session.book.snapshot()
+    snapshot = session.snapshot()
     origins = known_students(current_downloads(session.book, session.out, snapshot))
     absent = [
         absence(session.assignment, student, origins[student], session.clock())

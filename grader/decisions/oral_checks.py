@@ -119,7 +119,7 @@ def pick_for_oral(
 
     revision = session.revised("oral", decide=decide, allow_lower=allow_lower)
     picked = tuple(edit for edit in revision.edits if isinstance(edit, PickedForOral))
-    return OralPicks(picked, len(can_be_asked), last_draw(session.book.snapshot().edits), revision)
+    return OralPicks(picked, len(can_be_asked), last_draw(session.book.edits()), revision)
 
 
 def newly_drawn(

@@ -20,6 +20,7 @@ from grader.gradebook.statements import (
     EDITS,
     RUNS,
     CurrentIds,
+    State,
     add_totals,
     chosen_runs,
     class_salt_of,
@@ -30,6 +31,7 @@ from grader.gradebook.statements import (
     rows_about,
     state_of,
     totals_of,
+    totals_since,
 )
 
 
@@ -90,12 +92,24 @@ class RowRecords:
         ).one()
         return run or 0, edit or 0
 
+    def state(self) -> State:
+        """The current state: see `Gradebook.state`."""
+        return state_of(self._connection, self._assignment_id)
+
+    def late_days(self) -> dict[str, dict[str, int]]:
+        """Student -> other assignment of the gradebook -> the late days that were used there."""
+        return late_days_of(self._connection, self._assignment_id)
+
     def added_since(self, last_run: int, last_edit: int) -> AddedRecords:
         """The runs and decisions with larger numbers than these."""
         of_runs, of_edits = (rows_about(table, self._assignment_id) for table in (RUNS, EDITS))
         new_runs = select(RUNS.c.student_id).where(of_runs, RUNS.c.id > last_run)
         new_edits = self._numbered(of_edits & (EDITS.c.id > last_edit))
         return AddedRecords(frozenset(self._connection.scalars(new_runs)), tuple(new_edits))
+
+    def totals_since(self, last_total: int) -> dict[str, Total]:
+        """Row -> the last of the totals with larger numbers than this."""
+        return totals_since(self._connection, self._assignment_id, last_total)
 
     def ids_now(self) -> CurrentIds:
         """The ids under which the rows are listed."""

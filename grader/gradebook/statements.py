@@ -334,6 +334,13 @@ def totals_of(connection: Connection, assignment_id: str, student_id: str | None
     return tuple(map(total_of, rows))
 
 
+def totals_since(connection: Connection, assignment_id: str, last_total: int) -> dict[str, Total]:
+    """Row -> the last of the totals with larger numbers than this."""
+    about = rows_about(TOTALS, assignment_id) & (TOTALS.c.id > last_total)
+    rows = connection.execute(select(TOTALS).where(about).order_by(TOTALS.c.id))
+    return {total.student_id: total for total in map(total_of, rows)}
+
+
 def late_days_of(connection: Connection, assignment_id: str) -> dict[str, dict[str, int]]:
     """Student -> other assignment of the book -> the late days that were used there, by the last total."""
     others = connection.scalars(

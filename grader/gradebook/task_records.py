@@ -6,12 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Connection,
     Exists,
     Row,
     Table,
     and_,
+    bindparam,
     case,
     delete,
     exists,
@@ -132,17 +134,23 @@ class TaskRecords:
         self._connection.execute(insert(BASIS), values)
 
     def replace(self, tasks: Sequence[TaskRow], rows: Collection[str] | None = None) -> None:
-        """Put these tasks in place of the former ones.
+        """Put these tasks in place of the former ones; only those that differ are written.
 
         Args:
             rows: All tasks of these rows are replaced; None: those of all.
         """
-        former = rows_about(TASKS, self._assignment_id)
+        of_rows = rows_about(TASKS, self._assignment_id)
         if rows is not None:
-            former &= TASKS.c.student_id.in_(rows)
-        self._connection.execute(delete(TASKS).where(former))
-        if tasks:
-            self._connection.execute(insert(TASKS), [self._values(task) for task in tasks])
+            of_rows &= TASKS.c.student_id.in_(rows)
+        former = {_task(row) for row in self._connection.execute(select(TASKS).where(of_rows))}
+        new = set(tasks)
+        gone, added = former - new, new - former
+        if gone:
+            one = self._task_of(bindparam("gone_target"), bindparam("gone_row"))
+            keys = [{"gone_target": task.target, "gone_row": task.row} for task in gone]
+            self._connection.execute(delete(TASKS).where(one), keys)
+        if added:
+            self._connection.execute(insert(TASKS), [self._values(task) for task in added])
 
     def give(self, target: str, row: str, given: GivenPoints) -> None:
         """Note the mark of a row that stands now, and whether the task is still open."""
@@ -174,8 +182,11 @@ class TaskRecords:
             **asdict(task.given),
         }
 
-    def _task_of(self, target: str, row: str) -> ColumnElement[bool]:
-        return rows_about(TASKS, self._assignment_id, row) & (TASKS.c.target == target)
+    def _task_of(
+        self, target: str | BindParameter[str], row: str | BindParameter[str]
+    ) -> ColumnElement[bool]:
+        about = rows_about(TASKS, self._assignment_id)
+        return about & (TASKS.c.student_id == row) & (TASKS.c.target == target)
 
     # --- asking ------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from grader.course.assignment_file import COMMENTS_FILE, remarks
+from grader.course.editions import FILE as RUBRIC_FILE
 from grader.course.marking_file import FILE as MARKING_FILE
 from grader.course.marking_file import read_marking_items
 from grader.domain.assignment import Assignment
@@ -27,6 +28,7 @@ from grader.gradebook import Gradebook, MarkingRecords, Snapshot
 from grader.gradebook.row_records import AddedRecords, NumberedMark
 from grader.gradebook.task_records import Basis, GivenPoints, TaskRow, given_points
 from grader.results.current_state import results_now
+from grader.results.followed_class import FollowedClass
 from grader.results.kept_scores import KeptScores, kept_scores
 
 _TRIES = 10
@@ -44,6 +46,8 @@ class Desk:
         book: Its gradebook, opened for writing.
         assignment: As it was read at the start; `assignment_now` follows changes of the rubric items.
         read_marks: Number -> mark, of marks that were read so far, which never change.
+        followed: The whole class, for pages and decisions about it; read when it is first asked for.
+        rubric_digest: Of the file with the rubric when the desk was opened.
     """
 
     out: Path
@@ -51,7 +55,14 @@ class Desk:
     assignment: Assignment
     _read: dict[tuple[_Stamp, ...], Assignment] = field(default_factory=dict, compare=False, repr=False)
     read_marks: dict[int, Marked] = field(default_factory=dict, compare=False, repr=False)
+    followed: FollowedClass = field(init=False, compare=False, repr=False)
+    rubric_digest: str = field(init=False, compare=False, repr=False)
     _digests: dict[int, tuple[Assignment, str]] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "followed", FollowedClass(self.book, self.out))
+        digest = _content_digest(self.assignment.folder / RUBRIC_FILE)
+        object.__setattr__(self, "rubric_digest", digest)
 
 
 class UnknownTask(UsageError):
@@ -76,6 +87,28 @@ def assignment_now(desk: Desk) -> Assignment:
         desk._read.clear()
         desk._read[stamps] = current
     return current
+
+
+def grading_assignment(desk: Desk) -> Assignment:
+    """The assignment by which grades may be changed: that of now, if its rubric is still that of the start.
+
+    Raises:
+        CourseError: One of its files is malformed.
+        UsageError: Its rubric was changed since the desk was opened.
+    """
+    if _content_digest(desk.assignment.folder / RUBRIC_FILE) != desk.rubric_digest:
+        raise UsageError(
+            f"{RUBRIC_FILE} was changed since the console started, and points would follow the rubric of "
+            "before. Nothing was changed. Stop the console and start it again: drafts are kept."
+        )
+    return assignment_now(desk)
+
+
+def _content_digest(path: Path) -> str:
+    try:
+        return sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def _stamp(path: Path) -> _Stamp:
@@ -321,7 +354,12 @@ def _rows_to_score(added: AddedRecords) -> set[str] | None:
 
 def _make_anew(desk: Desk, assignment: Assignment, targets: str, before: Basis | None) -> None:
     """Make the list of tasks of the whole class, while others may write."""
-    snapshot = desk.book.snapshot(attempts=assignment.compares_attempts)
+    if desk.followed.is_read:
+        known = desk.followed.now(assignment)
+        snapshot, kept = known.snapshot, known.scores.tried()
+    else:  # those who only mark need not have the whole class in memory
+        snapshot = desk.book.snapshot(attempts=assignment.compares_attempts)
+        kept = KeptScores(assignment, desk.book.identity(), kept_scores(desk.out))
     with desk.book.marking() as records:
         salt = records.rows.salt()
         marks = {
@@ -329,7 +367,6 @@ def _make_anew(desk: Desk, assignment: Assignment, targets: str, before: Basis |
             for key, mark in records.rows.current_marks().items()
             if mark.number <= snapshot.state.last_edit
         }
-    kept = KeptScores(assignment, desk.book.identity(), kept_scores(desk.out))
     tasks = _tasks(assignment, snapshot, salt, marks, kept)
     with desk.book.marking(writes=True) as records:
         if records.tasks.basis() == before:

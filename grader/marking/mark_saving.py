@@ -42,6 +42,7 @@ from grader.marking.desk import (
     UnknownTask,
     assignment_now,
     current_records,
+    grading_assignment,
     require_question,
     required_task,
 )
@@ -227,11 +228,11 @@ def save_mark(
         Conflict: Somebody saved a mark since.
         MarkRefused: Points or comments are not allowed, each with a reason.
         WouldLower: A grade that was released would fall.
-        UsageError: An adjustment has no reason.
+        UsageError: An adjustment has no reason, or the rubric was changed since the desk was opened.
         UnknownTask: There is no such task.
     """
     require_question(desk, target)
-    assignment, cleaned = assignment_now(desk), _cleaned(chosen)
+    assignment, cleaned = grading_assignment(desk), _cleaned(chosen)
     mark = _mark(assignment, target, cleaned)
     with current_records(desk, writes=True, grades=True) as records:
         task = required_task(records, target, handle)
@@ -269,10 +270,10 @@ def withdraw_mark(
     Raises:
         Conflict: Somebody saved a mark since.
         WouldLower: A grade that was released would fall.
-        UsageError: There is no reason, or it is a second mark.
+        UsageError: There is no reason, it is a second mark, or the rubric changed since the desk was opened.
         UnknownTask: There is no such task.
     """
-    assignment, reason = assignment_now(desk), stated_text(why, "Say why you take the mark back.")
+    assignment, reason = grading_assignment(desk), stated_text(why, "Say why you take the mark back.")
     with current_records(desk, writes=True, grades=True) as records:
         task = required_task(records, target, handle)
         view = _view(records, task, marker)

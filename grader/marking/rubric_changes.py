@@ -16,7 +16,7 @@ from grader.domain.score import rounded
 from grader.gradebook import MarkingRecords, Snapshot
 from grader.gradebook.row_records import NumberedMark
 from grader.marking.audit_log import Action
-from grader.marking.desk import Desk, assignment_now, current_records
+from grader.marking.desk import Desk, assignment_now, current_records, grading_assignment
 from grader.marking.mark_edits import add_marks, changes_by, snapshot_of
 from grader.results.revision import Change
 
@@ -95,8 +95,11 @@ def bring_up_to_date(
         marker: Who decides that.
         target: Only of this part; empty: of all.
         allow_lower: Grades that were released may fall.
+
+    Raises:
+        UsageError: The rubric was changed since the desk was opened.
     """
-    assignment = assignment_now(desk)
+    assignment = grading_assignment(desk)
     with current_records(desk) as records:
         behind = _behind(records, assignment, target)
     changed: list[AffectedMark] = []

@@ -207,7 +207,7 @@ def note_releases(
     state, before = book.note(new, snapshot), noted(out)
     if state is not None and before is not None and before.state == snapshot.state:
         with contextlib.suppress(UsageError):  # the next command writes what is older
-            note(out, book, before.assignment, state)
+            note(out, book, before.assignment, state, anew=before.anew)
     return len(new)
 
 

@@ -39,6 +39,7 @@ from grader.results.current_state import (
 from grader.results.kept_scores import KeptScores, keep_scores, kept_scores
 
 FILE = ".pages"
+ASKED = ".pages.asked"  # has a byte for each time that all pages were asked for anew
 STUDENTS = "students"
 _TRIES, _MOMENT = 5, 0.02  # seconds
 
@@ -51,36 +52,65 @@ class Noted:
         book: Which gradebook: see `Gradebook.identity`.
         assignment: The assignment's id.
         state: The gradebook's state then; None while they are being written.
+        anew: How often all pages had been asked for anew: see `ask_for_all_pages`.
     """
 
     book: str
     assignment: str
     state: State | None
+    anew: int = 0
 
 
 def noted(out: Path) -> Noted | None:
     """The state from which the files of a folder were written; None if it is not noted."""
     try:
         match json.loads((out / FILE).read_text(encoding="utf-8")):
-            case {"book": str(book), "assignment": str(assignment), "state": dict() | None as state}:
-                return Noted(book, assignment, State(**state) if state else None)
+            case {"book": str(book), "assignment": str(assignment), "state": dict() | None as state, **more}:
+                anew = more.get("anew", 0)  # folders of older versions lack it
+                asked = anew if isinstance(anew, int) else 0
+                return Noted(book, assignment, State(**state) if state else None, asked)
     except (OSError, ValueError, TypeError):
         pass
     return None
 
 
-def note(out: Path, book: Gradebook, assignment_id: str, state: State | None) -> None:
+def note(out: Path, book: Gradebook, assignment_id: str, state: State | None, *, anew: int = 0) -> None:
     """Note the state from which all files were written.
 
     Args:
         state: The gradebook's; None: they are being written.
+        anew: How often all pages had been asked for anew before they were written.
 
     Raises:
         UsageError: The disk does not take it.
     """
     state_document = asdict(state) if state is not None else None
-    content = {"book": book.identity(), "assignment": assignment_id, "state": state_document}
+    content = {"book": book.identity(), "assignment": assignment_id, "state": state_document, "anew": anew}
     atomic.write(out / FILE, json.dumps(content).encode("utf-8"))
+
+
+def ask_for_all_pages(out: Path) -> None:
+    """Have whoever writes the pages next write all of them, also those of whom nothing changed.
+
+    Raises:
+        UsageError: The disk does not take it.
+    """
+    # each asking is counted, so that one that comes while pages are written is served by the next writing
+    try:
+        with (out / ASKED).open("ab") as file:
+            file.write(b".")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise UsageError(f"{out / ASKED}: cannot be written: {error.strerror}.") from None
+
+
+def times_asked(out: Path) -> int:
+    """How often all pages of a folder were asked for anew so far."""
+    try:
+        return (out / ASKED).stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def are_stale(out: Path, book: Gradebook, assignment_id: str) -> bool:
@@ -95,11 +125,11 @@ def are_stale(out: Path, book: Gradebook, assignment_id: str) -> bool:
     if before is None:
         if os.access(out, os.W_OK):
             with contextlib.suppress(UsageError):  # the note is only for later commands
-                note(out, book, assignment_id, book.state())
+                note(out, book, assignment_id, book.state(), anew=times_asked(out))
         return False
     if (before.book, before.assignment) != (book.identity(), assignment_id):
         return False
-    return before.state != book.state()
+    return before.state != book.state() or before.anew != times_asked(out)
 
 
 @contextlib.contextmanager
@@ -175,7 +205,7 @@ def write_pages(
 
     Args:
         made: The gradebook's state, if already read; it is read again if somebody added to it since.
-        only_changed: Leave files that would not change as they are.
+        only_changed: Leave files that would not change as they are, unless all were asked for anew.
         always_class: Write the class's files in any case.
         kept: Scores that need not be computed again; by default those that the folder keeps.
         reported: Student -> the digest of a report that was written after results.json.
@@ -184,6 +214,9 @@ def write_pages(
         UsageError: The files cannot be written, or the gradebook cannot be used.
     """
     with writing(out):
+        asked, before = times_asked(out), noted(out)
+        served = before.anew if before is not None else 0
+        only_changed = only_changed and asked == served
         if made is None or book.state() != made.state:
             made = book.snapshot(attempts=assignment.compares_attempts)
         if kept is None:
@@ -191,13 +224,14 @@ def write_pages(
         pages = ClassPages(assignment, made, kept)
         report_digests = entry_digests(out) if only_changed else {}
         if always_class or not only_changed:
-            note(out, book, assignment.id, None)  # even the same state may give other files
+            # even the same state may give other files
+            note(out, book, assignment.id, None, anew=served)
         count = pages.write_reports(book, out, now, {**report_digests, **(reported or {})})
         overview = None
         if count or report_digests.keys() != made.evidence.keys() or always_class or not only_changed:
             overview = pages.write_class(out, now, current_downloads(book, out, made), report_digests)
         remove_moved_pages(out, made)
-        note(out, book, assignment.id, made.state)
+        note(out, book, assignment.id, made.state, anew=asked)
     return WrittenPages(count, pages.results, overview)
 
 

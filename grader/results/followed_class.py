@@ -1,4 +1,4 @@
-"""A class at a glance that follows its gradebook: what was added is read, and who changed is scored.
+"""A class that follows its gradebook: what was added is read, and who changed is scored.
 
 A large class takes seconds to be read and scored, and people who work off a queue change one student at a
 time. What was read stays in memory; what it says is always what a new reading would say.
@@ -25,7 +25,20 @@ from grader.results.current_state import current_downloads, results_now
 from grader.results.kept_scores import KeptScores, kept_scores
 
 _Pairs = Sequence[tuple[Evidence, Score]]
-_Key = tuple[int, int, int, Assignment, object]
+_LateDays = Mapping[str, Mapping[str, int]]
+_Key = tuple[int, int, int, _LateDays, Assignment, object]
+
+
+@dataclass(frozen=True)
+class ClassNow:
+    """A class as its gradebook has it at a moment.
+
+    Attributes:
+        scores: Everybody's by the snapshot, and what else was scored before.
+    """
+
+    snapshot: Snapshot
+    scores: KeptScores
 
 
 @dataclass(frozen=True)
@@ -33,7 +46,6 @@ class _Known:
     """What was made of one assignment at one state of the gradebook.
 
     Attributes:
-        snapshot: All but its totals is current.
         own_cases: Student -> (the evidence, the score, what a person should look at in them).
         rates: How the checks went, from these findings and waivers.
     """
@@ -49,7 +61,7 @@ class _Known:
 
 
 class FollowedClass:
-    """The overview of a class, for pages that are opened again and again.
+    """A class in the memory of a process that shows it and decides about it again and again.
 
     Args:
         book: The gradebook; it may be used by several threads.
@@ -61,6 +73,11 @@ class FollowedClass:
         self._lock = threading.Lock()
         self._known: _Known | None = None
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the class is in memory already."""
+        return self._known is not None
+
     def overview(self, assignment: Assignment) -> Overview:
         """The class as the gradebook has it at this moment.
 
@@ -71,21 +88,46 @@ class FollowedClass:
             UsageError: The gradebook cannot be used.
         """
         with self._lock:  # who asks meanwhile gets the same one
-            before = self._known
-            if before is not None and before.key == self._key(self._book.state(), assignment):
-                return before.overview
-            snapshot = self._snapshot(before.snapshot if before is not None else None, assignment)
-            self._known = self._made(snapshot, assignment, before)
-            return self._known.overview
+            return self._current(assignment).overview
 
-    def _key(self, state: State, assignment: Assignment) -> _Key:
+    def now(self, assignment: Assignment) -> ClassNow:
+        """The class as the gradebook has it at this moment, for a decision about it.
+
+        Args:
+            assignment: As it is now; another one than before scores the whole class again.
+
+        Raises:
+            UsageError: The gradebook cannot be used.
+        """
+        with self._lock:
+            known = self._current(assignment)
+            return ClassNow(known.snapshot, known.scores)
+
+    def _current(self, assignment: Assignment) -> _Known:
+        before = self._known
+        if before is not None:
+            with self._book.marking() as records:
+                state, late_days = records.rows.state(), records.rows.late_days()
+            is_same = before.key == self._key(state, late_days, assignment)
+            if is_same and before.snapshot.state == state:
+                return before
+        snapshot = self._snapshot(before.snapshot if before is not None else None, assignment)
+        key = self._key(snapshot.state, snapshot.rows.late_days, assignment)
+        if before is not None and before.key == key:
+            known = replace(before, snapshot=snapshot)
+        else:
+            known = self._made(snapshot, assignment, before, key)
+        self._known = known
+        return known
+
+    def _key(self, state: State, late_days: _LateDays, assignment: Assignment) -> _Key:
         """All on which an overview depends; totals only say again what evidence and decisions give."""
         try:
             stat = (self._out / SIMILARITY_FILE).stat()
             similarity: object = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
         except OSError:
             similarity = None
-        return state.last_run, state.last_edit, state.last_download, assignment, similarity
+        return state.last_run, state.last_edit, state.last_download, late_days, assignment, similarity
 
     def _snapshot(self, before: Snapshot | None, assignment: Assignment) -> Snapshot:
         """The state of the gradebook; with an earlier one, only what was added is read."""
@@ -98,7 +140,7 @@ class FollowedClass:
                 return followed
         return self._book.snapshot(attempts=compares)
 
-    def _made(self, snapshot: Snapshot, assignment: Assignment, before: _Known | None) -> _Known:
+    def _made(self, snapshot: Snapshot, assignment: Assignment, before: _Known | None, key: _Key) -> _Known:
         is_same = before is not None and before.assignment == assignment
         if before is not None and is_same:
             scores = before.scores
@@ -117,7 +159,6 @@ class FollowedClass:
             downloads = before.downloads
         else:
             downloads = current_downloads(self._book, self._out, snapshot)
-        key = self._key(snapshot.state, assignment)
         overview = overview_of(
             assignment,
             pairs,
@@ -144,6 +185,7 @@ def _followed(
         before.rows,
         evidence={**before.rows.evidence, **new.rows.evidence},
         edits=(*before.rows.edits, *edits),
+        totals={**before.rows.totals, **records.rows.totals_since(before.state.last_total)},
         runs={**before.rows.runs, **new.rows.runs},
         attempts={**rest, **(new.rows.attempts or {})} if attempts else None,
         late_days=new.rows.late_days,

@@ -3,7 +3,9 @@
 import contextlib
 import functools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import resources
@@ -73,7 +75,7 @@ class KeptScores:
     ) -> None:
         self._assignment = assignment
         self._kept = dict(kept or {})
-        self._scores: dict[str, Score] = {}
+        self._scores: MutableMapping[str, Score] = {}
         self._basis = sha256(f"{_code_digest()}{book}{assignment!r}".encode()).hexdigest()
         self._edit_digest_of = functools.cache(_edit_digest)
 
@@ -112,6 +114,24 @@ class KeptScores:
             )
         return self._scores[key]
 
+    def tried(self, kept: Mapping[str, KeptScore] | None = None) -> "KeptScores":
+        """These scores, to try something out: what is added to them is forgotten unless it is kept.
+
+        Args:
+            kept: What a folder keeps now: see `kept_scores`; None: what it kept before.
+        """
+        other = copy(self)
+        other._scores = ChainMap({}, self._scores)
+        if kept is not None:
+            other._kept = dict(kept)
+        return other
+
+    def keep(self) -> None:
+        """Add what was tried out to the scores from which it was begun."""
+        if isinstance(self._scores, ChainMap):
+            added, before = self._scores.maps
+            before.update(added)
+
     def _from_file(self, student_id: str, key: str) -> Score | None:
         kept = self._kept.get(student_id)
         if kept is None or kept.key != key:
@@ -119,7 +139,7 @@ class KeptScores:
         try:
             return kept.score
         except (ValueError, KeyError):
-            del self._kept[student_id]  # somebody changed the file
+            self._kept.pop(student_id, None)  # somebody changed the file
             return None
 
     def text_digest(self, student_id: str, key: str) -> str | None:

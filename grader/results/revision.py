@@ -21,8 +21,9 @@ from grader.domain.score import (
 )
 from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook, Snapshot
-from grader.results.class_pages import write_pages
+from grader.results.class_pages import ask_for_all_pages, write_pages
 from grader.results.current_state import results_now
+from grader.results.followed_class import FollowedClass
 from grader.results.kept_scores import KeptScores, kept_scores
 from grader.scoring import stray_targets
 
@@ -143,6 +144,7 @@ def revised(
     absent: Sequence[Evidence] = (),
     allow_lower: bool = False,
     review: Review | None = None,
+    followed: FollowedClass | None = None,
 ) -> Revision:
     """Score the stored evidence with people's decisions, record the outcome, and write the pages.
 
@@ -157,13 +159,20 @@ def revised(
         absent: Evidence to record for students without a submission who are not in the gradebook yet.
         allow_lower: Grades that were released may fall.
         review: Asked before anything is recorded; by default everything is.
+        followed: The class in the memory of a process that writes the pages later; by default, the class is
+            read, and they are written before this returns.
 
     Raises:
         UsageError: A released grade would fall, or the gradebook cannot be used; nothing was changed then.
     """
-    scores = KeptScores(assignment, book.identity(), kept_scores(out) if decide else None)
+    if followed is None:
+        scores = KeptScores(assignment, book.identity(), kept_scores(out) if decide else None)
     for _ in range(_ATTEMPTS):
-        snapshot = book.snapshot(attempts=assignment.compares_attempts)
+        if followed is None:
+            snapshot = book.snapshot(attempts=assignment.compares_attempts)
+        else:
+            now_followed = followed.now(assignment)
+            snapshot, scores = now_followed.snapshot, now_followed.scores.tried()
         added = {
             missing.student_id: missing for missing in absent if missing.student_id not in snapshot.evidence
         }
@@ -199,9 +208,14 @@ def revised(
         raise UsageError(
             "Others kept adding to the gradebook meanwhile. Nothing was changed: run this again."
         )
-    final = replace(decided, state=new_state)
     try:
-        write_pages(assignment, book, out, now, made=final, only_changed=decide is not None, kept=scores)
+        if followed is not None:
+            scores.keep()
+            if decide is None:
+                ask_for_all_pages(out)
+        else:
+            final = replace(decided, state=new_state)
+            write_pages(assignment, book, out, now, made=final, only_changed=decide is not None, kept=scores)
     except UsageError as error:
         raise UsageError(
             f"{error}\nWhat was decided is in the gradebook; the next command about {out} writes the pages."

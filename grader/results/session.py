@@ -10,9 +10,10 @@ from grader.course.locate import located_course
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
-from grader.gradebook import Gradebook
+from grader.gradebook import Gradebook, Snapshot
 from grader.results.class_pages import CatchUp, caught_up
 from grader.results.folder_use import in_use
+from grader.results.followed_class import FollowedClass
 from grader.results.revision import Decision, Review, Revision, revised
 
 
@@ -44,6 +45,8 @@ class ClassSession:
         who: The person, for the record.
         clock: The time, with its zone.
         review: Asked before a decision is recorded; None: every decision is recorded.
+        followed: The class in the memory of a process that writes the pages later; None: the class is read
+            for each decision, and its pages are written with it.
     """
 
     out: Path
@@ -52,6 +55,20 @@ class ClassSession:
     who: str
     clock: Callable[[], datetime]
     review: Review | None = None
+    followed: FollowedClass | None = None
+
+    def snapshot(self, *, attempts: bool = False) -> Snapshot:
+        """The state of the gradebook at this moment.
+
+        Args:
+            attempts: See `Gradebook.snapshot`.
+
+        Raises:
+            UsageError: The gradebook is empty, or a record is damaged.
+        """
+        if self.followed is not None and (self.assignment.compares_attempts or not attempts):
+            return self.followed.now(self.assignment).snapshot
+        return self.book.snapshot(attempts=attempts)
 
     def require_student(self, student_id: str) -> None:
         """Check that the gradebook knows the student.
@@ -88,6 +105,7 @@ class ClassSession:
             absent=absent,
             allow_lower=allow_lower,
             review=self.review,
+            followed=self.followed,
         )
 
 

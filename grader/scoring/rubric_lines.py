@@ -51,9 +51,13 @@ def share(component: str, maximum: float, checks: Sequence[CheckSpec], findings:
     if not own_checks:
         reason = f"No check judges {component}."
         return Share(ComponentScore(component, None, maximum, 0, 0, reason), 0.0)
+    own_findings: dict[str, list[Finding]] = {check.id: [] for check in own_checks}
+    for finding in findings:
+        if finding.check in own_findings:
+            own_findings[finding.check].append(finding)
     open_questions, passed, weight = [], 0, 0.0
     for check in own_checks:
-        check_findings = [finding for finding in findings if finding.check == check.id]
+        check_findings = own_findings[check.id]
         if question := _question(check, check_findings):
             open_questions.append(question)
         elif check_findings[0].status is Status.PASSED:

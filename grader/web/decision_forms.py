@@ -21,7 +21,7 @@ from grader.domain.errors import UsageError
 from grader.domain.formatting import listed
 from grader.domain.oral_check import FLAGS, OralOutcome, OralReason
 from grader.marking.audit_log import add_entry
-from grader.marking.desk import assignment_now
+from grader.marking.desk import grading_assignment
 from grader.reports.whole_class.oral_flags import oral_flags
 from grader.reports.whole_class.similarity_record import previous_similarity
 from grader.results.oral_sheets import write_oral_sheets
@@ -460,7 +460,10 @@ def _form_of(visit: Visit) -> DecisionForm:
 
 def _session(visit: Visit) -> ClassSession:
     desk = visit.desk
-    return ClassSession(desk.out, desk.book, assignment_now(desk), visit.person, visit.console.clock)
+    assignment = grading_assignment(desk)
+    return ClassSession(
+        desk.out, desk.book, assignment, visit.person, visit.console.clock, followed=desk.followed
+    )
 
 
 def _tried(visit: Visit, form: DecisionForm) -> Revision:

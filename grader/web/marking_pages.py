@@ -162,7 +162,7 @@ def _task_page(
         faults=faults,
         conflict=conflict,
         would_lower=would_lower,
-        work=work_html(visit.desk, assignment, handle, target, task.title),
+        work=work_html(visit.desk, assignment, handle, target),
         bank=comment_bank(visit.desk, target, limit=12),
         others=others,
         notes=allocation.notes(visit.desk, handle),
@@ -446,9 +446,7 @@ def submission_page(visit: Visit) -> Response:
     tasks = [opened_task(visit.desk, target, handle, visit.person) for target in targets]
     assignment = assignment_now(visit.desk)
     first = tasks[0] if tasks else None
-    work = work_html(
-        visit.desk, assignment, handle, first.target if first else "", first.title if first else ""
-    )
+    work = work_html(visit.desk, assignment, handle, first.target if first else "")
     return visit.page(
         "marked_submission.html.j2",
         assignment=assignment,

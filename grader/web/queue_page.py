@@ -4,17 +4,13 @@ It shows ids and names, so it is for heads. What belongs into the queue is decid
 each decision is taken in a form of its own (`decision_forms`).
 """
 
-from weakref import WeakKeyDictionary
-
 from starlette.responses import Response
 
 from grader.decisions.undoing import person_decisions
-from grader.gradebook import Gradebook
 from grader.marking.audit_log import add_entry
 from grader.marking.desk import Desk, UnknownTask, assignment_now, handle_of
 from grader.reports.whole_class import review_cases as causes
 from grader.reports.whole_class.class_overview import Overview
-from grader.results.followed_class import FollowedClass
 from grader.web.decision_forms import FORMS
 from grader.web.visits import Visit
 
@@ -43,17 +39,13 @@ _MARKED_CAUSES = frozenset((causes.MARKS.id, causes.UNDECIDED.id, causes.DISTURB
 _FOR_SEVERAL = frozenset(("rule", "lift"))
 
 
-_followed: "WeakKeyDictionary[Gradebook, FollowedClass]" = WeakKeyDictionary()
-
-
 def class_now(desk: Desk) -> Overview:
     """The class at a glance.
 
     Raises:
         UsageError: The gradebook cannot be used.
     """
-    followed = _followed.setdefault(desk.book, FollowedClass(desk.book, desk.out))
-    return followed.overview(assignment_now(desk))
+    return desk.followed.overview(assignment_now(desk))
 
 
 def queue_page(visit: Visit) -> Response:

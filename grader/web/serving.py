@@ -2,21 +2,16 @@
 
 import threading
 from collections.abc import Callable
-from datetime import datetime
 
-from grader.domain.errors import GraderError
-from grader.gradebook import State
-from grader.marking.desk import Desk, assignment_now, refresh
-from grader.results.class_pages import are_behind, caught_up, write_pages
+from grader.marking.desk import Desk, refresh
 from grader.results.folder_use import in_use
 from grader.results.session import ClassSession
 from grader.web.access import Access
 from grader.web.application import application
+from grader.web.delayed_pages import DelayedPages
 from grader.web.listening import Listening
 from grader.web.server import run_server
 from grader.web.visits import Console
-
-PAUSE_SECONDS = 20.0  # between looks whether pages are behind
 
 
 def served(
@@ -59,9 +54,8 @@ def _serve(
     address = listening.address(port)
     access.note_address(address)
     stopped = threading.Event()
-    writer = threading.Thread(
-        target=_write_pages_in_pauses, args=(desk, session.clock, stopped), name="pages", daemon=True
-    )
+    pages = DelayedPages(desk, session.clock)
+    writer = threading.Thread(target=pages.follow, args=(stopped,), name="pages", daemon=True)
     writer.start()
     try:
         on_ready(address)
@@ -72,26 +66,3 @@ def _serve(
         stopped.set()
         listener.close()
         writer.join()
-
-
-def _write_pages_in_pauses(desk: Desk, clock: Callable[[], datetime], stopped: threading.Event) -> None:
-    """Write the class's pages when they are behind and nobody saved for a moment; at the end in any case."""
-    seen = desk.book.state()
-    written: State | None = seen
-    if are_behind(desk.book, desk.out, desk.assignment.id):  # as after a kill; nobody waits for that
-        written = None
-    while True:
-        ended = stopped.wait(PAUSE_SECONDS)
-        state = desk.book.state()
-        if state != written and (state == seen or ended):
-            try:
-                if written is None:  # if the rubric changed since, `grader regrade` is needed
-                    caught_up(assignment_now(desk), desk.book, desk.out, clock)
-                else:
-                    write_pages(assignment_now(desk), desk.book, desk.out, clock())
-                written = state
-            except GraderError:
-                pass  # the next command writes them, and says what is wrong
-        seen = state
-        if ended:
-            return

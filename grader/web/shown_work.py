@@ -36,6 +36,10 @@ _KEPT = 24  # submissions whose files are kept in memory
 _TAG = re.compile(r"(<[^>]*>)")
 _AROUND = 60  # characters before and after what was found
 _SHORTEST_NAME = 3  # letters of a part of a name that is hidden by itself
+_QUESTION = "question|exercise|task|q|frage|aufgabe|سؤال|سوال|پرسش"
+_NUMBER = re.compile(r"[A-Za-z]*0*(\d+)")  # of a question, in its id
+_HEADING = re.compile(rf"^\W*(?:{_QUESTION})\W{{0,3}}(\d{{1,3}})(?!\w)", re.IGNORECASE | re.MULTILINE)
+_MOST_NAMED = 3  # questions on a page that is not a list of them
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class ShownWork:
         curves: (caption, chart) of the trainings.
         layers: Of the model, if the question asks for it.
         found: The anchor of the text of the notebook that seems to answer the question; empty: none.
+        found_page: The page of the PDF on which an answer to the question seems to begin; None: none does.
     """
 
     answers: Answers | None
@@ -75,6 +80,7 @@ class ShownWork:
     layers: tuple[LayerRow, ...]
     parameters: int | None
     found: str
+    found_page: int | None
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,7 @@ class _Files:
     images: Mapping[str, bytes]
 
 
-def work_html(desk: Desk, assignment: Assignment, handle: str, target: str, title: str) -> Markup:
+def work_html(desk: Desk, assignment: Assignment, handle: str, target: str) -> Markup:
     """The left side of a marking page, blind.
 
     Raises:
@@ -100,7 +106,7 @@ def work_html(desk: Desk, assignment: Assignment, handle: str, target: str, titl
         edits=desk.book.edits(students[0]),
         history=desk.book.student_history(students[0], attempts=assignment.compares_attempts),
     )
-    work = _shown_work(assignment, files, scored, target, title)
+    work = _shown_work(assignment, files, scored, target)
     html = templates().get_template("work.html.j2").render(work=work, handle=handle, evidence=evidence)
     return Markup(hidden(html, _identifying(students, evidence)))  # of the template, which escapes
 
@@ -236,7 +242,7 @@ def _files(desk: Desk, student_id: str) -> _Files:
     return files
 
 
-def _shown_work(assignment: Assignment, files: _Files, scored: Score, target: str, title: str) -> ShownWork:
+def _shown_work(assignment: Assignment, files: _Files, scored: Score, target: str) -> ShownWork:
     evidence, answers = files.evidence, files.evidence.answers
     item = next((item for item in assignment.rubric if item.id == target.partition(".")[0]), None)
     beside = item.beside if item else ()
@@ -261,7 +267,8 @@ def _shown_work(assignment: Assignment, files: _Files, scored: Score, target: st
         curves=tuple(curves),
         layers=layer_rows(evidence.layers) if "model" in beside else (),
         parameters=evidence.parameters if "model" in beside else None,
-        found=_found(code, target, title),
+        found=_found(code, target),
+        found_page=page_of_question(_texts(files), target) if answers else None,
     )
 
 
@@ -294,12 +301,32 @@ def _facts(evidence: Evidence, scored: Score, beside: Sequence[str]) -> Iterable
             yield tuned.name.replace("_", " "), " ".join(tuned.value.split())
 
 
-def _found(code: ShownSubmission, target: str, title: str) -> str:
-    """The cell of text whose beginning names the question: by its id (`q6`), or its number in the title."""
-    number = re.match(r"[A-Za-z]*0*(\d+)", target)
+def page_of_question(texts: Mapping[int, str], target: str) -> int | None:
+    """The page of a PDF on which an answer to a question seems to begin: a line begins with its name.
+
+    A page that names many questions, as a list of contents does, is taken only if there is no other.
+
+    Args:
+        texts: Page -> its text.
+
+    Returns:
+        None if no line does.
+    """
+    asked = _NUMBER.match(target)
+    pages = []
+    for page, text in texts.items():
+        named = {int(number) for number in _HEADING.findall(unicodedata.normalize("NFKC", text))}
+        if asked and int(asked[1]) in named:
+            pages.append((len(named) > _MOST_NAMED, page))
+    return min(pages)[1] if pages else None
+
+
+def _found(code: ShownSubmission, target: str) -> str:
+    """The cell of text whose beginning names the question: by its id (`q6`), or its number."""
+    number = _NUMBER.match(target)
     words = [re.escape(target.partition(".")[0])]
     if number:
-        words += [rf"(?:question|exercise|task|q|frage|aufgabe|سؤال|سوال|پرسش)\W{{0,3}}0*{number[1]}"]
+        words += [rf"(?:{_QUESTION})\W{{0,3}}0*{number[1]}"]
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE)
     for cell in code.cells:
         if cell.kind.value == "text" and pattern.search(cell.html.striptags()[:400]):

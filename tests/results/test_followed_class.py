@@ -66,6 +66,43 @@ def test_it_says_what_a_new_reading_says_after_each_decision(
     assert followed.overview(other) == FollowedClass(session.book, session.out).overview(other)
 
 
+@pytest.mark.parametrize("decide", DECISIONS.values(), ids=DECISIONS)
+def test_a_decision_about_it_is_that_about_the_class_read_anew(
+    session: ClassSession, decide: Callable[[ClassSession], Any]
+) -> None:
+    session.revised("regrade", allow_lower=True)
+    followed = FollowedClass(session.book, session.out)
+    shown: list[Any] = []
+
+    def review(changes: Any, edits: Any) -> bool:
+        shown.append((tuple(changes), tuple(edits)))
+        return False
+
+    def step() -> None:
+        """The same decision, tried out both ways."""
+        for known in (None, followed):
+            decide(replace(session, review=review, followed=known))
+        assert shown[-1] == shown[-2]
+
+    step()
+    session.revised("regrade", allow_lower=True)  # adds totals alone, if any
+    set_mark(session, NewMark(OTHER, "q6", 3.0, why="x"))
+    step()
+    decide(replace(session, followed=followed))
+    recorded = session.book.snapshot(attempts=session.assignment.compares_attempts)
+    assert followed.now(session.assignment).snapshot == recorded
+    assert (shown[-1][1] or not recorded.edits) and session.book.edits()
+
+
+def test_late_days_that_were_used_elsewhere_meanwhile_are_seen(session: ClassSession) -> None:
+    followed = FollowedClass(session.book, session.out)
+    assert followed.now(session.assignment).snapshot.rows.late_days == {}
+    evidence = replace(followed.overview(session.assignment).results[0][0], assignment_id="another")
+    total = session.book.totals(STUDENT)[-1]
+    session.book.record(evidence, {}, total=replace(total, late_days_used=2))
+    assert followed.now(session.assignment).snapshot.rows.late_days == {STUDENT: {"another": 2}}
+
+
 def test_only_what_was_added_is_read_and_only_who_changed_is_scored(
     session: ClassSession, monkeypatch: pytest.MonkeyPatch, class_evidence: Callable[..., Any]
 ) -> None:

@@ -66,7 +66,7 @@ text = "There is no example."
 """
 
 
-def _page_picture() -> bytes:
+def page_picture() -> bytes:
     stream = io.BytesIO()
     Image.new("RGB", (600, 780), (250, 250, 240)).save(stream, "WEBP")
     return stream.getvalue()
@@ -96,7 +96,7 @@ def grade(out: Path, url: str | None, assignment: Assignment, class_evidence: Ca
             )
             view = view_bytes(View("homework.py", cells))
             texts = {"1": f"Attention has no or-\nder. {NAME} {student_id} {SCRIPT}", "2": "Positions help."}
-            files = {page.image: _page_picture(), VIEW_FILE: view, ANSWERS_FILE: pdf}
+            files = {page.image: page_picture(), VIEW_FILE: view, ANSWERS_FILE: pdf}
             keeper.kept(evidence, {**files, ANSWERS_TEXT_FILE: json.dumps(texts).encode()}, NOW)
 
 
@@ -301,15 +301,20 @@ def served(desk: Desk, clock: Clock) -> Iterator[Served]:
 
 
 @contextlib.contextmanager
-def tabs(browser: Any, served: Served) -> Iterator[Callable[..., Any]]:
-    """`opened("ta1", role)`: a tab of somebody who followed a link; what the browser complains of fails."""
+def tabs(browser: Any, served: Served, **options: Any) -> Iterator[Callable[..., Any]]:
+    """`opened("ta1", role)`: a tab of somebody who followed a link; what the browser complains of fails.
+
+    Args:
+        options: Of the browser's contexts.
+    """
     contexts: list[Any] = []
     complaints: list[str] = []
 
     def opened(
         person: str, role: StaffRole = StaffRole.MARKER, width: int = 1280, scheme: str = "light"
     ) -> Any:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        size = {"width": width, "height": 900}
+        context = browser.new_context(viewport=size, color_scheme=scheme, **options)
         contexts.append(context)
 
         def allowed(route: Any) -> Any:
@@ -345,12 +350,22 @@ def visit(browser: Any, served: Served) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def objections() -> Callable[..., list[Any]]:
-    """`objections(page)`: what axe objects to on a page with everything unfolded, and what is too wide."""
+    """`objections(page, width, scheme)`: what axe objects to with everything unfolded, and what is too wide.
+
+    Without a width and a scheme, the page is looked at as it is.
+    """
     from axe_playwright_python.sync_playwright import Axe
 
-    def found(page: Any) -> list[Any]:
+    axe = Axe()
+
+    def found(page: Any, width: int | None = None, scheme: str | None = None) -> list[Any]:
+        if width is not None:
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=scheme)
         page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        told = Axe().run(page).response["violations"]
+        if not page.evaluate("() => 'axe' in window"):
+            page.evaluate(axe.axe_script)
+        told = page.evaluate("() => axe.run({ resultTypes: ['violations'] })")["violations"]
         faults = [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in told]
         if page.evaluate(SCROLLED) > 0:
             faults.append(("wider than the screen", [page.url]))

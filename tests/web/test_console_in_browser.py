@@ -1,4 +1,4 @@
-"""The console in Chromium: by keyboard alone, two at once, a killed server, axe, and no request elsewhere."""
+"""The console in Chromium: by keyboard alone, two at once, a killed server, and no request elsewhere."""
 
 import os
 import re
@@ -12,9 +12,7 @@ import pytest
 from grader.domain.edit import Marked
 from grader.gradebook import Gradebook
 from grader.marking.desk import handle_of
-from grader.marking.mark_saving import ChosenMark, save_mark
-from grader.marking.second_marking import choose_second
-from grader.web.access import Access, StaffRole
+from grader.web.access import Access
 
 pytestmark = pytest.mark.browser
 STUDENT = "400101201"
@@ -137,36 +135,6 @@ def test_what_students_write_runs_nowhere(visit, served, desk):
     page.goto(f"{served.address}/questions/q6/{handle_of(desk, STUDENT)}")
     page.wait_for_timeout(300)
     assert page.title() != "run" and page.locator("img[src=x]").count() == 0
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "light"), (1280, "dark")])
-def test_axe_objects_to_nothing_and_nothing_is_wider_than_the_screen(
-    visit, served, desk, objections, width, scheme
-):
-    page, handle = visit("head", StaffRole.HEAD, width, scheme), handle_of(desk, STUDENT)
-    task = f"/questions/q6/{handle}"
-    page.goto(f"{served.address}{task}")
-    page.fill("#points", "4")
-    with page.expect_navigation():
-        page.get_by_role("button", name="Save", exact=True).click()
-    choose_second(desk, "q6", 1.0, ["ta2"], served.console.clock(), by="head")
-    save_mark(desk, "q6", handle, ChosenMark(points=3), "ta2", served.console.clock(), drawn_from=0)
-    for address in (
-        "/",
-        "/questions/q6",
-        task,
-        f"/questions/q9/{handle}",
-        f"/questions/q10.class_token/{handle}",
-        f"/submissions/{handle}",
-        "/log",
-        "/rubric/q6",
-        "/assign/q6",
-        "/statistics",
-        "/similar",
-        "/nowhere",
-    ):
-        page.goto(f"{served.address}{address}")
-        assert objections(page) == [], address
 
 
 def test_a_page_is_printed_without_the_tools(visit, served, desk):

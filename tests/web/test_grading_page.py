@@ -46,7 +46,7 @@ def asked(path, assignment_id="vit_defects", course="/", **more):
 
 def keep(out, *requests, run=None):
     """Write the record of earlier gradings."""
-    (out / FOLDER).mkdir(exist_ok=True)
+    (out / FOLDER).mkdir(parents=True, exist_ok=True)
     kept = validator(tuple[RecordedRequest, ...]).dump_json(requests)
     (out / FOLDER / REQUESTS).write_bytes(kept)
     if run is not None:
@@ -159,7 +159,10 @@ def test_a_grading_of_somebody_else_is_followed_and_stopped(head, desk, download
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_a_grading_outlives_the_console_and_is_found_again_and_stopped(browser, tmp_path, monkeypatch):
+def test_a_grading_outlives_the_console_and_is_found_again_and_stopped(
+    browser, database, request, tmp_path, monkeypatch
+):
+    url = None if database == "sqlite" else request.getfixturevalue("new_database")()
     monkeypatch.chdir(tmp_path)
     assert CliRunner().invoke(cli, ["new-course", "course"]).exit_code == 0
     monkeypatch.chdir(tmp_path / "course")
@@ -172,12 +175,12 @@ def test_a_grading_outlives_the_console_and_is_found_again_and_stopped(browser, 
         (uploads / student).mkdir(parents=True)
         (uploads / student / f"{student}_first.py").write_text(code, encoding="utf-8")
     earlier = Evidence("400101209", "first", "ab", NOW, findings=(Finding("x", "x", "x", Status.PASSED),))
-    with Gradebook(out) as book:
+    with Gradebook(out, url) as book:
         book.record(earlier, {}, who="ta1")
     keep(out, replace(asked(uploads, "first", tmp_path / "course"), jobs=1))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    process, link = started(out, None, port)
+    process, link = started(out, url, port)
     context = browser.new_context()
     try:
         page = context.new_page()
@@ -190,7 +193,7 @@ def test_a_grading_outlives_the_console_and_is_found_again_and_stopped(browser, 
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         assert is_recording(out), "it does not need the console"
-        process, _ = started(out, None, port)
+        process, _ = started(out, url, port)
         page.reload()
         page.locator("#progress", has_text="of 11 done; ").wait_for()
         assert page.locator("#start").count() == 0, "there are never two"
@@ -203,26 +206,5 @@ def test_a_grading_outlives_the_console_and_is_found_again_and_stopped(browser, 
         process.wait(30)
         if (run := last_run(out)) and is_recording(out):
             os.kill(int(run.id.rpartition("-")[2]), signal.SIGKILL)
-    with Gradebook(out) as book:
+    with Gradebook(out, url) as book:
         assert "400101201" in book.students() and "400101219" not in book.students()
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
-def test_axe_objects_to_nothing(visit, served, desk, download, objections, width, scheme):
-    page = visit("head", StaffRole.HEAD, width, scheme)
-    page.goto(f"{served.address}/grading?only=400101204")
-    assert page.input_value("[name=only]") == "400101204" and objections(page) == []
-    under_way = (UnderWay("400101204", "checks", 0.5, "22 of 44 checks"),)
-    run = RecordedRun(
-        "r1", "ta1", NOW, RunPhase.GRADING, "1 of 4 done", 0.3, "12 s", under_way, "4 to grade."
-    )
-    keep(desk.out, asked(download), run=run)
-    lock = taken_lock(desk.out)
-    try:
-        page.goto(f"{served.address}/grading")
-        assert objections(page) == []
-    finally:
-        os.close(lock)
-    page.locator("#start").wait_for()  # the page sees by itself that it is over
-    assert objections(page) == []

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -9,6 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from grader.domain.analyzed_program import Claim
+from grader.domain.edit import RegradeAsked
 from grader.domain.evidence import Blame, Finding, Status
 from grader.domain.submission import (
     ANSWERS_TEXT_FILE,
@@ -22,12 +24,18 @@ from grader.domain.submission import (
 )
 from grader.files.stored_records import VIEW_FILE, view_bytes
 from grader.gradebook import Gradebook
+from grader.grading.recorded_run import RecordedRun, RunPhase, UnderWay, taken_lock
 from grader.grading.result_writer import Keeper
 from grader.marking.desk import Desk, handle_of, refresh
+from grader.reports.whole_class.similarity_record import FILE
 from grader.web.access import Access, StaffRole
+from grader.web.application import application
 from grader.web.listening import Listening
 from grader.web.visits import Console
 from tests.web.conftest import ITEMS, NOW
+from tests.web.test_every_page_in_browser import PARTS
+from tests.web.test_grading_page import asked as graded_before
+from tests.web.test_grading_page import keep
 
 STUDENT = "400101201"
 CRAFTED = [
@@ -122,14 +130,37 @@ def desk(texts, database, request, tmp_path, assignment, class_evidence):
         refused_files=tuple(RefusedFile(text[:80], text) for text in texts),
         answers=Answers(CRAFTED[0], "ab" * 32, 9, kept=False, pages=1, tried=1),
     )
+    asked = RegradeAsked(
+        who=CRAFTED[0],
+        when=NOW,
+        why=everything[:2000],
+        student_id=STUDENT,
+        target="q6",
+        asked=NOW,
+        points=None,
+    )
     page_texts = json.dumps({"1": everything.replace("\x00", "")}).encode()
     files = {VIEW_FILE: view_bytes(View("homework.py", cells)), ANSWERS_TEXT_FILE: page_texts}
     url = None if database == "sqlite" else request.getfixturevalue("new_database")()
     with Gradebook(out, url) as book:
         Keeper(assignment, book, out, "ta1").kept(evidence, files, NOW)
+        assert book.append([asked], [], after=book.state()) is not None
+        write_records(out, assignment.id, everything)
         opened = Desk(out, book, replace(assignment, folder=folder))
         refresh(opened)
         yield opened
+
+
+def write_records(out, assignment_id, everything):
+    """A comparison and a grading that say what students, or files that they named, made them say."""
+    pairs = [{"one": STUDENT, "other": text[:60], "before": True, "says": text} for text in CRAFTED]
+    record = {"assignment": assignment_id, "compared_at": "2026-02-01T12:00:00Z", "submissions": 1}
+    (out / FILE).write_text(json.dumps({**record, "threshold": 0.5, "pairs": pairs}), encoding="utf-8")
+    under_way = tuple(UnderWay(text[:60], CRAFTED[0], 0.5, text) for text in CRAFTED)
+    run = RecordedRun(
+        "r1", CRAFTED[0], NOW, RunPhase.GRADING, everything[:500], 0.3, CRAFTED[1], under_way, CRAFTED[2]
+    )
+    keep(out, graded_before(out / "<script>alert(1)</script>"), run=run)
 
 
 @pytest.fixture
@@ -160,34 +191,72 @@ def addresses(handle, crafted=CRAFTED):
     yield from (f"/questions/q10.class_token/{handle}", f"/submissions/{handle}", "/log", "/rubric/q6")
     yield from ("/questions/q6/bank?search=", "/assign/q6", "/statistics", "/similar", "/queue", "/oral")
     yield from (f"/students/{STUDENT}", f"/submissions/{handle}/search?search=script")
+    yield from (
+        "/grading",
+        "/grading/progress",
+        "/next",
+        "/questions/q6/next",
+        f"/decide/answer?student={STUDENT}",
+    )
     for text in crafted:
         quoted = text.encode("utf-8", "replace").hex("%", 1)
         yield f"/decide/rule?student=%{quoted}"
         yield f"/decide/pick?share=%{quoted}&seed=%{quoted}&students=%{quoted}"
         yield f"/decide/outcome?student=%{quoted}&outcome=%{quoted}"
+        yield f"/decide/answer?student=%{quoted}&item=%{quoted}&points=%{quoted}&why=%{quoted}"
+        yield f"/grading?only=%{quoted}"
+        yield f"/oral?done=%{quoted}&changed=%{quoted}"
+        yield f"/queue?done=%{quoted}&changed=%{quoted}"
+        yield f"/assign/q6?done=%{quoted}&count=%{quoted}"
         yield f"/questions/q6?done=%{quoted}&after=%{quoted}"
         yield f"/students/%{quoted}"
         yield f"/submissions/{handle}/search?search=%{quoted}"
         yield f"/rubric/q6?changed=%{quoted}&left=%{quoted}"
 
 
-def test_no_text_becomes_markup(come, desk, texts):
+def test_every_page_is_tried(console):
+    tried = [address.partition("?")[0] for address in (*addresses("x", CRAFTED[:1]), *sheets())]
+    routes = [route for route in application(console).app.routes if "GET" in route.methods]
+    missing = {route.path for route in routes if not any(route.path_regex.match(one) for one in tried)}
+    assert missing <= PARTS.keys() | {"/similar/side-by-side"}, "it is the page of another program"
+
+
+def sheets():
+    for kind in ("questions", "notes"):
+        yield from (f"/oral/{STUDENT}/{kind}", f"/oral/{kind}")
+
+
+@pytest.fixture
+def grading(desk):
+    """A grading is under way."""
+    lock = taken_lock(desk.out)
+    yield
+    os.close(lock)
+
+
+def test_no_text_becomes_markup(come, desk, texts, grading):
     head, handle = come(f"head {CRAFTED[2]}", StaffRole.HEAD), handle_of(desk, STUDENT)
     said_by_markers(head, handle, CRAFTED)
     seen = ""
     for address in addresses(handle):
         answer = head.get(address)
-        assert answer.status_code in (200, 404, 422), (address, answer.status_code)
+        assert answer.status_code in (200, 303, 404, 422), (address, answer.status_code)
         tags = Tags()
         tags.feed(answer.text)
         assert tags.faults == [], address
         seen += answer.text
+    for address, words in {
+        "/queue": 'id="requests"',
+        "/grading": 'id="stop"',
+        "/similar": "[x](java",
+    }.items():
+        assert words in head.get(address).text, "what is hostile is there"
     for words in ("document.title=", "alert(1)", "{{ 7 * 7 }}"):
         assert words in seen.replace("&#39;", "'"), "it is shown, as text"
 
 
 @pytest.mark.browser
-def test_no_text_runs_in_a_browser(browser, come, database, desk, clock):
+def test_no_text_runs_in_a_browser(browser, come, database, desk, clock, grading):
     from tests.web.conftest import running, tabs
 
     handle = handle_of(desk, STUDENT)
@@ -195,8 +264,7 @@ def test_no_text_runs_in_a_browser(browser, come, database, desk, clock):
     crafted = CRAFTED if database == "sqlite" else CRAFTED[:1]  # addresses do not come from the database
     with running(desk, clock) as it, tabs(browser, it) as visit:
         page = visit("head", StaffRole.HEAD)
-        sheets = [f"/oral/{STUDENT}/{kind}" for kind in ("questions", "notes")]
-        for address in (*addresses(handle, crafted), *sheets):
+        for address in (*addresses(handle, crafted), *sheets()):
             page.goto(f"{it.address}{address}")
             assert page.title() != "run", address
             assert page.locator("script:not([src])").count() == 0, address

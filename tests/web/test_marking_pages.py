@@ -11,7 +11,8 @@ from grader.marking.desk import handle_of, students_of
 from grader.marking.mark_saving import opened_task
 from grader.marking.task_list import next_unmarked, task_lines
 from grader.web.access import StaffRole
-from grader.web.shown_work import HIDDEN, hidden
+from grader.web.delayed_pages import DelayedPages
+from grader.web.shown_work import HIDDEN, hidden, page_of_question
 
 STUDENT = "400101201"
 NAME = "Zahra Mirzakhani"
@@ -244,6 +245,34 @@ def test_the_place_in_the_notebook_and_the_missing_page_are_told(come, task):
     assert "Page 2 could not be drawn" in text
 
 
+CONTENTS = "Question 5\nQuestion 6\nQuestion 7\nQuestion 8"
+
+
+@pytest.mark.parametrize(
+    ("texts", "target", "page"),
+    [
+        ({1: "Report", 2: "Question 6: order\nQuestion 7"}, "q6", 2),
+        ({1: CONTENTS, 2: "Question 5", 3: "6. is no name", 4: " Q6) Attention"}, "q6", 4),
+        ({1: CONTENTS}, "q6", 1),
+        ({1: "As in question 6, this", 2: "Question 60", 3: "q6x"}, "q6", None),
+        ({1: "پرسش ۱۰: توجه"}, "q10.patches", 1),
+        ({1: "Aufgabe 06"}, "q6", 1),
+        ({1: "Report quality"}, "report_quality", None),
+        ({}, "q6", None),
+        ({1: "Q 6"}, "", None),
+    ],
+    ids=str,
+)
+def test_the_page_where_a_question_is_answered_is_found(texts, target, page):
+    assert page_of_question(texts, target) == page
+
+
+def test_the_place_in_the_pdf_is_told(come, task, monkeypatch):
+    monkeypatch.setattr("grader.web.shown_work._texts", lambda _: {1: "Question 5", 2: "Question 6"})
+    text = come("ta1").get(task()).text
+    assert '<a href="#page-2">Place in the PDF</a>' in text and '<figure id="page-2" data-place>' in text
+
+
 @pytest.mark.parametrize(
     "address", ["/questions/q99", "/questions/q6/nobody", "/submissions/nobody", "/questions/q6/../x"]
 )
@@ -289,3 +318,23 @@ def test_a_pdf_without_text_says_so(come, desk, monkeypatch):
     ta = come("ta1")
     answer = ta.get(f"/submissions/{handle_of(desk, STUDENT)}/search?search=x")
     assert "has no text to search" in answer.text
+
+
+def test_after_the_rubric_changed_nothing_follows_that_of_before(come, desk, task, clock):
+    """What a console that runs knows of the rubric is what it read at its start."""
+    ta, head = come("ta1"), come("head", StaffRole.HEAD)
+    assert ta.post(f"{task()}/save", version="0", points="4").status_code == 303
+    before, pages = desk.book.state(), DelayedPages(desk, clock)
+    (desk.assignment.folder / "assignment.toml").write_text("# other points", encoding="utf-8")
+    version = ta.version(task())
+    refused = ta.post(f"{task()}/save", version=version, points="3", comment="Typed.")
+    assert refused.status_code == 422 and "Typed." in refused.text
+    assert "assignment.toml was changed" in refused.text
+    assert "assignment.toml was changed" in head.post("/decide/regrade/preview").text
+    assert ta.post(f"{task()}/withdraw", version=version, why="x").status_code == 422
+    assert head.post("/rubric/q6/marks").status_code == 422
+    assert ta.post(f"{task()}/draft", version="0", comment="Typed.").json()["kept"]
+    pages.look(is_last=True)
+    assert desk.book.state() == before and not (desk.out / "results.json").exists()
+    (desk.assignment.folder / "assignment.toml").unlink()  # as it was
+    assert head.post("/decide/regrade/preview").status_code == 200

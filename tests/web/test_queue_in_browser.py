@@ -62,19 +62,3 @@ def test_the_queue_is_worked_off(visit_asked, asked, asking_desk):
     decide(page, undo, why="It did ask for it, on page 2.")
     assert page.locator("#suspect-checks").count() == 1
     assert len(asking_desk.book.edits()) == before + 1, "by a new entry"
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "light"), (1280, "dark")])
-def test_axe_objects_to_nothing(visit_asked, asked, objections, width, scheme):
-    page = visit_asked("head", StaffRole.HEAD, width, scheme)
-    addresses = ["/queue", "/students/400101202", "/decide/owner?upload=moodle-77", "/decide/regrade"]
-    addresses += ["/decide/answer?student=400101202"]
-    for address in addresses:
-        page.goto(f"{asked.address}{address}")
-        assert objections(page) == [], address
-    page.goto(f"{asked.address}/decide/rule?student=400101202")
-    assert page.title() != "run"
-    page.fill(".decision input[name=why]", "Nothing came.")
-    page.click("#preview-button")
-    page.locator("#preview").wait_for()
-    assert objections(page) == []

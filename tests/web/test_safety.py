@@ -4,6 +4,7 @@ import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,23 +17,85 @@ from grader.cli import cli
 from grader.domain.errors import UsageError
 from grader.marking.audit_log import audit_log
 from grader.web import static_files as files
-from grader.web.access import StaffRole
+from grader.web.access import SESSION_LASTS, StaffRole
 from grader.web.application import application
 from grader.web.listening import Listening
 from grader.web.safety import Attempts
 
 ROOT = Path(__file__).parents[2]
 HTMX_DIGEST = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"
-PAGES = ("/", "/grading", "/oral", "/queue", "/next", "/questions/q6", "/log", "/submissions/x/answers.pdf")
+FOR_EVERYBODY = {"/enter/{token}", "/leave", "/static/{digest}/{name}"}
+FOR_MARKERS = (
+    "/",
+    "/next",
+    "/statistics",
+    "/questions/",
+    "/submissions/",
+)  # and what is below; all else: heads
 OWN = {"Origin": "http://127.0.0.1:8765", "Sec-Fetch-Site": "same-origin"}
 
 
-def test_nothing_is_answered_without_a_session(browse):
-    client = browse()
-    for page in PAGES:
-        answer = client.get(page)
-        assert answer.status_code == 401 and "not signed in" in answer.text, page
-    assert client.post("/questions/q6/x/save", headers=OWN).status_code == 401
+def addresses(console, method):
+    """(Route, an address of it) of all that the application answers by a method."""
+    return [
+        (route.path, re.sub(r"\{\w+\}", "q6", route.path))
+        for route in application(console).app.routes
+        if method in route.methods and route.path not in FOR_EVERYBODY
+    ]
+
+
+def assert_nothing_opens(console, client):
+    pages, deeds = addresses(console, "GET"), addresses(console, "POST")
+    assert len(pages) > 20 and len(deeds) > 15
+    for _, address in pages:
+        answer = client.get(address)
+        assert answer.status_code == 401 and "not signed in" in answer.text, address
+    for _, address in deeds:
+        assert client.post(address, headers=OWN).status_code == 401, address
+
+
+def test_nothing_is_answered_without_a_session(console, browse):
+    assert_nothing_opens(console, browse())
+
+
+def test_guessed_changed_expired_and_withdrawn_links_open_no_page(console, browse, clock):
+    def link(person):
+        return console.access.invite(person, StaffRole.INSTRUCTOR)
+
+    name, _, signature = link("ta1").partition(".")
+    other, withdrawn, expired = link("ta2"), link("ta3"), link("ta4")
+    once = console.access.invite("ta5", StaffRole.HEAD, once=True)
+    assert browse().get(f"/enter/{once}").status_code == 303
+    console.access.withdraw("ta3")
+    changed = [f"{name}.{signature[::-1]}", f"{other.partition('.')[0]}.{signature}", name, f"{name}."]
+    for number, token in enumerate([*changed, "guessed", withdrawn, once, expired]):
+        console.attempts.forgive("testclient")
+        if token == expired:
+            clock.moved = timedelta(days=15)
+        client = browse()
+        answer = client.get(f"/enter/{token}")
+        assert answer.status_code in (403, 404) and "set-cookie" not in answer.headers, number
+    assert_nothing_opens(console, client)
+
+
+def test_withdrawn_and_expired_sessions_open_no_page(console, browse, clock):
+    withdrawn, expired = browse(), browse()
+    assert withdrawn.get(f"/enter/{console.access.invite('ta1', StaffRole.HEAD)}").status_code == 303
+    assert expired.get(f"/enter/{console.access.invite('ta2', StaffRole.HEAD)}").status_code == 303
+    assert withdrawn.get("/queue").status_code == expired.get("/queue").status_code == 200
+    console.access.withdraw("ta1")
+    assert_nothing_opens(console, withdrawn)
+    clock.moved = SESSION_LASTS
+    assert_nothing_opens(console, expired)
+
+
+def test_markers_get_no_page_of_heads_and_change_nothing_there(console, come):
+    ta = come("ta1")
+    for method in ("GET", "POST"):
+        for route, address in addresses(console, method):
+            mine = route in FOR_MARKERS or route.startswith(FOR_MARKERS[-2:])
+            answer = ta.get(address) if method == "GET" else ta.post(address)
+            assert (answer.status_code == 403) == (not mine), address
 
 
 def test_a_link_becomes_a_cookie_that_scripts_and_other_sites_do_not_get(console, browse):

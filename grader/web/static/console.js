@@ -45,6 +45,13 @@
     });
   }
 
+  // --- a page that was just opened begins where the question is answered, if the mark stays beside it
+  const place = document.querySelector("[data-place]");
+  const [opened] = performance.getEntriesByType("navigation");
+  if (place && !location.hash && opened?.type === "navigate" && matchMedia("(min-width: 60rem)").matches) {
+    place.scrollIntoView();
+  }
+
   // --- the points that the choice gives, as the server will count them
   function total() {
     const shown = document.getElementById("total");
