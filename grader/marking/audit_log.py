@@ -91,7 +91,9 @@ def add_entry(
         UsageError: There is no detail.
     """
     text = stated_text(detail, "An entry of the log needs words.")
-    with current_records(desk, writes=True) as records:
+    # only a submission is looked up in the list of tasks, which a decision about the class makes anew
+    opened = current_records(desk, writes=True) if handle else desk.book.marking(writes=True)
+    with opened as records:
         row = rows_of_submission(records, handle)[0] if handle else ""
         records.markers.log(Action.OTHER, who, now, text, target=target, row=row)
 

@@ -109,6 +109,13 @@ def test_after_a_kill_whoever_comes_next_writes_them(head, asking_desk, clock, t
     assert files(asking_desk.out) == written_anew(asking_desk, tmp_path)
 
 
+def test_the_next_console_writes_what_a_killed_one_left(head, asking_desk, clock, tmp_path):
+    decided(head, "claim", **fields_of("claim", asking_desk))
+    pages = DelayedPages(asking_desk, clock)
+    pages.look()
+    assert files(asking_desk.out) == written_anew(asking_desk, tmp_path)
+
+
 @pytest.mark.parametrize("is_killed", [False, True], ids=["paused", "killed"])
 def test_scoring_again_writes_every_page_also_where_no_total_changes(
     head, asking_desk, clock, tmp_path, is_killed

@@ -162,7 +162,10 @@ def test_every_page_is_looked_at(console):
 
 
 @pytest.mark.browser
-def test_axe_objects_to_no_page_and_none_is_wider_than_the_screen(browser, served, desk, objections):
+def test_axe_objects_to_no_page_and_none_is_wider_than_the_screen(
+    browser, database, served, desk, objections
+):
+    modes = MODES if database == "sqlite" else MODES[:1]  # colors and widths do not come from the database
     handle = handle_of(desk, ONE)
     task = f"/questions/q6/{handle}"
     faults = []
@@ -170,7 +173,7 @@ def test_axe_objects_to_no_page_and_none_is_wider_than_the_screen(browser, serve
         page = visit("head", StaffRole.HEAD)
 
         def look(what):
-            faults.extend((what, *mode, found) for mode in MODES for found in objections(page, *mode))
+            faults.extend((what, *mode, found) for mode in modes for found in objections(page, *mode))
 
         def press(selector):
             with page.expect_navigation():
