@@ -55,6 +55,10 @@ ASSISTANTS = {
     "waive": ("grader.cli.decision_commands:waive_command", "Give a check's points back to the whole class."),
     "count": ("grader.cli.decision_commands:count_command", "Choose which run of a student counts."),
     "history": ("grader.cli.history:command", "Show how a student's grade came about."),
+    "review": (
+        "grader.cli.review_command:command",
+        "Record which grades you have looked over, before a release.",
+    ),
     "similar": ("grader.cli.grading_commands:similar_command", "Show which submissions have much in common."),
     "study": ("grader.cli.grading_commands:study_command", "Train a submission with different values."),
     "export": (

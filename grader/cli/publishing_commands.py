@@ -165,7 +165,7 @@ def publish_command(
     from grader.publishing.publication import PublicationRequest, publish_class
 
     with session(request) as opened:
-        students = _released(opened, request.course, only, section)
+        students = chosen_students(opened, request.course, only, section)
         published = publish_class(opened, PublicationRequest(to, updates, partial, students))
     if published.update is not None:
         _tell_update(to, published.update)
@@ -173,14 +173,20 @@ def publish_command(
         click.echo(f"{to}: the class page, and the pages of {len(published.grades)} students.")
     if published.not_recorded:
         click.echo(printable(f"note: {published.not_recorded}"), err=True)
+    if published.unreviewed:
+        click.echo(printable(f"note: {published.unreviewed}"), err=True)
     for line in published.left_out:
         click.echo(printable(f"  {line}"))
 
 
-def _released(
+def chosen_students(
     opened: "ClassSession", course: Path | None, only: Sequence[str], section: str | None
 ) -> frozenset[str] | None:
-    """The students whose grades are released; None: everybody."""
+    """The students whom `--only` or `--section` names; None: everybody.
+
+    Raises:
+        UsageError: Both were given, or there is no such student or section.
+    """
     if section is None:
         named = frozenset(name for names in only for name in names.replace(",", " ").split())
         for student_id in sorted(named):
@@ -189,7 +195,7 @@ def _released(
     from grader.course.term_files import section_students
 
     if only:
-        raise UsageError("--only and --section both say whose grades are released. Give one of them.")
+        raise UsageError("--only and --section both say whose grades it is about. Give one of them.")
     return section_students(course_plan(course), section)
 
 

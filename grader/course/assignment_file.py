@@ -180,6 +180,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         resubmission=resubmission(table.resubmission, table.deadline),
         tries=tries(table.tries, table.deadline),
         regrade_rules=regrade_rules(table.regrade_requests),
+        review_required=table.review.required,
         policies=dict(table.policies),
         boundaries=_boundaries(table.boundaries, sum(item.points for item in rubric)),
         leaderboard=table.leaderboard,

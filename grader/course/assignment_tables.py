@@ -125,6 +125,12 @@ class RegradeRequestsTable(Table):
     answered_by: Literal["marker", "another"] = "marker"
 
 
+class ReviewTable(Table):
+    """`[review]`: whether somebody must have looked over a grade before it is released."""
+
+    required: bool
+
+
 class ComponentTable(Table):
     """`[[component]]`: one stub, or one file that is handed in and judged by itself."""
 
@@ -269,6 +275,7 @@ class AssignmentTable(Table):
     resubmission: ResubmissionTable | None = None
     tries: TriesTable | None = None
     regrade_requests: RegradeRequestsTable | None = None
+    review: ReviewTable = ReviewTable(required=False)
     program: ProgramTable = ProgramTable()
     measure: list[MeasureTable] = Field(default_factory=list)
     study: StudyFileTable | None = None

@@ -16,12 +16,16 @@ from grader.domain.edit import (
     RegradeAnswered,
     RegradeAsked,
     Released,
+    Reviewed,
     Ruled,
     RunChosen,
     Waived,
 )
-from grader.domain.formatting import stamp
+from grader.domain.formatting import points, stamp
+from grader.domain.grade_review import GradeState
 from grader.domain.oral_check import OralCheck
+from grader.domain.score import Score
+from grader.scoring.grade_state import grade_state, what_is_open
 
 
 def decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, str]:
@@ -58,6 +62,10 @@ def decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, 
             return "owner", _owner_text(edit)
         case Released(way=way, points=points):
             return "released", f"{'no grade' if points is None else _value_text(points)} by {way}"
+        case Reviewed(withdrawn=True):
+            return "review", "taken back"
+        case Reviewed(points=points):
+            return "review", f"{'no grade' if points is None else _value_text(points)} looked over"
         case PickedForOral(reasons=reasons, seed=seed):
             draw = f" (seed {seed})" if seed else ""
             return "oral", f"picked{draw}: {'; '.join(str(reason).rstrip('.') for reason in reasons)}"
@@ -80,6 +88,21 @@ def oral_state(check: OralCheck) -> str:
         return "not to be asked: a ruling gave no points"
     said = f"{check.outcome.value} ({check.who}: {check.why.rstrip('.')})"
     return f"{said}, to be ruled on" if check.to_be_ruled else said
+
+
+def review_state(score: Score) -> str:
+    """How far a grade is, with who reviewed it and what changed since, in a clause."""
+    review, state = score.review, grade_state(score)
+    if state is GradeState.RELEASED and score.released is not None:
+        now = "" if score.released.points == score.final else f", now {points(score.final)}"
+        words = f"released on {score.released.last:%Y-%m-%d}: {points(score.released.points)}{now}"
+    else:
+        words = "; ".join((state.value, *what_is_open(score))) if state is GradeState.MARKING else state.value
+    if review is None:
+        return words
+    since = f"; since then {review.differences}" if review.differences else ""
+    by = f"by {review.who} on {review.when:%Y-%m-%d}"
+    return f"{words} {by}" if state is GradeState.REVIEWED else f"{words}; reviewed {by}{since}"
 
 
 def _owner_text(edit: OwnerAssigned) -> str:

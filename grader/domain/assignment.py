@@ -303,6 +303,7 @@ class Assignment:
         resubmission: What a submission after the deadline can regain; None: nothing, it is late.
         tries: How often hidden checks give feedback before the deadline; None: whenever pages are made.
         regrade_rules: When and how often students may dispute points; None: no requests are taken.
+        review_required: Whether a grade is released only after a person has reviewed it.
     """
 
     id: str
@@ -339,6 +340,7 @@ class Assignment:
     resubmission: Resubmission | None = None
     tries: Tries | None = None
     regrade_rules: RegradeRules | None = None
+    review_required: bool = False
 
     @property
     def compares_attempts(self) -> bool:

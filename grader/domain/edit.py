@@ -207,6 +207,23 @@ class Released(Edit):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reviewed(Edit):
+    """A person has looked over the grade, before it is released; `why` holds a note for staff.
+
+    Attributes:
+        points: The grade then, after the penalty for lateness; None: there was none.
+        lines: Rubric item, or part of one -> its points then; None: it was open.
+        digest: Of the submission that counted.
+        withdrawn: All reviews of the grade are taken back.
+    """
+
+    points: float | None
+    lines: tuple[tuple[str, float | None], ...] = ()
+    digest: str = ""
+    withdrawn: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Accepted(Edit):
     """A file that was set aside counts as the report.
 

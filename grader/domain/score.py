@@ -13,6 +13,7 @@ from typing import Self
 
 from grader.domain.analyzed_program import Claim
 from grader.domain.formatting import points
+from grader.domain.grade_review import GradeReview
 from grader.domain.oral_check import OralCheck
 from grader.domain.regrade_request import RegradeRequest
 from grader.domain.several_attempts import FeedbackTry, ResubmissionRecord, TwoAttempts
@@ -263,6 +264,7 @@ class Score:
         tries: Whether it gets feedback on hidden checks before the deadline; None: there is no such rule.
         oral: The oral check for which the student was picked; None: the student was not.
         requests: The points that the student disputes or has disputed, in the order of the requests.
+        review: The last review of the grade; None: nobody has reviewed it, or that was taken back.
     """
 
     student_id: str
@@ -285,6 +287,7 @@ class Score:
     tries: FeedbackTry | None = None
     oral: OralCheck | None = None
     requests: tuple[RegradeRequest, ...] = ()
+    review: GradeReview | None = None
 
     @property
     def awaits_oral(self) -> bool:

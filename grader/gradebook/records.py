@@ -29,6 +29,7 @@ from grader.domain.edit import (
     RegradeAnswered,
     RegradeAsked,
     Released,
+    Reviewed,
     Ruled,
     RunChosen,
     Waived,
@@ -192,6 +193,7 @@ _KINDS: dict[str, type[Edit]] = {
     "oral_outcome": OrallyChecked,
     "regrade_asked": RegradeAsked,
     "regrade_answered": RegradeAnswered,
+    "review": Reviewed,
 }
 _SHARED = {field.name for field in fields(Edit)}  # in columns of their own
 NOTHING = "nothing_handed_in"  # the status of a run without a submission

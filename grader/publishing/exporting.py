@@ -103,7 +103,8 @@ def exported(export_format: ExportFormat, export_data: ExportData, *, partial: b
     Raises:
         UsageError: Grades await a person, and that is not allowed; or the LMS's file does not fit.
     """
-    grades = exported_grades(export_data.results, partial=partial)
+    only_reviewed = export_data.assignment.review_required
+    grades = exported_grades(export_data.results, partial=partial, only_reviewed=only_reviewed)
     export = export_format.write(
         replace(export_data, grades=grades, candidates=candidates(export_data.results))
     )

@@ -27,7 +27,7 @@ from grader.files import atomic
 from grader.files.file_names import REPORT, STUDENT_FILES
 from grader.files.zip_archive import zipped
 from grader.lms.matching import candidates
-from grader.publishing.releases import left_out, owned, release_problem
+from grader.publishing.releases import left_out, owned, release_problem, unreviewed
 from grader.reports.results_json.filled_records import attended
 from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.student.student_pages import attention_page, shows_attention, student_pages
@@ -467,12 +467,14 @@ class PublishedClass:
         grades: Student -> the released grade, after what lateness costs; None: there is none.
         update: What was changed; None for a new publication.
         left_out: The submissions that have no page, a sentence each.
+        unreviewed: A sentence on the grades that nobody has reviewed as they are; empty without any.
         not_recorded: Why the gradebook does not know that the grades were released; empty where it does.
     """
 
     grades: Mapping[str, float | None]
     update: Update | None
     left_out: tuple[str, ...]
+    unreviewed: str = ""
     not_recorded: str = ""
 
 
@@ -527,7 +529,8 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         session.book, snapshot, results, grades, way=WAY, who=session.who, when=session.clock(), out=out
     )
     without = left_out([pair for pair in pairs if students is None or pair[1].student_id in students])
-    return PublishedClass(grades, done, without, not_recorded)
+    told = unreviewed(score for _, score in owned(pairs) if score.student_id in grades)
+    return PublishedClass(grades, done, without, told, not_recorded)
 
 
 def _similarity(out: Path, assignment_id: str) -> tuple[SimilarityRecord, bytes] | None:

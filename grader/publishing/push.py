@@ -134,7 +134,7 @@ def release_of(session: ClassSession, *, partial: bool) -> ClassRelease:
             book, snapshot, results, grades, way=way, who=session.who, when=session.clock(), out=out
         )
 
-    grades = exported_grades(pairs, partial=partial)
+    grades = exported_grades(pairs, partial=partial, only_reviewed=assignment.review_required)
     return ClassRelease(out, assignment, pairs, grades, session.who, session.clock, note)
 
 

@@ -14,7 +14,7 @@ from grader.domain.edit import Edit, Released
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import counted, listed, printable
-from grader.domain.score import GradeStatus, Score
+from grader.domain.score import Score
 from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook, Snapshot
 from grader.lms.export_format import Grade, Results
@@ -23,13 +23,14 @@ from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.whole_class.review_queue import still_lacking, summed
 from grader.results.class_pages import note, noted
 from grader.scoring import line_points
+from grader.scoring.grade_state import is_reviewed, what_is_open
 
 _SHOWN = 20  # lines of a refusal
 
 
 def grade_of(score: Score) -> Grade:
     """The grade that follows from a score: never a guess, and never zero for what is unknown."""
-    reasons = _open_reasons(score)
+    reasons = what_is_open(score)
     if reasons:
         return Grade(score.student_id, None, score.maximum, "; ".join(reasons), waits=True)
     if score.total is None:
@@ -58,16 +59,17 @@ def upload_of(evidence: Evidence) -> str:
     return f" ({printable(evidence.origin.upload)})" if evidence.origin.upload else ""
 
 
-def exported_grades(results: Results, *, partial: bool) -> dict[str, Grade]:
+def exported_grades(results: Results, *, partial: bool, only_reviewed: bool = False) -> dict[str, Grade]:
     """The grades by student id, sorted, without those of submissions without a known owner.
 
     Args:
         partial: Include grades that await a person; they have no points.
+        only_reviewed: A grade that nobody has reviewed as it is now awaits a person.
 
     Raises:
         UsageError: A grade awaits a person, and that is not allowed.
     """
-    grades = {score.student_id: grade_of(score) for _, score in owned(results)}
+    grades = {score.student_id: _grade(score, only_reviewed=only_reviewed) for _, score in owned(results)}
     grades = {student_id: grades[student_id] for student_id in sorted(grades)}
     waiting = [grade for grade in grades.values() if grade.waits]
     if waiting and not partial:
@@ -81,6 +83,34 @@ def exported_grades(results: Results, *, partial: bool) -> dict[str, Grade]:
         )
         raise UsageError("\n".join([first, *lines]))
     return grades
+
+
+def _grade(score: Score, *, only_reviewed: bool) -> Grade:
+    grade = grade_of(score)
+    if grade.waits or not only_reviewed or is_reviewed(score):
+        return grade
+    reason = "nobody has reviewed it" if score.review is None else "changed since it was reviewed"
+    return Grade(score.student_id, None, score.maximum, f"{reason} (`grader review`)", waits=True)
+
+
+def unreviewed(scores: Iterable[Score]) -> str:
+    """A sentence on the grades that are released although nobody has reviewed them as they are now.
+
+    A class of which nobody has reviewed any grade does without reviews: nothing is said of it.
+
+    Args:
+        scores: Of those who get a grade.
+
+    Returns:
+        It is empty if there is nothing to say.
+    """
+    known = [score for score in scores if grade_of(score).points is not None]
+    lacking = [score for score in known if not is_reviewed(score)]
+    changed = sorted(score.student_id for score in lacking if score.review is not None)
+    if not lacking or (len(lacking) == len(known) and not changed):
+        return ""
+    since = f" ({listed(changed)}: changed since)" if changed else ""
+    return f"Not reviewed: {len(lacking)} of {counted(len(known), 'grade')}{since}. See `grader review`."
 
 
 def warnings(results: Results) -> tuple[str, ...]:
@@ -102,37 +132,12 @@ def warnings(results: Results) -> tuple[str, ...]:
         ],
     }
     doubts = (f"{_grades_of(students)} {what}." for what, students in levels.items() if students)
-    return (*left_out(results), *doubts)
+    reviews = unreviewed(score for _, score in owned(results))
+    return (*left_out(results), *doubts, *((reviews,) if reviews else ()))
 
 
 def _grades_of(students: Iterable[str]) -> str:
     return f"The grade of {listed(sorted(students))}"
-
-
-def _open_reasons(score: Score) -> list[str]:
-    """What a person, or another run, still decides about a score."""
-    if score.status is GradeStatus.REFUSED and score.lacks_total:
-        return []  # it does not hold up anybody else's grade
-    if score.status is GradeStatus.ENGINE_ERROR and score.lacks_total:
-        return ["the grader failed: grade it again"]
-    reasons = []
-    if score.lacks_total:
-        reasons.append("a file is missing, and `grader rule` has not said what follows")
-    if score.oral is not None and score.awaits_oral:
-        reasons.append(
-            "the oral check was not passed, and `grader rule` has not said what follows"
-            if score.oral.to_be_ruled
-            else "an oral check is pending"
-        )
-    if score.lower is not None and not score.lower.kept:
-        reasons.append("less than the student saw before, and `grader count` has not said which run counts")
-    if score.awaiting:
-        reasons.append(f"awaiting {', '.join(score.awaiting)}")
-    if score.not_run:
-        reasons.append(f"not run: {', '.join(score.not_run)}")
-    if score.total is not None and score.late is not None and score.late.total_after is None:
-        reasons.append("late, and nobody knows by how much")
-    return reasons
 
 
 # --- release ---------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from grader.course.term_files import term_people
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.formatting import counted, stamp
+from grader.domain.grade_review import GradeState
 from grader.domain.score import Score
 from grader.domain.term_total import TermPlan, TermTotal
 from grader.files import atomic
@@ -32,6 +33,7 @@ from grader.reports.whole_class.term_page import (
 )
 from grader.results.class_files import report_path
 from grader.results.folder_use import EXPORT, note_written
+from grader.scoring.grade_state import grade_state
 from grader.term.course_totals import AssignmentResults, course_totals, remarks
 from grader.term.graded_assignments import GradedAssignment, OpenTerm, TermRequest, open_term
 
@@ -188,11 +190,14 @@ def _state(term: OpenTerm, name: str) -> str:
 
 
 def _progress(scores: Sequence[Score]) -> str:
-    """How many grades are open, and how many were released."""
+    """How many grades are open, and how many were reviewed and released."""
     count = len(scores)
     open_grades = sum(grade_of(score).points is None for score in scores)
-    released = sum(score.released is not None for score in scores)
+    states = [grade_state(score) for score in scores]
+    released, reviewed = states.count(GradeState.RELEASED), states.count(GradeState.REVIEWED)
     state = f"being marked, {open_grades} of {count} open" if open_grades else f"{counted(count, 'grade')}"
+    if reviewed:
+        state += f", {reviewed} of {count} reviewed"
     return f"{state}, {released} of {count} released" if released else f"{state}, none released"
 
 

@@ -18,6 +18,7 @@ from grader.web.grading_page import grading_page, grading_progress, start, stop
 from grader.web.oral_page import oral_page, sheet_of_student, sheets_of_all
 from grader.web.overview import log_page, overview
 from grader.web.queue_page import queue_page, student_page
+from grader.web.review_page import review_page
 from grader.web.rubric_page import change_items, change_marks, rubric_page
 from grader.web.safety import Gate, is_from_own_page, peer_of
 from grader.web.static_files import static_files
@@ -74,6 +75,7 @@ def application(console: Console) -> Gate:
         get("/oral", oral_page, StaffRole.HEAD),
         get("/oral/{kind}", sheets_of_all, StaffRole.HEAD),
         get("/oral/{student}/{kind}", sheet_of_student, StaffRole.HEAD),
+        get("/review", review_page, StaffRole.HEAD),
         get("/queue", queue_page, StaffRole.HEAD),
         get("/students/{student}", student_page, StaffRole.HEAD),
         get("/decide/{kind}", decision_page, StaffRole.HEAD),

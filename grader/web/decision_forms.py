@@ -6,9 +6,8 @@ decisions themselves are those of the commands (`grader.decisions`), and this mo
 one is allowed.
 """
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 
 from starlette.responses import Response
@@ -27,6 +26,17 @@ from grader.reports.whole_class.similarity_record import previous_similarity
 from grader.results.oral_sheets import write_oral_sheets
 from grader.results.revision import Change, Revision
 from grader.results.session import ClassSession
+from grader.web.decision_kinds import (
+    SEEN_BY_STAFF,
+    STUDENT,
+    STUDENTS,
+    WHY,
+    DecisionField,
+    DecisionForm,
+    sent_student,
+    sent_students,
+)
+from grader.web.review_forms import REVIEW_FORMS
 from grader.web.visits import SentFields, Visit
 
 _MOST_SHOWN = 300  # totals in a preview; more are counted
@@ -47,57 +57,7 @@ OUTCOME_WORDS = (
 )
 
 
-@dataclass(frozen=True)
-class DecisionField:
-    """A field of a form.
-
-    Attributes:
-        hint: How it is filled in.
-        is_check: Whether it is a box to tick.
-        may_be_empty: Whether leaving it empty says something.
-        choices: (What is sent, what is shown) of all that may be chosen; (): anything may be typed.
-    """
-
-    name: str
-    label: str
-    hint: str = ""
-    is_check: bool = False
-    may_be_empty: bool = False
-    choices: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class DecisionForm:
-    """A kind of decision.
-
-    Attributes:
-        id: In addresses.
-        title: What is done, as a button says it.
-        advice: What it does, in a sentence or two.
-        decide: Takes the decision in a session.
-        done: What was done, as a sentence.
-        page: The page that it belongs to, by the first part of its address.
-        names_others: Whether it is about students whom the form does not name: the preview lists what would
-            be recorded about each.
-        after: What is written once it is recorded.
-    """
-
-    id: str
-    title: str
-    advice: str
-    fields: tuple[DecisionField, ...]
-    decide: Callable[[ClassSession, SentFields], Revision]
-    done: str
-    page: str = "queue"
-    names_others: bool = False
-    after: Callable[[ClassSession, Revision], object] = lambda session, revision: None
-
-
 # --- the decisions ---------------------------------------------------------------------------------------
-
-_WHY = DecisionField("why", "Why", "In a sentence: students and colleagues read it.")
-_STUDENT = DecisionField("student", "Student")
-_STUDENTS = DecisionField("student", "Students", "One id, or several with spaces between them.")
 
 
 def _rule(session: ClassSession, form: SentFields, *, lift: bool) -> Revision:
@@ -107,7 +67,7 @@ def _rule(session: ClassSession, form: SentFields, *, lift: bool) -> Revision:
 
 def _accept(session: ClassSession, form: SentFields) -> Revision:
     file = form.text("file").strip() or None
-    return corrections.accept_file(session, _student(form), file, why=form.text("why"), allow_lower=True)
+    return corrections.accept_file(session, sent_student(form), file, why=form.text("why"), allow_lower=True)
 
 
 def _owner(session: ClassSession, form: SentFields) -> Revision:
@@ -127,7 +87,7 @@ def _waive(session: ClassSession, form: SentFields) -> Revision:
 
 
 def _received(session: ClassSession, form: SentFields) -> Revision:
-    student_id, moment, why = _student(form), form.text("moment").strip(), form.text("why")
+    student_id, moment, why = sent_student(form), form.text("moment").strip(), form.text("why")
     if moment == corrections.IN_TIME:
         return corrections.record_in_time(session, student_id, why=why, allow_lower=True).revision
     when = None if moment == corrections.NO_TIME else corrections.moment_in(moment)
@@ -136,17 +96,19 @@ def _received(session: ClassSession, form: SentFields) -> Revision:
 
 def _claim(session: ClassSession, form: SentFields) -> Revision:
     share = corrections.share_in(form.text("accuracy"))
-    return corrections.record_claim(session, _student(form), share, why=form.text("why"), allow_lower=True)
+    return corrections.record_claim(
+        session, sent_student(form), share, why=form.text("why"), allow_lower=True
+    )
 
 
 def _run(session: ClassSession, form: SentFields) -> Revision:
     number = corrections.run_number_in(form.text("number").strip())
-    student_id, why = _student(form), form.text("why")
+    student_id, why = sent_student(form), form.text("why")
     return corrections.choose_run(session, student_id, number, why=why, allow_lower=True).revision
 
 
 def _answer(session: ClassSession, form: SentFields) -> Revision:
-    student_id, item, points = _student(form), form.text("item").strip(), form.text("points").strip()
+    student_id, item, points = sent_student(form), form.text("item").strip(), form.text("points").strip()
     open_items = [
         request.target
         for request in regrade_answers.unanswered(session.book.snapshot().edits)
@@ -166,15 +128,8 @@ def _undo(session: ClassSession, form: SentFields) -> Revision:
     return undoing.undo(session, form.number("decision"), why=form.text("why"), allow_lower=True)
 
 
-def _student(form: SentFields) -> str:
-    return form.text("student").strip()
-
-
-_SEEN_BY_STAFF = DecisionField("why", "Why", "In a sentence: colleagues read it, students never.")
-
-
 def _pick(session: ClassSession, form: SentFields) -> Revision:
-    named = tuple(dict.fromkeys(re.findall(r"[^\s,;]+", form.text("students"))))
+    named = sent_students(form)
     share = form.text("share").strip().rstrip("%").strip()
     if not share and not named:
         raise UsageError("Say how many are to be drawn, as 15, or name students.")
@@ -209,7 +164,7 @@ def _outcome(session: ClassSession, form: SentFields) -> Revision:
     if word not in tuple(OralOutcome):
         raise UsageError("Choose how the check went.")
     return oral_checks.record_oral_outcome(
-        session, _student(form), OralOutcome(word), why=form.text("why"), allow_lower=True
+        session, sent_student(form), OralOutcome(word), why=form.text("why"), allow_lower=True
     )
 
 
@@ -224,7 +179,7 @@ FORMS = {
             "rule",
             "Give 0 points",
             "The total is 0 for what was handed in so far. A later attempt is graded as usual.",
-            (_STUDENTS, _WHY),
+            (STUDENTS, WHY),
             lambda session, form: _rule(session, form, lift=False),
             "The total is 0.",
         ),
@@ -232,7 +187,7 @@ FORMS = {
             "lift",
             "Let what there is count",
             "The total counts although something is missing. What could not be judged gives no points.",
-            (_STUDENTS, _WHY),
+            (STUDENTS, WHY),
             lambda session, form: _rule(session, form, lift=True),
             "What there is counts.",
         ),
@@ -241,9 +196,9 @@ FORMS = {
             "Accept a file as the report",
             "A file that was set aside counts as the report, and people mark it.",
             (
-                _STUDENT,
+                STUDENT,
                 DecisionField("file", "File", "Its name; empty: none counts any more.", may_be_empty=True),
-                _WHY,
+                WHY,
             ),
             _accept,
             "The file was accepted.",
@@ -258,7 +213,7 @@ FORMS = {
                 DecisionField(
                     "instead", "It replaces the submission that the student already has", is_check=True
                 ),
-                _WHY,
+                WHY,
             ),
             _owner,
             "Whose it is was recorded.",
@@ -267,7 +222,7 @@ FORMS = {
             "waive",
             "Waive a check",
             "The check counts as passed for the whole class, also for later submissions.",
-            (DecisionField("check", "Check"), _WHY),
+            (DecisionField("check", "Check"), WHY),
             _waive,
             "The check was waived.",
         ),
@@ -276,14 +231,14 @@ FORMS = {
             "Say when it came",
             "It outweighs the time of the LMS for these files.",
             (
-                _STUDENT,
+                STUDENT,
                 DecisionField(
                     "moment",
                     "When",
                     f"As {corrections.EXAMPLE}; or {corrections.IN_TIME}; {corrections.NO_TIME} takes an "
                     "earlier entry back.",
                 ),
-                _WHY,
+                WHY,
             ),
             _received,
             "When it came was recorded.",
@@ -292,7 +247,7 @@ FORMS = {
             "claim",
             "Record the claimed accuracy",
             "What the report claims, where it could not be read or was misread.",
-            (_STUDENT, DecisionField("accuracy", "Accuracy", "In percent, as 83.5; or none."), _WHY),
+            (STUDENT, DecisionField("accuracy", "Accuracy", "In percent, as 83.5; or none."), WHY),
             _claim,
             "The claim was recorded.",
         ),
@@ -301,9 +256,9 @@ FORMS = {
             "Choose which run counts",
             "It counts until the student hands in something new. Nothing runs again.",
             (
-                _STUDENT,
+                STUDENT,
                 DecisionField("number", "Run", f"Its number, or {corrections.LATEST_RUN}."),
-                _WHY,
+                WHY,
             ),
             _run,
             "The run was chosen.",
@@ -343,7 +298,7 @@ FORMS = {
             _pick,
             "The students were picked, and their questions are written.",
             page="oral",
-            names_others=True,
+            others="picked",
             after=_write_sheets,
         ),
         DecisionForm(
@@ -352,9 +307,9 @@ FORMS = {
             "Passed and excused give the grade free. Not passed and absent take no points: the grade is held "
             "until a person rules.",
             (
-                _STUDENT,
+                STUDENT,
                 DecisionField("outcome", "Outcome", choices=OUTCOME_WORDS),
-                _SEEN_BY_STAFF,
+                SEEN_BY_STAFF,
             ),
             _outcome,
             "The outcome was recorded.",
@@ -374,7 +329,7 @@ FORMS = {
             "Answer a request",
             "The student reads the answer in the report. New points count for the whole team.",
             (
-                _STUDENT,
+                STUDENT,
                 DecisionField("item", "Item", "Empty: the one that is disputed.", may_be_empty=True),
                 DecisionField("points", "Points", "Empty: they stay.", may_be_empty=True),
                 DecisionField("why", "Answer", "In a sentence: the student reads it."),
@@ -386,10 +341,11 @@ FORMS = {
             "undo",
             "Take a decision back",
             "What was decided before it counts again. The decision stays in the record.",
-            (DecisionField("decision", "Number of the decision"), _WHY),
+            (DecisionField("decision", "Number of the decision"), WHY),
             _undo,
             "The decision was taken back.",
         ),
+        *REVIEW_FORMS,
     )
 }
 
@@ -508,7 +464,7 @@ def _preview_page(
         names=names,
         entries=[
             (edit.student_id or "", decision_text(edit, {})[1])
-            for edit in (revision.edits if form.names_others else ())
+            for edit in (revision.edits if form.others else ())
         ],
         seen=digest_of(revision.changes, revision.edits),
     )

@@ -29,6 +29,7 @@ from grader.domain.edit import (
     RegradeAnswered,
     RegradeAsked,
     Released,
+    Reviewed,
     Ruled,
     RunChosen,
     Waived,
@@ -121,6 +122,9 @@ def every_kind(assignment: Assignment) -> list[Edit]:
         made(RegradeAsked, target="q6", asked=WHEN, points=2.0, marker="Marquart-the-marker"),
         made(RegradeAnswered, target="q6", points=3.0),
         made(RegradeAsked, target="q7", asked=WHEN, points=2.0, marker="Marquart-the-marker"),
+        made(Reviewed, points=12.0, digest=DIGEST),
+        made(Reviewed, points=None, withdrawn=True),
+        made(Reviewed, points=11.0, lines=(("q6", 2.0),), digest=DIGEST),
         made(Released, way="canvas", points=12.0),
         *(replace(edit, points=2.5 if edit.target.startswith("q10") else 3.0) for edit in marks[:3]),
     ]

@@ -13,7 +13,15 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
-from grader.domain.edit import Because, Edit, OrallyChecked, PickedForOral, RegradeAnswered, RegradeAsked
+from grader.domain.edit import (
+    Because,
+    Edit,
+    OrallyChecked,
+    PickedForOral,
+    RegradeAnswered,
+    RegradeAsked,
+    Reviewed,
+)
 from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook
 from grader.gradebook.database import VERSION
@@ -116,7 +124,7 @@ def test_the_book_is_not_brought_up_to_date_twice(tmp_path: Path, monkeypatch: p
 
 AT = "2026-02-01T12:00:00+00:00"
 # no version wrote them in that form
-NEWER_KINDS = {PickedForOral, OrallyChecked, RegradeAsked, RegradeAnswered}
+NEWER_KINDS = {PickedForOral, OrallyChecked, RegradeAsked, RegradeAnswered, Reviewed}
 OLD_KINDS: dict[str, tuple[str, float | None, str, dict[str, Any]]] = {
     "mark": ("q6", 3.5, '[["a", "A."]]', {"target": "q6", "points": 3.5, "remarks": (("a", "A."),)}),
     "waive": ("scale", None, "[]", {"check": "scale", "lifted": False}),

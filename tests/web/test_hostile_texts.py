@@ -189,7 +189,15 @@ def addresses(handle, crafted=CRAFTED):
     task = f"/questions/q6/{handle}"
     yield from ("/", "/questions/q6", task, f"{task}/here", f"/questions/q9/{handle}")
     yield from (f"/questions/q10.class_token/{handle}", f"/submissions/{handle}", "/log", "/rubric/q6")
-    yield from ("/questions/q6/bank?search=", "/assign/q6", "/statistics", "/similar", "/queue", "/oral")
+    yield from (
+        "/questions/q6/bank?search=",
+        "/assign/q6",
+        "/statistics",
+        "/similar",
+        "/queue",
+        "/oral",
+        "/review",
+    )
     yield from (f"/students/{STUDENT}", f"/submissions/{handle}/search?search=script")
     yield from (
         "/grading",

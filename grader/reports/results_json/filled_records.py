@@ -17,6 +17,7 @@ from grader.domain.analyzed_program import Claim
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Epoch, Evidence
 from grader.domain.formatting import about_file, points, printable
+from grader.domain.grade_review import GradeReview
 from grader.domain.measure import StudyAgain
 from grader.domain.program_run import Plan, Rehearsal
 from grader.domain.score import Score, ScoreEdit, ScoreLine
@@ -42,6 +43,7 @@ from grader.reports.results_json.results_schema import (
     RefusedFileRecord,
     RequestRecord,
     ResubmittedRecord,
+    ReviewRecord,
     RosterRecord,
     SandboxRecord,
     StageRecord,
@@ -193,6 +195,7 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         tries=TryRecord.model_validate(asdict(score.tries)) if score.tries else None,
         oral_check=_oral_check(score),
         requests=[RequestRecord.model_validate(asdict(request)) for request in score.requests],
+        review=_review(score.review) if score.review else None,
         held=printable(score.ownership.reason) if score.ownership and score.held else "",
         carried_id=evidence.origin.carries if score.held else "",
         owner=printable(score.ownership.reason) if score.ownership and score.ownership.decided else "",
@@ -207,6 +210,17 @@ def _oral_check(score: Score) -> Literal["", "pending", "passed", "failed", "abs
     if score.oral is None:
         return ""
     return "pending" if score.oral.outcome is None else score.oral.outcome.value
+
+
+def _review(review: GradeReview) -> ReviewRecord:
+    return ReviewRecord.model_validate(
+        {
+            **asdict(review),
+            "who": printable(review.who),
+            "note": printable(review.note),
+            "stands": review.stands,
+        }
+    )
 
 
 def _model(evidence: Evidence) -> ModelRecord:

@@ -355,6 +355,26 @@ class RequestRecord(_Record):
     after: float | None = Field(default=None, description="the points that the answer left or gave")
 
 
+class ReviewedPointsRecord(_Record):
+    """Points that are not those that were reviewed."""
+
+    target: str = Field(description="the rubric item, or a part of one; empty: the grade after lateness")
+    before: float | None = Field(description="when they were reviewed; null: they were open")
+    after: float | None = Field(description="now")
+
+
+class ReviewRecord(_Record):
+    """The last review of the grade: a person has looked over it. Releases are in the gradebook alone."""
+
+    who: str
+    when: datetime
+    note: str
+    points: float | None = Field(description="the grade that was reviewed; null: there was none")
+    stands: bool = Field(description="the grade is still the one that was reviewed")
+    other_work: bool = Field(description="another submission counts now")
+    changes: list[ReviewedPointsRecord]
+
+
 class TryRecord(_Record):
     """Whether a submission gets feedback on hidden checks before grades are released."""
 
@@ -506,6 +526,9 @@ class SubmissionRecord(_Record):
     )
     requests: list[RequestRecord] = Field(
         default_factory=list, description="points that the student disputes or has disputed"
+    )
+    review: ReviewRecord | None = Field(
+        default=None, description="null: nobody has reviewed the grade, or that was taken back"
     )
     held: str = Field(
         default="",

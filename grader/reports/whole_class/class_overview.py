@@ -24,6 +24,7 @@ from grader.reports.whole_class.class_statistics import (
 from grader.reports.whole_class.review_cases import Case, cases
 from grader.reports.whole_class.review_queue import Section, review_queue, still_lacking
 from grader.reports.whole_class.similarity_record import SimilarityRecord
+from grader.scoring.grade_state import is_reviewed
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,14 @@ class Overview:
         if self.holding:
             return "Not ready to hand out yet."
         return "Ready to hand out: every point of every submission is decided."
+
+    @property
+    def reviewed(self) -> int | None:
+        """How many grades a person has reviewed as they are; None: nobody reviews this class."""
+        scores = [score for _, score in self.results]
+        if not self.assignment.review_required and all(score.review is None for score in scores):
+            return None
+        return sum(is_reviewed(score) for score in scores)
 
     @property
     def submissions(self) -> int:

@@ -12,6 +12,7 @@ from grader.reports.student.answers_page import undrawn_remarks
 from grader.reports.student.fixes import forbidden_rows
 from grader.reports.whole_class.class_charts import claim_apart, claim_of
 from grader.scoring.decided_by_people import with_acceptance, with_waived
+from grader.scoring.grade_state import is_reviewed, what_is_open
 from grader.scoring.measurements import shows_more_epochs
 
 
@@ -107,6 +108,18 @@ REQUESTS = Cause(
     "`grader requests list` shows each with the mark, `grader requests answer` answers it. A grade that was "
     "released stands until then.",
     noun="student",
+)
+UNREVIEWED = Cause(
+    "unreviewed",
+    "Nobody has reviewed the grade",
+    "The assignment asks for it (`[review]`). `grader review RESULTS --all`, `--section` or `--only` records "
+    "who has looked over which grades.",
+    holds=True,
+)
+CHANGED = Cause(
+    "changed-since-review",
+    "Changed since it was reviewed",
+    "The review was about other points, or another submission. Look again, then `grader review`.",
 )
 LATE_ASKED = Cause(
     "late-decide",
@@ -219,8 +232,9 @@ PARTIAL = Cause("partial", "A single file was graded", "Other files were not loo
 
 CAUSES = (
     ENGINE, REFUSED, MISSING, RESUBMISSION, LACKING, UNDECIDED, CHECKS, MARKS, NOT_RUN, ORAL, LATE_ASKED,
-    FALLEN, OWNER, REQUESTS, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS,
-    BOUNDARY, LATE, LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
+    FALLEN, UNREVIEWED, OWNER, REQUESTS, CHANGED, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED,
+    FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN, FILES,
+    ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
 """In the order of the queue: what holds the grades up comes first."""
 
@@ -261,6 +275,7 @@ def cases(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Cas
         for cause, text, short in (
             *_outcome_cases(evidence, score),
             *_open_cases(assignment, evidence, score),
+            *_review_cases(assignment, score),
             *_late_cases(evidence, score),
             *_code_cases(assignment, evidence),
             *_measured_cases(evidence, score),
@@ -324,6 +339,16 @@ def _open_cases(assignment: Assignment, evidence: Evidence, score: Score) -> Cas
     for index, finding in enumerate(errored):
         short = f"{counted(len(errored), 'check')} could not be decided"
         yield CHECKS, f"`{finding.check}`: {finding.message or finding.title}", "" if index else short
+
+
+def _review_cases(assignment: Assignment, score: Score) -> CaseParts:
+    """A grade of which nothing is open, and which nobody has looked over as it is."""
+    review = score.review
+    if is_reviewed(score) or (review is None and not assignment.review_required) or what_is_open(score):
+        return
+    text = "Nobody has looked over it." if review is None else f"Since its review, {review.differences}."
+    short = "Not reviewed" if review is None else "Changed since its review"
+    yield UNREVIEWED if assignment.review_required else CHANGED, text, short
 
 
 def _marked_components(assignment: Assignment, score: Score) -> set[str]:
