@@ -52,6 +52,10 @@ ASSISTANTS = {
         "grader.cli.request_commands:command",
         "Take regrade requests of students, and answer them.",
     ),
+    "inquiries": (
+        "grader.cli.inquiry_command:command",
+        "Ask students about what looks suspicious in their work.",
+    ),
     "waive": ("grader.cli.decision_commands:waive_command", "Give a check's points back to the whole class."),
     "count": ("grader.cli.decision_commands:count_command", "Choose which run of a student counts."),
     "history": ("grader.cli.history:command", "Show how a student's grade came about."),

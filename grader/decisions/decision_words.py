@@ -7,6 +7,9 @@ from grader.domain.edit import (
     Claimed,
     Edit,
     Extended,
+    InquiryAsked,
+    InquiryExplained,
+    InquirySettled,
     InTime,
     Marked,
     OrallyChecked,
@@ -75,6 +78,15 @@ def decision_text(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, 
             return "request", f"{target}: {'open' if points is None else _value_text(points)} is disputed"
         case RegradeAnswered(target=target, points=points):
             return "answer", f"{target}: {'open' if points is None else _value_text(points)}"
+        case InquiryAsked(about=about, place=place):
+            return "inquiry", f"asked about {place or 'the work'} ({about.value})"
+        case InquiryExplained(number=number):
+            return "inquiry", f"question {number} is answered"
+        case InquirySettled(number=number, outcome=None):
+            return "inquiry", f"question {number} is open again"
+        case InquirySettled(number=number, outcome=outcome, target=target, points=points):
+            given = f", {target}: {_value_text(points)}" if target else ""
+            return "inquiry", f"question {number} is {outcome.value if outcome else ''}{given}"
         case Accepted(file=file):
             return "accept", f"{file or ''} counts as the report"
     raise AssertionError(f"an edit of which nobody told the history: {type(edit).__name__}")

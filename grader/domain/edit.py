@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from grader.domain.oral_check import OralFlag, OralOutcome
+from grader.domain.inquiry import InquiryOutcome
+from grader.domain.oral_check import OralFlag, OralOutcome, OralReason
 from grader.domain.score import TotalFigures, total_sentence
 
 
@@ -290,6 +291,54 @@ class RegradeAnswered(Edit):
 
     target: str
     points: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InquiryAsked(Edit):
+    """Staff asks the student about the work; `why` holds the question, as the student reads it.
+
+    A student's questions are counted from 1.
+
+    Attributes:
+        about: Why it is asked, for staff.
+        place: The line or cell that it is about; empty: it is about the work as a whole.
+        quoted: What stands there.
+    """
+
+    about: OralReason
+    place: str = ""
+    quoted: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InquiryExplained(Edit):
+    """The student answers a question; `why` holds the student's words.
+
+    Attributes:
+        number: Of the question.
+        explained: When the student answered.
+    """
+
+    number: int
+    explained: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class InquirySettled(Edit):
+    """A person decides what follows from a question; `why` holds the reason, as the student reads it.
+
+    Attributes:
+        number: Of the question.
+        outcome: None: the decision is taken back.
+        target: The rubric item, or part of one, that got new points with it; empty: none did.
+        before, points: Its points before and since; None: they were open, or none were changed.
+    """
+
+    number: int
+    outcome: InquiryOutcome | None
+    target: str = ""
+    before: float | None = None
+    points: float | None = None
 
 
 def current_owner(edits: Iterable[Edit]) -> OwnerAssigned | None:

@@ -14,6 +14,7 @@ from typing import Self
 from grader.domain.analyzed_program import Claim
 from grader.domain.formatting import points
 from grader.domain.grade_review import GradeReview
+from grader.domain.inquiry import Inquiry
 from grader.domain.oral_check import OralCheck
 from grader.domain.regrade_request import RegradeRequest
 from grader.domain.several_attempts import FeedbackTry, ResubmissionRecord, TwoAttempts
@@ -264,6 +265,7 @@ class Score:
         tries: Whether it gets feedback on hidden checks before the deadline; None: there is no such rule.
         oral: The oral check for which the student was picked; None: the student was not.
         requests: The points that the student disputes or has disputed, in the order of the requests.
+        inquiries: What staff has asked the student about the work, in the order of asking.
         review: The last review of the grade; None: nobody has reviewed it, or that was taken back.
     """
 
@@ -287,6 +289,7 @@ class Score:
     tries: FeedbackTry | None = None
     oral: OralCheck | None = None
     requests: tuple[RegradeRequest, ...] = ()
+    inquiries: tuple[Inquiry, ...] = ()
     review: GradeReview | None = None
 
     @property

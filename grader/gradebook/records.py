@@ -20,6 +20,9 @@ from grader.domain.edit import (
     Claimed,
     Edit,
     Extended,
+    InquiryAsked,
+    InquiryExplained,
+    InquirySettled,
     InTime,
     Marked,
     OrallyChecked,
@@ -194,6 +197,9 @@ _KINDS: dict[str, type[Edit]] = {
     "regrade_asked": RegradeAsked,
     "regrade_answered": RegradeAnswered,
     "review": Reviewed,
+    "inquiry_asked": InquiryAsked,
+    "inquiry_explained": InquiryExplained,
+    "inquiry_settled": InquirySettled,
 }
 _SHARED = {field.name for field in fields(Edit)}  # in columns of their own
 NOTHING = "nothing_handed_in"  # the status of a run without a submission

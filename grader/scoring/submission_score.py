@@ -32,6 +32,7 @@ from grader.scoring.decided_by_people import (
 )
 from grader.scoring.disputed_points import regrade_requests
 from grader.scoring.grade_state import grade_review
+from grader.scoring.inquiries import inquiries
 from grader.scoring.lateness import late_record
 from grader.scoring.oral_hold import oral_hold, with_oral_check
 from grader.scoring.resubmission import is_first, own_attempts, resubmitted
@@ -83,6 +84,7 @@ def score(
         points,
         tries=own_try(assignment, evidence, own_edits, history),
         requests=regrade_requests(own_edits),
+        inquiries=inquiries(own_edits),
         review=grade_review(assignment, points, evidence.submission_digest, own_edits),
     )
 

@@ -1,21 +1,24 @@
-"""What a student may ask about released points, what was asked and answered, and asking.
+"""What a student may ask about released points, what the student is asked about the work, and both answers.
 
-A request is taken by the same rules as by `grader requests`, under the student's own id. What it says to the
-student names nobody and nothing of the class. An answer is shown once the released report has it. The course
-and the gradebook are read anew each time, so that no request is scored by an old rubric.
+A request is taken by the same rules as by `grader requests`, and an answer to a question as by `grader
+inquiries`, under the student's own id. What it says to the student names nobody and nothing of the class. An
+answer of staff, a question and a decision are shown once the released report has them. The course and the
+gradebook are read anew each time, so that no request is scored by an old rubric.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from grader.course.locate import located_course
+from grader.decisions.asking_students import LONGEST_ANSWER, record_explanation
 from grader.decisions.regrade_requests import NewRequest, take_requests
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.formatting import counted, printable, stamp
+from grader.domain.inquiry import Inquiry
 from grader.domain.regrade_request import RegradeRequest
 from grader.domain.score import Score
 from grader.gradebook import Gradebook
@@ -62,9 +65,22 @@ class Asking:
     asked: tuple[AskedPoints, ...] = ()
 
 
+@dataclass(frozen=True)
+class OwnMatters:
+    """What is open between a student and staff.
+
+    Attributes:
+        asking: None: the assignment takes no requests, and there is none.
+        questions: About the work, as far as they were released, in the order of asking.
+    """
+
+    asking: Asking | None
+    questions: tuple[Inquiry, ...]
+
+
 @dataclass
 class RequestDesk:
-    """Takes requests of the students of one class, one after the other.
+    """Takes requests and answers of the students of one class, one after the other.
 
     Attributes:
         session: How the gradebook is opened; `who` is replaced by the student's id.
@@ -96,18 +112,18 @@ class RequestDesk:
             book.require_local()
             return book.identity()
 
-    def asking(self, student_id: str, report: str) -> Asking | None:
-        """What the student may ask; None: the assignment takes no requests, and there is none.
+    def matters(self, student_id: str, report: str) -> OwnMatters:
+        """What the student may ask, and is asked.
 
         Args:
-            report: As it was released: answers that it does not have are not shown yet.
+            report: As it was released: what it does not have is not shown yet.
 
         Raises:
             UsageError: The gradebook or the course cannot be read.
         """
         with self._opened() as (assignment, book):
             made = _score(assignment, book, student_id)
-        return _asking(assignment, made, report, self.clock())
+        return OwnMatters(_asking(assignment, made, report, self.clock()), _questions(made, report))
 
     def ask(self, student_id: str, target: str, reason: str, report: str) -> None:
         """Take a request of the student, who reads this report.
@@ -137,6 +153,28 @@ class RequestDesk:
             if not taken.taken:
                 raise AskingRefused(
                     "You asked about this in the same words before, and got an answer. Say what is new."
+                )
+
+    def explain(self, student_id: str, number: int, words: str, report: str) -> None:
+        """Take the student's answer to a question of this report.
+
+        Raises:
+            AskingRefused: It cannot be taken, for a reason that the student reads.
+            UsageError: The gradebook or the course cannot be read or written.
+        """
+        answer = " ".join(printable(words).split())
+        request = replace(self.session, who=student_id)
+        with self._turn, class_session(request, clock=self.clock, on_catch_up=lambda _: None) as opened:
+            made = _score(opened.assignment, opened.book, student_id)
+            _require_answerable(_questions(made, report), number, answer)
+            if not made.inquiries[number - 1].is_open:
+                raise AskingRefused("This question has just been settled: your report will say how.")
+            # an answer changes no total, as in `ask`
+            only_this = replace(opened, review=lambda changes, _: not changes)
+            if not record_explanation(only_this, student_id, number, answer).recorded:
+                raise UsageError(
+                    f"{opened.out}: an answer of {student_id} was not taken, because totals are not those of "
+                    "the current rubric. Run `grader regrade`."
                 )
 
     @contextmanager
@@ -193,6 +231,36 @@ def _as_released(request: RegradeRequest, report: str) -> RegradeRequest:
     return replace(request, answer="", answered=None, after=None)
 
 
+def _questions(made: Score, report: str) -> tuple[Inquiry, ...]:
+    """The questions as the student may know them: those that the report has, as decided there."""
+    released = (one for one in made.inquiries if f'id="{one.anchor}"' in report)
+    return tuple(
+        one
+        if one.is_open or f'id="{one.outcome_anchor}"' in report
+        else replace(one, outcome=None, reason="", settled=None, target="", before=None, after=None)
+        for one in released
+    )
+
+
+def _require_answerable(questions: Sequence[Inquiry], number: int, answer: str) -> None:
+    """Check an answer to a question.
+
+    Raises:
+        AskingRefused: It cannot be taken.
+    """
+    question = next((one for one in questions if one.number == number), None)
+    if question is None:
+        raise AskingRefused("There is no such question.")
+    if not question.is_open:
+        raise AskingRefused("This question is settled. Write to your teaching assistants.")
+    if not answer:
+        raise AskingRefused("Your answer is empty. Write one, then send it again.")
+    if len(answer) > LONGEST_ANSWER:
+        raise AskingRefused(
+            f"Your answer has {len(answer)} characters, and at most {LONGEST_ANSWER} are taken. Shorten it."
+        )
+
+
 def _require_possible(asking: Asking, target: str, words: str) -> None:
     """Check a request.
 
@@ -213,4 +281,12 @@ def _require_possible(asking: Asking, target: str, words: str) -> None:
         )
 
 
-__all__ = ["LONGEST_REASON", "AskedPoints", "Asking", "AskingRefused", "RequestDesk"]
+__all__ = [
+    "LONGEST_ANSWER",
+    "LONGEST_REASON",
+    "AskedPoints",
+    "Asking",
+    "AskingRefused",
+    "OwnMatters",
+    "RequestDesk",
+]

@@ -1,4 +1,4 @@
-"""The students' pages as an application: links, one student's own pages, and the form for a request.
+"""The students' pages as an application: links, one student's own pages, and forms to ask and to answer.
 
 Whose page is asked for is never in an address: it follows from the session alone. Pages have no scripts, and
 the reports, which show what students wrote, may load nothing and run nothing. A link, a session or a page
@@ -30,7 +30,13 @@ from grader.domain.submission import ANSWERS_FILE
 from grader.files.file_names import ANSWERS_PAGE, REPORT, SUBMISSION_PAGE
 from grader.reports.typesetting import TEMPLATES as REPORT_TEMPLATES
 from grader.reports.typesetting import environment
-from grader.student_web.own_requests import LONGEST_REASON, Asking, AskingRefused, RequestDesk
+from grader.student_web.own_requests import (
+    LONGEST_ANSWER,
+    LONGEST_REASON,
+    AskingRefused,
+    OwnMatters,
+    RequestDesk,
+)
 from grader.student_web.released_pages import PageNotReleased, ReleasedPages
 from grader.student_web.student_links import StudentAccess, StudentLinkRefused, StudentSession
 from grader.web.listening import Listening
@@ -67,7 +73,7 @@ class StudentSite:
         listening: How the pages are reached.
         port: At which they are served.
         entries: How often links were tried lately, by peer.
-        asked, read: How often requests were sent and pages read lately, by student.
+        asked, read: How often requests and answers were sent and pages read lately, by student.
     """
 
     title: str
@@ -140,12 +146,14 @@ def student_application(site: StudentSite) -> Gate:
         Route("/", answered(_first_page), methods=["GET"]),
         Route("/mine/{name}", answered(_own_page), methods=["GET"]),
         Route("/requests", answered(_ask), methods=["POST"]),
+        Route("/answers", answered(_answer), methods=["POST"]),
         Route("/leave", answered(_leave), methods=["POST"]),
     ]
     app = Starlette(routes=routes, exception_handlers={404: _nothing, 405: _nothing})
     app.router.redirect_slashes = False
     listening = site.listening
-    return Gate(app, listening.hosts(site.port), listening.proxies, listening.is_encrypted)
+    hosts = listening.hosts(site.port)
+    return Gate(app, hosts, listening.proxies, listening.is_encrypted, pages="These pages are")
 
 
 # --- coming and going ------------------------------------------------------------------------------------
@@ -208,7 +216,7 @@ def _guarded(
             answer.delete_cookie(site.cookie, path="/")
         return answer
     except AskingRefused as error:
-        return plain_page("Your request was not taken", str(error), status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return plain_page("That was not taken", str(error), status=HTTPStatus.UNPROCESSABLE_ENTITY)
     except PageNotReleased as error:
         return plain_page("There is no such page", str(error), status=HTTPStatus.NOT_FOUND)
     except GraderError as error:
@@ -243,13 +251,11 @@ def _leave(_visit: StudentVisit) -> Response:
 def _first_page(visit: StudentVisit) -> Response:
     """What was released to the student, and the requests."""
     pages, student_id = visit.site.pages, visit.student_id
-    asking: Asking | None = None
-    failed = False
+    matters: OwnMatters | None = None
     try:
-        asking = visit.site.desk.asking(student_id, _report(visit))
+        matters = visit.site.desk.matters(student_id, _report(visit))
     except GraderError as error:  # the report can be read all the same
         _LOG.warning("Requests cannot be shown: %s", error)
-        failed = True
     return _page(
         "first.html.j2",
         title=visit.site.title,
@@ -257,9 +263,11 @@ def _first_page(visit: StudentVisit) -> Response:
         csrf=visit.session.csrf,
         pages=[(name, _TITLES[name]) for name in _TITLES if name in pages.names(student_id)],
         released_at=pages.released_at(student_id),
-        asking=asking,
-        failed=failed,
+        asking=matters.asking if matters else None,
+        questions=matters.questions if matters else (),
+        failed=matters is None,
         longest=LONGEST_REASON,
+        longest_answer=LONGEST_ANSWER,
     )
 
 
@@ -312,6 +320,17 @@ def _ask(visit: StudentVisit) -> Response:
         return plain_page("Too many tries", "Wait a minute, then send it again.", status=429)
     visit.site.desk.ask(visit.student_id, visit.text("item"), visit.text("reason"), _report(visit))
     return RedirectResponse("/#requests", 303, headers={"Content-Security-Policy": POLICY})
+
+
+def _answer(visit: StudentVisit) -> Response:
+    """Take an answer to a question about the work, and show it."""
+    if not visit.site.asked.allowed(visit.session.holder):
+        return plain_page("Too many tries", "Wait a minute, then send it again.", status=429)
+    number = visit.text("question")
+    visit.site.desk.explain(
+        visit.student_id, int(number) if number.isdecimal() else 0, visit.text("answer"), _report(visit)
+    )
+    return RedirectResponse("/#questions", 303, headers={"Content-Security-Policy": POLICY})
 
 
 def plain_page(title: str, *sentences: str, status: int = 200, link: bool = True) -> Response:

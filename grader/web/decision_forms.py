@@ -18,7 +18,7 @@ from grader.decisions.mark_entries import MarkFault, points_in
 from grader.domain.edit import Edit
 from grader.domain.errors import UsageError
 from grader.domain.formatting import listed
-from grader.domain.oral_check import FLAGS, OralOutcome, OralReason
+from grader.domain.oral_check import FLAGS, OralOutcome
 from grader.marking.audit_log import add_entry
 from grader.marking.desk import grading_assignment
 from grader.reports.whole_class.oral_flags import oral_flags
@@ -36,19 +36,11 @@ from grader.web.decision_kinds import (
     sent_student,
     sent_students,
 )
+from grader.web.inquiry_forms import FLAG_WORDS, INQUIRY_FORMS
 from grader.web.review_forms import REVIEW_FORMS
 from grader.web.visits import SentFields, Visit
 
 _MOST_SHOWN = 300  # totals in a preview; more are counted
-FLAG_WORDS = {
-    OralReason.SIMILAR: "similar submissions",
-    OralReason.CLAIM: "a claim or outputs that are not those of the code",
-    OralReason.WEIGHTS: "weights that do not fit the model",
-    OralReason.MODEL: "a trained model that may be another one",
-    OralReason.STUDY: "a study whose rows do not differ as claimed",
-    OralReason.CODE: "unusual code",
-    OralReason.WATCH: "a disturbed watch for forbidden parts",
-}
 OUTCOME_WORDS = (
     (OralOutcome.PASSED.value, "passed: explained the work"),
     (OralOutcome.FAILED.value, "not passed: could not explain it"),
@@ -345,6 +337,7 @@ FORMS = {
             _undo,
             "The decision was taken back.",
         ),
+        *INQUIRY_FORMS,
         *REVIEW_FORMS,
     )
 }

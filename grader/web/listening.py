@@ -1,4 +1,4 @@
-"""Where the console listens, and when it refuses to: beyond this machine only with TLS or a named proxy."""
+"""Where pages are served, and when that is refused: beyond this machine only with TLS or a named proxy."""
 
 import socket
 import ssl
@@ -13,7 +13,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class Listening:
-    """How the console is reached.
+    """How pages are reached: the console's, or the students'.
 
     Attributes:
         host: The address of this machine at which it listens.
@@ -64,12 +64,12 @@ class Listening:
             )
         if not self.is_local and not self.is_encrypted:
             raise UsageError(
-                f"The console is served beyond this machine ({self.host}) only with --tls-cert and "
-                "--tls-key, or behind a named proxy (--proxy ADDRESS)."
+                f"Pages are served beyond this machine ({self.host}) only with --tls-cert and --tls-key, or "
+                "behind a named proxy (--proxy ADDRESS)."
             )
         if (self.proxies or not self.is_local) and not self.names:
             raise UsageError(
-                "Give the host name by which browsers reach the console: --name console.example.org."
+                "Give the host name by which browsers reach the pages: --name marks.example.org."
             )
 
     def hosts(self, port: int) -> frozenset[str]:

@@ -7,6 +7,7 @@ each decision is taken in a form of its own (`decision_forms`).
 from starlette.responses import Response
 
 from grader.decisions.undoing import person_decisions
+from grader.domain.oral_check import OralReason
 from grader.marking.audit_log import add_entry
 from grader.marking.desk import Desk, UnknownTask, assignment_now, handle_of
 from grader.reports.whole_class import review_cases as causes
@@ -28,11 +29,23 @@ _FORMS_BY_CAUSE = {
     causes.LATE_UNKNOWN.id: ("received",),
     causes.FALLEN.id: ("run",),
     causes.LOWER.id: ("run",),
-    causes.CLAIM.id: ("claim",),
+    causes.CLAIM.id: ("claim", "inquire"),
+    causes.NOTES.id: ("inquire",),
+    causes.WEIGHTS.id: ("inquire",),
+    causes.SIMILAR.id: ("inquire",),
+    causes.INQUIRIES.id: ("settle",),
     causes.OWNER.id: ("owner",),
     causes.ORAL.id: ("outcome", "rule", "lift"),
     causes.REQUESTS.id: ("answer",),
 }
+# cause -> what a question about it is about
+_SUSPICIONS = {
+    causes.CLAIM.id: OralReason.CLAIM.value,
+    causes.NOTES.id: OralReason.CODE.value,
+    causes.WEIGHTS.id: OralReason.WEIGHTS.value,
+    causes.SIMILAR.id: OralReason.SIMILAR.value,
+}
+_FORMS_OF_STUDENT = ("rule", "lift", "accept", "received", "claim", "run", "inquire", "settle")
 _RUN_AGAIN = frozenset((causes.ENGINE.id, causes.RESUBMISSION.id, causes.CHECKS.id))
 _MOST_NAMED = 20  # students in an address; of more, all are graded again
 _MARKED_CAUSES = frozenset((causes.MARKS.id, causes.UNDECIDED.id, causes.DISTURBED.id))
@@ -60,6 +73,7 @@ def queue_page(visit: Visit) -> Response:
         names=names_in(overview),
         forms=FORMS,
         forms_by_cause=_FORMS_BY_CAUSE,
+        suspicions=_SUSPICIONS,
         marked_causes=_MARKED_CAUSES,
         run_again={
             section.cause.id: " ".join(students) if len(students) <= _MOST_NAMED else ""
@@ -99,7 +113,9 @@ def student_page(visit: Visit) -> Response:
         cases=overview.own_cases[student_id],
         runs=visit.desk.book.run_records(student_id),
         decisions=[one for one in person_decisions(visit.desk.book) if one.student_id == student_id],
-        forms=[FORMS[one] for one in ("rule", "lift", "accept", "received", "claim", "run")],
+        forms=[
+            FORMS[one] for one in ("rule", "lift", "accept", "received", "claim", "run", "inquire", "settle")
+        ],
         owner=FORMS["owner"],
     )
 

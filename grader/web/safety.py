@@ -71,16 +71,18 @@ class Gate:
     """The first of the application: it answers what must not get further, and sets the headers.
 
     Attributes:
-        hosts: The names under which the console is reached; a page of another site that lets its name point
+        hosts: The names under which the pages are reached; a page of another site that lets its name point
             to this machine is refused by them.
         proxies: The peers that may connect; (): all.
         encrypted: Whether browsers reach it by https.
+        pages: What it stands before, as the beginning of a sentence about it.
     """
 
     app: ASGIApp
     hosts: frozenset[str]
     proxies: tuple[str, ...] = ()
     encrypted: bool = False
+    pages: str = "The console is"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -104,9 +106,9 @@ class Gate:
     def _refusal(self, scope: Scope) -> PlainTextResponse | None:
         headers = Headers(scope=scope)
         if self.proxies and peer_of(scope) not in self.proxies:
-            return PlainTextResponse("The console is reached through its proxy only.\n", 403)
+            return PlainTextResponse(f"{self.pages} reached through a proxy only.\n", 403)
         if headers.getlist("host") != [headers.get("host", "")] or headers["host"].lower() not in self.hosts:
-            return PlainTextResponse("The console is not known under this name.\n", 421)
+            return PlainTextResponse(f"{self.pages} not known under this name.\n", 421)
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MOST_BYTES:
             return PlainTextResponse("That is too much for one form.\n", 413)
@@ -126,13 +128,13 @@ def peer_of(scope: MutableMapping[str, Any]) -> str:
 
 
 def is_from_own_page(headers: Mapping[str, str], own: frozenset[str]) -> bool:
-    """Whether a form was sent by a page of the console.
+    """Whether a form was sent by one of our own pages.
 
     Under `no-referrer`, browsers send the origin of a form as `null`; then they say themselves whether the
     page is of the same origin, which no page can feign.
 
     Args:
-        own: The origins of the console.
+        own: The origins of these pages.
     """
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     if site is not None and site != "same-origin":

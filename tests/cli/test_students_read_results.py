@@ -20,6 +20,9 @@ from grader.domain.edit import (
     Claimed,
     Edit,
     Extended,
+    InquiryAsked,
+    InquiryExplained,
+    InquirySettled,
     InTime,
     Marked,
     OrallyChecked,
@@ -34,6 +37,7 @@ from grader.domain.edit import (
     RunChosen,
     Waived,
 )
+from grader.domain.inquiry import InquiryOutcome
 from grader.domain.oral_check import OralFlag, OralOutcome, OralReason
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
@@ -122,6 +126,11 @@ def every_kind(assignment: Assignment) -> list[Edit]:
         made(RegradeAsked, target="q6", asked=WHEN, points=2.0, marker="Marquart-the-marker"),
         made(RegradeAnswered, target="q6", points=3.0),
         made(RegradeAsked, target="q7", asked=WHEN, points=2.0, marker="Marquart-the-marker"),
+        made(InquiryAsked, about=OralReason.SIMILAR, place="homework.py:1", quoted="x = 1"),
+        made(InquiryExplained, number=1, explained=WHEN),
+        made(InquirySettled, number=1, outcome=InquiryOutcome.CONFIRMED, target="q6", points=2.0),
+        made(InquirySettled, number=1, outcome=None),
+        made(InquirySettled, number=1, outcome=InquiryOutcome.DISMISSED),
         made(Reviewed, points=12.0, digest=DIGEST),
         made(Reviewed, points=None, withdrawn=True),
         made(Reviewed, points=11.0, lines=(("q6", 2.0),), digest=DIGEST),

@@ -16,6 +16,9 @@ from sqlalchemy import create_engine
 from grader.domain.edit import (
     Because,
     Edit,
+    InquiryAsked,
+    InquiryExplained,
+    InquirySettled,
     OrallyChecked,
     PickedForOral,
     RegradeAnswered,
@@ -124,7 +127,16 @@ def test_the_book_is_not_brought_up_to_date_twice(tmp_path: Path, monkeypatch: p
 
 AT = "2026-02-01T12:00:00+00:00"
 # no version wrote them in that form
-NEWER_KINDS = {PickedForOral, OrallyChecked, RegradeAsked, RegradeAnswered, Reviewed}
+NEWER_KINDS = {
+    PickedForOral,
+    OrallyChecked,
+    RegradeAsked,
+    RegradeAnswered,
+    Reviewed,
+    InquiryAsked,
+    InquiryExplained,
+    InquirySettled,
+}
 OLD_KINDS: dict[str, tuple[str, float | None, str, dict[str, Any]]] = {
     "mark": ("q6", 3.5, '[["a", "A."]]', {"target": "q6", "points": 3.5, "remarks": (("a", "A."),)}),
     "waive": ("scale", None, "[]", {"check": "scale", "lifted": False}),

@@ -235,7 +235,8 @@ def test_two_processes_share_nothing(released, site, clock, browse):
     }
     assert len(keys) == 2
     paths = {route.path for route in student_application(site).app.routes}
-    assert paths == {"/enter/{token}", "/style/{digest}.css", "/", "/mine/{name}", "/requests", "/leave"}
+    of_a_student = {"/", "/mine/{name}", "/requests", "/answers"}
+    assert paths == {"/enter/{token}", "/style/{digest}.css", "/leave", *of_a_student}
 
 
 def test_the_file_of_links_names_nobody(site, come, released):
@@ -280,7 +281,15 @@ def test_signing_out_ends_the_session(come):
 
 def test_other_names_are_not_answered(site):
     client = TestClient(student_application(site), base_url="http://evil.example")
-    assert client.get("/").status_code == 421
+    refused = client.get("/")
+    assert refused.status_code == 421 and refused.text == "These pages are not known under this name.\n"
+
+
+def test_only_its_proxy_may_connect(released, clock):
+    listening = Listening(port=PORT, names=("grades.example.org",), proxies=("192.0.2.7",))
+    application = student_application(site_of(released, clock, listening=listening))
+    refused = TestClient(application, base_url="https://grades.example.org").get("/")
+    assert refused.status_code == 403 and refused.text == "These pages are reached through a proxy only.\n"
 
 
 def test_faults_are_told_to_whoever_serves_and_not_to_students(come, released, caplog):

@@ -120,6 +120,31 @@ def test_a_student_comes_from_a_mail_asks_and_reads_the_answer(tab, served, rele
     assert page.complaints == []
 
 
+def test_a_student_is_asked_about_a_line_and_answers(tab, served, released, objections):
+    released.said("inquiries ask", FIRST, "similar", "--line", "homework.py:1")
+    released.publish()
+    site, address = served
+    page = tab(address)
+    page.goto(f"{address}/enter/{token(site, FIRST)}")
+    come_in(page)
+    asked = page.locator("#questions article")
+    assert "x = 1" in asked.inner_text() and "How did you come to it" in asked.inner_text()
+    assert objections(page) == []
+    page.get_by_label("Your answer").fill("I wrote it with the tutorial of week 3.")
+    page.get_by_role("button", name="Answer question 1").click()
+    page.get_by_text("You answered on").wait_for()
+    assert page.url == f"{address}/#questions"
+    assert "tutorial of week 3" in released.said("inquiries list", "--open")
+    released.said("inquiries settle", FIRST, "1", "dismissed", "--why", "The tutorial has it.")
+    released.publish()
+    page.reload()
+    page.get_by_text("The tutorial has it.").wait_for()
+    assert page.locator("#questions form").count() == 0
+    page.get_by_role("link", name="Your report").click()
+    page.get_by_text("The tutorial has it.").wait_for()
+    assert objections(page) == [] and page.complaints == []
+
+
 def test_a_link_opens_nothing_of_another_and_bad_ones_open_nothing(tab, served, clock):
     site, address = served
     page = tab(address)

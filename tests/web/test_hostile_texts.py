@@ -206,10 +206,14 @@ def addresses(handle, crafted=CRAFTED):
         "/questions/q6/next",
         f"/decide/answer?student={STUDENT}",
     )
+    yield "/decide/inquire?about=code"
     for text in crafted:
         quoted = text.encode("utf-8", "replace").hex("%", 1)
         yield f"/decide/rule?student=%{quoted}"
         yield f"/decide/pick?share=%{quoted}&seed=%{quoted}&students=%{quoted}"
+        yield f"/decide/inquire?student=%{quoted}&about=%{quoted}&line=%{quoted}&question=%{quoted}"
+        yield f"/decide/settle?student=%{quoted}&outcome=%{quoted}&why=%{quoted}"
+        yield f"/decide/review?students=%{quoted}&section=%{quoted}&note=%{quoted}"
         yield f"/decide/outcome?student=%{quoted}&outcome=%{quoted}"
         yield f"/decide/answer?student=%{quoted}&item=%{quoted}&points=%{quoted}&why=%{quoted}"
         yield f"/grading?only=%{quoted}"

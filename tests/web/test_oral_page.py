@@ -16,7 +16,7 @@ from grader.marking.audit_log import audit_log
 from grader.marking.desk import Desk, refresh
 from grader.results.oral_sheets import FOLDER, QUESTIONS
 from grader.web.access import Access, StaffRole
-from grader.web.decision_forms import FLAG_WORDS
+from grader.web.inquiry_forms import FLAG_WORDS
 from grader.web.listening import Listening
 from grader.web.visits import Console
 from tests.web.conftest import NOW, SCRIPT, running, tabs

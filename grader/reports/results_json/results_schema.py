@@ -355,6 +355,25 @@ class RequestRecord(_Record):
     after: float | None = Field(default=None, description="the points that the answer left or gave")
 
 
+class InquiryRecord(_Record):
+    """A question about the work that staff asked the student: it takes no points by itself."""
+
+    number: int
+    about: str = Field(description="why it was asked, in a word")
+    question: str
+    place: str = Field(description="the line or cell that it is about; empty: the work as a whole")
+    quoted: str = Field(description="what stands there")
+    asked: datetime
+    explanation: str = Field(description="the student's words; empty: there are none yet")
+    explained: datetime | None
+    outcome: Literal["dismissed", "confirmed"] | None = Field(description="null: nobody has decided yet")
+    reason: str
+    settled: datetime | None
+    target: str = Field(description="the item whose points changed with that; empty: none did")
+    before: float | None
+    after: float | None
+
+
 class ReviewedPointsRecord(_Record):
     """Points that are not those that were reviewed."""
 
@@ -526,6 +545,9 @@ class SubmissionRecord(_Record):
     )
     requests: list[RequestRecord] = Field(
         default_factory=list, description="points that the student disputes or has disputed"
+    )
+    inquiries: list[InquiryRecord] = Field(
+        default_factory=list, description="what staff has asked the student about the work"
     )
     review: ReviewRecord | None = Field(
         default=None, description="null: nobody has reviewed the grade, or that was taken back"

@@ -109,6 +109,13 @@ REQUESTS = Cause(
     "released stands until then.",
     noun="student",
 )
+INQUIRIES = Cause(
+    "inquiries",
+    "A question about the work is open",
+    "It takes no points. `grader inquiries list` shows it with the answer; `grader inquiries settle` says "
+    "what follows, with a reason.",
+    noun="student",
+)
 UNREVIEWED = Cause(
     "unreviewed",
     "Nobody has reviewed the grade",
@@ -232,9 +239,9 @@ PARTIAL = Cause("partial", "A single file was graded", "Other files were not loo
 
 CAUSES = (
     ENGINE, REFUSED, MISSING, RESUBMISSION, LACKING, UNDECIDED, CHECKS, MARKS, NOT_RUN, ORAL, LATE_ASKED,
-    FALLEN, UNREVIEWED, OWNER, REQUESTS, CHANGED, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED,
-    FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN, FILES,
-    ATTEMPTS, UNOFFICIAL, PARTIAL,
+    FALLEN, UNREVIEWED, OWNER, REQUESTS, INQUIRIES, CHANGED, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN,
+    DISTURBED, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN,
+    FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
 """In the order of the queue: what holds the grades up comes first."""
 
@@ -304,6 +311,11 @@ def _outcome_cases(evidence: Evidence, score: Score) -> CaseParts:
     disputed = [request for request in score.requests if request.is_open]
     for index, request in enumerate(disputed):
         yield REQUESTS, f"{request.target}: {request.reason}", "" if index else "Disputes points"
+    for inquiry in score.inquiries:
+        if inquiry.is_open:
+            about = f"Question {inquiry.number}, {inquiry.place or 'the work as a whole'}"
+            answered = f"answered: {inquiry.explanation}" if inquiry.to_be_settled else "not answered yet"
+            yield INQUIRIES, f"{about}: {answered}", "Answered a question" if inquiry.to_be_settled else ""
     if score.resubmission is not None and score.resubmission.asked:
         yield RESUBMISSION, evidence.reason or score.resubmission.reason, "The grader failed"
     if score.lower is not None:
