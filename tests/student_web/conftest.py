@@ -6,7 +6,7 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,9 +28,9 @@ from grader.student_web.student_links import StudentAccess
 from grader.student_web.student_serving import opened_site
 from grader.student_web.student_site import StudentSite, student_application
 from grader.web.listening import Listening
-from tests.web.conftest import objections
+from tests.web.conftest import new_database, objections
 
-__all__ = ["objections"]
+__all__ = ["new_database", "objections"]
 
 FIRST, SECOND, THIRD = "400101201", "400101202", "400101203"
 SCRIPT = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\"></style>"
@@ -48,15 +48,21 @@ def said(*words: object, by: str = "head", code: int = 0) -> str:
 
 @dataclass(frozen=True)
 class Class:
-    """A released class: the folders of the course, the results and the publication."""
+    """A released class: the folders of the course, the results and the publication.
+
+    Attributes:
+        url: Of the gradebook; None: it is a file in the results.
+    """
 
     course: Path
     out: Path
     published: Path
+    url: str | None = None
 
     def said(self, command: str, *words: object, by: str = "head", code: int = 0) -> str:
         """What a command about the class prints; `requests answer` is one command."""
-        return said(*command.split(), self.out, *words, "--course", self.course, by=by, code=code)
+        book = ("--gradebook", self.url) if self.url is not None else ()
+        return said(*command.split(), self.out, *words, "--course", self.course, *book, by=by, code=code)
 
     def publish(self) -> None:
         """Bring the publication up to date."""
@@ -64,19 +70,29 @@ class Class:
 
 
 def release(
-    home: Path, course_root: Path, assignment: Assignment, class_evidence: Callable[..., Any]
+    home: Path,
+    course_root: Path,
+    assignment: Assignment,
+    class_evidence: Callable[..., Any],
+    url: str | None = None,
+    others: Sequence[str] = (),
 ) -> Class:
-    """ta1 gave each 2 points for Q6, and that was released; the second student writes hostile things."""
+    """ta1 gave each 2 points for Q6, and that was released; the second student writes hostile things.
+
+    Args:
+        url: Of the gradebook; None: a file in the results.
+        others: Further students, to whom nobody gave points.
+    """
     course = home / "course"
     shutil.copytree(assignment.folder, course / "reference" / assignment.id)
     shutil.copy(course_root / "course.toml", course)
     toml = course / "reference" / assignment.id / "assignment.toml"
     rules = '\n[regrade_requests]\ndays = 7\nmost = 2\nanswered_by = "marker"\n'
     toml.write_text(toml.read_text("utf-8") + rules, "utf-8")
-    released = Class(course, home / "results", home / "published")
-    with Gradebook(released.out, assignment_id=assignment.id) as book:
+    released = Class(course, home / "results", home / "published", url)
+    with Gradebook(released.out, url, assignment_id=assignment.id) as book:
         keeper = Keeper(assignment, book, released.out, "ta1")
-        for number, student in enumerate((FIRST, SECOND, THIRD)):
+        for number, student in enumerate((FIRST, SECOND, THIRD, *others)):
             code = f"x = '{SCRIPT}'\n" if student == SECOND else "x = 1\n"
             cells = (
                 ViewCell("cell 1", CellKind.TEXT, (), f"<p>{SCRIPT if student == SECOND else 'Text'}</p>"),
@@ -155,7 +171,7 @@ def site_of(
     released: Class, clock: Clock, port: int = PORT, listening: Listening | None = None
 ) -> StudentSite:
     """The students' pages of a class."""
-    request = SessionRequest(released.out, "head", course=released.course)
+    request = SessionRequest(released.out, "head", course=released.course, gradebook=released.url)
     access = StudentAccess(released.out, clock)
     return opened_site(request, released.published, access, listening or Listening(port=port), port, clock)
 
