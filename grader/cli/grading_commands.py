@@ -55,6 +55,12 @@ if TYPE_CHECKING:
     help="The class list, which shows who is missing: a CSV with a column student_id, or an LMS's list.",
 )
 @click.option(
+    "--groups",
+    type=click.Path(path_type=Path),
+    help="Who works together: a CSV with group and student_id, where one member hands in for all. Default: "
+    "the one of [people] in course.toml.",
+)
+@click.option(
     "--unofficial",
     is_flag=True,
     help="Accept a machine that isolates too little; every grade is stamped unofficial.",
@@ -80,6 +86,7 @@ def grade_command(
     course: Path | None,
     extensions: Path | None,
     roster: Path | None,
+    groups: Path | None,
     unofficial: bool,
     gradebook: str | None,
     by: str | None,
@@ -126,6 +133,7 @@ def grade_command(
         course=course,
         extensions=extensions,
         roster=roster,
+        groups=groups,
         gradebook=gradebook,
         only=only,
         force=force,

@@ -73,6 +73,26 @@ def term_people(plan: TermPlan) -> TermPeople:
     return TermPeople(sections, groups)
 
 
+def assignment_groups(
+    plan: TermPlan, assignment_id: str, assignments: Collection[str], file: Path | None = None
+) -> Mapping[str, tuple[GroupMember, ...]]:
+    """Student -> the members of the student's group for an assignment; empty without a file of groups.
+
+    Args:
+        assignments: All of the course.
+        file: The CSV of groups, in place of the course's.
+
+    Raises:
+        UsageError: A file cannot be read, or contradicts itself.
+    """
+    path = file or plan.groups
+    if path is None:
+        return {}
+    sections = None if plan.students is None else _sections(plan.students, plan)
+    everything = {*assignments, *plan.weights, assignment_id}
+    return _groups(path, sorted(everything), sections, lacks="is no assignment of the course")[assignment_id]
+
+
 def section_students(plan: TermPlan, section: str) -> frozenset[str]:
     """The students of a section.
 
@@ -109,11 +129,18 @@ def _sections(path: Path, plan: TermPlan) -> dict[str, str]:
 
 
 def _groups(
-    path: Path, assignments: Collection[str], students: Mapping[str, str] | None
+    path: Path,
+    assignments: Collection[str],
+    students: Mapping[str, str] | None,
+    *,
+    lacks: str = f"has no weight in [total] of {FILE}",
 ) -> dict[str, dict[str, tuple[GroupMember, ...]]]:
     """Assignment -> student -> the members of the student's group.
 
     Rows without an assignment hold for every assignment that no row names.
+
+    Args:
+        lacks: What is wrong with another assignment, as a clause.
     """
     members: dict[str, dict[str, GroupMember]] = {}
     handing_in: set[tuple[str, str]] = set()
@@ -122,7 +149,7 @@ def _groups(
         assignment_id, member = row["assignment"], _member(row)
         if assignment_id and assignment_id not in assignments:
             advice = remedy(assignment_id, list(assignments), f"There are {listing(list(assignments))}.")
-            raise row.fault("assignment", f"'{assignment_id}' has no weight in [total] of {FILE}. {advice}")
+            raise row.fault("assignment", f"'{assignment_id}' {lacks}. {advice}")
         if students is not None and member.student_id not in students:
             raise row.fault("student_id", f"'{member.student_id}' is not in {STUDENTS}. Correct one of them.")
         in_assignment = members.setdefault(assignment_id, {})

@@ -19,10 +19,12 @@ from grader.course.dataset_file import SYNTHETIC
 from grader.course.extensions import read_extensions
 from grader.course.locate import FILE as COURSE_FILE
 from grader.course.locate import Course, located_course
+from grader.course.term_files import assignment_groups
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.submission import Fate, Submission
 from grader.domain.submission_result import Result, stage_times
+from grader.domain.term_total import GroupMember
 from grader.files.known_folders import cache_folder
 from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
@@ -115,6 +117,7 @@ class GradeRequest:
         course: The course's folder; None: found upward from the working directory.
         extensions: A CSV of single students' own deadlines.
         roster: The list of the class, as a CSV with a column `student_id` or as an LMS writes it.
+        groups: A CSV of groups, in which one member hands in for all; None: the one that the course names.
         gradebook: An SQLAlchemy URL; None: `gradebook.sqlite` in `out`.
         only: Only these students' submissions; all when empty.
         force: Also examine submissions that have not changed.
@@ -132,6 +135,7 @@ class GradeRequest:
     course: Path | None = None
     extensions: Path | None = None
     roster: Path | None = None
+    groups: Path | None = None
     gradebook: str | None = None
     only: tuple[str, ...] = ()
     force: bool = False
@@ -211,11 +215,12 @@ def grade_class(request: GradeRequest, *, clock: Callable[[], datetime], watch: 
     course = located_course(request.course)
     assignment = course.assignment(request.assignment_id)
     class_list = ClassList(read_roster(request.roster) if request.roster else None)
+    groups = assignment_groups(course.plan, assignment.id, course.assignments(), request.groups)
     with (
         in_use(request.out),
         Gradebook(request.out, request.gradebook, assignment_id=assignment.id) as book,
     ):
-        run = _ClassBeingGraded(request, course, assignment, class_list, book, clock, watch)
+        run = _ClassBeingGraded(request, course, assignment, class_list, groups, book, clock, watch)
         return run.result()
 
 
@@ -227,6 +232,7 @@ class _ClassBeingGraded:
     course: Course
     assignment: Assignment
     class_list: ClassList
+    groups: Mapping[str, Sequence[GroupMember]]
     book: Gradebook
     clock: Callable[[], datetime]
     watch: GradeWatcher
@@ -305,7 +311,9 @@ class _ClassBeingGraded:
     ) -> tuple[Uploads, DownloadAccount]:
         """What was handed in and the account of the files; the gradebook records whose uploads they are."""
         path, uploads_before = self.request.path, recorded_uploads(self.book)
-        known_lists = KnownOwners(self.class_list.directory(), self.class_list.read, uploads_before)
+        known_lists = KnownOwners(
+            self.class_list.directory(), self.class_list.read, uploads_before, self.groups
+        )
         uploads = submissions(path, self.assignment, scratch, ParserOpener(parsers), known_lists)
         uploads = with_extensions(uploads, own_deadlines)
         self.book.add_owner_edits(owner_edits(uploads.moved, who=self.request.who, when=self.clock()))
@@ -329,7 +337,8 @@ class _ClassBeingGraded:
             return []
         folder = scratch / "before-the-deadline"
         folder.mkdir()
-        known = KnownOwners(self.class_list.directory(), lambda _: None, recorded_uploads(self.book))
+        recorded = recorded_uploads(self.book)
+        known = KnownOwners(self.class_list.directory(), lambda _: None, recorded, self.groups)
         until = deadline + timedelta(minutes=late.grace_minutes)
         opener = ParserOpener(parsers)
         before = submissions(self.request.path, self.assignment, folder, opener, known, until=until)

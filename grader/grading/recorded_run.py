@@ -63,6 +63,7 @@ class RecordedRequest:
     roster: str
     unofficial: bool
     when: datetime
+    groups: str = ""
 
     def words(self, out: Path) -> list[str]:
         """The words of the command without its last one, the path."""
@@ -71,6 +72,7 @@ class RecordedRequest:
         words += [f"--jobs={self.jobs}", f"--device={self.device}"]
         words += [f"--extensions={self.extensions}"] if self.extensions else []
         words += [f"--roster={self.roster}"] if self.roster else []
+        words += [f"--groups={self.groups}"] if self.groups else []
         return [*words, *(["--unofficial"] if self.unofficial else [])]
 
 

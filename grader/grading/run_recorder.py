@@ -230,4 +230,5 @@ def _recorded_request(request: GradeRequest, now: datetime) -> RecordedRequest:
         roster=str(request.roster.resolve()) if request.roster else "",
         unofficial=request.unofficial,
         when=now,
+        groups=str(request.groups.resolve()) if request.groups else "",
     )

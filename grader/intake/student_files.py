@@ -49,6 +49,7 @@ class StudentFiles:
         set_aside: What does not count, and why; for the student.
         notes: For the student.
         members: The ids of others who handed it in together with the student.
+        sender: Whose files they are, if a file of groups names the members; empty: the LMS does, or nobody.
         whole: Whether it is the whole content of one folder, and so one person's.
         parts: The keys of others' files that turned out to be this student's and were joined to these.
         attempts: The student's attempts that the LMS reports in other ways than by files.
@@ -71,6 +72,7 @@ class StudentFiles:
     modified: float = 0.0
     marked_late: bool = False
     members: tuple[str, ...] = ()
+    sender: str = ""
     whole: bool = False
     parts: list[str] = field(default_factory=list)
     attempts: list[DownloadName] = field(default_factory=list)

@@ -22,15 +22,18 @@ from grader.domain.submission import (
     RefusedFile,
     Submission,
 )
+from grader.domain.term_total import GroupMember
 from grader.files.file_names import plain
 from grader.intake.archive_pieces import Caps
 from grader.intake.downloaded_files import DownloadedItem, Ledger
+from grader.intake.handing_on import handed_on_by_groups
 from grader.intake.naming import ANY_ID, Closeness, name_match
 from grader.intake.ownership import (
     IdInNames,
     Verdict,
     are_of_one_kind,
     ids_in_names,
+    is_provisional,
     provisional_id,
     verdicts,
 )
@@ -79,11 +82,13 @@ class KnownOwners:
         directory: What the LMS's class list says.
         lists: Reads such a list if it lies in the download, beside what the LMS put there.
         uploads: Those that the gradebook has results of.
+        groups: Student -> the members of the student's group, by a file: what one hands in counts for all.
     """
 
     directory: Directory = field(default_factory=Directory)
     lists: Lists = lambda _: None
     uploads: Sequence[RecordedUpload] = ()
+    groups: Mapping[str, Sequence[GroupMember]] = field(default_factory=dict)
 
 
 NO_KNOWN_OWNERS = KnownOwners()
@@ -118,7 +123,8 @@ def submissions(
         whole = _Class(assignment, scratch, opener, known, from_zip=False, until=until)
         return _of_class(path, path.resolve(), whole)
     if path.suffix.lower() != ".zip":
-        return _of_file(path, _Class(assignment, scratch, opener, known, from_zip=False))
+        alone = replace(known, groups={})
+        return _of_file(path, _Class(assignment, scratch, opener, alone, from_zip=False))
     limit = assignment.limits.archive_mb * MEGABYTE
     caps = Caps(total_bytes=CLASS_SIZE * limit, file_bytes=limit)
     try:
@@ -219,15 +225,25 @@ class _Class:
             self._owned(student_files, carried_ids)
             for student_files, carried_ids in zip(files_of_students, names, strict=True)
         ]
-        verdict_by_key = verdicts(
+        directory = self._directory()
+        verdict_by_key = self._verdicts(uploads_of_students, directory)
+        handing_on = handed_on_by_groups(
+            self._known.groups,
             {
-                upload.origin.key: (upload.origin, upload.digest)
-                for uploads_of_student in uploads_of_students
-                for upload in uploads_of_student
+                verdict.student_id: (student_files, upload.digest)
+                for student_files, carried_ids, [upload, *team] in zip(
+                    files_of_students, names, uploads_of_students, strict=True
+                )
+                for verdict in [_held_if_unclear(verdict_by_key[upload.origin.key], upload, carried_ids)]
+                if _is_a_students_own(verdict) and not team
             },
-            self._directory(),
-            self._known.uploads,
         )
+        if handing_on.any:
+            uploads_of_students = [
+                self._owned(student_files, carried_ids)
+                for student_files, carried_ids in zip(files_of_students, names, strict=True)
+            ]
+            verdict_by_key = self._verdicts(uploads_of_students, directory)
         ids: dict[str, str] = {}
         all_submissions: list[Submission] = []
         for uploads_of_student, carried_ids in zip(uploads_of_students, names, strict=True):
@@ -235,7 +251,9 @@ class _Class:
                 verdict = verdict_by_key[upload.origin.key] = _held_if_unclear(
                     verdict_by_key[upload.origin.key], upload, carried_ids
                 )
-                ids |= dict.fromkeys((upload.owner, *upload.student_files.parts), verdict.student_id)
+                is_senders = upload.owner == upload.student_files.key
+                parts = upload.student_files.parts if is_senders else ()
+                ids |= dict.fromkeys((upload.owner, *parts), verdict.student_id)
             counting = [upload for upload in uploads_of_student if verdict_by_key[upload.origin.key].counts]
             team = tuple(sorted(verdict_by_key[upload.origin.key].student_id for upload in counting))
             for upload in counting:
@@ -249,7 +267,7 @@ class _Class:
             for uploads_of_student, carried_ids in zip(uploads_of_students, names, strict=True)
             for upload in uploads_of_student
         ]
-        notes = (*self.gathering.notes, *_notes(verdicts_with_notes))
+        notes = (*self.gathering.notes, *handing_on.notes, *_notes(verdicts_with_notes))
         account = self.ledger.accounted(ids)
         all_submissions.sort(key=lambda submission: submission.student_id)
         lacking = tuple(self.gathering.lacking)
@@ -266,6 +284,17 @@ class _Class:
             lacking=lacking,
             keys=frozenset(keys),
         )
+
+    def _verdicts(
+        self, uploads_of_students: Sequence[Sequence[_Upload]], directory: Directory
+    ) -> dict[str, Verdict]:
+        """Whose each upload is, by its key."""
+        uploads = {
+            upload.origin.key: (upload.origin, upload.digest)
+            for uploads_of_student in uploads_of_students
+            for upload in uploads_of_student
+        }
+        return verdicts(uploads, directory, self._known.uploads)
 
     def _directory(self) -> Directory:
         """The LMS's class list: one that was given, or one that lies beside the LMS's files."""
@@ -330,7 +359,8 @@ class _Class:
     def _submission(self, upload: _Upload, verdict: Verdict, carried_id: IdInNames) -> Submission:
         student_files, student_id = upload.student_files, verdict.student_id
         asked = ANY_ID if student_files.members else verdict.origin.asked_id(student_id)
-        expected_ids = (student_files.known_id, *student_files.members) if student_files.members else (asked,)
+        team = (student_files.known_id, student_files.sender, *student_files.members)
+        expected_ids = team if student_files.members else (asked,)
         notes = [*student_files.notes, *_foreign_name_notes(student_files, verdict, carried_id)]
         for file in student_files.files:
             note = self._reading(file, asked, expected_ids)
@@ -405,6 +435,11 @@ def _upload(student_files: StudentFiles) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
+def _is_a_students_own(verdict: Verdict) -> bool:
+    """Whether it is known whose an upload is, and it counts for that student."""
+    return verdict.counts and not verdict.held_because and not is_provisional(verdict.student_id)
+
+
 def _held_if_unclear(verdict: Verdict, upload: _Upload, carried_id: IdInNames) -> Verdict:
     """The verdict on an upload, held if neither its names nor an LMS say whose all of it is."""
     before, origin = verdict.before, verdict.origin
@@ -429,7 +464,8 @@ def _foreign_name_notes(student_files: StudentFiles, verdict: Verdict, carried_i
             if len(carried_id.several) > 1
             else []
         )
-    own_ids = {origin.known_id, verdict.student_id, student_files.known_id, *student_files.members}
+    own_ids = {origin.known_id, verdict.student_id, student_files.known_id, student_files.sender}
+    own_ids |= set(student_files.members)
     others = [
         other_id
         for other_id in carried_id.several

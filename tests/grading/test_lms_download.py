@@ -176,3 +176,36 @@ def test_what_a_team_handed_in_counts_once_all_through_a_run(
     assert "Files that were set aside 3 files" in page
     document = json.loads((out / "results.json").read_text("utf-8"))["download"]
     assert (document["matched"], document["superseded"], document["refused"]) == (5, 0, 1)
+
+
+@pytest.mark.parametrize("by", ["the course", "the command"])
+def test_what_one_of_a_group_handed_in_reaches_all_of_it(
+    grader: Grader, tiny_course: Path, tmp_path: Path, by: str
+) -> None:
+    """With an LMS that knows no teams: each member has a result, a report, and the marks of the other."""
+    path, out, groups = tmp_path / "class", tmp_path / "out", tiny_course / "groups.csv"
+    for student in (400101204, 400101206):
+        (path / str(student)).mkdir(parents=True)
+        (path / str(student) / "homework.py").write_text(CODE)
+    rows = "group,student_id,weight\nG1,400101204,1\nG1,400101205,0.8\n"
+    groups.write_text(rows)
+    if by == "the course":
+        toml = tiny_course / "course.toml"
+        toml.write_text(toml.read_text("utf-8") + '\n[people]\ngroups = "groups.csv"\n', "utf-8")
+    grade = ("grade", path, "--assignment", "tiny", "--course", tiny_course, "--no-train", "--out", out)
+    option = ("--groups", groups) if by == "the command" else ()
+    done = grader(*grade, *option)
+    assert done.exit_code == 0, done.stderr
+    assert "2\xa0submissions" in done.stdout + done.stderr or "2 submissions" in done.stdout + done.stderr
+    told = done.stderr.replace("\xa0", " ")
+    assert "counts for the group: 1 submission for 1 further student." in told
+    document = json.loads((out / "results.json").read_text("utf-8"))
+    totals = {one["student_id"]: one["total"] for one in document["submissions"]}
+    assert set(totals) == {"400101204", "400101205", "400101206"}
+    assert totals["400101204"] == totals["400101205"]
+    assert (out / "students" / "400101205" / "report.html").is_file()
+    again = grader(*grade, *option)
+    assert again.exit_code == 0 and "2 unchanged" in again.stderr.replace("\xa0", " ") + again.stdout
+    groups.write_text(rows + "G2,400101205,1\n")
+    bad = grader(*grade, "--groups", groups)
+    assert bad.exit_code == 2 and "is already in 'G1'" in bad.stderr

@@ -61,6 +61,7 @@ def request_(tmp_path: Path, course_root: Path) -> GradeRequest:
         device="cpu",
         course=course_root,
         roster=tmp_path / "list.csv",
+        groups=tmp_path / "groups.csv",
         only=("400101204",),
         force=True,
     )
@@ -103,7 +104,8 @@ def test_what_was_asked_for_can_be_asked_again(request_: GradeRequest, tmp_path:
     parent = click.Context(cli, info_name="grader", help_option_names=names)
     asked = grade_command.make_context("grade", [*words[1:], "--", kept.path], parent=parent).params
     assert words[0] == "grade"
-    for name in ("path", "assignment_id", "out", "data", "jobs", "device", "course", "roster", "extensions"):
+    places = ("path", "out", "course", "roster", "groups", "extensions")
+    for name in (*places, "assignment_id", "data", "jobs", "device"):
         assert asked[name] == getattr(request_, name), name
     assert not asked["no_train"] and asked["only"] == () and not asked["force"] and not asked["allow_lower"]
     other = replace(request_, path=tmp_path / "late.zip", data=None)

@@ -162,7 +162,7 @@ def answered(student, words):
 
 @pytest.mark.slow
 def test_a_class_of_three_hundred(tmp_path, course_root, assignment, class_evidence, clock):
-    """All come within a few minutes, read the own report, and a tenth asks: nobody sees another's."""
+    """All come within a few minutes, read the own report, and a few ask: nobody sees another's."""
     released = release(tmp_path, course_root, assignment, class_evidence, others=OTHERS)
     site = site_of(released, clock)
     assert len(site.pages.students()) == 303
@@ -177,7 +177,7 @@ def test_a_class_of_three_hundred(tmp_path, course_root, assignment, class_evide
             return student, [entered.status_code], ""
         report, first = client.get("/mine/report.html"), client.get("/")
         codes = [report.status_code, first.status_code]
-        if student.endswith("7"):
+        if student.endswith("37"):
             one = Student(client)
             codes.append(one.ask("training", f"The seed, says {student}.").status_code)
         client.close()
@@ -191,7 +191,7 @@ def test_a_class_of_three_hundred(tmp_path, course_root, assignment, class_evide
     for student, codes, pages in visits:
         assert set(codes) <= {200, 303}, (student, codes)
         assert everybody & set(re.findall(r"\b4001\d{5}\b", pages)) == {student}
-    asking = {student for student in links if student.endswith("7")}
+    asking = {student for student in links if student.endswith("37")}
     with Gradebook(released.out) as book:
         asked = [edit for edit in book.edits() if isinstance(edit, RegradeAsked)]
     assert {edit.student_id for edit in asked} == asking and len(asked) == len(asking)
