@@ -109,12 +109,16 @@ def review_state(score: Score) -> str:
         now = "" if score.released.points == score.final else f", now {points(score.final)}"
         words = f"released on {score.released.last:%Y-%m-%d}: {points(score.released.points)}{now}"
     else:
-        words = "; ".join((state.value, *what_is_open(score))) if state is GradeState.MARKING else state.value
+        still_open = what_is_open(score)
+        marking = "; ".join((state.value, *still_open)) if still_open else "marked, not reviewed"
+        words = marking if state is GradeState.MARKING else state.value
     if review is None:
         return words
     since = f"; since then {review.differences}" if review.differences else ""
     by = f"by {review.who} on {review.when:%Y-%m-%d}"
-    return f"{words} {by}" if state is GradeState.REVIEWED else f"{words}; reviewed {by}{since}"
+    if state is GradeState.REVIEWED:
+        return f"{words} {by}"
+    return f"{words.removesuffix(', not reviewed')}; reviewed {by}{since}"
 
 
 def _owner_text(edit: OwnerAssigned) -> str:

@@ -7,7 +7,7 @@ gradebook are read anew each time, so that no request is scored by an old rubric
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -72,10 +72,12 @@ class OwnMatters:
     Attributes:
         asking: None: the assignment takes no requests, and there is none.
         questions: About the work, as far as they were released, in the order of asking.
+        titles: Of rubric items and their parts, by what a question's points are of.
     """
 
     asking: Asking | None
     questions: tuple[Inquiry, ...]
+    titles: Mapping[str, str]
 
 
 @dataclass
@@ -123,7 +125,8 @@ class RequestDesk:
         """
         with self._opened() as (assignment, book):
             made = _score(assignment, book, student_id)
-        return OwnMatters(_asking(assignment, made, report, self.clock()), _questions(made, report))
+        asking = _asking(assignment, made, report, self.clock())
+        return OwnMatters(asking, _questions(made, report), assignment.target_titles())
 
     def ask(self, student_id: str, target: str, reason: str, report: str) -> None:
         """Take a request of the student, who reads this report.

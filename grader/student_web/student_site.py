@@ -265,6 +265,7 @@ def _first_page(visit: StudentVisit) -> Response:
         released_at=pages.released_at(student_id),
         asking=matters.asking if matters else None,
         questions=matters.questions if matters else (),
+        titles=matters.titles if matters else {},
         failed=matters is None,
         longest=LONGEST_REASON,
         longest_answer=LONGEST_ANSWER,

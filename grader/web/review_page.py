@@ -14,7 +14,7 @@ from grader.decisions.decision_words import review_state
 from grader.domain.errors import GraderError
 from grader.domain.grade_review import GradeState
 from grader.domain.score import Score
-from grader.scoring.grade_state import grade_state
+from grader.scoring.grade_state import grade_state, is_reviewed, what_is_open
 from grader.web.queue_page import class_now
 from grader.web.review_forms import REVIEW_FORMS
 from grader.web.visits import Visit
@@ -27,12 +27,12 @@ class _SectionStates:
     Attributes:
         name: Empty: without a section.
         counts: Of each state.
-        rows: (student, state in a clause, whether it is reviewed as it is, the name that the LMS has).
+        rows: (student, the name that the LMS has, state in a clause, the form that changes it; empty: none).
     """
 
     name: str
     counts: Mapping[GradeState, int]
-    rows: Sequence[tuple[str, str, bool, str]]
+    rows: Sequence[tuple[str, str, str, str]]
 
 
 def review_page(visit: Visit) -> Response:
@@ -62,15 +62,17 @@ def _section(name: str, scores: Sequence[Score], names: Mapping[str, str]) -> _S
     states = {score.student_id: grade_state(score) for score in scores}
     counts = {state: sum(one is state for one in states.values()) for state in GradeState}
     rows = [
-        (
-            score.student_id,
-            review_state(score),
-            score.review is not None and score.review.stands,
-            names.get(score.student_id, ""),
-        )
+        (score.student_id, names.get(score.student_id, ""), review_state(score), _form(score))
         for score in scores
     ]
     return _SectionStates(name, counts, rows)
+
+
+def _form(score: Score) -> str:
+    """The form that changes whether a grade is reviewed; empty while something is open."""
+    if is_reviewed(score):
+        return "unreview"
+    return "" if what_is_open(score) else "review"
 
 
 def _sections(visit: Visit) -> tuple[Mapping[str, str], str]:

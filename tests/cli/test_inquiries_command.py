@@ -76,6 +76,7 @@ def test_from_the_question_to_what_follows(out: Path, tmp_path: Path) -> None:
     page = report(out, FIRST)
     assert "Questions about your work" in page and "exec(open(" in page and "<script>alert" not in page
     assert "How did you come to it" in page and "You have not answered yet" in page
+    assert "You are asked a question about your work" in page
     assert SECOND not in page and "Marquart" not in page
     assert told(out, FIRST)["items"] == before, "a question takes no points"
     listed = said("inquiries", "list", out)
@@ -89,6 +90,7 @@ def test_from_the_question_to_what_follows(out: Path, tmp_path: Path) -> None:
     said("inquiries", "answer", out, FIRST, 1, "--why", why, "--at", "2026-02-01T10:00+00:00")
     page = report(out, FIRST)
     assert "It is from week 3" in page and "<script>alert" not in page and "You have not answered" not in page
+    assert "You are asked a question" not in page, "it is answered"
     assert "answer: It is from week 3" in said("inquiries", "list", out, "--open")
     confirm = ("inquiries", "settle", out, FIRST, 1, "confirmed")
     said(*confirm, "model", "3", "--why", "The handout does not have it.")
@@ -147,4 +149,5 @@ def test_a_report_in_persian_asks_in_persian(
     said("inquiries", "ask", out, FIRST, "code", "--line", "homework.py:2")
     page = report(out, FIRST)
     assert "پرسش‌هایی دربارهٔ کار شما" in page and "این خط برای چیست" in page
+    assert "از شما دربارهٔ کارتان پرسشی شده است" in page and "You are asked" not in page
     assert "Questions about your work" not in page

@@ -76,7 +76,7 @@ def test_a_changed_mark_ends_it_and_is_named(session: ClassSession) -> None:
     score = scores(session)[FIRST]
     assert not is_reviewed(score) and grade_state(score) is GradeState.MARKING
     assert score.review is not None and score.review.differences == "q6: 1 → 3"
-    assert review_state(score) == "marking; reviewed by head on 2026-02-01; since then q6: 1 → 3"
+    assert review_state(score) == "marked; reviewed by head on 2026-02-01; since then q6: 1 → 3"
     set_mark(session, NewMark(FIRST, "q6", 1.0, "It does not."))
     assert is_reviewed(scores(session)[FIRST]), "it is the grade that was looked over"
     set_mark(session, NewMark(FIRST, "q6", 3.0, "It does."))
@@ -136,6 +136,7 @@ def test_it_is_taken_back_by_a_new_entry_with_a_reason(session: ClassSession) ->
     assert len(session.book.edits()) == rows + 1, "nothing is removed"
     now = scores(session)
     assert now[FIRST].review is None and is_reviewed(now[SECOND])
+    assert review_state(now[FIRST]) == "marked, not reviewed"
     with pytest.raises(UsageError, match="nothing to take back"):
         withdraw_reviews(session, {FIRST}, why="Again.")
     review_grades(session, {FIRST})

@@ -67,6 +67,18 @@ def test_the_student_answers_and_reads_what_follows(come, asked):
     assert len(answers(asked)) == 2
 
 
+def test_what_was_confirmed_shows_the_points_and_the_reason(come, asked, assignment):
+    student = come(FIRST)
+    answer(student, 1, "I found it.")
+    words = ("confirmed", "q6", "1", "--why", "It is not your own.", "--allow-lower")
+    asked.said("inquiries settle", FIRST, 1, *words)
+    asked.publish()
+    page = student.get("/").text
+    assert "A person has confirmed it." in page and "It is not your own." in page
+    assert f"{assignment.target_titles()['q6']}: 2 → 1 points" in page
+    assert "no accusation" not in page, "nothing is asked any more"
+
+
 def test_staff_settles_before_the_release_of_that_and_no_answer_is_taken(come, asked):
     """The student still sees it as open; the answer is refused in a sentence for the student."""
     student = come(FIRST)

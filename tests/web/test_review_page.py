@@ -47,6 +47,7 @@ def test_markers_see_nothing_of_it(come):
 def test_the_preview_names_who_would_be_reviewed_and_records_nothing(head, session, desk):
     page = head.get("/review").text
     assert f"{len(STUDENTS)} being marked, 0 reviewed, 0 released." in page
+    assert page.count("Review it") == len(STUDENTS) - 1, "not what is open"
     preview = head.post("/decide/review/preview")
     assert f"{len(STUDENTS) - 1}\u00a0students would be reviewed:" in preview.text
     assert STUDENTS[-1] not in preview.text.partition('id="entries"')[2].partition("</table>")[0]

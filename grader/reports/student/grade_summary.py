@@ -211,6 +211,9 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
         else:
             title = "A required file is missing; the total counts all the same"
         made.append(Banner("note" if score.total else "warning", title, message))
+    if any(inquiry.is_open and inquiry.explained is None for inquiry in score.inquiries):
+        text = "It is below, with the line that it is about. A question takes no points."
+        made.append(Banner("note", "You are asked a question about your work", text))
     made += _oral_banners(score)
     made += _circumstances(evidence, score)
     return tuple(made)
