@@ -57,6 +57,7 @@ def addresses(handle: str) -> dict[str, tuple[str, ...]]:
         "/oral": ("/oral", "/oral?done=pick&changed=1"),
         "/oral/{kind}": ("/oral/questions", "/oral/notes"),
         "/oral/{student}/{kind}": (f"/oral/{ONE}/questions", f"/oral/{ONE}/notes"),
+        "/review": ("/review", "/review?done=review&changed=0"),
         "/queue": ("/queue", "/queue?done=rule&changed=1"),
         "/students/{student}": ("/students/400101222", f"/students/{ONE}"),
         "/decide/{kind}": (
@@ -65,6 +66,9 @@ def addresses(handle: str) -> dict[str, tuple[str, ...]]:
             "/decide/pick",
             f"/decide/outcome?student={ONE}",
             f"/decide/answer?student={OTHER}",
+            f"/decide/inquire?student={ONE}&about=similar",
+            f"/decide/settle?student={ONE}",
+            f"/decide/review?students={ONE}",
             "/decide/waive",
         ),
         "/rubric/{target}": ("/rubric/q6",),

@@ -100,7 +100,7 @@ def test_it_is_asked_answered_and_settled(head, desk, clock):
     recorded(head, "settle", **settle)
     [settled], [mark] = entries(desk, InquirySettled), entries(desk, Marked)
     assert (settled.target, settled.points, settled.number) == ("model", 3.0, 1)
-    assert (mark.student_id, mark.points, mark.why) == (FIRST, 3.0, "Not his.")
+    assert (mark.student_id, mark.points, mark.why) == (FIRST, 3.0, "Not your own.")
     recorded(head, "settle", student=FIRST, number="1", outcome="none", why="It is.")
     assert entries(desk, InquirySettled)[-1].outcome is None
 
