@@ -433,7 +433,7 @@ def run_pytest(
         *("--rootdir", str(assignment.folder), "--confcutdir", str(assignment.folder)),
         *("--import-mode=importlib", "-s", "-q"),
         *("-p", "no:cacheprovider", "-p", "no:grader", "-p", "no:warnings", "-p", "no:faulthandler"),
-        *("-p", "no:logging"),
+        *("-p", "no:logging", "-p", "no:unraisableexception", "-p", "no:threadexception"),
         *("-p", "no:xdist", "-p", "no:hypothesispytest"),
         *map(str, paths),
     ]

@@ -131,7 +131,7 @@ class Judge:
         write_frame(self._writer, Frame({"finding": validator(Finding).dump_python(result, mode="json")}))
 
     def _finish(self, examined: Examined, student: Student) -> None:
-        pictures = {}
+        pictures: dict[str, Any] = {}
         for number, (_, picture) in enumerate(examined.figures):
             pictures |= {f"figure{number}": picture.indexes, f"palette{number}": picture.palette}
         document = {

@@ -9,6 +9,7 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -83,14 +84,14 @@ def write_frame(stream: BinaryIO, frame: Frame) -> None:
         for name, value in frame.arrays.items()
     }
     for name, value in contiguous.items():
-        if value.dtype.name not in DTYPES:
+        if _name(value.dtype) not in DTYPES:
             raise ProtocolError(f"array {name!r} has dtype {value.dtype}, which a frame cannot carry")
     # ascontiguousarray turns a scalar into one dimension: the shape is taken from the original
     descriptions = [
-        {"name": name, "dtype": value.dtype.name, "shape": list(np.shape(frame.arrays[name]))}
+        {"name": name, "dtype": _name(value.dtype), "shape": list(np.shape(frame.arrays[name]))}
         for name, value in contiguous.items()
     ]
-    document = json.dumps({**frame.document, ARRAYS_KEY: descriptions}, allow_nan=False).encode()
+    document = _ENCODER.encode({**frame.document, ARRAYS_KEY: descriptions}).encode()
     size = sum(value.nbytes for value in contiguous.values())
     try:
         stream.write(HEADER.pack(MAGIC, len(document), size) + document)
@@ -115,7 +116,7 @@ def read_frame(stream: Readable, limit: FrameLimit) -> Frame:
         raise ProtocolError(f"a frame of {document_size + arrays_size} bytes is larger than allowed")
     try:
         text = _exactly(stream, document_size).decode()
-        document = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        document = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise ProtocolError("a frame's document is not JSON") from error
     if not isinstance(document, dict):
@@ -133,6 +134,11 @@ def read_frame(stream: Readable, limit: FrameLimit) -> Frame:
         except ValueError as error:  # no bytes at all, but sides whose product numpy cannot compute
             raise ProtocolError("an array's shape is malformed") from error
     return Frame(document, arrays, text)
+
+
+@cache
+def _name(dtype: "np.dtype[Any]") -> str:
+    return dtype.name
 
 
 def _has_more_values(document: Any, most: int) -> bool:
@@ -191,3 +197,8 @@ def _finite(text: str) -> float:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+# made once: making one takes as long as many a document
+_ENCODER = json.JSONEncoder(allow_nan=False)
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)

@@ -5,7 +5,6 @@ the request allows.
 """
 
 from dataclasses import fields, replace
-from functools import cache
 from typing import Any, BinaryIO, TypeVar
 
 from pydantic import ValidationError
@@ -20,12 +19,17 @@ REPLIES: tuple[type[Any], ...] = replies.Reply.__args__
 NOTICES: tuple[type[Any], ...] = replies.Notice.__args__  # may come unasked, before a reply
 ARRAYS_FIELD = "arrays"
 
+_ALL_KINDS = (*REQUESTS, *REPLIES, *NOTICES, requests.Rows, requests.FakeAnswer)
+_DOCUMENT_FIELDS: dict[type[Any], frozenset[str]] = {
+    kind: frozenset(part.name for part in fields(kind)) - {ARRAYS_FIELD} for kind in _ALL_KINDS
+}
+
 Message = TypeVar("Message")
 
 
 def prepare_validators() -> None:
     """Make the validators of all kinds of messages, once, in a process that forks others."""
-    for kind in (*REQUESTS, *REPLIES, *NOTICES, requests.Rows, requests.FakeAnswer):
+    for kind in _ALL_KINDS:
         validator(kind)
 
 
@@ -38,12 +42,6 @@ def send(stream: BinaryIO, message: Any) -> None:
     kind = type(message)
     document = validator(kind).dump_python(message, mode="json", exclude={ARRAYS_FIELD})
     write_frame(stream, Frame({KIND_KEY: kind.__name__, **document}, getattr(message, ARRAYS_FIELD, {})))
-
-
-@cache
-def _field_names(kind: type[Any]) -> frozenset[str]:
-    """The fields of a message that stand in its document."""
-    return frozenset(part.name for part in fields(kind)) - {ARRAYS_FIELD}
 
 
 def receive(stream: Readable, allowed: tuple[type[Message], ...], limit: FrameLimit) -> Message:
@@ -60,7 +58,7 @@ def receive(stream: Readable, allowed: tuple[type[Message], ...], limit: FrameLi
             break
     else:
         raise ProtocolError(f"a message of the kind {str(name)[:40]!r} was not expected")
-    if not frame.document.keys() <= _field_names(kind):  # nor `arrays`: they come beside the document
+    if not frame.document.keys() <= _DOCUMENT_FIELDS[kind]:  # nor `arrays`: they come beside the document
         raise ProtocolError(f"a {kind.__name__} message has fields that it should not have")
     try:
         # the text as it came: reading it decided that it is JSON, and which keys it has

@@ -258,7 +258,7 @@ def kept_figures(*, pictures: bool) -> Iterator[KeptFigures]:
     plt.show = plt.close = take
     Figure.tight_layout = tight_layout  # type: ignore[assignment,method-assign]
     try:
-        with lazy_ticks(), _heatmaps_without_pixels(), _setting("text.hinting", "none"):
+        with lazy_ticks(), _heatmaps_without_pixels(), _letters_not_fitted():
             yield kept
     finally:
         plt.show, plt.close, Figure.tight_layout = show, close, original_layout  # type: ignore[method-assign]
@@ -266,19 +266,16 @@ def kept_figures(*, pictures: bool) -> Iterator[KeptFigures]:
 
 
 @contextlib.contextmanager
-def _setting(name: str, value: str) -> Iterator[None]:
-    """One of matplotlib's settings, for a while: a copy of all of them takes long.
-
-    Fitting letters to pixels (`text.hinting`) takes a fifth of the time of drawing, and is hardly seen.
-    """
+def _letters_not_fitted() -> Iterator[None]:
+    """Keep matplotlib from fitting letters to pixels: a fifth of the time of drawing, and hardly seen."""
     import matplotlib
 
-    before = matplotlib.rcParams[name]
-    matplotlib.rcParams[name] = value
+    before = matplotlib.rcParams["text.hinting"]
+    matplotlib.rcParams["text.hinting"] = "none"
     try:
         yield
     finally:
-        matplotlib.rcParams[name] = before
+        matplotlib.rcParams["text.hinting"] = before
 
 
 @contextlib.contextmanager
