@@ -14,7 +14,7 @@ from grader.publishing.exporting import exported
 
 Result = tuple[Evidence, Score]
 PLAIN = Choices()
-LAB_8 = SimpleNamespace(id="lab8", title="Lab 8", maximum=100)
+LAB_8 = SimpleNamespace(id="lab8", title="Lab 8", maximum=100, review_required=False)
 WHEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FINDINGS = (
     Finding("keeps_shape", "Attention", "Attention returns the shape.", Status.PASSED, seconds=0.25),

@@ -301,7 +301,11 @@ def attention_weights(attention, x):
 
 def one_head(student, dim_head):
     """Attention with one head, and weights of a size that no initial value decides."""
-    attention = student.build("Attention", DIM, heads=1, dim_head=dim_head)
+    return with_other_weights(student, student.build("Attention", DIM, heads=1, dim_head=dim_head))
+
+
+def with_other_weights(student, attention):
+    """The same Attention with other weights of that size."""
     attention.set_weights(
         {
             parameter.name: 0.1 * student.tensor(*parameter.shape)
@@ -310,6 +314,14 @@ def one_head(student, dim_head):
         }
     )
     return attention
+
+
+def heads_in_turn(student, dim_head):
+    """Attention with one head, eight times, each time with other weights."""
+    attention = one_head(student, dim_head)
+    yield attention
+    for _ in range(7):
+        yield with_other_weights(student, attention)
 
 
 @pytest.mark.component("Attention")
@@ -344,9 +356,7 @@ def spread_of_scores(attentions, student):
 @pytest.mark.weight(0.375)
 def test_attention_is_as_sharp_for_wide_heads(student):
     """The scores are scaled by sqrt(dim_head): wide heads do not attend more sharply than narrow ones."""
-    narrow, wide = (
-        spread_of_scores([one_head(student, dim_head) for _ in range(8)], student) for dim_head in (8, 128)
-    )
+    narrow, wide = (spread_of_scores(heads_in_turn(student, dim_head), student) for dim_head in (8, 128))
     ratio = wide / max(narrow, 1e-9)
     if not 0.55 < ratio < 1.8:
         # whoever scales the initial weights instead has written it another way

@@ -13,7 +13,7 @@ from grader.lms.canvas.canvas_files import GRADEBOOK
 from grader.lms.export_format import Choices, Export
 from tests import graded_results
 
-ASSIGNMENT: Any = SimpleNamespace(id="lab8", title="Lab 8: ViT", maximum=100)
+ASSIGNMENT: Any = SimpleNamespace(id="lab8", title="Lab 8: ViT", maximum=100, review_required=False)
 LINES = (
     'Student,ID,SIS User ID,SIS Login ID,Section,"Notes, ""private""",Quiz (771),Lab 8: ViT (772),'
     "Lab 8 (773),Current Score,Unposted Final Score",

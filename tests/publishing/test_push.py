@@ -32,7 +32,7 @@ from grader.lms.moodle.moodle_service import MoodleOnline
 from grader.lms.web_session import WebSession
 from grader.publishing.push import ClassRelease, Push, Pushed, PushRequest, PushState
 
-LAB_8: Any = SimpleNamespace(id="lab8", title="Lab 8", maximum=100, language="en")
+LAB_8: Any = SimpleNamespace(id="lab8", title="Lab 8", maximum=100, language="en", review_required=False)
 WHEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
