@@ -9,6 +9,8 @@ import pytest
 
 from grader.domain.evidence import Attestation, Blame, Evidence, Finding, Status
 from grader.domain.score import GradeStatus, LateRecord, Score, ScoreLine
+from grader.domain.submission import Submission
+from grader.grading.submission_draws import SubmissionDraws
 from grader.lms.export_format import Choices, Export, ExportData, ExportFormat
 from grader.publishing.exporting import exported
 
@@ -33,6 +35,11 @@ FINDINGS = (
     Finding("runs", "ViT", "ViT runs.", Status.ERRORED, Blame.ENGINE, message="Our fault."),
     Finding("counts", "ViT", "ViT counts.", Status.SKIPPED, Blame.STUDENT, message="Not tried."),
 )
+
+
+def nothing_drawn(submission: Submission) -> SubmissionDraws:
+    """What is drawn for a submission where nothing depends on it."""
+    return SubmissionDraws({}, 0, "", {})
 
 
 @pytest.fixture

@@ -12,16 +12,18 @@ from grader.domain.submission import Submission
 from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
 from grader.grading.concurrent_work import UNCHANGED, GradingStage, Progress, Watcher, side_by_side
+from grader.grading.examiner import Examiner
 from grader.grading.result_writer import Keeper, attempt_number
-from grader.grading.run import EvidenceBuilder, Run, handed_on, team_representatives
-from grader.grading.submission_run import examined, examined_longer, is_known
+from grader.grading.run import EvidenceBuilder, handed_on, team_representatives
+from grader.grading.student_page_writers import StudentPageWriter
+from grader.grading.submission_run import is_known, may_be_known
 from grader.grading.training_stage import waits_for_more_time
 
 Clock = Callable[[], datetime]
 
 
 def graded(
-    run: Run,
+    examiner: Examiner,
     submissions: Sequence[Submission],
     out: Path,
     *,
@@ -32,6 +34,7 @@ def graded(
     who: str = "",
     force: bool = False,
     allow_lower: bool = False,
+    pages: StudentPageWriter | None = None,
 ) -> list[Result]:
     """Grade every submission and write its evidence and report as soon as it is done.
 
@@ -39,19 +42,23 @@ def graded(
     what was under way is started again.
 
     Args:
+        examiner: Examines them.
         out: The folder of the results.
-        jobs: How many at once; each uses one thread for its computations.
+        jobs: How many the examiner is asked for at once; each uses one thread for its computations.
         book: The gradebook, which stays open.
         who: Who grades, for the record.
         force: Also examine submissions that have not changed.
         allow_lower: Totals that students have seen may fall.
+        pages: Writes the students' pages; None: each thread writes those of its submissions.
 
     Returns:
         The results in the order of the submissions.
     """
-    writer = Keeper(run.assignment, book, out, who, allow_lower)
-    work = _SubmissionsAtWork(run, writer, team_representatives(submissions), clock, watch, force)
-    representatives = [submission for submission in submissions if submission.student_id in work.teams]
+    writer = Keeper(examiner.run.assignment, book, out, who, allow_lower, pages)
+    work = _SubmissionsAtWork(examiner, writer, team_representatives(submissions), clock, watch, force)
+    representatives = work.new_ones_first(
+        [submission for submission in submissions if submission.student_id in work.teams]
+    )
     side_by_side(work.examine, representatives, jobs, interrupted=work.stop)
     side_by_side(work.retrain_longer, work.needing_more_time(representatives), jobs, interrupted=work.stop)
     return [work.results[submission.student_id] for submission in submissions]
@@ -68,7 +75,7 @@ class _SubmissionsAtWork:
 
     def __init__(
         self,
-        run: Run,
+        examiner: Examiner,
         writer: Keeper,
         teams: Mapping[str, Sequence[Submission]],
         clock: Clock,
@@ -77,12 +84,23 @@ class _SubmissionsAtWork:
     ) -> None:
         self.teams = teams
         self.results: dict[str, Result] = {}
-        self._run = run
+        self._examiner = examiner
+        self._run = examiner.run
         self._keeper = writer
         self._clock = clock
         self._watch = watch
         self._recorded = frozenset() if force else frozenset(writer.book.students())
         self._recording, self._stopped = threading.Lock(), threading.Event()
+
+    def new_ones_first(self, submissions: Sequence[Submission]) -> list[Submission]:
+        """The submissions, first those that are certainly to be examined: they need no look at evidence."""
+        latest = self._keeper.book.latest_runs() if self._recorded else {}
+
+        def may_be_unchanged(submission: Submission) -> bool:
+            record = latest.get(submission.student_id)
+            return record is not None and may_be_known(self._run, record, submission)
+
+        return sorted(submissions, key=may_be_unchanged)
 
     def examine(self, submission: Submission) -> None:
         """Examine a submission and record it for its whole team, unless nothing has changed about it."""
@@ -91,8 +109,8 @@ class _SubmissionsAtWork:
             self._hand_on(submission, None)
             return
         attempt = attempt_number(self._keeper.book, submission)
-        examination = examined(
-            self._run, submission, attempt=attempt, graded_at=self._clock(), watch=self._watch
+        examination = self._examiner.examined(
+            submission, attempt=attempt, graded_at=self._clock(), watch=self._watch
         )
         self._keep(submission, examination)
         self._hand_on(submission, examination)
@@ -113,8 +131,8 @@ class _SubmissionsAtWork:
         """Train a submission again, with more time."""
         student_id = submission.student_id
         earlier, images = self._keeper.latest(student_id), self._keeper.latest_images(student_id)
-        examination = examined_longer(
-            self._run, submission, earlier, images, graded_at=self._clock(), watch=self._watch
+        examination = self._examiner.examined_longer(
+            submission, earlier, images, graded_at=self._clock(), watch=self._watch
         )
         self._keep(submission, examination)
         self._hand_on(submission, examination)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -28,9 +29,12 @@ from grader.domain.term_total import GroupMember
 from grader.files.known_folders import cache_folder
 from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
-from grader.grading.concurrent_work import Watcher, device_slots, training_device
+from grader.grading.concurrent_work import Watcher
+from grader.grading.examiner import ClassWork, Examiner, Machines, ThisMachine
 from grader.grading.hidden_splits import HiddenData, hidden_data
-from grader.grading.run import Run, running_hosts, running_parsers, team_representatives
+from grader.grading.run import RunBasis, running_parsers, team_representatives
+from grader.grading.student_page_writers import student_page_writer
+from grader.grading.submission_draws import draws_of
 from grader.grading.time_estimate import Rates, Workload, kind_of_work, planned
 from grader.intake import KnownOwners, Uploads, submissions, with_extensions
 from grader.lms.downloads import without_person_names
@@ -51,6 +55,8 @@ from grader.results.current_state import (
 from grader.results.folder_use import RESULTS, in_use
 from grader.results.kept_scores import KeptScores
 from grader.sandbox.host_client import Host
+
+THIS_MACHINE = ThisMachine()
 
 
 @dataclass
@@ -199,13 +205,20 @@ class ClassResult:
         return [result for result in self.results if result.score.student_id in self.students]
 
 
-def grade_class(request: GradeRequest, *, clock: Callable[[], datetime], watch: GradeWatcher) -> ClassResult:
+def grade_class(
+    request: GradeRequest,
+    *,
+    clock: Callable[[], datetime],
+    watch: GradeWatcher,
+    machines: Machines = THIS_MACHINE,
+) -> ClassResult:
     """Grade a class, record the evidence, and write every report and the class's files.
 
     Whatever interrupts it, the same request resumes it.
 
     Args:
         clock: The time, with its zone.
+        machines: Where the submissions are examined.
 
     Raises:
         UsageError: Something that was asked for is not there, or cannot be written.
@@ -220,7 +233,7 @@ def grade_class(request: GradeRequest, *, clock: Callable[[], datetime], watch: 
         in_use(request.out),
         Gradebook(request.out, request.gradebook, assignment_id=assignment.id) as book,
     ):
-        run = _ClassBeingGraded(request, course, assignment, class_list, groups, book, clock, watch)
+        run = _ClassBeingGraded(request, course, assignment, class_list, groups, book, clock, watch, machines)
         return run.result()
 
 
@@ -236,6 +249,7 @@ class _ClassBeingGraded:
     book: Gradebook
     clock: Callable[[], datetime]
     watch: GradeWatcher
+    machines: Machines
 
     def result(self) -> ClassResult:
         """Do all of it."""
@@ -249,7 +263,6 @@ class _ClassBeingGraded:
         splits = None
         if request.data is not None:
             splits = hidden_data(self.course, self.assignment, request.data, self.book.class_salt)
-        device = training_device("cpu" if request.data is None else request.device)
         with self._parsers() as (scratch, hidden, parsers):
             uploads, account = self._taken_in(scratch, parsers, own_deadlines)
             chosen = only(uploads.submissions, request.only)
@@ -258,15 +271,20 @@ class _ClassBeingGraded:
             keep_download_account(self.book, request.out, account, who=request.who, when=self.clock())
             self.book.note_places([request.out], RESULTS)
             self.watch.starting()
-            hosts = running_hosts(
-                self.course, self.assignment, hidden=hidden, unofficial=request.unofficial, parsers=parsers
+            basis = RunBasis(partial(draws_of, self.course, self.assignment), self.assignment, splits)
+            work = ClassWork(
+                self.course,
+                basis,
+                parsers,
+                out=request.out,
+                hidden=hidden,
+                device=request.device,
+                unofficial=request.unofficial,
             )
-            with hosts as running:
-                slots = device_slots(device, self.assignment.limits.gpu_memory_mb)
-                run = Run(self.course, self.assignment, running, splits, device, slots)
+            with self.machines.examiner(work) as examiner:
                 if firsts:
-                    self._graded(run, firsts)
-                results = self._graded(run, chosen)
+                    self._graded(examiner, splits, firsts)
+                results = self._graded(examiner, splits, chosen)
         students = {result.evidence.student_id: result.examined_before for result in results}
         representatives = {student: students[student] for student in team_representatives(chosen)}
         written = {
@@ -354,24 +372,32 @@ class _ClassBeingGraded:
                 firsts.append(replace(first, delivery=delivery))
         return firsts
 
-    def _graded(self, run: Run, chosen: Sequence[Submission]) -> list[Result]:
+    def _graded(
+        self, examiner: Examiner, splits: HiddenData | None, chosen: Sequence[Submission]
+    ) -> list[Result]:
         """The results of the submissions, each kept as soon as it is there, as are the times they took."""
         request, rates = self.request, Rates(cache_folder())
-        work = kind_of_work(run.device, _training_size(run.splits))
+        work = kind_of_work(examiner.device, _training_size(splits))
+        jobs = examiner.places or request.jobs
         stored_rates = rates.stored(self.assignment.id, work)
-        workload = planned(run, self.book, chosen, stored_rates, jobs=request.jobs, force=request.force)
-        with grading(request.out), self.watch.grading(workload, trains=run.splits is not None) as watch:
+        workload = planned(examiner.run, self.book, chosen, stored_rates, jobs=jobs, force=request.force)
+        with (
+            grading(request.out),
+            self.watch.grading(workload, trains=splits is not None) as watch,
+            student_page_writer(self.assignment, request.out, self.machines.page_processes) as pages,
+        ):
             results = graded(
-                run,
+                examiner,
                 chosen,
                 request.out,
-                jobs=request.jobs,
+                jobs=self.machines.threads(request.jobs),
                 clock=self.clock,
                 watch=watch,
                 book=self.book,
                 who=request.who,
                 force=request.force,
                 allow_lower=request.allow_lower,
+                pages=pages,
             )
         representatives = team_representatives(chosen)  # a team's submission was examined once
         examined = [

@@ -19,8 +19,8 @@ from grader.domain.score import Score, Total, TotalFigures
 from grader.domain.submission import Submission
 from grader.domain.submission_result import NO_HISTORY, Attempt, History, Result
 from grader.gradebook import Gradebook
-from grader.results.class_files import report_path, write_student
-from grader.results.class_pages import writing
+from grader.grading.student_page_writers import StudentPageWriter, WrittenHere
+from grader.results.class_files import report_path
 from grader.scoring import counting_instead, score
 
 
@@ -197,13 +197,18 @@ def student_history(assignment: Assignment, book: Gradebook, student_id: str) ->
 
 @dataclass(frozen=True)
 class Keeper:
-    """Keeps what was found out about a submission, and writes its report."""
+    """Keeps what was found out about a submission, and has its report written.
+
+    Attributes:
+        pages: Writes the students' pages; None: whoever calls this one's methods does.
+    """
 
     assignment: Assignment
     book: Gradebook
     out: Path
     who: str
     allow_lower: bool = False
+    pages: StudentPageWriter | None = None
 
     def latest(self, student_id: str) -> Evidence:
         """What the student's latest run found out, whether it counts or not."""
@@ -238,8 +243,7 @@ class Keeper:
         total = Total.of(result.score, who=self.who, when=now, cause="grade")
         self.book.record(evidence, images, who=self.who, total=total, edits=counted.edits)
         shown_images = images if counted.evidence is evidence else self.book.images(evidence.student_id)
-        with writing(self.out):
-            write_student(self.assignment, result, shown_images, self.out, now)
+        self._write(result, shown_images, now)
         return result
 
     def earlier_result(self, submission: Submission, now: datetime) -> Result:
@@ -264,5 +268,9 @@ class Keeper:
         edits = self.book.edits(student_id)
         result = Result(evidence, score(self.assignment, evidence, edits=edits, history=history), True)
         if not report_path(self.out, student_id).exists():
-            write_student(self.assignment, result, self.book.images(student_id), self.out, now)
+            self._write(result, self.book.images(student_id), now)
         return result
+
+    def _write(self, result: Result, images: Mapping[str, bytes], now: datetime) -> None:
+        writer = self.pages or WrittenHere(self.assignment, self.out)
+        writer.write(result, images, now)

@@ -8,26 +8,26 @@ points.
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from grader.analysis.forbidden_uses import run_time_uses
 from grader.course.locate import Course
 from grader.domain.analyzed_program import Note, Program
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_versions import submission_seed, training_seed
 from grader.domain.errors import SandboxError, UsageError
 from grader.domain.evidence import Attestation, Evidence
 from grader.domain.program_run import Watched
 from grader.domain.submission import Answers, Submission, View
 from grader.files.stored_records import VIEW_FILE, view_bytes
 from grader.grading.concurrent_work import DeviceSlots
-from grader.grading.hidden_splits import HiddenData
+from grader.grading.submission_draws import SubmissionDraws
+from grader.kit.splits import Examples, Splits
 from grader.parser.messages import MODULE as PARSER_MODULE
 from grader.parser.messages import SOURCE_LIMITS, VIEWS
 from grader.sandbox.attestation import STRICT
@@ -213,20 +213,44 @@ def handed_on(evidence: Evidence, first: Submission, mate: Submission) -> Eviden
 # --- run -------------------------------------------------------------------------------------------------
 
 
+class AttemptData(Protocol):
+    """The data that each attempt is trained and measured on; `HiddenData` is one."""
+
+    def of(self, attempt: int) -> Splits | Examples:
+        """The data of an attempt, 1 for a student's first."""
+
+    def digest(self, attempt: int) -> str:
+        """SHA-256 over them, hexadecimal."""
+
+    def are_those_of(self, evidence: Evidence) -> bool:
+        """Whether an earlier run trained on exactly these."""
+
+
 @dataclass(frozen=True)
-class Run:
-    """What all submissions of a run have in common.
+class RunBasis:
+    """What all submissions of a run have in common, wherever they are examined.
 
     Attributes:
+        draw: Gives what is drawn for a submission: see `draws_of`.
         splits: The hidden data; None when nothing is trained.
+    """
+
+    draw: Callable[[Submission], SubmissionDraws]
+    assignment: Assignment
+    splits: AttemptData | None
+
+
+@dataclass(frozen=True)
+class Run(RunBasis):
+    """What they have in common on the machine that examines them.
+
+    Attributes:
+        hosts: Where its processes come from.
         device: Where training runs: `cpu` or `cuda`.
         device_slots: The semaphore of the device.
     """
 
-    course: Course
-    assignment: Assignment
     hosts: Hosts
-    splits: HiddenData | None
     device: str = "cpu"
     device_slots: DeviceSlots = field(default_factory=DeviceSlots)
 
@@ -273,23 +297,3 @@ class EvidenceBuilder:
             seconds_before = self.evidence.seconds or {}
             took = seconds_before.get(stage, 0.0) + time.monotonic() - started
             self.add(seconds={**seconds_before, stage: round(took, 3)})
-
-
-def hidden_seed(course: Course, submission: Submission, purpose: str, training: int = 1) -> int:
-    """A seed that is the same on every run and that neither the student nor a worker can work out.
-
-    Args:
-        purpose: What it is for; the seed of one purpose does not reveal that of another.
-        training: Which of the submission's trainings it is for, if there are several.
-    """
-    return submission_seed(course.secret, purpose, submission.digest, training)
-
-
-def worker_seed(course: Course, submission: Submission, training: int, measure_id: str = "") -> int:
-    """The seed of a training, which its worker is given: the student cannot know it beforehand.
-
-    Args:
-        training: Which of the model's trainings, 1-based: it does not reveal the next one's seed.
-        measure_id: The measure's id, for any model but the first.
-    """
-    return training_seed(course.secret, submission.digest, training, measure_id)

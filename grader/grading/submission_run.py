@@ -26,7 +26,7 @@ from grader.domain.submission import Intake, Submission, View
 from grader.gradebook import RunRecord
 from grader.grading.concurrent_work import GradingStage, Progress, Watcher
 from grader.grading.judging import judged
-from grader.grading.run import EvidenceBuilder, Run, hidden_seed
+from grader.grading.run import EvidenceBuilder, Run, RunBasis
 from grader.grading.training_stage import train, train_longer
 from grader.intake import intake as accepted
 from grader.intake.file_roles import accepted_files, contents, contents_of_others
@@ -36,13 +36,6 @@ from grader.parser.client.parsed_files import ParserOpener, parsed_program
 
 TITLE = "The homework has the values that were drawn for its student."
 MOST = 200  # characters of an assignment statement that are read
-
-
-def values_of(run: Run, submission: Submission) -> dict[str, Value]:
-    """The values drawn for whoever handed a submission in; for a team, those of the first by id."""
-    drawn_values = run.assignment.variant
-    student_id = submission.team[0] if submission.team else submission.student_id
-    return run.course.values(run.assignment.id, drawn_values, student_id) if drawn_values else {}
 
 
 def own_values_finding(
@@ -106,7 +99,7 @@ def _compact(text: str) -> str:
 # --- finished work ---------------------------------------------------------------------------------------
 
 
-def is_known(run: Run, evidence: Evidence, submission: Submission) -> bool:
+def is_known(run: RunBasis, evidence: Evidence, submission: Submission) -> bool:
     """Whether an earlier run's evidence is about exactly this submission; otherwise it must be examined.
 
     It is if the submission, the assignment, the drawn values, the engine and the images are the same, and if
@@ -114,7 +107,7 @@ def is_known(run: Run, evidence: Evidence, submission: Submission) -> bool:
     """
     return (
         _is_same(run, evidence, submission)
-        and evidence.variant == values_of(run, submission)
+        and evidence.variant == run.draw(submission).values
         and evidence.partial == submission.partial
         # if only checks are asked for, a training that is already known does no harm
         and (run.splits is None or run.splits.are_those_of(evidence))
@@ -122,13 +115,13 @@ def is_known(run: Run, evidence: Evidence, submission: Submission) -> bool:
     )
 
 
-def may_be_known(run: Run, record: RunRecord, submission: Submission) -> bool:
+def may_be_known(run: RunBasis, record: RunRecord, submission: Submission) -> bool:
     """Whether `is_known` can be true, judged without reading the evidence; if this is false, so is that."""
     never_trained = record.data_digest == ""
     return _is_same(run, record, submission) and (run.splits is None or not never_trained)
 
 
-def _is_same(run: Run, earlier: Evidence | RunRecord, submission: Submission) -> bool:
+def _is_same(run: RunBasis, earlier: Evidence | RunRecord, submission: Submission) -> bool:
     examined_state = (earlier.submission_digest, earlier.assignment_digest, earlier.engine)
     current_state = (submission.digest, run.assignment.digest, __version__)
     return examined_state == current_state and earlier.status != "engine_error"
@@ -137,17 +130,9 @@ def _is_same(run: Run, earlier: Evidence | RunRecord, submission: Submission) ->
 # --- submission run --------------------------------------------------------------------------------------
 
 
-def examined(
-    run: Run, submission: Submission, *, attempt: int, graded_at: datetime, watch: Watcher
-) -> EvidenceBuilder:
-    """The evidence of a submission, with its pictures. A failure of the engine is evidence too.
-
-    Args:
-        attempt: Which of the student's attempts it is, 1 for the first: see `attempt_number`.
-        graded_at: For the record.
-        watch: Called with the progress.
-    """
-    evidence = Evidence(
+def blank_evidence(run: RunBasis, submission: Submission, *, attempt: int, graded_at: datetime) -> Evidence:
+    """What is known of a submission before anything of it is read: see `examined`."""
+    return Evidence(
         student_id=submission.student_id,
         assignment_id=run.assignment.id,
         submission_digest=submission.digest,
@@ -163,9 +148,21 @@ def examined(
         assignment_digest=run.assignment.digest,
         attempt=attempt if run.splits is not None else None,
         data_digest=run.splits.digest(attempt) if run.splits is not None else "",
-        variant=values_of(run, submission),
+        variant=dict(run.draw(submission).values),
     )
-    builder = EvidenceBuilder(evidence)
+
+
+def examined(
+    run: Run, submission: Submission, *, attempt: int, graded_at: datetime, watch: Watcher
+) -> EvidenceBuilder:
+    """The evidence of a submission, with its pictures. A failure of the engine is evidence too.
+
+    Args:
+        attempt: Which of the student's attempts it is, 1 for the first: see `attempt_number`.
+        graded_at: For the record.
+        watch: Called with the progress.
+    """
+    builder = EvidenceBuilder(blank_evidence(run, submission, attempt=attempt, graded_at=graded_at))
     try:
         _collect(run, submission, builder, watch)
     except SubmissionError as error:
@@ -285,7 +282,7 @@ def _collect(run: Run, submission: Submission, builder: EvidenceBuilder, watch: 
         notes=(*map(Note, files.notes), *program.notes),
     )
     with builder.timed("checks"):
-        seed = hidden_seed(run.course, submission, "checks")
+        seed = run.draw(submission).checks
         _check(run, program, builder, seed, watch, contents_of_others(files, run.assignment))
     if run.splits is not None:
         train(run, run.splits.of(builder.evidence.attempt or 1), program, files, builder, watch)

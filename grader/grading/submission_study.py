@@ -9,6 +9,7 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from grader.analysis.rewriting import Rewritten, rewritten
@@ -23,6 +24,7 @@ from grader.files.file_names import modules_beside
 from grader.grading.concurrent_work import device_slots, side_by_side, training_device
 from grader.grading.hidden_splits import STUDY, HiddenSplits, hidden_data
 from grader.grading.run import Run, running_hosts
+from grader.grading.submission_draws import draws_of
 from grader.grading.training_stage import one_training
 from grader.intake import submissions
 from grader.kit.splits import Splits
@@ -292,7 +294,7 @@ def study_submission(request: StudyRequest, *, watch: StudyWatcher) -> Submissio
         report = ends.enter_context(watch(file, planned))
         device = training_device(request.device)
         slots = device_slots(device, assignment.limits.gpu_memory_mb)
-        run = Run(course, assignment, hosts, splits, device, slots)
+        run = Run(partial(draws_of, course, assignment), assignment, splits, hosts, device, slots)
         runs = studied(run, splits.of(1), submission, planned, jobs=request.jobs, report=report)
     rows, words = study_rows(planned, runs), measured_words(assignment, assignment.measures[0])
     atomic.make_folder(request.out)

@@ -12,7 +12,7 @@ from grader.domain.submission import Submission
 from grader.domain.submission_result import StageTime
 from grader.files import atomic
 from grader.gradebook import Gradebook, RunRecord
-from grader.grading.run import Run, team_representatives
+from grader.grading.run import RunBasis, team_representatives
 from grader.grading.submission_run import is_known, may_be_known
 from grader.grading.training_stage import waits_for_more_time
 
@@ -115,7 +115,7 @@ class Rates:
 
 
 def planned(
-    run: Run,
+    run: RunBasis,
     book: Gradebook,
     submissions: Sequence[Submission],
     rates: Mapping[str, StageRate],
@@ -142,7 +142,7 @@ def planned(
     return Workload(len(representatives) - unchanged, unchanged, jobs, rates)
 
 
-def _needs_nothing(run: Run, book: Gradebook, latest: RunRecord | None, submission: Submission) -> bool:
+def _needs_nothing(run: RunBasis, book: Gradebook, latest: RunRecord | None, submission: Submission) -> bool:
     """Whether a submission was examined before, and waits for nothing.
 
     Args:

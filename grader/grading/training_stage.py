@@ -28,7 +28,7 @@ from grader.domain.program_run import Plan, plan_of
 from grader.domain.submission import Intake, Submission
 from grader.grading.concurrent_work import GradingStage, Progress, Watcher
 from grader.grading.judging import trained_model_judged
-from grader.grading.run import EvidenceBuilder, Run, hidden_seed, worker_seed
+from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.study_reproduction import call_of, other_values, study_again
 from grader.intake.file_roles import bounded_content
 from grader.kit.splits import Examples, Splits
@@ -117,7 +117,7 @@ def _study(
         result = study_again(
             table,
             content,
-            secret=f"{run.course.secret} {submission.student_id}",
+            secret=run.draw(submission).study_key,
             images=len(data.test_labels),
             trained=trained,
         )
@@ -190,8 +190,10 @@ def _jobs(
     """Maps the number of a model's training, 1-based, to its job; the jobs differ only in their seeds."""
     limits = run.assignment.limits
     further = "" if measure is run.assignment.measures[0] else measure.id
+    drawn = run.draw(submission)
 
     def job(number: int) -> AnyJob:
+        seeds = drawn.training(number, further)
         return job_of(
             run.assignment,
             measure,
@@ -200,8 +202,8 @@ def _jobs(
             limits=limits,
             forbidden=run.assignment.forbidden_patterns,
             device=run.device,
-            seed=worker_seed(run.course, submission, number, further),
-            order_seed=hidden_seed(run.course, submission, f"order {further}".strip(), number),
+            seed=seeds.worker,
+            order_seed=seeds.order,
             gpu_memory_mb=limits.gpu_memory_mb,
         )
 

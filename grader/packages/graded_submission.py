@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from grader.domain.formatting import about_file, printable
 from grader.domain.score import Score
 from grader.domain.submission import Submission
 from grader.grading.run import Run, require_level, running_hosts, running_parsers
+from grader.grading.submission_draws import draws_of
 from grader.grading.submission_run import examined
 from grader.intake import Uploads, submissions
 from grader.packages.earlier_submissions import earlier_submissions, with_earlier
@@ -174,7 +176,7 @@ def graded_submission(
                 )
             )
             require_level(course, hosts.isolation)
-            run = Run(course, assignment, hosts, None)
+            run = Run(partial(draws_of, course, assignment), assignment, None, hosts)
             checked = examined(
                 run, submission, attempt=1, graded_at=datetime.now(UTC), watch=lambda _: None
             ).evidence

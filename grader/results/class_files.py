@@ -59,13 +59,25 @@ def write_student(
     Args:
         images: The files that belong to the evidence; existing ones (`lying_beside`) may be left out.
     """
-    folder = report_path(out, result.evidence.student_id).parent
-    atomic.make_folder(folder)
+    put_student_pages(result.evidence, rendered_student(assignment, result, images, now), out)
+
+
+def rendered_student(
+    assignment: Assignment, result: Result, images: Mapping[str, bytes], now: datetime
+) -> dict[str, bytes]:
+    """Name -> content of a student's pages: see `write_student`."""
     pages = student_pages(assignment, *as_shown(assignment, result.evidence, result.score, now), images, now)
     attention = attention_page(assignment, result.evidence, images=images, generated_at=now)
     if attention is not None:
         pages[ATTENTION_PAGE] = attention.encode("utf-8")
-    unchanged_files = lying_beside(out, result.evidence)
+    return pages
+
+
+def put_student_pages(evidence: Evidence, pages: Mapping[str, bytes], out: Path) -> None:
+    """Write a student's pages, and remove those of an earlier upload."""
+    folder = report_path(out, evidence.student_id).parent
+    atomic.make_folder(folder)
+    unchanged_files = lying_beside(out, evidence)
     for name in {*STUDENT_FILES, ATTENTION_PAGE} - pages.keys() - unchanged_files:
         (folder / name).unlink(missing_ok=True)  # from an earlier upload
     for name, page in pages.items():

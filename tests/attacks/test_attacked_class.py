@@ -5,6 +5,7 @@ It is of the small assignment, so that it takes little time; `batch.py` makes su
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
@@ -13,7 +14,9 @@ from grader.course.locate import located_course
 from grader.domain.errors import SandboxError
 from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
+from grader.grading.examiner import OnThisMachine
 from grader.grading.run import Run, running_hosts
+from grader.grading.submission_draws import draws_of
 from grader.intake import submissions
 from grader.results.class_files import write_class
 
@@ -97,10 +100,10 @@ def test_honest_results_are_those_of_a_class_without_attackers(course, tmp_path,
                 out = tmp_path / f"out {attacked}"
                 folder = class_of(tmp_path / f"class {attacked}", attacked=attacked)
                 uploads = submissions(folder, assignment, tmp_path / "scratch")
-                run = Run(course, assignment, hosts, None)
+                run = Run(partial(draws_of, course, assignment), assignment, None, hosts)
                 with Gradebook(out, assignment_id=assignment.id) as book:
                     found = graded(
-                        run,
+                        OnThisMachine(run),
                         uploads.submissions,
                         out,
                         jobs=2,

@@ -4,13 +4,16 @@ import html
 import json
 import re
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
+from grader.grading.examiner import OnThisMachine
 from grader.grading.run import Run
+from grader.grading.submission_draws import draws_of
 from grader.intake import submissions
 from grader.parser.client.parsed_files import ParserOpener
 from grader.results.class_files import write_class
@@ -55,11 +58,17 @@ def graded_class(request, planted_course, attacked, hosts, uploads, composed, pl
     (handed_in / HONEST / f"{HONEST}_Lab8_Homework.py").write_text(composed(UNDRAWN), encoding="utf-8")
     before = {str(path) for folder in (handed_in, Path("/tmp")) for path in folder.glob("*")}
     scratch.mkdir()
-    run = Run(planted_course[0], attacked, hosts, None)
+    run = Run(partial(draws_of, planted_course[0], attacked), attacked, None, hosts)
     found = submissions(handed_in, attacked, scratch, ParserOpener(hosts.parsers))
     with Gradebook(out, assignment_id=attacked.id) as book:
         results = graded(
-            run, found.submissions, out, jobs=2, clock=lambda: NOW, book=book, watch=lambda progress: None
+            OnThisMachine(run),
+            found.submissions,
+            out,
+            jobs=2,
+            clock=lambda: NOW,
+            book=book,
+            watch=lambda progress: None,
         )
     write_class(attacked, results, out, NOW)
     after = {str(path) for folder in (handed_in, Path("/tmp")) for path in folder.glob("*")}

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from grader.course.student_template import handed_out_copy, student_files
 from grader.domain.assignment_versions import Value
 from grader.domain.submission import Submission
 from grader.grading.grade_class import ClassResult, GradeRequest, grade_class
-from grader.grading.submission_run import values_of
+from grader.grading.submission_draws import values_of
 
 FIRST, SECOND, OTHERS = "400101204", "400101211", "400101212"
 Solved = Callable[[Mapping[str, Value]], str]
@@ -164,10 +163,10 @@ def test_a_mistake_is_recognized_with_the_students_values(
 def test_a_team_has_the_values_of_its_first_member(
     course: Course, values: Callable[[str], dict[str, Value]]
 ) -> None:
-    run: Any = SimpleNamespace(course=course, assignment=read_assignment(course.reference("heads")))
+    assignment = read_assignment(course.reference("heads"))
     for student_id in (FIRST, SECOND):
         one = Submission(student_id, "heads", (), "0", team=(FIRST, SECOND))
-        assert values_of(run, one) == values(FIRST)
+        assert values_of(course, assignment, one) == values(FIRST)
 
 
 # --- the template -----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import importlib.util
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from grader.domain.assignment import Assignment, DataUse
 from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
 from grader.grading.concurrent_work import Progress
+from grader.grading.examiner import OnThisMachine
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
 from grader.grading.run import Run, running_hosts
+from grader.grading.submission_draws import draws_of
 from grader.intake import submissions
 from grader.kit.splits import Splits
 from grader.results.class_files import write_class
@@ -105,9 +108,13 @@ def run_of_class(
         warm_hosts.shared(),
         running_hosts(course, assignment, hidden=(class_folder, out), unofficial=False) as hosts,
     ):
-        run = Run(course, assignment, hosts, few_images(assignment.data.classes))
+        run = Run(
+            partial(draws_of, course, assignment), assignment, few_images(assignment.data.classes), hosts
+        )
         with Gradebook(out, assignment_id=assignment.id) as book:
-            results = graded(run, uploads, out, jobs=2, clock=lambda: NOW, book=book, watch=told.append)
+            results = graded(
+                OnThisMachine(run), uploads, out, jobs=2, clock=lambda: NOW, book=book, watch=told.append
+            )
     write_class(assignment, results, out, NOW)
     return out, told
 

@@ -15,10 +15,12 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Attestation, Evidence, Training, TrainingOutcome
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
-from grader.grading import class_run
+from grader.grading import examiner
 from grader.grading.class_run import graded
+from grader.grading.examiner import OnThisMachine
 from grader.grading.result_writer import attempt_number, attempts
 from grader.grading.run import EvidenceBuilder, Run
+from tests.graded_results import nothing_drawn
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 TRAINED = Training(TrainingOutcome.COMPLETED, accuracy=0.7)
@@ -138,14 +140,14 @@ def grade(
             )
         )
 
-    monkeypatch.setattr(class_run, "examined", examine)
-    run = cast(Run, SimpleNamespace(assignment=tiny, splits=Splits()))
+    monkeypatch.setattr(examiner, "examined", examine)
+    run = cast(Run, SimpleNamespace(assignment=tiny, splits=Splits(), draw=nothing_drawn))
 
     def once(*submissions: Submission, force: bool = False) -> list[tuple[str, str, int]]:
         trained.clear()
         with Gradebook(tmp_path, assignment_id=tiny.id) as book:
             graded(
-                run,
+                OnThisMachine(run),
                 submissions,
                 tmp_path,
                 jobs=1,

@@ -25,7 +25,9 @@ from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Submission
 from grader.results import class_files
 from grader.gradebook import Gradebook
-from grader.grading import class_run
+from grader.grading import class_run, examiner
+from grader.grading.examiner import OnThisMachine
+from grader.grading.submission_draws import SubmissionDraws
 from grader.grading.run import EvidenceBuilder
 from sqlalchemy import Engine, event
 
@@ -55,14 +57,15 @@ class Run:
 
 run = Run()
 run.assignment, run.splits = assignment, None
+run.draw = lambda _: SubmissionDraws({}, 0, '', {})
 os.fsync, os.replace = stepping(os.fsync), stepping(os.replace)
 event.listen(Engine, "commit", stepping(lambda connection: None))
 event.listen(Engine, "before_cursor_execute", stepping(lambda *statement: None))
-with mock.patch.object(class_run, "examined", examined):
+with mock.patch.object(examiner, "examined", examined):
     submissions = [Submission(name, "tiny", (), "0") for name in ("400101204", "400101205")]
     with Gradebook(out, assignment_id=assignment.id) as book:
         results = class_run.graded(
-            run, submissions, out, jobs=1, clock=lambda: NOW, book=book, watch=lambda p: None
+            OnThisMachine(run), submissions, out, jobs=1, clock=lambda: NOW, book=book, watch=lambda p: None
         )
 class_files.write_class(assignment, results, out, NOW)
 print(steps)

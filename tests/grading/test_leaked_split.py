@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.submission import Intake, Submission
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
 from grader.grading.run import EvidenceBuilder, Run, running_hosts
+from grader.grading.submission_draws import draws_of
 from grader.grading.training_stage import train
 from grader.kit.splits import Splits
 from grader.parser.client.parsed_files import parsed_program
@@ -71,7 +73,7 @@ def trained(
     def run_of(*attempts: int) -> tuple[HiddenSplits, list[Evidence]]:
         splits, found = quartered_images(assignment.data.classes), []
         with running_hosts(course, assignment, hidden=(tmp_path,), unofficial=False) as hosts:
-            run = Run(course, assignment, hosts, splits)
+            run = Run(partial(draws_of, course, assignment), assignment, splits, hosts)
             program = parsed_program(hosts.parsers, "homework.py", text.encode(), assignment)
             submission = Submission("400101204", assignment.id, (), "ab12")
             for attempt in attempts:

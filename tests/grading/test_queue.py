@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,10 +18,12 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
-from grader.grading import class_run
+from grader.grading import class_run, examiner
 from grader.grading.concurrent_work import GradingStage, Progress
+from grader.grading.examiner import OnThisMachine
 from grader.grading.hidden_splits import HiddenSplits
 from grader.grading.run import EvidenceBuilder, Run, running_hosts
+from grader.grading.submission_draws import draws_of
 from grader.grading.training_stage import waits_for_more_time
 from grader.intake import submissions
 
@@ -76,14 +79,14 @@ def test_the_queue_begins_when_all_others_are_done(
         assert images == {"figure.png": b"picture"}
         return EvidenceBuilder(replace(earlier, training=TRAINED), dict(images))
 
-    monkeypatch.setattr(class_run, "examined", examined)
-    monkeypatch.setattr(class_run, "examined_longer", longer)
+    monkeypatch.setattr(examiner, "examined", examined)
+    monkeypatch.setattr(examiner, "examined_longer", longer)
     submissions = [Submission(f"40010120{number}", "tiny", (), "0") for number in range(1, 5)]
     clock: Callable[[], datetime] = lambda: NOW  # noqa: E731
     run = cast(Run, SimpleNamespace(assignment=small, splits=object()))
     with Gradebook(tmp_path, assignment_id=small.id) as book:
         results = class_run.graded(
-            run, submissions, tmp_path, jobs=1, clock=clock, book=book, watch=lambda told: None
+            OnThisMachine(run), submissions, tmp_path, jobs=1, clock=clock, book=book, watch=lambda told: None
         )
     assert order[:4] == [submission.student_id for submission in submissions]
     assert order[4:] == ["400101201 again", "400101203 again"]
@@ -113,10 +116,10 @@ def test_a_slow_training_is_projected_queued_and_trained_as_a_whole(
     told: list[Progress] = []
     out = tmp_path / "out"
     with running_hosts(course, hasty, hidden=(class_folder, out), unofficial=False) as hosts:
-        run = Run(course, hasty, hosts, images(hasty.data.classes, train=12))
+        run = Run(partial(draws_of, course, hasty), hasty, images(hasty.data.classes, train=12), hosts)
         with Gradebook(out, assignment_id=hasty.id) as book:
             results = class_run.graded(
-                run, found, out, jobs=1, clock=lambda: NOW, book=book, watch=told.append
+                OnThisMachine(run), found, out, jobs=1, clock=lambda: NOW, book=book, watch=told.append
             )
     book = Gradebook(out)
     first, last = (book.evidence("400101201", number) for number in (1, 2))

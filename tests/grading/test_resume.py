@@ -19,9 +19,11 @@ from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Delivery, Submission
 from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
-from grader.grading import class_run
+from grader.grading import examiner
 from grader.grading.class_run import graded
+from grader.grading.examiner import OnThisMachine
 from grader.grading.run import EvidenceBuilder, Run
+from tests.graded_results import nothing_drawn
 from tests.warm_python import Start
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -41,7 +43,8 @@ from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Submission
 from grader.results import class_files
 from grader.gradebook import Gradebook
-from grader.grading import class_run
+from grader.grading import class_run, examiner
+from grader.grading.examiner import OnThisMachine
 from grader.grading.run import EvidenceBuilder
 
 course, out = Path(sys.argv[1]), Path(sys.argv[2])
@@ -62,13 +65,13 @@ def examined(run, submission, **more):
     )
     return EvidenceBuilder(evidence, {"figure-0.png": submission.student_id.encode() * 100})
 
-run = SimpleNamespace(assignment=assignment, splits=None)
+run = SimpleNamespace(assignment=assignment, splits=None, draw=lambda _: SimpleNamespace(values={}))
 submissions = [Submission(str(400101200 + n), "tiny", (), "digest") for n in range(12)]
 print("ready", flush=True)
-with mock.patch.object(class_run, "examined", examined):
+with mock.patch.object(examiner, "examined", examined):
     with Gradebook(out, assignment_id=assignment.id) as book:
         results = class_run.graded(
-            run, submissions, out, jobs=2, clock=lambda: NOW, book=book, watch=lambda p: None
+            OnThisMachine(run), submissions, out, jobs=2, clock=lambda: NOW, book=book, watch=lambda p: None
         )
 class_files.write_class(assignment, results, out, NOW)
 print("finished", flush=True)
@@ -165,7 +168,7 @@ def grade(tiny: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         return EvidenceBuilder(replace(evidence, **more_evidence))
 
     more_evidence: dict[str, Any] = {}
-    monkeypatch.setattr(class_run, "examined", examine)
+    monkeypatch.setattr(examiner, "examined", examine)
 
     def once(
         submission: Submission = Submission("400101204", "tiny", (), "one"),  # noqa: B008
@@ -178,10 +181,13 @@ def grade(tiny: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         more_evidence.clear()
         more_evidence.update(found or {})
         splits = OneSplit(data) if data else None
-        run = cast(Run, SimpleNamespace(assignment=assignment, splits=splits))
+        run = cast(
+            Run,
+            SimpleNamespace(assignment=assignment, splits=splits, draw=nothing_drawn),
+        )
         with Gradebook(tmp_path, assignment_id=assignment.id) as book:
             results = graded(
-                run,
+                OnThisMachine(run),
                 [submission],
                 tmp_path,
                 jobs=1,
@@ -279,11 +285,19 @@ def test_an_interruption_records_nothing_of_what_was_under_way(
         time.sleep(0.3)  # the hosts are gone by now
         return EvidenceBuilder(Evidence(submission.student_id, "tiny", "", NOW, status="engine_error"))
 
-    monkeypatch.setattr(class_run, "examined", examine)
-    run = cast(Run, SimpleNamespace(assignment=tiny, splits=None))
+    monkeypatch.setattr(examiner, "examined", examine)
+    run = cast(Run, SimpleNamespace(assignment=tiny, splits=None, draw=nothing_drawn))
     submissions = [Submission(name, "tiny", (), "") for name in ("1", "2")]
     with pytest.raises(KeyboardInterrupt), Gradebook(tmp_path, assignment_id=tiny.id) as book:
-        graded(run, submissions, tmp_path, jobs=2, clock=lambda: NOW, book=book, watch=lambda told: None)
+        graded(
+            OnThisMachine(run),
+            submissions,
+            tmp_path,
+            jobs=2,
+            clock=lambda: NOW,
+            book=book,
+            watch=lambda told: None,
+        )
     time.sleep(0.6)
     with Gradebook(tmp_path, assignment_id="tiny") as book:
         assert book.students() == ()
@@ -316,7 +330,7 @@ def grade_team(
         )
         return EvidenceBuilder(evidence, {"figure-0.png": b"drawn"})
 
-    monkeypatch.setattr(class_run, "examined", examine)
+    monkeypatch.setattr(examiner, "examined", examine)
 
     def once(
         students: tuple[str, ...] = ("1", "2", "3"), **given: Any
@@ -327,10 +341,12 @@ def grade_team(
             for one in ("1", "2")
         ]
         chosen = [one for one in (*team, Submission("3", "tiny", (), "own")) if one.student_id in students]
-        run = cast(Run, SimpleNamespace(assignment=tiny, splits=None))
+        run = cast(Run, SimpleNamespace(assignment=tiny, splits=None, draw=nothing_drawn))
         clock, watch = (lambda: NOW), (lambda told: None)
         with Gradebook(tmp_path, assignment_id=tiny.id) as book:
-            results = graded(run, chosen, tmp_path, jobs=2, clock=clock, book=book, watch=watch, **given)
+            results = graded(
+                OnThisMachine(run), chosen, tmp_path, jobs=2, clock=clock, book=book, watch=watch, **given
+            )
         assert [one.evidence.student_id for one in results] == [one.student_id for one in chosen]
         return {one.evidence.student_id: one for one in results}, examined
 

@@ -16,12 +16,14 @@ from grader.domain.evidence import Attestation, Evidence, Training, TrainingOutc
 from grader.domain.submission import Submission
 from grader.domain.submission_result import StageTime
 from grader.gradebook import Gradebook
-from grader.grading import class_run
+from grader.grading import examiner
 from grader.grading.class_run import graded
 from grader.grading.concurrent_work import UNCHANGED, GradingStage, Progress
+from grader.grading.examiner import OnThisMachine
 from grader.grading.progress_board import Board, workload_sentence
 from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.time_estimate import Rates, StageRate, Workload, kind_of_work, planned
+from tests.graded_results import nothing_drawn
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 READING, CHECKS = StageRate(0.5, 40), StageRate(3.5, 40)
@@ -65,7 +67,14 @@ class Split:
 
 
 def run_of(assignment: Assignment, *, trains: bool) -> Run:
-    return cast(Run, SimpleNamespace(assignment=assignment, splits=Split() if trains else None))
+    return cast(
+        Run,
+        SimpleNamespace(
+            assignment=assignment,
+            splits=Split() if trains else None,
+            draw=nothing_drawn,
+        ),
+    )
 
 
 def earlier_runs(assignment: Assignment) -> Iterator[tuple[Submission, Evidence]]:
@@ -119,13 +128,15 @@ def test_the_plan_is_what_is_done(
             found = Evidence(submission.student_id, longer.id, submission.digest, NOW, status="refused")
             return EvidenceBuilder(found)
 
-        monkeypatch.setattr(class_run, "examined", examine)
-        monkeypatch.setattr(class_run, "examined_longer", examine)
+        monkeypatch.setattr(examiner, "examined", examine)
+        monkeypatch.setattr(examiner, "examined_longer", examine)
         run = run_of(longer, trains=trains)
         plan = planned(run, book, submissions, RATES, jobs=2, force=False)
         board = Board(plan, trains=trains)
         assert (plan.submissions, plan.unchanged) == (12 - unchanged, unchanged)
-        graded(run, submissions, tmp_path, jobs=1, clock=lambda: NOW, watch=board.note, book=book)
+        graded(
+            OnThisMachine(run), submissions, tmp_path, jobs=1, clock=lambda: NOW, watch=board.note, book=book
+        )
         assert len(done) == plan.submissions
         assert f"12 of 12 done, {plan.unchanged} of them unchanged" in board.overall()[0]
         forced = planned(run, book, submissions, RATES, jobs=2, force=True)

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,6 +20,7 @@ from grader.domain.submission import Submission
 from grader.grading import training_stage
 from grader.grading.concurrent_work import DeviceSlots
 from grader.grading.run import EvidenceBuilder, Run
+from grader.grading.submission_draws import draws_of
 from grader.grading.training_stage import waits_for_more_time
 from grader.training import Job, Measured, made_up_images
 
@@ -39,11 +41,18 @@ def jobs(
 ) -> Callable[[int], Job]:
     """The jobs of a file's trainings."""
     digest = hashlib.sha256(source).hexdigest()
+    if further:
+        assignment = replace(assignment, measures=(assignment.measures[0], Measure(further)))
     run = cast(
-        Run, SimpleNamespace(course=replace(COURSE, secret=secret), assignment=assignment, device="cpu")
+        Run,
+        SimpleNamespace(
+            draw=partial(draws_of, replace(COURSE, secret=secret), assignment),
+            assignment=assignment,
+            device="cpu",
+        ),
     )
     submission = Submission("400101204", assignment.id, (), digest)
-    measure = Measure(further) if further else assignment.measures[0]
+    measure = assignment.measures[-1] if further else assignment.measures[0]
     made = training_stage._jobs(run, cast(Any, SPLITS), Program("homework.py"), submission, measure)
     return cast("Callable[[int], Job]", made)
 

@@ -133,9 +133,9 @@ def desk(tiny_course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         return EvidenceBuilder(evidence, {})
 
     monkeypatch.setattr("grader.grading.grade_class.running_parsers", nothing)
-    monkeypatch.setattr("grader.grading.grade_class.running_hosts", nothing)
+    monkeypatch.setattr("grader.grading.examiner.running_hosts", nothing)
     monkeypatch.setattr("grader.grading.grade_class.ParserOpener", lambda _: HERE)
-    monkeypatch.setattr("grader.grading.class_run.examined", examine)
+    monkeypatch.setattr("grader.grading.examiner.examined", examine)
     monkeypatch.setenv("GRADER_BY", "ta1")
     for name in ("GRADER_GRADEBOOK", "GRADER_COURSE"):
         monkeypatch.delenv(name, raising=False)
@@ -290,7 +290,7 @@ def test_whatever_interrupts_the_grading_the_account_is_kept(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("grader.grading.class_run.examined", stopped)
+        patch.setattr("grader.grading.examiner.examined", stopped)
         desk.grade("gradescope.zip", gradescope({1: C}, {}), code=130)
     desk.say("regrade", desk.out)
     assert desk.sources == ["moodle.zip", "gradescope.zip"]

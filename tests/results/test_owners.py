@@ -163,9 +163,9 @@ def desk(tiny_course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exa
         return EvidenceBuilder(evidence, {})
 
     monkeypatch.setattr("grader.grading.grade_class.running_parsers", nothing)
-    monkeypatch.setattr("grader.grading.grade_class.running_hosts", nothing)
+    monkeypatch.setattr("grader.grading.examiner.running_hosts", nothing)
     monkeypatch.setattr("grader.grading.grade_class.ParserOpener", lambda _: HERE)
-    monkeypatch.setattr("grader.grading.class_run.examined", examine)
+    monkeypatch.setattr("grader.grading.examiner.examined", examine)
     monkeypatch.setenv("GRADER_BY", "ta1")
     monkeypatch.delenv("GRADER_GRADEBOOK", raising=False)
     return Desk(tmp_path, tiny_course)
