@@ -38,7 +38,14 @@ from grader.sandbox.host_client import Host
 from grader.sandbox.process_limits import ProcessLimits
 
 ROOT = Path(__file__).parents[1]
-pytest_plugins = ["tests.counted_processes", "tests.real_browser", "tests.warm_hosts", "tests.warm_python"]
+pytest_plugins = [
+    "tests.counted_processes",
+    "tests.real_browser",
+    "tests.real_slurm",
+    "tests.real_sshd",
+    "tests.warm_hosts",
+    "tests.warm_python",
+]
 
 
 # what shares hosts, by its path
@@ -362,7 +369,12 @@ def traces_of() -> Callable[..., set[str]]:
             "mount " + line.split(" ", 3)[3].split(" - ")[0]
             for line in Path("/proc/self/mountinfo").read_text().splitlines()
         )
-        shared = (f"shared memory {entry}" for entry in Path("/dev/shm").iterdir() if _owner(entry) != 0)
+        shared = (
+            f"shared memory {entry}"
+            for entry in Path("/dev/shm").iterdir()
+            # what servers and nodes of the tests beside this one hold is theirs
+            if _owner(entry) != 0 and not entry.name.startswith(("PostgreSQL.", "sem.mp-"))
+        )
         groups = (
             f"control group {group}"
             for group in _groups()
