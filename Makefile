@@ -15,7 +15,7 @@ BIN    := $(VENV)/bin
 LOCK   ?= requirements.lock
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -rs
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder -rs
 
 # without bytecode every run would rewrite the assertions of all test files, in each of its processes
 unexport PYTHONDONTWRITEBYTECODE
@@ -62,10 +62,11 @@ compiled: $(STAMP)
 	@$(BIN)/python -m compileall -q grader
 
 unit: compiled
-	@$(PYTEST)
+	@$(PYTEST) -n auto
 
+# many of these wait for something, so that there is room for one more than there are cores
 test-rest: compiled
-	@$(PYTEST) -m "slow or browser or service"
+	@$(PYTEST) -n $$(($$(nproc 2>/dev/null || echo 2) + 1)) -m "slow or browser or service"
 
 # what is locked down can write no counts: the same code runs in the workers of the tests that are not
 coverage: compiled

@@ -11,6 +11,7 @@ from benchmarks import (
     channels,
     check,
     class_size,
+    cluster,
     console_load,
     finetuning,
     gpu,
@@ -47,6 +48,7 @@ QUICK: Benchmarks = {
 # is shown
 SLOW: Benchmarks = {
     "console": console_load.measured,
+    "cluster": cluster.measured,
     "marking_time": marking_time.measured,
     "recipes": recipes.measured,
     "breakpoints": breakpoints.measured,

@@ -27,6 +27,7 @@ from grader.domain.formatting import about_file
 
 if TYPE_CHECKING:
     from grader.grading.concurrent_work import Watcher
+    from grader.grading.examiner import Machines
     from grader.grading.grade_class import ClassResult, TakenIn
     from grader.grading.time_estimate import Workload
     from grader.results.class_pages import CatchUp
@@ -73,6 +74,13 @@ if TYPE_CHECKING:
     help="Only this student's submission; may be repeated. The others stay unchanged.",
 )
 @click.option("--force", is_flag=True, help="Also run again what has not changed.")
+@click.option(
+    "--cluster",
+    metavar="WHERE",
+    help="Have nodes examine the submissions: `local`, `tls://SCHEDULER:PORT`, `ssh:HOSTS.txt` or "
+    "`slurm:nodes=5,...`: see docs/cluster.md.",
+)
+@click.option("--dry-run", is_flag=True, help="With --cluster slurm: print the job script, and do nothing.")
 @by_option
 @lower_option
 def grade_command(
@@ -92,6 +100,8 @@ def grade_command(
     by: str | None,
     only: tuple[str, ...],
     force: bool,
+    cluster: str | None,
+    dry_run: bool,
     allow_lower: bool,
 ) -> None:
     """Grade PATH: a submission's file, a folder of submissions, or a zip from an LMS.
@@ -110,8 +120,12 @@ def grade_command(
       grader grade homework.py --assignment vit_defects --no-train --out results
     """
     from grader.course.locate import located_course
-    from grader.grading.grade_class import GradeRequest, grade_class
+    from grader.grading.grade_class import THIS_MACHINE, GradeRequest, grade_class
     from grader.grading.run_recorder import recorded
+
+    if dry_run:
+        _print_job_script(cluster)
+        return
 
     assignment = located_course(course).assignment(assignment_id)
     if assignment.data is None and data is not None:
@@ -140,9 +154,54 @@ def grade_command(
         unofficial=unofficial,
         allow_lower=allow_lower,
     )
+    machines = _cluster_machines(cluster, request.jobs) if cluster else THIS_MACHINE
     with recorded(request, _GradingDisplay(), now) as watch:
-        done = grade_class(request, clock=now, watch=watch)
+        done = grade_class(request, clock=now, watch=watch, machines=machines)
     _tell_graded(done, out)
+
+
+def _cluster_machines(text: str, jobs: int) -> "Machines":
+    """The nodes that `--cluster` names.
+
+    Raises:
+        UsageError: It names none, or the packages for it are missing.
+    """
+    from grader.cluster.where import where
+
+    place = where(text)
+    _require_cluster()
+    from grader.cluster.cluster_grading import ClusterMachines
+
+    return ClusterMachines(place, jobs, lambda sentence: click.echo(f"node {sentence}", err=True))
+
+
+def _print_job_script(text: str | None) -> None:
+    """Print what `--cluster slurm` would submit."""
+    from grader.cluster.where import SlurmJobs, where
+
+    place = where(text) if text else None
+    if not isinstance(place, SlurmJobs):
+        raise UsageError("--dry-run prints the job script of --cluster slurm, and of nothing else.")
+    _require_cluster()
+    from grader.cluster.slurm_nodes import slurm_script
+
+    click.echo(slurm_script(place))
+
+
+def _require_cluster() -> None:
+    """Refuse to go on without the packages of the extra `cluster`.
+
+    Raises:
+        UsageError: One is missing.
+    """
+    from importlib.util import find_spec
+
+    missing = [name for name in ("distributed", "dask_jobqueue", "cryptography") if find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"--cluster needs packages that are not installed here ({', '.join(missing)}): "
+            "pip install 'vit-grader[cluster]'"
+        )
 
 
 class _GradingDisplay:

@@ -47,7 +47,10 @@ GraderException
     ├── _EnoughSeen         an estimate: how long epochs take is known
     ├── Unknown             the analysis: a value cannot be read off the source
     ├── _NonsenseError      unpacking: what reads an archive says what it cannot say
-    └── _LayersAreLost      a host: bubblewrap takes layers away
+    ├── _LayersAreLost      a host: bubblewrap takes layers away
+    ├── NodeLost            a cluster: the node that was asked is gone, or its process
+    ├── NodeUnready         a cluster: the node has left the run, or never joined it
+    └── NodeBusy            a cluster: the node is at work on another run
 
 Beside it stand only the errors of the command line, which click demands. A Mismatch is an AssertionError,
 too, for pytest. Every message of a GraderError says where, what is wrong and what to do, in one sentence or

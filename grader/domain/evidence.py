@@ -388,6 +388,7 @@ class Evidence:
         data_digest: Of the images and their split; empty if nothing was to be trained.
         variant: The values that were drawn for the student, by name, if the assignment draws any.
         seconds: Stage -> wall seconds.
+        node: The node of a cluster that examined it; empty: the machine with the gradebook.
     """
 
     student_id: str
@@ -435,6 +436,7 @@ class Evidence:
     data_digest: str = ""
     variant: dict[str, Value] = field(default_factory=dict)
     seconds: dict[str, float] | None = None
+    node: str = ""
 
     @property
     def came_at(self) -> datetime:

@@ -35,7 +35,7 @@ NOT_FOR_CHECKS = {
     Student: (
         "allow ask attestation built close configured_model fakes figures flagged link loaded missing "
         "keep_figures new_random output_cut parameter_names pictures_of program prove_watch random shared "
-        "waited watched"
+        "set_later settle waited watched"
     ),
     Thing: "kind label name stays type",
     BuiltComponent: "calls is_random kind label last_call last_seconds made modules name stays type",

@@ -181,6 +181,7 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
             level=attestation.level,
             layers=dict(attestation.layers or {}),
             missing=list(attestation.missing),
+            node=printable(evidence.node),
         ),
         graded_at=evidence.graded_at,
         received_at=evidence.received_at,

@@ -469,6 +469,9 @@ class SandboxRecord(_Record):
     level: str = Field(description="`strict`, `standard`, `container`, `local` or `unofficial`")
     layers: dict[str, str]
     missing: list[str]
+    node: str = Field(
+        "", description="the node of a cluster that examined it; empty: the machine with the gradebook"
+    )
 
 
 class SubmissionRecord(_Record):

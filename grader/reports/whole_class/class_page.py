@@ -1,6 +1,7 @@
 """The page for those who run the course: the whole class at a glance, with a link to every report."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -159,6 +160,7 @@ def overview_page(
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),
             digests=sorted({evidence.assignment_digest[:12] for evidence, _ in ordered} - {""}),
             data=sorted({evidence.training.data for evidence, _ in ordered} - {""}),
+            nodes=_nodes(evidence for evidence, _ in ordered),
             levels=sorted({level for evidence, _ in ordered if (level := _isolation(evidence))}),
         )
     )
@@ -285,6 +287,12 @@ def _isolation(evidence: Evidence) -> str:
     """The level of isolation that was observed; empty where nothing ran."""
     attestation = evidence.attestation
     return "" if attestation.level == "unofficial" and not attestation.weak else attestation.level
+
+
+def _nodes(examined: Iterable[Evidence]) -> list[str]:
+    """Each node of a cluster with how many submissions it examined, the busiest first."""
+    counts = Counter(evidence.node for evidence in examined if evidence.node)
+    return [f"{node} {count}" for node, count in sorted(counts.items(), key=lambda kept: (-kept[1], kept[0]))]
 
 
 def _safe_link(link: str, top: str) -> str:

@@ -60,6 +60,16 @@ def test_what_a_team_handed_in_is_one_submission(assignment, pairs, links, examp
     assert f" {len(pairs) - 1} submissions of {len(pairs)} students " in words(made)
 
 
+def test_the_nodes_of_a_cluster_are_named_with_what_they_examined(assignment, pairs, links, examples, page):
+    assert "examined by the nodes" not in page
+    names = ("lab<2>", "lab1", "lab1", "")
+    examined = [
+        (replace(evidence, node=node), score) for (evidence, score), node in zip(pairs, names, strict=False)
+    ]
+    made = class_page(assignment, examined, links=links, generated_at=examples.WHEN)
+    assert "examined by the nodes lab1 2, lab&lt;2&gt; 1</p>" in made
+
+
 def test_every_link_within_the_page_leads_somewhere(page):
     targets = re.findall(r'href="#([^"]+)"', page)
     names = re.findall(r' id="([^"]+)"', page)

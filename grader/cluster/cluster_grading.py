@@ -1,0 +1,236 @@
+"""Grades a class on a cluster: the front door, which the command uses.
+
+The coordinator takes in the download, sees which submissions have changed, and records the evidence, as on
+one machine. A submission is packed when there is a place for it on a node, and its evidence comes back as a
+whole. Whatever happens to a node costs no student anything: a submission goes to another one, and if it takes
+two processes with it, a person looks.
+"""
+
+import contextlib
+import hashlib
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from grader.cluster import node_work
+from grader.cluster.cluster_start import reached
+from grader.cluster.node_orders import ExamineOrder, RunOrder, pack_folder, packed_files
+from grader.cluster.nodes import Node, NodeLost, Nodes
+from grader.cluster.where import Where
+from grader.domain.evidence import Evidence
+from grader.domain.limits import Limits
+from grader.domain.submission import Submission
+from grader.grading.concurrent_work import GradingStage, Progress, Watcher
+from grader.grading.examiner import ClassWork
+from grader.grading.run import EvidenceBuilder, RunBasis
+from grader.grading.submission_run import blank_evidence
+
+MOST_AT_ONCE = 512  # submissions that the coordinator waits for
+MOST_DEATHS = 2  # of the process that examined a submission, until a person looks
+MOST_LOSSES = 5  # of nodes, in whatever way, until a person looks
+_LASTING = 1.5  # times the longest submission so far: what a node must have left
+
+
+@dataclass(frozen=True)
+class ClusterMachines:
+    """The nodes of a cluster as the machines that a class is examined on.
+
+    Args:
+        where: Which.
+        say: Called with a sentence on what happened to a node.
+    """
+
+    where: Where
+    local_jobs: int
+    say: Callable[[str], None]
+
+    @property
+    def page_processes(self) -> int:
+        """One for each processor core: the coordinator has nothing else to compute."""
+        return len(os.sched_getaffinity(0))
+
+    def threads(self, jobs: int) -> int:
+        """As many as nodes may have places, whenever they come."""
+        return MOST_AT_ONCE
+
+    @contextlib.contextmanager
+    def examiner(self, work: ClassWork) -> Iterator["OnNodes"]:
+        """An examiner that hands submissions to nodes."""
+        assignment = work.basis.assignment
+        order = RunOrder(
+            run_id=secrets.token_hex(16),
+            results=_stand_in(work.out),
+            assignment=assignment,
+            files=pack_folder(assignment.folder),
+            minimum_level=work.course.minimum_level,
+            unofficial=work.unofficial,
+            device="cpu" if work.basis.splits is None else work.device,
+        )
+        with (
+            reached(self.where, self.local_jobs) as cluster,
+            Nodes(cluster, order, node_work.versions_here(), self.say) as nodes,
+        ):
+            examiner = OnNodes(work.basis, order, nodes)
+            cluster.client.subscribe_topic(node_work.topic(order.run_id), examiner.note)
+            nodes.wait_for_one()
+            yield examiner
+
+
+def _stand_in(out: Path) -> str:
+    """What stands for a folder of this machine, and does not name it."""
+    return hashlib.sha256(f"{socket.gethostname()}\0{out.resolve()}".encode()).hexdigest()
+
+
+class OnNodes:
+    """Examines submissions on nodes: see `grader.grading.examiner.Examiner`."""
+
+    def __init__(self, run: RunBasis, order: RunOrder, nodes: Nodes) -> None:
+        self.run = run
+        self._order = order
+        self._nodes = nodes
+        self._watchers: dict[str, tuple[str, Watcher]] = {}
+        self._longest = 0.0
+
+    @property
+    def device(self) -> str:
+        """Where training runs."""
+        return self._nodes.device
+
+    @property
+    def places(self) -> int:
+        """How many are examined at once now."""
+        return self._nodes.places
+
+    def examined(
+        self, submission: Submission, *, attempt: int, graded_at: datetime, watch: Watcher
+    ) -> EvidenceBuilder:
+        """The evidence of a submission."""
+        blank = blank_evidence(self.run, submission, attempt=attempt, graded_at=graded_at)
+        builder = self._somewhere(submission, attempt, blank, None, watch)
+        watch(Progress(submission.student_id, GradingStage.DONE, 1.0))
+        return builder
+
+    def examined_longer(
+        self,
+        submission: Submission,
+        earlier: Evidence,
+        images: Mapping[str, bytes],
+        *,
+        graded_at: datetime,
+        watch: Watcher,
+    ) -> EvidenceBuilder:
+        """The evidence of a submission whose training gets more time."""
+        dated = replace(earlier, graded_at=graded_at)
+        builder = self._somewhere(submission, earlier.attempt or 1, dated, dict(images), watch)
+        watch(Progress(submission.student_id, GradingStage.DONE, 1.0))
+        return builder
+
+    def note(self, event: tuple[float, Mapping[str, object]]) -> None:
+        """Pass on what a node reports."""
+        told = event[1]
+        student_id = str(told["student_id"])
+        node, watch = self._watchers.get(student_id, ("", None))
+        if watch is not None:
+            share, text = told["share"], str(told["text"])
+            assert isinstance(share, float | int)
+            text = f"{text}, on {node}" if text else f"on {node}"
+            watch(Progress(student_id, GradingStage(str(told["stage"])), float(share), text))
+
+    def _somewhere(
+        self,
+        submission: Submission,
+        attempt: int,
+        known: Evidence,
+        images: Mapping[str, bytes] | None,
+        watch: Watcher,
+    ) -> EvidenceBuilder:
+        """Have a submission examined by nodes until one has done it.
+
+        Args:
+            known: What is known of it before.
+            images: The pictures of that, if only a training is to go on; None: all is to be examined.
+        """
+        deaths: list[str] = []
+        losses: list[str] = []
+        while len(deaths) < MOST_DEATHS and len(losses) < MOST_LOSSES:
+            with self._nodes.place(alone=bool(deaths), seconds=_LASTING * self._longest) as node:
+                began = time.monotonic()
+                watch(Progress(submission.student_id, GradingStage.READING, 0.0, f"on {node.name}"))
+                self._watchers[submission.student_id] = (node.name, watch)
+                try:
+                    builder = self._on(node, submission, attempt, known, images)
+                except NodeLost as loss:
+                    losses.append(loss.node)
+                    deaths += [loss.node] if loss.lives else []
+                    continue
+                finally:
+                    del self._watchers[submission.student_id]
+            self._longest = max(self._longest, time.monotonic() - began)
+            return builder
+        return EvidenceBuilder(replace(known, status="engine_error", reason=_set_aside(deaths, losses)))
+
+    def _on(
+        self,
+        node: Node,
+        submission: Submission,
+        attempt: int,
+        known: Evidence,
+        images: Mapping[str, bytes] | None,
+    ) -> EvidenceBuilder:
+        """The evidence that one node finds.
+
+        Raises:
+            NodeLost: It was lost.
+        """
+        order = ExamineOrder(
+            run_id=self._order.run_id,
+            submission=replace(submission, files=()),
+            files=packed_files(submission, _largest_mb(self.run.assignment.limits)),
+            draws=self.run.draw(submission),
+            attempt=attempt,
+            data_digest="" if self.run.splits is None else self.run.splits.digest(attempt),
+            graded_at=known.graded_at,
+            longer=None if images is None else (known, images),
+        )
+        try:
+            self._send_data(node, attempt)
+            evidence, pictures = self._nodes.asked(node, node_work.examine, order)
+        except NodeLost:
+            raise
+        except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
+            reason = f"The node {node.name} failed: {type(error).__name__}: {error}"
+            return EvidenceBuilder(replace(known, status="engine_error", reason=reason, node=node.name))
+        return EvidenceBuilder(replace(evidence, node=node.name), dict(pictures))
+
+    def _send_data(self, node: Node, attempt: int) -> None:
+        """Send a node the data of an attempt, unless it has them."""
+        splits = self.run.splits
+        if splits is None:
+            return
+        with node.sending:
+            digest = splits.digest(attempt)
+            if digest not in node.data:
+                self._nodes.asked(node, node_work.take_data, self._order.run_id, digest, splits.of(attempt))
+                node.data.add(digest)
+
+
+def _largest_mb(limits: Limits) -> float:
+    """The size above which a file is refused, whatever it is for, in 10**6 bytes."""
+    return max(limits.file_mb, limits.checkpoint_mb, limits.notebook_mb, limits.source_kb / 1000)
+
+
+def _set_aside(deaths: list[str], losses: list[str]) -> str:
+    if len(deaths) >= MOST_DEATHS:
+        return (
+            f"The process that examined it died {len(deaths)} times, on {' and '.join(deaths)}, the last "
+            "time with nothing beside it. Nobody knows why: look at the submission, and grade it again."
+        )
+    return (
+        f"{len(losses)} nodes were lost while they examined it ({', '.join(losses)}). That costs the student "
+        "nothing: grade it again, and if nodes end too early, give them more time."
+    )

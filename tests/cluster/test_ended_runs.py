@@ -1,0 +1,132 @@
+"""A node ends a run at the word of its coordinator, its successor, or in silence, and blames nobody."""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from grader.cluster import node_work
+from grader.cluster.node_orders import ExamineOrder, NodeBusy, NodeUnready, RunOrder, pack_folder
+from grader.course.assignment_file import read_assignment
+from grader.domain.evidence import Attestation, Evidence
+from grader.domain.submission import Submission
+from grader.grading.run import EvidenceBuilder
+from grader.grading.submission_draws import SubmissionDraws
+from tests.loopback_servers import wait_until
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+ORDER = ExamineOrder(
+    "run", Submission("1000", "tiny", (), "digest"), (), SubmissionDraws({}, 0, "", {}), 1, "", NOW
+)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder for temporary files of a node without hosts, which has no run in the end."""
+
+    @contextlib.contextmanager
+    def hosts(*arguments: Any, **options: Any) -> Iterator[Any]:
+        yield SimpleNamespace(isolation=Attestation("strict"))
+
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr(node_work, "running_hosts", hosts)
+    monkeypatch.setattr(node_work, "_Reports", lambda run_id: SimpleNamespace(watch=None))
+    yield folder
+    node_work.release("run")
+
+
+@pytest.fixture
+def order(tiny_course: Path) -> Callable[..., RunOrder]:
+    """`order(run_id, results)`: what a node gets before its first submission."""
+    assignment = read_assignment(tiny_course / "reference" / "tiny")
+    files = pack_folder(assignment.folder)
+
+    def made(run_id: str = "run", results: str = "results") -> RunOrder:
+        return RunOrder(run_id, results, assignment, files, "standard", False, "cpu")
+
+    return made
+
+
+def blaming(meanwhile: Callable[[], object]) -> Callable[..., EvidenceBuilder]:
+    """In place of an examination during which something happens, so that the submission seems to fail."""
+
+    def examined(run: Any, submission: Submission, **more: Any) -> EvidenceBuilder:
+        meanwhile()
+        return EvidenceBuilder(Evidence(submission.student_id, "tiny", submission.digest, NOW))
+
+    return examined
+
+
+def test_what_was_examined_while_the_run_ended_is_no_evidence(
+    temporary: Path, order: Callable[..., RunOrder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node_work.prepare(order())
+    monkeypatch.setattr(node_work, "examined", blaming(lambda: None))
+    assert node_work.examine(ORDER)[0].student_id == "1000"
+    monkeypatch.setattr(node_work, "examined", blaming(lambda: node_work.release("run")))
+    with pytest.raises(NodeUnready):
+        node_work.examine(ORDER)
+    assert not list(temporary.iterdir())
+    with pytest.raises(NodeUnready):
+        node_work.examine(ORDER)
+
+
+def test_nor_if_it_was_made_ready_again_meanwhile(
+    temporary: Path, order: Callable[..., RunOrder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def again() -> None:
+        node_work.release("run")
+        node_work.prepare(order())
+
+    node_work.prepare(order())
+    monkeypatch.setattr(node_work, "examined", blaming(again))
+    with pytest.raises(NodeUnready):
+        node_work.examine(ORDER)
+
+
+def test_another_run_waits_until_this_one_is_over(temporary: Path, order: Callable[..., RunOrder]) -> None:
+    node_work.prepare(order())
+    with pytest.raises(NodeBusy):
+        node_work.prepare(order("another", "other results"))
+    assert node_work.renew("run")
+    node_work.release("run")
+    node_work.prepare(order("another", "other results"))
+    assert not node_work.renew("run")
+    node_work.release("another")
+
+
+def test_a_run_gives_way_to_the_next_one_for_the_same_results(
+    temporary: Path, order: Callable[..., RunOrder]
+) -> None:
+    """Only one at a time writes them, so that the earlier one's coordinator is gone."""
+    node_work.prepare(order("earlier"))
+    node_work.give_way("other results", "run")
+    node_work.give_way("results", "earlier")
+    assert node_work.renew("earlier")
+    node_work.give_way("results", "run")
+    assert not node_work.renew("earlier") and not list(temporary.iterdir())
+    node_work.prepare(order("earlier"))
+    node_work.prepare(order())
+    assert node_work.renew("run") and len(list(temporary.iterdir())) == 1
+
+
+def test_nothing_is_left_of_a_run_whose_coordinator_is_silent(
+    temporary: Path, order: Callable[..., RunOrder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_work, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(node_work, "LEASE_SECONDS", 0.5)
+    node_work.prepare(order())
+    until = time.monotonic() + 1
+    while time.monotonic() < until:
+        assert node_work.renew("run")
+        time.sleep(0.02)
+    wait_until(lambda: not list(temporary.iterdir()), "the run has ended", 10)
+    assert not node_work.renew("run")
