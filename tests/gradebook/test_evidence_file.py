@@ -116,6 +116,7 @@ RICH = Evidence(
     data_digest="ef56",
     variant={"heads": 4},
     seconds={"checks": 1.25},
+    node="lab1",
 )  # fmt: skip
 
 
