@@ -1,7 +1,7 @@
 """Puts a module of its own in the place of torch.
 
-Stopped by: an engine's failure gives no points: a person decides
-Outcome: undecided
+Stopped by: the judge computes the verdict
+Outcome: its component fails
 Fails: PreNorm
 Runs: PreNorm
 """
