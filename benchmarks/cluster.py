@@ -30,10 +30,9 @@ from grader.cluster.node_orders import ExamineOrder, NodeReady, RunOrder
 from grader.cluster.servers import QuietScheduler, QuietWorker, configure
 from grader.cluster.where import LocalNode
 from grader.domain.evidence import Attestation, Evidence
-from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
 from grader.grading.concurrent_work import Watcher
-from grader.grading.examiner import ClassWork
+from grader.grading.examiner import ClassWork, SubmissionWork
 from grader.grading.grade_class import GradeRequest, TakenIn, grade_class
 from grader.grading.run import EvidenceBuilder, RunBasis
 from grader.grading.submission_run import blank_evidence
@@ -212,27 +211,12 @@ class _AtOnce:
         self._folder = folder
         self.asked = 0.0
 
-    def examined(
-        self, submission: Submission, *, attempt: int, graded_at: datetime, watch: Watcher
-    ) -> EvidenceBuilder:
+    def examined(self, work: SubmissionWork, *, graded_at: datetime, watch: Watcher) -> EvidenceBuilder:
         """See `Examiner`."""
         self.asked = self.asked or time.monotonic()
-        blank = vars(blank_evidence(self.run, submission, attempt=attempt, graded_at=graded_at))
-        return EvidenceBuilder(
-            *_answer(submission.student_id, {name: blank[name] for name in KEPT}, self._folder)
-        )
-
-    def examined_longer(
-        self,
-        submission: Submission,
-        earlier: Evidence,
-        images: Mapping[str, bytes],
-        *,
-        graded_at: datetime,
-        watch: Watcher,
-    ) -> EvidenceBuilder:
-        """See `Examiner`: nothing is trained here."""
-        return EvidenceBuilder(earlier, dict(images))
+        blank = vars(blank_evidence(self.run, work.submission, attempt=work.attempt, graded_at=graded_at))
+        kept = {name: blank[name] for name in KEPT}
+        return EvidenceBuilder(*_answer(work.submission.student_id, kept, self._folder))
 
 
 # what evidence says of the submission itself
@@ -304,16 +288,17 @@ def replayed_prepare(order: RunOrder) -> NodeReady:
 
 def replayed_examine(order: ExamineOrder) -> tuple[Evidence, dict[str, bytes]]:
     """In place of a node's own: wait as long as it took before, and answer with what was found then."""
+    submission = order.work.submission
     blank = {
-        **{name: getattr(order.submission, name) for name in ("student_id", "origin", "team", "partial")},
-        "submission_digest": order.submission.digest,
+        **{name: getattr(submission, name) for name in ("student_id", "origin", "team", "partial")},
+        "submission_digest": submission.digest,
         "graded_at": order.graded_at,
         "engine": __version__,
         "attempt": None,
         "data_digest": "",
         "variant": dict(order.draws.values),
     }
-    evidence, images = _answer(order.submission.student_id, blank, Path(os.environ[ANSWERS_VARIABLE]))
+    evidence, images = _answer(submission.student_id, blank, Path(os.environ[ANSWERS_VARIABLE]))
     time.sleep(sum((evidence.seconds or {}).values()))
     return evidence, images
 

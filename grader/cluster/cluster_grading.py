@@ -24,9 +24,8 @@ from grader.cluster.nodes import Node, NodeLost, Nodes
 from grader.cluster.where import Where
 from grader.domain.evidence import Evidence
 from grader.domain.limits import Limits
-from grader.domain.submission import Submission
 from grader.grading.concurrent_work import GradingStage, Progress, Watcher
-from grader.grading.examiner import ClassWork
+from grader.grading.examiner import ClassWork, SubmissionWork
 from grader.grading.run import EvidenceBuilder, RunBasis
 from grader.grading.submission_run import blank_evidence
 
@@ -106,28 +105,14 @@ class OnNodes:
         """How many are examined at once now."""
         return self._nodes.places
 
-    def examined(
-        self, submission: Submission, *, attempt: int, graded_at: datetime, watch: Watcher
-    ) -> EvidenceBuilder:
+    def examined(self, work: SubmissionWork, *, graded_at: datetime, watch: Watcher) -> EvidenceBuilder:
         """The evidence of a submission."""
-        blank = blank_evidence(self.run, submission, attempt=attempt, graded_at=graded_at)
-        builder = self._somewhere(submission, attempt, blank, None, watch)
-        watch(Progress(submission.student_id, GradingStage.DONE, 1.0))
-        return builder
-
-    def examined_longer(
-        self,
-        submission: Submission,
-        earlier: Evidence,
-        images: Mapping[str, bytes],
-        *,
-        graded_at: datetime,
-        watch: Watcher,
-    ) -> EvidenceBuilder:
-        """The evidence of a submission whose training gets more time."""
-        dated = replace(earlier, graded_at=graded_at)
-        builder = self._somewhere(submission, earlier.attempt or 1, dated, dict(images), watch)
-        watch(Progress(submission.student_id, GradingStage.DONE, 1.0))
+        if work.earlier is None:
+            known = blank_evidence(self.run, work.submission, attempt=work.attempt, graded_at=graded_at)
+        else:
+            known = replace(work.earlier, graded_at=graded_at)
+        builder = self._somewhere(work, known, watch)
+        watch(Progress(work.submission.student_id, GradingStage.DONE, 1.0))
         return builder
 
     def note(self, event: tuple[float, Mapping[str, object]]) -> None:
@@ -141,64 +126,49 @@ class OnNodes:
             text = f"{text}, on {node}" if text else f"on {node}"
             watch(Progress(student_id, GradingStage(str(told["stage"])), float(share), text))
 
-    def _somewhere(
-        self,
-        submission: Submission,
-        attempt: int,
-        known: Evidence,
-        images: Mapping[str, bytes] | None,
-        watch: Watcher,
-    ) -> EvidenceBuilder:
+    def _somewhere(self, work: SubmissionWork, known: Evidence, watch: Watcher) -> EvidenceBuilder:
         """Have a submission examined by nodes until one has done it.
 
         Args:
             known: What is known of it before.
-            images: The pictures of that, if only a training is to go on; None: all is to be examined.
         """
+        student_id = work.submission.student_id
         deaths: list[str] = []
         losses: list[str] = []
         while len(deaths) < MOST_DEATHS and len(losses) < MOST_LOSSES:
             with self._nodes.place(alone=bool(deaths), seconds=_LASTING * self._longest) as node:
                 began = time.monotonic()
-                watch(Progress(submission.student_id, GradingStage.READING, 0.0, f"on {node.name}"))
-                self._watchers[submission.student_id] = (node.name, watch)
+                watch(Progress(student_id, GradingStage.READING, 0.0, f"on {node.name}"))
+                self._watchers[student_id] = (node.name, watch)
                 try:
-                    builder = self._on(node, submission, attempt, known, images)
+                    builder = self._on(node, work, known)
                 except NodeLost as loss:
                     losses.append(loss.node)
                     deaths += [loss.node] if loss.lives else []
                     continue
                 finally:
-                    del self._watchers[submission.student_id]
+                    del self._watchers[student_id]
             self._longest = max(self._longest, time.monotonic() - began)
             return builder
         return EvidenceBuilder(replace(known, status="engine_error", reason=_set_aside(deaths, losses)))
 
-    def _on(
-        self,
-        node: Node,
-        submission: Submission,
-        attempt: int,
-        known: Evidence,
-        images: Mapping[str, bytes] | None,
-    ) -> EvidenceBuilder:
+    def _on(self, node: Node, work: SubmissionWork, known: Evidence) -> EvidenceBuilder:
         """The evidence that one node finds.
 
         Raises:
             NodeLost: It was lost.
         """
+        submission, splits = work.submission, self.run.splits
         order = ExamineOrder(
             run_id=self._order.run_id,
-            submission=replace(submission, files=()),
+            work=replace(work, submission=replace(submission, files=())),
             files=packed_files(submission, _largest_mb(self.run.assignment.limits)),
             draws=self.run.draw(submission),
-            attempt=attempt,
-            data_digest="" if self.run.splits is None else self.run.splits.digest(attempt),
+            data_digest="" if splits is None else splits.digest(work.attempt),
             graded_at=known.graded_at,
-            longer=None if images is None else (known, images),
         )
         try:
-            self._send_data(node, attempt)
+            self._send_data(node, work.attempt)
             evidence, pictures = self._nodes.asked(node, node_work.examine, order)
         except NodeLost:
             raise

@@ -15,9 +15,10 @@ from pathlib import Path, PurePosixPath
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import EngineError, Interruption
-from grader.domain.evidence import Attestation, Evidence
+from grader.domain.evidence import Attestation
 from grader.domain.limits import MEGABYTE
 from grader.domain.submission import Submission
+from grader.grading.examiner import SubmissionWork
 from grader.grading.submission_draws import SubmissionDraws
 
 
@@ -102,19 +103,16 @@ class ExamineOrder:
     """A submission that a node is to examine.
 
     Attributes:
-        submission: Without its files.
+        work: Its submission is without its files.
         data_digest: Of the data that it is trained on; empty: nothing is trained.
-        longer: The evidence so far and its pictures, if only its training gets more time.
     """
 
     run_id: str
-    submission: Submission
+    work: SubmissionWork
     files: tuple[SentFile, ...]
     draws: SubmissionDraws
-    attempt: int
     data_digest: str
     graded_at: datetime
-    longer: tuple[Evidence, Mapping[str, bytes]] | None = None
 
 
 # --- files -----------------------------------------------------------------------------------------------
@@ -168,7 +166,7 @@ def unpacked_submission(order: ExamineOrder, folder: Path) -> Submission:
     Raises:
         EngineError: A file's name leads out of the folder.
     """
-    return replace(order.submission, files=tuple(_unpacked(file, folder) for file in order.files))
+    return replace(order.work.submission, files=tuple(_unpacked(file, folder) for file in order.files))
 
 
 def _unpacked(file: SentFile, folder: Path) -> Path:

@@ -14,7 +14,6 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -39,9 +38,9 @@ from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
 from grader.grading.concurrent_work import GradingStage, Progress, device_slots, training_device
-from grader.grading.run import AttemptData, EvidenceBuilder, Run, require_level, running_hosts
+from grader.grading.examiner import OnThisMachine
+from grader.grading.run import AttemptData, Run, require_level, running_hosts
 from grader.grading.submission_draws import SubmissionDraws
-from grader.grading.submission_run import examined, examined_longer
 from grader.kit.splits import Examples, Splits
 
 ENDS_VARIABLE = "GRADER_NODE_ENDS"  # seconds since the epoch: when a batch system will end this node
@@ -231,22 +230,13 @@ def examine(order: ExamineOrder) -> tuple[Evidence, dict[str, bytes]]:
     watch = _Reports(order.run_id).watch
     try:
         with tempfile.TemporaryDirectory(dir=node.folder) as folder:
-            submission = unpacked_submission(order, Path(folder))
-            builder = _examined(run, order, submission, watch)
+            work = replace(order.work, submission=unpacked_submission(order, Path(folder)))
+            builder = OnThisMachine(run).examined(work, graded_at=order.graded_at, watch=watch)
     finally:
         # when a run is ended, so are its hosts, which would look like the submission's fault
         if _current is not node:
             raise NodeUnready("The run was ended meanwhile.")
     return builder.evidence, builder.images
-
-
-def _examined(
-    run: Run, order: ExamineOrder, submission: Submission, watch: Callable[[Progress], None]
-) -> EvidenceBuilder:
-    if order.longer is None:
-        return examined(run, submission, attempt=order.attempt, graded_at=order.graded_at, watch=watch)
-    evidence, images = order.longer
-    return examined_longer(run, submission, evidence, images, graded_at=order.graded_at, watch=watch)
 
 
 class _Reports:

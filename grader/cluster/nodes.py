@@ -62,10 +62,12 @@ class Node:
         places: Submissions at once.
         ready: What it answered when it was ready; None before.
         lost: Set when it is gone.
+        returned: Whether its process came back on the same node, after it was lost.
         data: The digests of the data that it has.
         busy: How many places are taken.
         alone: One submission has it for itself.
         sending: Held while data travel to it.
+        joined: When, in seconds since the epoch.
     """
 
     name: str
@@ -81,7 +83,6 @@ class Node:
     busy: int = 0
     alone: bool = False
     sending: threading.Lock = field(default_factory=threading.Lock)
-
     joined: float = field(default_factory=time.time)
 
     def seconds_left(self) -> float:

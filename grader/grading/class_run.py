@@ -12,7 +12,7 @@ from grader.domain.submission import Submission
 from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
 from grader.grading.concurrent_work import UNCHANGED, GradingStage, Progress, Watcher, side_by_side
-from grader.grading.examiner import Examiner
+from grader.grading.examiner import Examiner, SubmissionWork
 from grader.grading.result_writer import Keeper, attempt_number
 from grader.grading.run import EvidenceBuilder, handed_on, team_representatives
 from grader.grading.student_page_writers import StudentPageWriter
@@ -108,10 +108,8 @@ class _SubmissionsAtWork:
             self._watch(Progress(submission.student_id, GradingStage.DONE, 1.0, UNCHANGED))
             self._hand_on(submission, None)
             return
-        attempt = attempt_number(self._keeper.book, submission)
-        examination = self._examiner.examined(
-            submission, attempt=attempt, graded_at=self._clock(), watch=self._watch
-        )
+        work = SubmissionWork(submission, attempt_number(self._keeper.book, submission))
+        examination = self._examiner.examined(work, graded_at=self._clock(), watch=self._watch)
         self._keep(submission, examination)
         self._hand_on(submission, examination)
 
@@ -131,9 +129,8 @@ class _SubmissionsAtWork:
         """Train a submission again, with more time."""
         student_id = submission.student_id
         earlier, images = self._keeper.latest(student_id), self._keeper.latest_images(student_id)
-        examination = self._examiner.examined_longer(
-            submission, earlier, images, graded_at=self._clock(), watch=self._watch
-        )
+        work = SubmissionWork(submission, earlier.attempt or 1, earlier, images)
+        examination = self._examiner.examined(work, graded_at=self._clock(), watch=self._watch)
         self._keep(submission, examination)
         self._hand_on(submission, examination)
 

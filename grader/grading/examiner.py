@@ -6,7 +6,7 @@ hands the work to other machines; the results are the same.
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +18,23 @@ from grader.grading.concurrent_work import Watcher, device_slots, training_devic
 from grader.grading.run import EvidenceBuilder, Run, RunBasis, running_hosts
 from grader.grading.submission_run import examined, examined_longer
 from grader.sandbox.host_client import Host
+
+
+@dataclass(frozen=True)
+class SubmissionWork:
+    """A submission that is to be examined, or trained with more time.
+
+    Attributes:
+        attempt: Which of the student's attempts it is, 1 for the first: see `attempt_number`.
+        earlier: The evidence so far, with a training that our limit stopped: that alone gets more time. None:
+            all is to be examined.
+        images: The pictures that belong to `earlier`.
+    """
+
+    submission: Submission
+    attempt: int
+    earlier: Evidence | None = None
+    images: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Examiner(Protocol):
@@ -35,31 +52,10 @@ class Examiner(Protocol):
     def places(self) -> int | None:
         """How many submissions are examined at once now; None: as many as it is asked for."""
 
-    def examined(
-        self, submission: Submission, *, attempt: int, graded_at: datetime, watch: Watcher
-    ) -> EvidenceBuilder:
+    def examined(self, work: SubmissionWork, *, graded_at: datetime, watch: Watcher) -> EvidenceBuilder:
         """The evidence of a submission, with its pictures. A failure of the engine is evidence too.
 
         Args:
-            attempt: Which of the student's attempts it is, 1 for the first: see `attempt_number`.
-            graded_at: For the record.
-            watch: Called with the progress.
-        """
-
-    def examined_longer(
-        self,
-        submission: Submission,
-        earlier: Evidence,
-        images: Mapping[str, bytes],
-        *,
-        graded_at: datetime,
-        watch: Watcher,
-    ) -> EvidenceBuilder:
-        """The evidence of a submission whose training gets more time; all else stays as it was.
-
-        Args:
-            earlier: The evidence so far, with a training that our limit stopped.
-            images: The pictures that belong to it.
             graded_at: For the record.
             watch: Called with the progress.
         """
@@ -121,23 +117,13 @@ class OnThisMachine:
     def places(self) -> None:
         """As many as it is asked for."""
 
-    def examined(
-        self, submission: Submission, *, attempt: int, graded_at: datetime, watch: Watcher
-    ) -> EvidenceBuilder:
+    def examined(self, work: SubmissionWork, *, graded_at: datetime, watch: Watcher) -> EvidenceBuilder:
         """See `Examiner`."""
-        return examined(self.run, submission, attempt=attempt, graded_at=graded_at, watch=watch)
-
-    def examined_longer(
-        self,
-        submission: Submission,
-        earlier: Evidence,
-        images: Mapping[str, bytes],
-        *,
-        graded_at: datetime,
-        watch: Watcher,
-    ) -> EvidenceBuilder:
-        """See `Examiner`."""
-        return examined_longer(self.run, submission, earlier, images, graded_at=graded_at, watch=watch)
+        if work.earlier is None:
+            return examined(self.run, work.submission, attempt=work.attempt, graded_at=graded_at, watch=watch)
+        return examined_longer(
+            self.run, work.submission, work.earlier, work.images, graded_at=graded_at, watch=watch
+        )
 
 
 class ThisMachine:

@@ -24,7 +24,8 @@ from grader.domain.score import Score
 from grader.gradebook import Gradebook
 from grader.reports.typesetting import prose
 from grader.results.folder_use import in_use
-from grader.results.session import SessionRequest, class_session
+from grader.results.revision import Revision
+from grader.results.session import ClassSession, SessionRequest, class_session
 from grader.scoring import line_points, score
 
 LONGEST_REASON = 2000  # characters: so much of it a report shows
@@ -136,8 +137,7 @@ class RequestDesk:
             UsageError: The gradebook or the course cannot be read or written.
         """
         words = " ".join(printable(reason).split())
-        request = replace(self.session, who=student_id)
-        with self._turn, class_session(request, clock=self.clock, on_catch_up=lambda _: None) as opened:
+        with self._class_of(student_id) as opened:
             made = _score(opened.assignment, opened.book, student_id)
             asking = _asking(opened.assignment, made, report, self.clock())
             if asking is None:
@@ -145,14 +145,8 @@ class RequestDesk:
             if any(one.is_open and (one.target, one.reason) == (target, words) for one in made.requests):
                 return  # the form was sent twice
             _require_possible(asking, target, words)
-            # a request changes no total; if one would change, staff has not scored the class again yet
-            only_this = replace(opened, review=lambda changes, _: not changes)
-            taken = take_requests(only_this, [NewRequest(student_id, target, words)])
-            if not taken.revision.recorded:
-                raise UsageError(
-                    f"{opened.out}: a request of {student_id} was not taken, because totals are not those of "
-                    "the current rubric. Run `grader regrade`."
-                )
+            taken = take_requests(opened, [NewRequest(student_id, target, words)])
+            _require_recorded(taken.revision, opened, f"a request of {student_id}")
             if not taken.taken:
                 raise AskingRefused(
                     "You asked about this in the same words before, and got an answer. Say what is new."
@@ -166,19 +160,23 @@ class RequestDesk:
             UsageError: The gradebook or the course cannot be read or written.
         """
         answer = " ".join(printable(words).split())
-        request = replace(self.session, who=student_id)
-        with self._turn, class_session(request, clock=self.clock, on_catch_up=lambda _: None) as opened:
+        with self._class_of(student_id) as opened:
             made = _score(opened.assignment, opened.book, student_id)
             _require_answerable(_questions(made, report), number, answer)
             if not made.inquiries[number - 1].is_open:
                 raise AskingRefused("This question has just been settled: your report will say how.")
-            # an answer changes no total, as in `ask`
-            only_this = replace(opened, review=lambda changes, _: not changes)
-            if not record_explanation(only_this, student_id, number, answer).recorded:
-                raise UsageError(
-                    f"{opened.out}: an answer of {student_id} was not taken, because totals are not those of "
-                    "the current rubric. Run `grader regrade`."
-                )
+            revision = record_explanation(opened, student_id, number, answer)
+            _require_recorded(revision, opened, f"an answer of {student_id}")
+
+    @contextmanager
+    def _class_of(self, student_id: str) -> Iterator[ClassSession]:
+        """The class, for what a student adds to it: it changes no total.
+
+        If one would change, staff has not scored the class again yet, and nothing is recorded.
+        """
+        request = replace(self.session, who=student_id)
+        with self._turn, class_session(request, clock=self.clock, on_catch_up=lambda _: None) as opened:
+            yield replace(opened, review=lambda changes, _: not changes)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Assignment, Gradebook]]:
@@ -281,6 +279,19 @@ def _require_possible(asking: Asking, target: str, words: str) -> None:
     if len(words) > LONGEST_REASON:
         raise AskingRefused(
             f"The reason has {len(words)} characters, and at most {LONGEST_REASON} are taken. Shorten it."
+        )
+
+
+def _require_recorded(revision: Revision, opened: ClassSession, what: str) -> None:
+    """Refuse what was not recorded: see `_class_of`.
+
+    Raises:
+        UsageError: It was not.
+    """
+    if not revision.recorded:
+        raise UsageError(
+            f"{opened.out}: {what} was not taken, because totals are not those of the current rubric. Run "
+            "`grader regrade`."
         )
 
 

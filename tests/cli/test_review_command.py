@@ -7,26 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from grader.cli import cli
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Marked
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from tests.cli.test_oral_command import NOW
+from tests.cli.test_requests_command import said
 
 FIRST, SECOND, THIRD = "400101201", "400101202", "400101203"
 WORKSHEET = "Identifier,Full name,ID number,Grade,Maximum Grade,Last modified (grade)\n" + "".join(
     f"Participant {number},S,{student},,100.00,-\n"
     for number, student in enumerate((FIRST, SECOND, THIRD), 17)
 )
-
-
-def said(*words: object, by: str = "head", code: int = 0) -> str:
-    result = CliRunner().invoke(cli, list(map(str, words)), prog_name="grader", env={"GRADER_BY": by})
-    assert result.exit_code == code, result.output
-    return result.output.replace("\xa0", " ")
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from grader.cluster import node_work
 from grader.domain.errors import SandboxError
 from grader.domain.evidence import Attestation, Finding, Status
 from grader.domain.submission import Submission
+from grader.grading import examiner
 from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.submission_run import blank_evidence
 
@@ -61,7 +62,8 @@ def examined(
 
 def dask_setup(worker: Any) -> None:
     """Take the places of what a node does."""
-    fakes: dict[str, Any] = {"running_hosts": hosts, "examined": examined}
+    examiner.examined = examined
+    fakes: dict[str, Any] = {"running_hosts": hosts}
     if "versions" in NODE:
         fakes["version"] = NODE["versions"].__getitem__
     if "device" in NODE:

@@ -16,13 +16,19 @@ from grader.cluster.node_orders import ExamineOrder, NodeBusy, NodeUnready, RunO
 from grader.course.assignment_file import read_assignment
 from grader.domain.evidence import Attestation, Evidence
 from grader.domain.submission import Submission
+from grader.grading import examiner
 from grader.grading.run import EvidenceBuilder
 from grader.grading.submission_draws import SubmissionDraws
 from tests.loopback_servers import wait_until
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 ORDER = ExamineOrder(
-    "run", Submission("1000", "tiny", (), "digest"), (), SubmissionDraws({}, 0, "", {}), 1, "", NOW
+    "run",
+    examiner.SubmissionWork(Submission("1000", "tiny", (), "digest"), 1),
+    (),
+    SubmissionDraws({}, 0, "", {}),
+    "",
+    NOW,
 )
 
 
@@ -69,9 +75,9 @@ def test_what_was_examined_while_the_run_ended_is_no_evidence(
     temporary: Path, order: Callable[..., RunOrder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node_work.prepare(order())
-    monkeypatch.setattr(node_work, "examined", blaming(lambda: None))
+    monkeypatch.setattr(examiner, "examined", blaming(lambda: None))
     assert node_work.examine(ORDER)[0].student_id == "1000"
-    monkeypatch.setattr(node_work, "examined", blaming(lambda: node_work.release("run")))
+    monkeypatch.setattr(examiner, "examined", blaming(lambda: node_work.release("run")))
     with pytest.raises(NodeUnready):
         node_work.examine(ORDER)
     assert not list(temporary.iterdir())
@@ -87,7 +93,7 @@ def test_nor_if_it_was_made_ready_again_meanwhile(
         node_work.prepare(order())
 
     node_work.prepare(order())
-    monkeypatch.setattr(node_work, "examined", blaming(again))
+    monkeypatch.setattr(examiner, "examined", blaming(again))
     with pytest.raises(NodeUnready):
         node_work.examine(ORDER)
 

@@ -16,6 +16,7 @@ from grader.cluster.node_orders import (
 )
 from grader.domain.errors import EngineError
 from grader.domain.submission import Submission
+from grader.grading.examiner import SubmissionWork
 from grader.grading.submission_draws import SubmissionDraws
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -24,7 +25,7 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 def order(submission: Submission, files: tuple[SentFile, ...]) -> ExamineOrder:
     """An order to examine a submission."""
     draws = SubmissionDraws({}, 0, "", {})
-    return ExamineOrder("run", replace(submission, files=()), files, draws, 1, "", NOW)
+    return ExamineOrder("run", SubmissionWork(replace(submission, files=()), 1), files, draws, "", NOW)
 
 
 def submission(*files: Path) -> Submission:

@@ -23,6 +23,7 @@ from starlette.testclient import TestClient
 
 from grader.domain.analyzed_program import Claim
 from grader.domain.assignment import Assignment
+from grader.domain.edit import Marked
 from grader.domain.submission import (
     ANSWERS_FILE,
     ANSWERS_TEXT_FILE,
@@ -39,6 +40,7 @@ from grader.files.stored_records import VIEW_FILE, view_bytes
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.marking.desk import Desk, refresh
+from grader.results.session import ClassSession
 from grader.web.access import Access, StaffRole
 from grader.web.application import application
 from grader.web.listening import Listening
@@ -202,6 +204,21 @@ def desk(marked_class: ClassWithUrl, tmp_path: Path, assignment: Assignment) -> 
         opened = Desk(out, book, replace(assignment, folder=folder))
         refresh(opened)
         yield opened
+
+
+@pytest.fixture
+def marked_session(desk: Desk, clock: Clock) -> ClassSession:
+    """A session of the class, in which all but the last student are marked."""
+    opened = ClassSession(desk.out, desk.book, desk.assignment, "ta1", clock)
+    marks = [
+        Marked(who="ta1", when=NOW, why="Read.", student_id=student, target=target, points=1.0)
+        for student in STUDENTS[:-1]
+        for item in desk.assignment.rubric
+        if item.by_person
+        for target in item.targets
+    ]
+    opened.revised("marks", decide=lambda *_: marks, allow_lower=True)
+    return opened
 
 
 @pytest.fixture

@@ -3,29 +3,13 @@
 import pytest
 
 from grader.decisions.marking import NewMark, set_mark
-from grader.domain.edit import Marked, Reviewed
+from grader.domain.edit import Reviewed
 from grader.marking.audit_log import audit_log
-from grader.results.session import ClassSession
 from grader.web.access import StaffRole
-from tests.web.conftest import NOW, STUDENTS
+from tests.web.conftest import STUDENTS
 from tests.web.test_queue_page import seen
 
 FIRST, SECOND = STUDENTS[:2]
-
-
-@pytest.fixture
-def session(desk, clock):
-    """All but the last student are marked."""
-    opened = ClassSession(desk.out, desk.book, desk.assignment, "ta1", clock)
-    marks = [
-        Marked(who="ta1", when=NOW, why="Read.", student_id=student, target=target, points=1.0)
-        for student in STUDENTS[:-1]
-        for item in desk.assignment.rubric
-        if item.by_person
-        for target in item.targets
-    ]
-    opened.revised("marks", decide=lambda *_: marks, allow_lower=True)
-    return opened
 
 
 @pytest.fixture
@@ -44,7 +28,7 @@ def test_markers_see_nothing_of_it(come):
     assert ta.post("/decide/review", students=FIRST).status_code == 403
 
 
-def test_the_preview_names_who_would_be_reviewed_and_records_nothing(head, session, desk):
+def test_the_preview_names_who_would_be_reviewed_and_records_nothing(head, marked_session, desk):
     page = head.get("/review").text
     assert f"{len(STUDENTS)} being marked, 0 reviewed, 0 released." in page
     assert page.count("Review it") == len(STUDENTS) - 1, "not what is open"
@@ -54,7 +38,7 @@ def test_the_preview_names_who_would_be_reviewed_and_records_nothing(head, sessi
     assert reviews(desk) == []
 
 
-def test_a_review_is_recorded_shown_ended_by_a_mark_and_taken_back(head, session, desk):
+def test_a_review_is_recorded_shown_ended_by_a_mark_and_taken_back(head, marked_session, desk):
     preview = head.post("/decide/review/preview", students=FIRST, note="Read all of it.")
     answer = head.post("/decide/review", seen=seen(preview), students=FIRST, note="Read all of it.")
     assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, "/review")
@@ -63,7 +47,7 @@ def test_a_review_is_recorded_shown_ended_by_a_mark_and_taken_back(head, session
     page = head.get("/review?done=review").text
     assert "reviewed by head on" in page and "The review was recorded." in page
     assert any("Record a review" in one.detail for one in audit_log(desk))
-    set_mark(session, NewMark(FIRST, "q6", 2.0, "Part b counts."))
+    set_mark(marked_session, NewMark(FIRST, "q6", 2.0, "Part b counts."))
     assert "since then q6: 1 → 2" in head.get("/review").text
     assert "Changed since it was reviewed" in head.get("/queue").text
     fields = {"students": FIRST, "why": "I confused two students."}
@@ -72,7 +56,7 @@ def test_a_review_is_recorded_shown_ended_by_a_mark_and_taken_back(head, session
     assert reviews(desk)[-1].withdrawn and "since then" not in head.get("/review").text
 
 
-def test_what_is_open_and_what_contradicts_itself_is_refused(head, session, desk):
+def test_what_is_open_and_what_contradicts_itself_is_refused(head, marked_session, desk):
     last = STUDENTS[-1]
     assert "Something is still open" in head.post("/decide/review/preview", students=last).text
     both = head.post("/decide/review/preview", students=FIRST, section="A")
@@ -82,7 +66,7 @@ def test_what_is_open_and_what_contradicts_itself_is_refused(head, session, desk
     assert reviews(desk) == []
 
 
-def test_sections_that_cannot_be_read_are_told(head, session, desk):
+def test_sections_that_cannot_be_read_are_told(head, marked_session, desk):
     unknown = head.post("/decide/review/preview", section="A")
     assert unknown.status_code == 422
     assert head.get("/review").status_code == 200
