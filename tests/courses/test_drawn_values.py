@@ -24,7 +24,7 @@ from grader.domain.submission import Submission
 from grader.grading.grade_class import ClassResult, GradeRequest, grade_class
 from grader.grading.submission_draws import values_of
 
-FIRST, SECOND, OTHERS = "400101204", "400101211", "400101212"
+FIRST, SECOND, OTHERS = "400101204", "400101211", "400101205"
 Solved = Callable[[Mapping[str, Value]], str]
 
 
@@ -124,7 +124,7 @@ def test_each_student_is_graded_by_values_of_their_own(
         assert record["total"] == 10 and record["variant"] == values(student_id)
         assert [one["status"] for one in record["findings"] if one["check"] == "own_values"] == ["passed"]
     wrong = found[OTHERS]
-    assert wrong["variant"] == {"heads": 2, "pooling": "mean"}
+    assert wrong["variant"] == {"heads": 4, "pooling": "mean"}
     assert wrong["total"] == 4, "the heads lose their points, and the pooling does not"
     [said] = [one for one in wrong["findings"] if one["check"] == "own_values"]
     assert said["status"] == "failed" and said["blame"] == "student" and said["component"] == "submission"
