@@ -37,7 +37,6 @@ from grader.grading.grade_class import GradeRequest, TakenIn, grade_class
 from grader.grading.run import EvidenceBuilder, RunBasis
 from grader.grading.submission_run import blank_evidence
 from grader.grading.time_estimate import Workload
-from grader.results.class_pages import CatchUp
 from tests.submissions.build import behaviors, build
 
 ASSIGNMENT = "vit_defects"
@@ -162,9 +161,6 @@ class _Timed:
 
     began: float = 0.0
     ended: float = 0.0
-
-    def caught_up(self, catch_up: CatchUp) -> None:
-        """Nothing is older than the gradebook."""
 
     def secret_is_public(self) -> None:
         """It is an example."""

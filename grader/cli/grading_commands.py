@@ -207,10 +207,6 @@ def _require_cluster() -> None:
 class _GradingDisplay:
     """Shows the progress of grading a class on the terminal."""
 
-    def caught_up(self, catch_up: "CatchUp") -> None:
-        """Files showed an earlier state of the gradebook, and were written again."""
-        print_catch_up(catch_up)
-
     def secret_is_public(self) -> None:
         """The course's secret is still the one that it was handed out with."""
         click.echo(

@@ -36,6 +36,7 @@ from grader.course.assignment_file import digest
 from grader.course.locate import Course
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
+from grader.domain.run_facts import RunFacts
 from grader.domain.submission import Submission
 from grader.grading.concurrent_work import GradingStage, Progress, device_slots, training_device
 from grader.grading.examiner import OnThisMachine
@@ -79,8 +80,8 @@ class _NodeData:
     def digest(self, attempt: int) -> str:
         return self.its_digest
 
-    def are_those_of(self, evidence: Evidence) -> bool:
-        return evidence.data_digest == self.its_digest
+    def are_those_of(self, earlier: RunFacts) -> bool:
+        return earlier.data_digest == self.its_digest
 
 
 @dataclass

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
@@ -373,7 +374,7 @@ class Assignment:
             modules={file.name: file.code for file in self.provided if file.code},
         )
 
-    @property
+    @cached_property
     def asked_files(self) -> tuple[AskedFile, ...]:
         """The files that must be handed in, with weights for each measured model."""
         asked = []
@@ -409,7 +410,8 @@ class Assignment:
 
     def asked_file(self, name: str) -> AskedFile | None:
         """The asked file that a file is, by its name; None if nothing of its kind was asked for."""
-        kind = [file for file in self.asked_files if Path(name).suffix.lower() in file.suffixes]
+        suffix = Path(name).suffix.lower()
+        kind = [file for file in self.asked_files if suffix in file.suffixes]
         named = [file for file in kind if file.has_name_part(name)]
         return max(named, key=lambda file: len(file.name_part), default=kind[0] if kind else None)
 

@@ -23,11 +23,13 @@ def plain(name: str) -> str:
     Args:
         name: A file's name, without folders.
     """
-    letters = (
-        str(unicodedata.decimal(letter)) if unicodedata.category(letter) == "Nd" else letter
-        for letter in unicodedata.normalize("NFKC", name)
-        if unicodedata.category(letter) != "Cf"
-    )
+    letters: Iterable[str] = name
+    if not name.isascii():
+        letters = (
+            str(unicodedata.decimal(letter)) if unicodedata.category(letter) == "Nd" else letter
+            for letter in unicodedata.normalize("NFKC", name)
+            if unicodedata.category(letter) != "Cf"
+        )
     name_made = " ".join("".join(letters).split())
     # a full-width slash or dot would become one with a meaning for the file system
     usable = name_made not in ("", ".", "..") and not re.search(r"[/\\\0]", name_made)

@@ -10,12 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import Connection, Select, insert, select
+from sqlalchemy import Connection, Select, func, insert, select
 
 from grader.domain.edit import Edit, OwnerAssigned, Released
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
+from grader.domain.run_facts import RunFacts
 from grader.domain.score import Total
+from grader.domain.submission import RecordedUpload
 from grader.domain.submission_result import History
 from grader.gradebook.attempts import attempts_of
 from grader.gradebook.database import Database
@@ -27,12 +29,13 @@ from grader.gradebook.records import (
     edit_values,
     evidence_in,
     evidence_text,
+    facts_text,
     read_evidence,
     run_of,
     stamp,
 )
 from grader.gradebook.row_records import RowRecords
-from grader.gradebook.snapshot import BookRows, Snapshot, of_row, with_student_id
+from grader.gradebook.snapshot import BookRows, Snapshot, of_row, recorded_uploads, with_student_id
 from grader.gradebook.statements import (
     BOOK,
     DOWNLOADS,
@@ -51,6 +54,7 @@ from grader.gradebook.statements import (
     current_ids_of,
     download_accounts_of,
     edits_of,
+    facts_of,
     last_number,
     last_numbers,
     late_days_of,
@@ -175,7 +179,7 @@ class Gradebook:
                 )
                 edits = (*edits, relisting)
             if row != student_id:
-                values["evidence"] = evidence_text(with_student_id(evidence, row))
+                values["evidence"] = evidence_text(with_student_id(evidence, row))  # the facts name nobody
             values["student_id"] = row
             number = 1 + last_number(connection, assignment_id, row)
             added = connection.execute(insert(RUNS).values(number=number, **values)).inserted_primary_key
@@ -485,19 +489,30 @@ class Gradebook:
             )
         return records
 
-    def latest_runs(self) -> dict[str, RunRecord]:
-        """Student -> the latest run; empty if the gradebook is empty."""
+    def latest_facts(self) -> dict[str, RunFacts]:
+        """Student -> facts about the latest run, but for damaged records; empty if the gradebook is empty."""
         if self._is_empty():
             return {}
-        columns = [column for column in RUNS.c if column.name != "evidence"]
+        assignment_id = self._assignment()
+        latest = (
+            select(func.max(RUNS.c.id)).where(rows_about(RUNS, assignment_id)).group_by(RUNS.c.student_id)
+        )
         with self._database.reading() as connection:
-            query = select(*columns).where(rows_about(RUNS, self._assignment())).order_by("number")
-            ids_now = current_ids_of(connection, self._assignment())
+            ids_now = current_ids_of(connection, assignment_id)
             return {
-                student_id: replace(run_of(row), student_id=student_id)
-                for row in connection.execute(query)
-                if (student_id := ids_now.id_of(row.student_id)) is not None
+                student_id: facts
+                for row, facts in facts_of(connection, latest).items()
+                if (student_id := ids_now.id_of(row)) is not None
             }
+
+    def uploads(self) -> tuple[RecordedUpload, ...]:
+        """The uploads that it has results of: see `Snapshot.uploads`."""
+        if self._is_empty():
+            return ()
+        assignment_id = self._assignment()
+        with self._database.reading() as connection:
+            facts = facts_of(connection, counting_runs(connection, assignment_id))
+            return recorded_uploads(facts, current_ids_of(connection, assignment_id))
 
     def evidence(self, student_id: str, run: int | None = None) -> Evidence:
         """The evidence about the student's submission.
@@ -634,6 +649,7 @@ def _run_values(evidence: Evidence, who: str) -> dict[str, Any]:
         "engine": evidence.engine,
         "data_digest": evidence.data_digest,
         "evidence": evidence_text(evidence),
+        "facts": facts_text(evidence),
     }
 
 

@@ -39,6 +39,7 @@ from grader.domain.edit import (
 )
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence, FindingKind, Status
+from grader.domain.run_facts import RunFacts
 from grader.domain.score import Total
 from grader.files.stored_records import validator
 
@@ -143,6 +144,21 @@ def evidence_from(text: str) -> Evidence:
     evidence = converted(content.get("evidence"), content["format"])
     validated: Evidence = validator(Evidence).validate_python(evidence)
     return validated
+
+
+def facts_text(evidence: Evidence) -> str:
+    """The facts in evidence, as JSON."""
+    text: bytes = validator(RunFacts).dump_json(RunFacts.of(evidence))
+    return text.decode("utf-8")
+
+
+def facts_in(text: str | None) -> RunFacts | None:
+    """The facts in a text of `facts_text`; None where the evidence itself must be read."""
+    try:
+        facts: RunFacts | None = validator(RunFacts).validate_json(text) if text else None
+    except ValueError:  # of another version
+        return None
+    return facts
 
 
 def evidence_in(row: Any) -> Evidence | None:

@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 from grader.domain.edit import Edit, OwnerAssigned, Released
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
+from grader.domain.run_facts import RunFacts
 from grader.domain.score import Total
 from grader.domain.submission import RecordedUpload
 from grader.domain.submission_result import Attempt, History
@@ -133,20 +134,8 @@ class Snapshot:
 
         The result of a student who handed in nothing has no upload.
         """
-        decisions = self.ids_now.owner_edits
-        return tuple(
-            RecordedUpload(
-                row=row,
-                student_id=self.ids_now.id_by_row.get(row, row),
-                origin=evidence.origin,
-                digest=evidence.submission_digest,
-                decided=row in decisions and decisions[row].by_person,
-                held=row in decisions and decisions[row].held,
-                counts=self.ids_now.id_of(row) is not None,
-            )
-            for row, evidence in sorted(self.rows.evidence.items())
-            if not evidence.absent
-        )
+        facts = {row: RunFacts.of(evidence) for row, evidence in self.rows.evidence.items()}
+        return recorded_uploads(facts, self.ids_now)
 
     def changed_ids(self) -> dict[str, str]:
         """Former id of a row -> its current id; ids that are in use now are left out."""
@@ -158,6 +147,28 @@ class Snapshot:
             for row, student_id in former_ids
             if student_id not in self.evidence
         }
+
+
+def recorded_uploads(facts: Mapping[str, RunFacts], ids_now: CurrentIds) -> tuple[RecordedUpload, ...]:
+    """The uploads of rows, sorted by row.
+
+    Args:
+        facts: Row -> facts about the run that counts.
+    """
+    decisions = ids_now.owner_edits
+    return tuple(
+        RecordedUpload(
+            row=row,
+            student_id=ids_now.id_by_row.get(row, row),
+            origin=of_run.origin,
+            digest=of_run.submission_digest,
+            decided=row in decisions and decisions[row].by_person,
+            held=row in decisions and decisions[row].held,
+            counts=ids_now.id_of(row) is not None,
+        )
+        for row, of_run in sorted(facts.items())
+        if not of_run.absent
+    )
 
 
 Record = TypeVar("Record", Evidence, Total)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import (
     Column,
@@ -24,6 +25,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Select,
     SelectBase,
     Table,
     Text,
@@ -35,13 +37,15 @@ from sqlalchemy import (
 )
 
 from grader.domain.edit import Edit, OwnerAssigned, Released, RunChosen, current_owner
+from grader.domain.run_facts import RunFacts
 from grader.domain.score import Total
-from grader.gradebook.records import edit_of, kind_of, total_of, total_values
+from grader.gradebook.records import edit_of, evidence_in, facts_in, kind_of, total_of, total_values
 
 METADATA = MetaData()
 
 # One row per examination of a submission. `evidence` is the record itself, the text of
-# `records.evidence_text`; the other columns repeat facts that are needed without reading it.
+# `records.evidence_text`; the other columns repeat facts that are needed without reading it. Rows of older
+# versions have no `facts`.
 RUNS = Table(
     "runs",
     METADATA,
@@ -57,6 +61,7 @@ RUNS = Table(
     Column("engine", Text, nullable=False),
     Column("data_digest", Text),
     Column("evidence", Text, nullable=False),
+    Column("facts", Text),
 )
 
 # Images are in the gradebook, so that a run and its images are stored together or not at all, also on
@@ -291,6 +296,31 @@ def counting_runs(connection: Connection, assignment_id: str) -> SelectBase:
     )
 
 
+def facts_of(connection: Connection, ids: SelectBase) -> dict[str, RunFacts]:
+    """Row -> facts about one of its runs; damaged records are left out.
+
+    Args:
+        ids: Of the runs, one for each row.
+    """
+    found: dict[str, RunFacts] = {}
+    without = []
+    for row in connection.execute(
+        select(RUNS.c.id, RUNS.c.student_id, RUNS.c.facts).where(RUNS.c.id.in_(ids))
+    ):
+        facts = facts_in(row.facts)
+        if facts is None:
+            without.append(row.id)
+        else:
+            found[row.student_id] = facts
+    for id_of_run in without:
+        evidence_of = select(RUNS.c.student_id, RUNS.c.evidence).where(RUNS.c.id == id_of_run)
+        older = connection.execute(evidence_of).one()
+        evidence = evidence_in(older)
+        if evidence is not None:
+            found[older.student_id] = RunFacts.of(evidence)
+    return found
+
+
 def last_number(connection: Connection, assignment_id: str, student_id: str) -> int:
     """The number of the student's latest run; 0 if there is none."""
     numbers = select(func.max(RUNS.c.number)).where(rows_about(RUNS, assignment_id, student_id))
@@ -306,14 +336,18 @@ def last_numbers(connection: Connection, assignment_id: str) -> dict[str, int]:
 
 def current_ids_of(connection: Connection, assignment_id: str) -> CurrentIds:
     """The current ids of an assignment's rows."""
-    about_owners = rows_about(EDITS, assignment_id) & (EDITS.c.kind == kind_of(OwnerAssigned))
-    query = select(EDITS).where(about_owners).order_by(EDITS.c.id)
-    edits = tuple(map(edit_of, connection.execute(query)))
+    edits = tuple(map(edit_of, connection.execute(_owner_edits(assignment_id))))
     if not edits:
         return CurrentIds()  # each row has its own id
     return current_ids(
         connection.scalars(select(RUNS.c.student_id).where(rows_about(RUNS, assignment_id)).distinct()), edits
     )
+
+
+@functools.cache  # everything that is read of a student begins with it
+def _owner_edits(assignment_id: str) -> Select[Any]:
+    about_owners = rows_about(EDITS, assignment_id) & (EDITS.c.kind == kind_of(OwnerAssigned))
+    return select(EDITS).where(about_owners).order_by(EDITS.c.id)
 
 
 def edits_of(

@@ -16,7 +16,7 @@ from grader.grading.examiner import Examiner, SubmissionWork
 from grader.grading.result_writer import Keeper, attempt_number
 from grader.grading.run import EvidenceBuilder, handed_on, team_representatives
 from grader.grading.student_page_writers import StudentPageWriter
-from grader.grading.submission_run import is_known, may_be_known
+from grader.grading.submission_run import is_known
 from grader.grading.training_stage import waits_for_more_time
 
 Clock = Callable[[], datetime]
@@ -89,18 +89,12 @@ class _SubmissionsAtWork:
         self._keeper = writer
         self._clock = clock
         self._watch = watch
-        self._recorded = frozenset() if force else frozenset(writer.book.students())
+        self._earlier = {} if force else writer.book.latest_facts()
         self._recording, self._stopped = threading.Lock(), threading.Event()
 
     def new_ones_first(self, submissions: Sequence[Submission]) -> list[Submission]:
-        """The submissions, first those that are certainly to be examined: they need no look at evidence."""
-        latest = self._keeper.book.latest_runs() if self._recorded else {}
-
-        def may_be_unchanged(submission: Submission) -> bool:
-            record = latest.get(submission.student_id)
-            return record is not None and may_be_known(self._run, record, submission)
-
-        return sorted(submissions, key=may_be_unchanged)
+        """The submissions, first those that are to be examined: the others need no machine."""
+        return sorted(submissions, key=self._is_known)
 
     def examine(self, submission: Submission) -> None:
         """Examine a submission and record it for its whole team, unless nothing has changed about it."""
@@ -156,14 +150,16 @@ class _SubmissionsAtWork:
 
     def _is_unchanged(self, submission: Submission) -> bool:
         """Whether an earlier run has examined exactly this submission; its result is then set."""
-        student_id = submission.student_id
-        if student_id not in self._recorded:
-            return False
-        if not is_known(self._run, self._keeper.latest(student_id), submission):
+        if not self._is_known(submission):
             return False
         with self._recording:
-            self.results[student_id] = self._keeper.earlier_result(submission, self._clock())
+            earlier = self._keeper.earlier_result(submission, self._clock())
+            self.results[submission.student_id] = earlier
         return True
+
+    def _is_known(self, submission: Submission) -> bool:
+        earlier = self._earlier.get(submission.student_id)
+        return earlier is not None and is_known(self._run, earlier, submission)
 
     def _hand_on(self, submission: Submission, examination: EvidenceBuilder | None) -> None:
         """Record the same result for the other members of the team.

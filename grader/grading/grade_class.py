@@ -44,7 +44,7 @@ from grader.parser.client.parsed_files import ParserOpener
 from grader.reports.results_json.filled_records import roster_record
 from grader.reports.results_json.results_schema import DownloadRecord
 from grader.reports.whole_class.class_overview import Overview
-from grader.results.class_pages import CatchUp, caught_up, digest, grading, write_pages
+from grader.results.class_pages import digest, grading, write_pages
 from grader.results.current_state import (
     DownloadAccount,
     keep_download_account,
@@ -165,9 +165,6 @@ class TakenIn:
 class GradeWatcher(Protocol):
     """Follows the progress of grading a class; its methods are called in this order."""
 
-    def caught_up(self, catch_up: CatchUp) -> None:
-        """Reports and pages were older than the gradebook, and were written again if that was possible."""
-
     def secret_is_public(self) -> None:
         """The course still has the secret that it was handed out with: students could work out seeds."""
 
@@ -256,7 +253,7 @@ class _ClassBeingGraded:
         request, deadline = self.request, self.assignment.deadline
         own_deadlines = read_extensions(request.extensions, deadline) if request.extensions else {}
         self._require_common_book()
-        self._require_book()
+        self.book.require_writable()
         started = time.monotonic()
         if self.course.secret_is_public and request.data not in (None, SYNTHETIC):
             self.watch.secret_is_public()
@@ -305,14 +302,6 @@ class _ClassBeingGraded:
                 "as in --gradebook sqlite:///course.sqlite, or set 'tokens = false' in [late] of the "
                 "assignments that do not use them."
             )
-
-    def _require_book(self) -> None:
-        """Raise if the gradebook cannot be written; write files again that are older than the gradebook."""
-        self.book.require_writable()
-        if self.assignment.id in self.book.assignments():
-            catch_up = caught_up(self.assignment, self.book, self.request.out, self.clock)
-            if catch_up is not None:
-                self.watch.caught_up(catch_up)
 
     @contextlib.contextmanager
     def _parsers(self) -> Iterator[tuple[Path, tuple[Path, ...], Host]]:

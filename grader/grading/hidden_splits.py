@@ -18,7 +18,7 @@ from grader.course.dataset_file import SYNTHETIC, load_dataset, load_examples
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment, DataUse
 from grader.domain.assignment_versions import keyed_number
-from grader.domain.evidence import Evidence
+from grader.domain.run_facts import RunFacts
 from grader.files.known_folders import cache_folder
 from grader.kit.splits import Examples, Rows, Splits, first_of_each, sides, taken, united, without_named
 
@@ -84,9 +84,9 @@ class HiddenExamples:
             self._digests[attempt] = hasher.hexdigest()
         return self._digests[attempt]
 
-    def are_those_of(self, evidence: Evidence) -> bool:
+    def are_those_of(self, earlier: RunFacts) -> bool:
         """Whether an earlier run trained on exactly these examples."""
-        return evidence.attempt is not None and evidence.data_digest == self.digest(evidence.attempt)
+        return earlier.attempt is not None and earlier.data_digest == self.digest(earlier.attempt)
 
 
 # --- hidden splits ---------------------------------------------------------------------------------------
@@ -176,16 +176,16 @@ class HiddenSplits:
                 self._digests[attempt] = hasher.hexdigest()
             return self._digests[attempt]
 
-    def are_those_of(self, evidence: Evidence) -> bool:
+    def are_those_of(self, earlier: RunFacts) -> bool:
         """Whether an earlier run trained on exactly these images, split as the attempt's number says.
 
         A grader that had one split for all wrote no such number: its evidence stays valid as long as the
         images, and the secret that it split them by, are the same.
         """
-        if evidence.attempt is not None:
-            return evidence.data_digest == self.digest(evidence.attempt)
+        if earlier.attempt is not None:
+            return earlier.data_digest == self.digest(earlier.attempt)
         with self._lock:
-            return evidence.data_digest == self._images_digest()
+            return earlier.data_digest == self._images_digest()
 
     def _sides(self, attempt: int) -> tuple[Rows, Rows]:
         if attempt not in self._rows:

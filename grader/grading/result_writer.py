@@ -230,15 +230,16 @@ class Keeper:
         Args:
             held: Why nobody knows whose it is; empty when somebody or the gradebook knows.
         """
-        counted = outcome(
-            self.assignment,
-            self.book,
-            evidence,
-            who=self.who,
-            now=now,
-            allow_lower=self.allow_lower,
-            held=held,
-        )
+        with self.book.one_reading():
+            counted = outcome(
+                self.assignment,
+                self.book,
+                evidence,
+                who=self.who,
+                now=now,
+                allow_lower=self.allow_lower,
+                held=held,
+            )
         result = Result(counted.evidence, counted.score)
         total = Total.of(result.score, who=self.who, when=now, cause="grade")
         self.book.record(evidence, images, who=self.who, total=total, edits=counted.edits)
@@ -253,7 +254,10 @@ class Keeper:
         counts.
         """
         student_id = submission.student_id
-        evidence = self.book.evidence(student_id)
+        with self.book.one_reading():
+            evidence = self.book.evidence(student_id)
+            history = student_history(self.assignment, self.book, student_id)
+            edits = self.book.edits(student_id)
         now_delivered = replace(
             evidence,
             received_at=submission.received_at,
@@ -264,8 +268,6 @@ class Keeper:
         if evidence.submission_digest == submission.digest and evidence != now_delivered:
             evidence = now_delivered
             return replace(self.kept(evidence, self.book.images(student_id), now), examined_before=True)
-        history = student_history(self.assignment, self.book, student_id)
-        edits = self.book.edits(student_id)
         result = Result(evidence, score(self.assignment, evidence, edits=edits, history=history), True)
         if not report_path(self.out, student_id).exists():
             self._write(result, self.book.images(student_id), now)

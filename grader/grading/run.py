@@ -23,6 +23,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import SandboxError, UsageError
 from grader.domain.evidence import Attestation, Evidence
 from grader.domain.program_run import Watched
+from grader.domain.run_facts import RunFacts
 from grader.domain.submission import Answers, Submission, View
 from grader.files.stored_records import VIEW_FILE, view_bytes
 from grader.grading.concurrent_work import DeviceSlots
@@ -222,7 +223,7 @@ class AttemptData(Protocol):
     def digest(self, attempt: int) -> str:
         """SHA-256 over them, hexadecimal."""
 
-    def are_those_of(self, evidence: Evidence) -> bool:
+    def are_those_of(self, earlier: RunFacts) -> bool:
         """Whether an earlier run trained on exactly these."""
 
 

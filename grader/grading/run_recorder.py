@@ -35,7 +35,6 @@ from grader.grading.recorded_run import (
     taken_lock,
 )
 from grader.grading.time_estimate import Workload
-from grader.results.class_pages import CatchUp
 
 _MOST_REQUESTS = 5
 _SECONDS = 1.0  # between two looks
@@ -174,10 +173,6 @@ class _Recorder:
             )
 
     # --- what a watcher is told
-
-    def caught_up(self, catch_up: CatchUp) -> None:
-        """Reports and pages were older than the gradebook."""
-        self._watch.caught_up(catch_up)
 
     def secret_is_public(self) -> None:
         """The course still has the secret that it was handed out with."""

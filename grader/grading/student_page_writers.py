@@ -5,6 +5,7 @@ checks; a coordinator of many machines would do nothing else.
 """
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import threading
@@ -20,6 +21,7 @@ from grader.domain.submission_result import Result
 from grader.results.class_files import put_student_pages, rendered_student
 from grader.results.class_pages import writing
 
+_ALLOCATIONS = 100_000  # a page makes thousands of short-lived objects and no cycles: look for those seldom
 _WAITING_EACH = 4  # pages that wait for each process, at most: they are held in memory
 
 
@@ -114,6 +116,8 @@ _given: tuple[Assignment, Path] | None = None
 def _begin(assignment: Assignment, out: Path) -> None:
     global _given
     _given = assignment, out
+    gc.freeze()  # what is loaded stays
+    gc.set_threshold(_ALLOCATIONS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

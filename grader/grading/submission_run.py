@@ -22,8 +22,8 @@ from grader.domain.errors import GraderError, SubmissionError
 from grader.domain.evidence import Blame, Evidence, Finding, Status, TrainedModel
 from grader.domain.formatting import about_file, file_name_of, named
 from grader.domain.program_run import Plan, plan_of
+from grader.domain.run_facts import RunFacts
 from grader.domain.submission import Intake, Submission, View
-from grader.gradebook import RunRecord
 from grader.grading.concurrent_work import GradingStage, Progress, Watcher
 from grader.grading.judging import judged
 from grader.grading.run import EvidenceBuilder, Run, RunBasis
@@ -99,32 +99,28 @@ def _compact(text: str) -> str:
 # --- finished work ---------------------------------------------------------------------------------------
 
 
-def is_known(run: RunBasis, evidence: Evidence, submission: Submission) -> bool:
-    """Whether an earlier run's evidence is about exactly this submission; otherwise it must be examined.
+def is_known(run: RunBasis, earlier: RunFacts, submission: Submission) -> bool:
+    """Whether an earlier run was about exactly this submission; otherwise it must be examined.
 
-    It is if the submission, the assignment, the drawn values, the engine and the images are the same, and if
-    the evidence is neither a failure of the engine nor unofficial.
+    It was if the submission, the assignment, the drawn values, the engine and the images are the same, and if
+    it was neither a failure of the engine nor unofficial.
     """
+    examined_state = (earlier.submission_digest, earlier.assignment_digest, earlier.engine)
     return (
-        _is_same(run, evidence, submission)
-        and evidence.variant == run.draw(submission).values
-        and evidence.partial == submission.partial
+        examined_state == (submission.digest, run.assignment.digest, __version__)
+        and earlier.status != "engine_error"
+        and _has_same_values(run, earlier, submission)
+        and earlier.partial == submission.partial
         # if only checks are asked for, a training that is already known does no harm
-        and (run.splits is None or run.splits.are_those_of(evidence))
-        and evidence.attestation.level != "unofficial"
+        and (run.splits is None or run.splits.are_those_of(earlier))
+        and earlier.isolation != "unofficial"
     )
 
 
-def may_be_known(run: RunBasis, record: RunRecord, submission: Submission) -> bool:
-    """Whether `is_known` can be true, judged without reading the evidence; if this is false, so is that."""
-    never_trained = record.data_digest == ""
-    return _is_same(run, record, submission) and (run.splits is None or not never_trained)
-
-
-def _is_same(run: RunBasis, earlier: Evidence | RunRecord, submission: Submission) -> bool:
-    examined_state = (earlier.submission_digest, earlier.assignment_digest, earlier.engine)
-    current_state = (submission.digest, run.assignment.digest, __version__)
-    return examined_state == current_state and earlier.status != "engine_error"
+def _has_same_values(run: RunBasis, earlier: RunFacts, submission: Submission) -> bool:
+    if not (run.assignment.variant or earlier.variant):
+        return True  # there is nothing to draw, which would draw seeds as well
+    return earlier.variant == run.draw(submission).values
 
 
 # --- submission run --------------------------------------------------------------------------------------

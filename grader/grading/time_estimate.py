@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from grader.domain.errors import UsageError
+from grader.domain.run_facts import RunFacts
 from grader.domain.submission import Submission
 from grader.domain.submission_result import StageTime
 from grader.files import atomic
-from grader.gradebook import Gradebook, RunRecord
+from grader.gradebook import Gradebook
 from grader.grading.run import RunBasis, team_representatives
-from grader.grading.submission_run import is_known, may_be_known
+from grader.grading.submission_run import is_known
 from grader.grading.training_stage import waits_for_more_time
 
 
@@ -130,7 +131,7 @@ def planned(
         rates: See `Rates.stored`.
         force: Also examine submissions that have not changed.
     """
-    latest = {} if force else book.latest_runs()
+    latest = {} if force else book.latest_facts()
     members_by_representative = team_representatives(submissions)
     representatives = [
         submission for submission in submissions if submission.student_id in members_by_representative
@@ -142,15 +143,15 @@ def planned(
     return Workload(len(representatives) - unchanged, unchanged, jobs, rates)
 
 
-def _needs_nothing(run: RunBasis, book: Gradebook, latest: RunRecord | None, submission: Submission) -> bool:
+def _needs_nothing(run: RunBasis, book: Gradebook, latest: RunFacts | None, submission: Submission) -> bool:
     """Whether a submission was examined before, and waits for nothing.
 
     Args:
-        latest: Its latest run; None when there is none.
+        latest: About its latest run; None when there is none.
     """
-    if latest is None or not may_be_known(run, latest, submission):
+    if latest is None or not is_known(run, latest, submission):
         return False
-    evidence = book.evidence(latest.student_id, latest.number)
-    return is_known(run, evidence, submission) and not (
-        run.splits is not None and waits_for_more_time(run.assignment, evidence)
-    )
+    if run.splits is None or not latest.out_of_time:
+        return True
+    student_id = submission.student_id
+    return not waits_for_more_time(run.assignment, book.evidence(student_id, book.runs(student_id)[-1]))

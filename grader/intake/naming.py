@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from pathlib import Path, PurePath, PurePosixPath
 
 from grader.domain.assignment import Assignment
@@ -117,6 +118,7 @@ def copy_mark(stem: str) -> tuple[str, int]:
     return stem[: match.start()], int(numbers[-1]) if numbers else 1
 
 
+@lru_cache(maxsize=1 << 15)  # each name of a class is looked at for several reasons, at different times
 def name_match(name: str, file_stem: str) -> NameMatch:
     """Whose file it is by its name. An id that has to be sanitized is not an exact match.
 

@@ -80,8 +80,7 @@ def put_student_pages(evidence: Evidence, pages: Mapping[str, bytes], out: Path)
     unchanged_files = lying_beside(out, evidence)
     for name in {*STUDENT_FILES, ATTENTION_PAGE} - pages.keys() - unchanged_files:
         (folder / name).unlink(missing_ok=True)  # from an earlier upload
-    for name, page in pages.items():
-        atomic.write(folder / name, page)
+    atomic.write_all(folder, pages)
 
 
 def write_class(

@@ -104,7 +104,7 @@ def reported_results(assignment: Assignment, snapshot: Snapshot) -> list[Result]
 
 def recorded_uploads(book: Gradebook) -> tuple[RecordedUpload, ...]:
     """The uploads that a gradebook has results of."""
-    return snapshot_uploads(book.snapshot()) if book.students() else ()
+    return _with_origins(book.uploads())
 
 
 def uploads_of(out: Path, url: str | None, assignment_id: str) -> tuple[RecordedUpload, ...]:
@@ -115,9 +115,13 @@ def uploads_of(out: Path, url: str | None, assignment_id: str) -> tuple[Recorded
 
 def snapshot_uploads(snapshot: Snapshot) -> tuple[RecordedUpload, ...]:
     """The uploads of a state of the gradebook; those of earlier versions get a substitute origin."""
+    return _with_origins(snapshot.uploads())
+
+
+def _with_origins(uploads: Iterable[RecordedUpload]) -> tuple[RecordedUpload, ...]:
     return tuple(
         upload if upload.origin.key else replace(upload, origin=_substitute_origin(upload))
-        for upload in snapshot.uploads()
+        for upload in uploads
     )
 
 

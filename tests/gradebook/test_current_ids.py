@@ -90,7 +90,7 @@ def test_everything_about_a_submission_is_its_owners(book: Gradebook) -> None:
     assert after.totals[S].points == book.totals(S)[-1].points == 1.0
     assert [type(edit) for edit in book.edits(S)] == [OwnerAssigned, Marked, OwnerAssigned]
     assert {edit.student_id for edit in after.edits} == {S, B}
-    assert book.latest_runs().keys() == {S, B} and book.latest_runs()[S].student_id == S
+    assert book.latest_facts().keys() == {S, B} and book.uploads() == after.uploads()
     assert after.changed_ids() == {A: S}
     expected = before.with_edits([given, owner(A, S)])
     assert (after.evidence, after.totals) == (expected.evidence, expected.totals)

@@ -12,7 +12,8 @@ from sqlalchemy import Engine, event
 
 from grader.domain.edit import Marked, Waived
 from grader.domain.errors import EngineError, UsageError
-from grader.domain.evidence import Evidence
+from grader.domain.evidence import Evidence, Training, TrainingOutcome, UnfinishedRun
+from grader.domain.run_facts import RunFacts
 from grader.domain.score import Total
 from grader.gradebook import Gradebook
 from grader.gradebook.records import evidence_text
@@ -72,6 +73,31 @@ def test_the_record_is_the_text_itself(book: Gradebook, tmp_path: Path) -> None:
     book.record(BARE, {})
     [(text,)] = rows(tmp_path, "SELECT evidence FROM runs")
     assert text == evidence_text(BARE)
+
+
+def test_facts_stand_beside_the_evidence_and_replace_no_damaged_evidence(
+    book: Gradebook, tmp_path: Path
+) -> None:
+    """They say what the evidence says, and facts that cannot be read are taken from it."""
+    stopped = Training(TrainingOutcome.COMPLETED, unfinished=(UnfinishedRun(2, TrainingOutcome.BUDGET, ""),))
+    queued = replace(
+        BARE, training=stopped, variant={"heads": 4}, attempt=2, data_digest="ef56", partial=True
+    )
+    facts = RunFacts.of(queued)
+    assert facts.out_of_time and not RunFacts.of(BARE).out_of_time
+    book.record(replace(BARE, student_id="400101205"), {})
+    book.record(BARE, {})
+    book.record(queued, {})
+    assert book.latest_facts() == {"400101204": facts, "400101205": RunFacts.of(BARE)}
+    raw = sqlite3.connect(tmp_path / "gradebook.sqlite")
+    raw.execute("DROP TRIGGER runs_no_update")
+    raw.execute("UPDATE runs SET facts = '{}' WHERE number = 2")
+    raw.commit()
+    assert book.latest_facts()["400101204"] == facts
+    raw.execute("UPDATE runs SET evidence = '{}' WHERE number = 2")
+    raw.commit()
+    raw.close()
+    assert book.latest_facts().keys() == {"400101205"}, "it is examined again"
 
 
 def test_an_image_that_many_share_is_stored_once(book: Gradebook, tmp_path: Path) -> None:

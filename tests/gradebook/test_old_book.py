@@ -25,6 +25,7 @@ from grader.domain.edit import (
     Waived,
 )
 from grader.domain.evidence import FindingKind
+from grader.domain.run_facts import RunFacts
 from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
 from grader.results.current_state import results_now
@@ -179,3 +180,12 @@ def test_the_old_rows_stay_and_the_new_ones_never_change(folder: Path) -> None:
             raw.execute(statement)
     raw.close()
     fresh.close()
+
+
+def test_facts_that_its_rows_lack_are_read_from_the_evidence(book: Gradebook) -> None:
+    assert len(book.students()) > 1
+    facts = {
+        student: RunFacts.of(book.evidence(student, book.runs(student)[-1])) for student in book.students()
+    }
+    assert book.latest_facts() == facts
+    assert book.uploads() == book.snapshot().uploads() != ()

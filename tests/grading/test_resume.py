@@ -18,11 +18,13 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Delivery, Submission
 from grader.domain.submission_result import Result
-from grader.gradebook import Gradebook
+from grader.gradebook import Gradebook, records
 from grader.grading import examiner
 from grader.grading.class_run import graded
 from grader.grading.examiner import OnThisMachine
 from grader.grading.run import EvidenceBuilder, Run
+from grader.grading.time_estimate import planned
+from grader.results.current_state import recorded_uploads
 from tests.graded_results import nothing_drawn
 from tests.warm_python import Start
 
@@ -213,6 +215,41 @@ def test_what_nothing_has_changed_about_is_not_done_again(grade: Callable[..., A
     assert report.exists()
     with Gradebook(tmp_path) as book:
         assert book.runs("400101204") == (1,)
+
+
+def test_what_is_new_is_at_work_before_any_evidence_is_read(
+    tiny: Assignment, grade: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large class would otherwise wait for minutes before its machines have anything to do."""
+    known, new = Submission("400101204", "tiny", (), "one"), Submission("400101205", "tiny", (), "two")
+    first, _ = grade(known)
+    events: list[str] = []
+    read, found = records.evidence_from, examiner.examined
+    monkeypatch.setattr(records, "evidence_from", lambda text: (events.append("read"), read(text))[1])
+    monkeypatch.setattr(
+        examiner,
+        "examined",
+        lambda run, submission, **more: (
+            events.append(submission.student_id),
+            found(run, submission, **more),
+        )[1],
+    )
+    run = cast(Run, SimpleNamespace(assignment=tiny, splits=None, draw=nothing_drawn))
+    with Gradebook(tmp_path, assignment_id="tiny") as book:
+        assert [upload.row for upload in recorded_uploads(book)] == [known.student_id]
+        workload = planned(run, book, [known, new], {}, jobs=1, force=False)
+        results = graded(
+            OnThisMachine(run),
+            [known, new],
+            tmp_path,
+            jobs=1,
+            clock=lambda: NOW,
+            book=book,
+            watch=lambda told: None,
+        )
+    assert (workload.submissions, workload.unchanged) == (1, 1)
+    assert events[0] == new.student_id and "read" in events and known.student_id not in events
+    assert results[0].evidence == first.evidence
 
 
 @pytest.mark.parametrize(

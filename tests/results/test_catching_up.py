@@ -28,7 +28,7 @@ from grader.cli import cli
 from grader.gradebook import Gradebook
 from grader.files import atomic
 
-fatal, kept, files, write = int(sys.argv[1]), [], [], atomic.write_pieces
+fatal, kept, files, write = int(sys.argv[1]), [], [], atomic._put
 
 def commit(add):
     def added(*arguments, **more):
@@ -37,15 +37,15 @@ def commit(add):
         return done
     return added
 
-def killing(path, pieces, **more):
+def killing(path, pieces, remedy):
     if kept:
         files.append(path)
         if len(files) == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
-    write(path, pieces, **more)
+    write(path, pieces, remedy)
 
 Gradebook.append, Gradebook.record = commit(Gradebook.append), commit(Gradebook.record)
-atomic.write_pieces = killing
+atomic._put = killing
 cli.main(sys.argv[2:], prog_name="grader", standalone_mode=False)
 """
 NEXT: dict[str, tuple[str, ...]] = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import nh3
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from grader.domain.analyzed_program import Place, cell_number
 from grader.domain.assignment import Assignment
@@ -102,11 +102,15 @@ _KIND = re.compile(r"[a-z]{0,12}")
 
 @dataclass(frozen=True)
 class ShownLine:
-    """A line of code with the notes about it."""
+    """A line of code with the notes about it.
+
+    Attributes:
+        html: Its number, which is a link to it, and the code with its colors.
+    """
 
     number: int
     id: str
-    pieces: CodeLine
+    html: Markup
     notes: tuple[LineNote, ...]
     cut: bool
 
@@ -261,13 +265,7 @@ def _shown_cell(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineN
         name=cell.file if cell_number(cell.file) is None else cell.file[:1].upper() + cell.file[1:],
         kind=cell.kind,
         lines=tuple(
-            ShownLine(
-                number,
-                anchor(Place(cell.file, number)),
-                _clipped_line(line),
-                tuple(by_line.get((cell.file, number), ())),
-                sum(len(text) for _, text in line) > LONGEST,
-            )
+            _shown_line(number, line, anchor(Place(cell.file, number)), by_line.get((cell.file, number), ()))
             for number, line in enumerate(cell.lines, start=1)
         ),
         html=cleaned(cell.html) if cell.html else Markup(""),
@@ -275,13 +273,17 @@ def _shown_cell(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineN
     )
 
 
-def _clipped_line(line: CodeLine) -> CodeLine:
-    characters_left, pieces = LONGEST, []
+def _shown_line(number: int, line: CodeLine, anchor_id: str, notes: Sequence[LineNote]) -> ShownLine:
+    """A line of which the first `LONGEST` characters are shown; its tokens are untrusted, kinds included."""
+    characters_left, code = LONGEST, ""
     for kind, text in line:
         if characters_left > 0:
-            pieces.append((kind if _KIND.fullmatch(kind) else "", revealed(text[:characters_left])))
+            token = str(escape(revealed(text[:characters_left])))
+            code += f'<span class="{kind}">{token}</span>' if kind and _KIND.fullmatch(kind) else token
         characters_left -= len(text)
-    return tuple(pieces)
+    html = f'<a class="number" href="#{anchor_id}">{number}</a><code>{code}</code>'
+    # each token is escaped, a kind is a few letters, and the anchor is made of a word and numbers
+    return ShownLine(number, anchor_id, Markup(html), tuple(notes), characters_left < 0)
 
 
 def _anchor_of(note: LineNote, links: CodeLinks, cells: Sequence[ShownCell]) -> str:
