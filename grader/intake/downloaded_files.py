@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from grader.domain.formatting import file_named
@@ -126,10 +127,15 @@ class DownloadedItem:
         """The student's own name for it, otherwise its name in the download."""
         return self.handed.name or self.path.name
 
+    @cached_property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return self.path.is_dir()
+
     @property
     def is_archive(self) -> bool:
         """Whether it is to be unpacked."""
-        return Path(self.name).suffix.lower() == ".zip" and not self.path.is_dir()
+        return Path(self.name).suffix.lower() == ".zip" and not self.is_folder
 
     def with_reading(self, handed: DownloadName) -> "DownloadedItem":
         """The same item, with another reading of its name."""
@@ -137,7 +143,7 @@ class DownloadedItem:
 
     def modified(self) -> float:
         """The latest time of modification of the file, or of the files in the folder, in seconds, or 0."""
-        if not self.path.is_dir():
+        if not self.is_folder:
             return self.path.stat().st_mtime
         files = (path for path in self.path.rglob("*") if path.is_file() and not path.is_symlink())
         return max((path.stat().st_mtime for path in files), default=0.0)
@@ -309,11 +315,11 @@ def _by_mark(group: Sequence[DownloadedItem]) -> tuple[DownloadedItem, str]:
 
 
 def _mark(item: DownloadedItem) -> tuple[str, int]:
-    return copy_mark(item.name if item.path.is_dir() else Path(item.name).stem)
+    return copy_mark(item.name if item.is_folder else Path(item.name).stem)
 
 
 def _group_key(item: DownloadedItem) -> tuple[str, str, bool]:
-    folder = item.path.is_dir()
+    folder = item.is_folder
     words = re.sub(r"[\s_.-]+", "_", _mark(item)[0]).strip("_").casefold()
     return words, "" if folder else Path(item.name).suffix.lower(), folder
 

@@ -120,7 +120,7 @@ class Sorting:
         parts: dict[str, list[DownloadedItem]] = {}
         for item in counted:
             is_apart = not (student_files.lms or student_files.whole) and (
-                item.path.is_dir() or item.is_archive
+                item.is_folder or item.is_archive
             )
             parts.setdefault(item.path.name if is_apart else "", []).append(item)
         if len(parts) < 2:
@@ -163,10 +163,10 @@ class Sorting:
         nested: int,
     ) -> None:
         for item in counted:
-            if item.path.is_dir() and depth >= DEEPEST:
+            if item.is_folder and depth >= DEEPEST:
                 reason = f"{item.name}: lies too deep within folders. Hand in the files nearer to the top."
                 self._refuse(student_files, item, reason)
-            elif item.path.is_dir():
+            elif item.is_folder:
                 self._take_folder(student_files, item.path, item, budget, depth + 1, nested)
             elif budget.files >= MOST_FILES:
                 self._refuse(

@@ -91,8 +91,8 @@ class Gathering:
 
     def _add_class(self, folder: Path, shown: str, label: str, depth: int) -> None:
         items = self._read_together(entries(folder, shown, self._ledger))
-        folders = [item for item in items if item.path.is_dir()]
-        files = [item for item in items if not item.path.is_dir()]
+        folders = [item for item in items if item.is_folder]
+        files = [item for item in items if not item.is_folder]
         only_folder = folders[0] if not files and len(folders) == 1 else None
         if (
             only_folder
@@ -159,7 +159,7 @@ class Gathering:
         )
         student_files.items.append(item)
         if not item.handed.lms:
-            kind = ANY if item.path.is_dir() or item.is_archive else self._kind(item)
+            kind = ANY if item.is_folder or item.is_archive else self._kind(item)
             self._kinds.setdefault(_parent(self._place(item.shown)), set()).add(kind)
 
     def _read_together(self, items: list[DownloadedItem]) -> list[DownloadedItem]:
@@ -206,7 +206,7 @@ class Gathering:
         for item in items:
             row = listed.by_folder.get(item.path.name)
             if row is None:
-                self._add_folder(item) if item.path.is_dir() else self._add_loose(item)
+                self._add_folder(item) if item.is_folder else self._add_loose(item)
                 continue
             student = listed.owner(row.folder)
             key = f"{listed.lms}:{student or row.folder}"
@@ -285,7 +285,7 @@ class Gathering:
         for key, student_files in list(self.files_of_students.items()):
             if student_files.lms or student_files.whole or not key.startswith("id:"):
                 continue
-            files = [item for item in student_files.items if not item.path.is_dir()]
+            files = [item for item in student_files.items if not item.is_folder]
             for file in unclear(files):
                 student_files.items.remove(file)
                 self._files_with_key(f"{key}@{file.path.name}", student_files.label).items.append(file)

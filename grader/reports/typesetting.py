@@ -141,24 +141,21 @@ def svg(
 
 
 def line(x1: float, y1: float, x2: float, y2: float, css: str) -> Markup:
-    """A straight line."""
-    return Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(
-        css, *(coordinate(value) for value in (x1, y1, x2, y2))
-    )
+    """A straight line; the class of this and of all shapes is ours."""
+    ends = f'x1="{coordinate(x1)}" y1="{coordinate(y1)}" x2="{coordinate(x2)}" y2="{coordinate(y2)}"'
+    return Markup(f'<line class="{css}" {ends}/>')
 
 
 def rect(x: float, y: float, width: float, height: float, css: str) -> Markup:
     """A rectangle, by its upper left corner."""
-    return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>').format(
-        css, *(coordinate(value) for value in (x, y, width, height))
-    )
+    place = f'x="{coordinate(x)}" y="{coordinate(y)}"'
+    return Markup(f'<rect class="{css}" {place} width="{coordinate(width)}" height="{coordinate(height)}"/>')
 
 
 def text(x: float, y: float, words: str, css: str, anchor: str = "start") -> Markup:
     """Words at a place; characters that would hide or reorder them are shown by their numbers."""
-    return Markup('<text class="{}" x="{}" y="{}" text-anchor="{}">{}</text>').format(
-        css, coordinate(x), coordinate(y), anchor, escape(printable(words))
-    )
+    place = f'x="{coordinate(x)}" y="{coordinate(y)}" text-anchor="{anchor}"'
+    return Markup(f'<text class="{css}" {place}>{escape(printable(words))}</text>')
 
 
 def coordinate(value: float) -> str:
@@ -252,8 +249,14 @@ def _gettext_functions(language: Language) -> dict[str, Callable[..., Markup]]:
         printed = escape(_finalized(value))
         return printed if language.is_english or not printed else Markup(_isolate(str(printed)))
 
+    @cache
+    def fixed(message: str) -> Markup:
+        return Markup(language.gettext(message))  # a catalog is a file of the course's
+
     def gettext(message: str, **values: object) -> Markup:
-        made = Markup(language.gettext(message))  # a catalog is a file of the course's
+        made = fixed(message)
+        if not values and "%" not in made:
+            return made
         return made % {name: shown(value) for name, value in values.items()}
 
     def ngettext(singular: str, plural: str, num: int, **values: object) -> Markup:

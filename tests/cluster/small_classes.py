@@ -27,15 +27,19 @@ PROGRAM = (
 
 @dataclass(frozen=True)
 class SmallClass:
-    """A course with one assignment that trains nothing, and what students handed in.
+    """A course, and what students handed in for one of its assignments.
 
     Attributes:
         students: Their ids.
+        assignment: The assignment; by default the only one, which trains nothing.
+        options: Of the command that grades it.
     """
 
     course: Path
     uploads: Path
     students: tuple[str, ...]
+    assignment: str = ASSIGNMENT
+    options: tuple[str, ...] = ()
 
 
 def small_class(folder: Path, *, students: int, seconds: float) -> SmallClass:
@@ -104,7 +108,7 @@ def grading(
 ) -> Iterator[Grading]:
     """`grader grade ... --cluster WHERE`, with a secret in its environment; it is killed if it still runs."""
     command = [sys.executable, "-c", PROGRAM]
-    command += ["grade", str(graded.uploads), "--assignment", ASSIGNMENT]
+    command += ["grade", str(graded.uploads), "--assignment", graded.assignment, *graded.options]
     command += ["--course", str(graded.course), "--out", str(out), "--cluster", where]
     log = out.with_suffix(".log")
     with log.open("wb") as file:

@@ -7,7 +7,7 @@ slipped through could neither run nor load anything. It never decides which note
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,6 +20,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.formatting import printable, revealed
 from grader.domain.score import Score
 from grader.domain.submission import CellKind, CodeLine, View, ViewCell, plain_lines, text_of
+from grader.language.translation import Language
 from grader.reports.student.code_lines import SCRIPT, CodeLinks, anchor, cell_anchor
 from grader.reports.student.findings import LineNote, component_reports, line_notes, notes_by_line
 from grader.reports.typesetting import environment, language_of
@@ -96,29 +97,21 @@ def _safe_attribute(tag: str, name: str, value: str) -> str | None:
 
 MOST_LINES = 20_000
 LONGEST = 2_000  # characters of a line
+CONTINUES = "the line continues"
 NOT_RENDERED = "It could not be rendered, so only the code that the grader read is shown."
 _KIND = re.compile(r"[a-z]{0,12}")
 
 
 @dataclass(frozen=True)
-class ShownLine:
-    """A line of code with the notes about it.
+class ShownLines:
+    """Lines of code, one below the other, and the notes about the last of them.
 
     Attributes:
-        html: Its number, which is a link to it, and the code with its colors.
+        html: The lines with their numbers, which are links to them, and their colors.
     """
 
-    number: int
-    id: str
     html: Markup
     notes: tuple[LineNote, ...]
-    cut: bool
-
-    @property
-    def mark(self) -> str:
-        """How the line is marked: `bad` where something needs fixing, else `good` or not at all."""
-        kinds = {note.kind for note in self.notes if note.asks}
-        return "bad" if "failed" in kinds else "good" if kinds else ""
 
 
 @dataclass(frozen=True)
@@ -134,7 +127,7 @@ class ShownCell:
     id: str
     name: str
     kind: CellKind
-    lines: tuple[ShownLine, ...]
+    lines: tuple[ShownLines, ...]
     html: Markup
     notes: tuple[LineNote, ...]
 
@@ -210,7 +203,8 @@ def shown_submission(
     evidence = with_waived(assignment, evidence, dict(score.waived))
     notes = line_notes(assignment, evidence, score)
     by_line = notes_by_line(notes)
-    shown, links = tuple(_shown_cell(cell, by_line) for cell in cells), _links(cells)
+    language = language_of(assignment)
+    shown, links = tuple(_shown_cell(cell, by_line, language) for cell in cells), _links(cells)
     return ShownSubmission(
         shown,
         cuts,
@@ -259,31 +253,53 @@ def _within_limit(
     return tuple(shown), tuple(cuts)
 
 
-def _shown_cell(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]]) -> ShownCell:
+def _shown_cell(
+    cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]], language: Language
+) -> ShownCell:
     return ShownCell(
         id=cell_anchor(cell.file),
         name=cell.file if cell_number(cell.file) is None else cell.file[:1].upper() + cell.file[1:],
         kind=cell.kind,
-        lines=tuple(
-            _shown_line(number, line, anchor(Place(cell.file, number)), by_line.get((cell.file, number), ()))
-            for number, line in enumerate(cell.lines, start=1)
-        ),
+        lines=tuple(_shown_lines(cell, by_line, language)),
         html=cleaned(cell.html) if cell.html else Markup(""),
         notes=tuple(by_line.get((cell.file, 0), ())),
     )
 
 
-def _shown_line(number: int, line: CodeLine, anchor_id: str, notes: Sequence[LineNote]) -> ShownLine:
-    """A line of which the first `LONGEST` characters are shown; its tokens are untrusted, kinds included."""
+def _shown_lines(
+    cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]], language: Language
+) -> Iterator[ShownLines]:
+    """The lines of a cell; one with notes is the last of its group."""
+    left_out = Markup('<span class="left-out"> … {}</span>').format(language.gettext(CONTINUES))
+    rows: list[str] = []
+    for number, line in enumerate(cell.lines, start=1):
+        place = Place(cell.file, number)
+        notes = tuple(by_line.get((cell.file, number), ()))
+        rows.append(_row(anchor(place), number, line, _marked(notes), left_out))
+        if notes or number == len(cell.lines):
+            # each token is escaped, a kind is a few letters, and anchors are made of words and numbers
+            yield ShownLines(Markup("\n".join(rows)), notes)
+            rows.clear()
+
+
+def _row(anchor_id: str, number: int, line: CodeLine, marked: str, left_out: Markup) -> str:
+    """The first `LONGEST` characters of a line as HTML; its tokens are untrusted, kinds included."""
     characters_left, code = LONGEST, ""
     for kind, text in line:
         if characters_left > 0:
             token = str(escape(revealed(text[:characters_left])))
             code += f'<span class="{kind}">{token}</span>' if kind and _KIND.fullmatch(kind) else token
         characters_left -= len(text)
-    html = f'<a class="number" href="#{anchor_id}">{number}</a><code>{code}</code>'
-    # each token is escaped, a kind is a few letters, and the anchor is made of a word and numbers
-    return ShownLine(number, anchor_id, Markup(html), tuple(notes), characters_left < 0)
+    return (
+        f'<div class="row{marked}" id="{anchor_id}"><a class="number" href="#{anchor_id}">{number}</a>'
+        f"<code>{code}{left_out if characters_left < 0 else ''}</code></div>"
+    )
+
+
+def _marked(notes: Sequence[LineNote]) -> str:
+    """How a line is marked: ` bad` where something needs fixing, else ` good` or not at all."""
+    kinds = {note.kind for note in notes if note.asks}
+    return " bad" if "failed" in kinds else " good" if kinds else ""
 
 
 def _anchor_of(note: LineNote, links: CodeLinks, cells: Sequence[ShownCell]) -> str:
