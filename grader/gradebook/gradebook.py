@@ -18,7 +18,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.run_facts import RunFacts
 from grader.domain.score import Total
 from grader.domain.submission import RecordedUpload
-from grader.domain.submission_result import History
+from grader.domain.submission_result import NO_HISTORY, History
 from grader.gradebook.attempts import attempts_of
 from grader.gradebook.database import Database
 from grader.gradebook.marker_records import MarkerRecords
@@ -392,11 +392,13 @@ class Gradebook:
             )
 
     def student_history(self, student_id: str, *, attempts: bool = False) -> History:
-        """What else the student's score depends on: see `Snapshot.history`.
+        """What else the student's score depends on: see `Snapshot.history`; nothing if there are no results.
 
         Raises:
             UsageError: A record is damaged, or the database cannot be used.
         """
+        if self._is_empty():
+            return NO_HISTORY
         assignment_id = self._assignment()
         with self._database.reading() as connection:
             row = current_ids_of(connection, assignment_id).row_of(student_id)

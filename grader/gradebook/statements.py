@@ -19,6 +19,7 @@ from typing import Any
 from sqlalchemy import (
     Column,
     ColumnElement,
+    CompoundSelect,
     Connection,
     Float,
     ForeignKey,
@@ -29,6 +30,7 @@ from sqlalchemy import (
     SelectBase,
     Table,
     Text,
+    bindparam,
     func,
     insert,
     select,
@@ -323,8 +325,7 @@ def facts_of(connection: Connection, ids: SelectBase) -> dict[str, RunFacts]:
 
 def last_number(connection: Connection, assignment_id: str, student_id: str) -> int:
     """The number of the student's latest run; 0 if there is none."""
-    numbers = select(func.max(RUNS.c.number)).where(rows_about(RUNS, assignment_id, student_id))
-    return connection.execute(numbers).scalar() or 0
+    return connection.execute(_last_number(assignment_id), {"row": student_id}).scalar() or 0
 
 
 def last_numbers(connection: Connection, assignment_id: str) -> dict[str, int]:
@@ -344,27 +345,25 @@ def current_ids_of(connection: Connection, assignment_id: str) -> CurrentIds:
     )
 
 
-@functools.cache  # everything that is read of a student begins with it
-def _owner_edits(assignment_id: str) -> Select[Any]:
-    about_owners = rows_about(EDITS, assignment_id) & (EDITS.c.kind == kind_of(OwnerAssigned))
-    return select(EDITS).where(about_owners).order_by(EDITS.c.id)
-
-
 def edits_of(
     connection: Connection, assignment_id: str, student_ids: Collection[str] = ()
 ) -> tuple[Edit, ...]:
     """The edits about all students, or about some, and about the whole class, oldest first."""
-    query = select(EDITS).where(rows_about(EDITS, assignment_id)).order_by(EDITS.c.id)
     if student_ids:
-        query = query.where(EDITS.c.student_id.is_(None) | EDITS.c.student_id.in_(student_ids))
-    return tuple(map(edit_of, connection.execute(query)))
+        rows = connection.execute(_edits_about(assignment_id), {"rows": list(student_ids)})
+    else:
+        rows = connection.execute(select(EDITS).where(rows_about(EDITS, assignment_id)).order_by(EDITS.c.id))
+    return tuple(map(edit_of, rows))
 
 
 def totals_of(connection: Connection, assignment_id: str, student_id: str | None = None) -> tuple[Total, ...]:
     """The totals of all students, or of one, oldest first."""
-    rows = connection.execute(
-        select(TOTALS).where(rows_about(TOTALS, assignment_id, student_id)).order_by(TOTALS.c.id)
-    )
+    if student_id is not None:
+        rows = connection.execute(_totals_about(assignment_id), {"row": student_id})
+    else:
+        rows = connection.execute(
+            select(TOTALS).where(rows_about(TOTALS, assignment_id)).order_by(TOTALS.c.id)
+        )
     return tuple(map(total_of, rows))
 
 
@@ -377,12 +376,7 @@ def totals_since(connection: Connection, assignment_id: str, last_total: int) ->
 
 def late_days_of(connection: Connection, assignment_id: str) -> dict[str, dict[str, int]]:
     """Student -> other assignment of the book -> the late days that were used there, by the last total."""
-    others = connection.scalars(
-        select(TOTALS.c.assignment_id)
-        .where(TOTALS.c.assignment_id != assignment_id, TOTALS.c.tokens > 0)
-        .distinct()
-        .order_by(TOTALS.c.assignment_id)
-    ).all()
+    others = connection.scalars(_others_with_late_days(assignment_id)).all()
     late_days: dict[str, dict[str, int]] = {}
     for other in others:
         ids_now = current_ids_of(connection, other)
@@ -450,3 +444,41 @@ def add_totals(connection: Connection, assignment_id: str, totals: Sequence[Tota
     ]
     if changed:
         connection.execute(insert(TOTALS), [total_values(assignment_id, total) for total in changed])
+
+
+# --- statements of every result ---------------------------------------------------------------------------
+
+
+# Each result that is recorded needs these: making such a statement takes longer than executing it.
+
+
+@functools.cache
+def _owner_edits(assignment_id: str) -> Select[Any]:
+    about_owners = rows_about(EDITS, assignment_id) & (EDITS.c.kind == kind_of(OwnerAssigned))
+    return select(EDITS).where(about_owners).order_by(EDITS.c.id)
+
+
+@functools.cache
+def _edits_about(assignment_id: str) -> Select[Any]:
+    about = EDITS.c.student_id.is_(None) | EDITS.c.student_id.in_(bindparam("rows", expanding=True))
+    return select(EDITS).where(rows_about(EDITS, assignment_id), about).order_by(EDITS.c.id)
+
+
+@functools.cache
+def _totals_about(assignment_id: str) -> Select[Any]:
+    about = rows_about(TOTALS, assignment_id) & (TOTALS.c.student_id == bindparam("row"))
+    return select(TOTALS).where(about).order_by(TOTALS.c.id)
+
+
+@functools.cache
+def _last_number(assignment_id: str) -> Select[Any]:
+    about = rows_about(RUNS, assignment_id) & (RUNS.c.student_id == bindparam("row"))
+    return select(func.max(RUNS.c.number)).where(about)
+
+
+@functools.cache
+def _others_with_late_days(assignment_id: str) -> CompoundSelect[Any]:
+    # as two ranges of the index: `!=` would look at every total of this assignment
+    before, after = TOTALS.c.assignment_id < assignment_id, TOTALS.c.assignment_id > assignment_id
+    ids = select(TOTALS.c.assignment_id).where(TOTALS.c.tokens > 0)
+    return union(ids.where(before), ids.where(after)).order_by(TOTALS.c.assignment_id.name)

@@ -17,7 +17,7 @@ from grader.domain.edit import Because, Edit, OwnerAssigned, RunChosen, current_
 from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.score import Score, Total, TotalFigures
 from grader.domain.submission import Submission
-from grader.domain.submission_result import NO_HISTORY, Attempt, History, Result
+from grader.domain.submission_result import Attempt, History, Result
 from grader.gradebook import Gradebook
 from grader.grading.student_page_writers import StudentPageWriter, WrittenHere
 from grader.results.class_files import report_path
@@ -186,9 +186,7 @@ def _too_late(
 
 
 def student_history(assignment: Assignment, book: Gradebook, student_id: str) -> History:
-    """What else the book holds of a student that a score depends on; nothing where it holds nothing."""
-    if not book.assignments():
-        return NO_HISTORY
+    """What else the book holds of a student that a score depends on."""
     return book.student_history(student_id, attempts=assignment.compares_attempts)
 
 

@@ -119,9 +119,7 @@ class Sorting:
         student_files.modified = max((item.modified() for item in counted), default=0.0)
         parts: dict[str, list[DownloadedItem]] = {}
         for item in counted:
-            is_apart = not (student_files.lms or student_files.whole) and (
-                item.is_folder or item.is_archive
-            )
+            is_apart = not (student_files.lms or student_files.whole) and (item.is_folder or item.is_archive)
             parts.setdefault(item.path.name if is_apart else "", []).append(item)
         if len(parts) < 2:
             self._fill(student_files, counted, budget)
