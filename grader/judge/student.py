@@ -498,9 +498,8 @@ class Student:
         answers = {**(answers or {}), FakeCalled: self.fakes.answer}
         try:
             remaining = max(self._until - time.monotonic(), 0.1)
-            answer = self.worker.timed_reply(
-                link, request, reply, min(self._limits.call_seconds, remaining), answers
-            )
+            allowed = self._limits.call_seconds * (request.times if isinstance(request, Call) else 1)
+            answer = self.worker.timed_reply(link, request, reply, min(allowed, remaining), answers)
             self._until += link.granted
         except StudentRaised as raised:
             if self.fakes.refusal is not None:
@@ -515,7 +514,7 @@ class Student:
                 assignment=self._assignment.id,
             ) from None
         except WorkerFault as fault:
-            if fault.kind == "time" and remaining < self._limits.call_seconds:
+            if fault.kind == "time" and remaining < allowed:
                 raise WorkerFault("time", f"its calls took over {self._allowed:.0f} s together") from fault
             raise
         if isinstance(request, Build | Call | Invoke | RunFunction):

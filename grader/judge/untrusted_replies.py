@@ -201,6 +201,23 @@ def affine_fake_calls(
     return calls
 
 
+def calls_by(called: Called, times: int) -> tuple[int, ...]:
+    """How many calls of fakes there were when the component had returned for the first, second, ... time.
+
+    Args:
+        times: How often it was called.
+
+    Raises:
+        WorkerFault: These are not such numbers.
+    """
+    numbers = called.calls_by
+    if len(numbers) != times or list(numbers) != sorted(numbers):
+        raise nonsense()
+    if numbers[0] < 0 or numbers[-1] != len(called.calls):
+        raise nonsense()
+    return numbers
+
+
 def gradients(called: Called, parameters: Iterable[Parameter], inputs: tuple[int, ...]) -> dict[str, Tensor]:
     """The gradients by parameter name, and by `input` that of the input."""
     shapes = {f"gradient:{p.name}": p.shape for p in parameters} | {"gradient:input": inputs}

@@ -168,12 +168,15 @@ class Called:
         result: `tensor`, or what came instead, in words (`tuple`, `None`).
         calls: The calls of fakes of known behavior, in order; their inputs are the arrays `call0`, `call1`,
             ...
-        arrays: `output`; with gradients also `gradient:input` and `gradient:<parameter>`.
+        calls_by: How many of these there were when the component had returned once, twice, ...
+        arrays: `output`, and `output1`, ... if it was called several times; with gradients also
+            `gradient:input` and `gradient:<parameter>`.
     """
 
     result: str
     calls: tuple[AffineFakeCall, ...] = ()
     no_gradient: tuple[str, ...] = ()
+    calls_by: tuple[int, ...] = ()
     arrays: Arrays = field(default_factory=dict)
 
 

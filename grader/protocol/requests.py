@@ -184,6 +184,7 @@ class Call:
         gradients: Also return the gradients of `(output * cotangent).sum()` by the input `0` and by every
             parameter; `cotangent` comes as an array of that name.
         seed: Of dropout.
+        times: Call it so many times, each time with the same arrays; without `gradients`.
     """
 
     handle: int
@@ -191,6 +192,7 @@ class Call:
     gradients: bool = False
     seed: int = 0
     without_dropout: bool = False
+    times: int = 1
     arrays: Arrays = field(default_factory=dict)
 
 

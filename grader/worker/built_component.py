@@ -78,12 +78,7 @@ class Components:
         with students_code():
             module.train(request.train)
         affine_fakes.clear()
-        inputs = _inputs(request.arrays)
-        keywords = {
-            name.removeprefix("keyword:"): torch.from_numpy(value.copy())
-            for name, value in request.arrays.items()
-            if name.startswith("keyword:")
-        }
+        inputs, keywords = _inputs(request.arrays), _keywords(request.arrays)
         seed_all(request.seed)
         rates = _dropout_rates(module) if request.without_dropout else {}
         with (
@@ -95,19 +90,28 @@ class Components:
             if request.gradients:
                 module.zero_grad(set_to_none=True)
                 inputs = [x.requires_grad_() if x.is_floating_point() else x for x in inputs]
-            with students_code():
-                output = module(*inputs, **keywords)
+            outputs: list[Any] = []
+            calls_by: list[int] = []
+            for number in range(request.times):
+                if number:  # what a call did to its inputs and to its mode, the next one must not see
+                    inputs, keywords = _inputs(request.arrays), _keywords(request.arrays)
+                    with students_code():
+                        module.train(request.train)
+                with students_code():
+                    outputs.append(module(*inputs, **keywords))
+                calls_by.append(len(affine_fakes.calls))
         arrays: dict[str, Any] = {}
         no_gradient: tuple[str, ...] = ()
         with students_code():  # a tensor of a student's own class may do anything when it is read
             calls = _calls(affine_fakes, arrays)
-            if not isinstance(output, Tensor):
-                return Called(type(output).__name__, calls, arrays=arrays)
-            arrays["output"] = array(output)
+            for number, output in enumerate(outputs):
+                if not isinstance(output, Tensor):
+                    return Called(type(output).__name__, calls, arrays=arrays)
+                arrays[f"output{number or ''}"] = array(output)
             if request.gradients:
                 cotangent = torch.from_numpy(request.arrays["cotangent"].copy())
-                no_gradient = _gradients(module, inputs[0], output, cotangent, arrays)
-        return Called("tensor", calls, no_gradient, arrays)
+                no_gradient = _gradients(module, inputs[0], outputs[0], cotangent, arrays)
+        return Called("tensor", calls, no_gradient, tuple(calls_by), arrays)
 
     def weights(self, request: Weights) -> WeightValues:
         """The parameters and buffers of a component."""
@@ -145,6 +149,14 @@ def _overwrite(module: nn.Module, values: Mapping[str, Any]) -> None:
 def _inputs(arrays: Mapping[str, Any]) -> list[Tensor]:
     numbered = sorted((int(name), value) for name, value in arrays.items() if name.isdigit())
     return [torch.from_numpy(value.copy()) for _, value in numbered]
+
+
+def _keywords(arrays: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix("keyword:"): torch.from_numpy(value.copy())
+        for name, value in arrays.items()
+        if name.startswith("keyword:")
+    }
 
 
 def _calls(affine_fakes: AffineFakes, arrays: dict[str, Any]) -> tuple[Any, ...]:

@@ -9,10 +9,10 @@ from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.judge import untrusted_replies
 from grader.judge.student import Student
-from grader.kit import AffineFake
+from grader.kit import AffineFake, same
 from grader.protocol.frames import Frame
 from grader.protocol.link import WorkerFault
-from grader.protocol.replies import Built, FakeConstruction
+from grader.protocol.replies import AffineFakeCall, Built, Called, FakeConstruction
 
 SIZES = (22, 2, 5, 4, 31)  # of the Transformer: dim, depth, heads, dim_head, mlp_dim
 REPLACED = {"Attention": AffineFake(), "FeedForward": AffineFake(), "PreNorm": AffineFake(wraps=True)}
@@ -88,3 +88,26 @@ def test_what_our_own_worker_says_at_most_is_believed() -> None:
     made = FakeConstruction("Attention", texts * 6, {f"{n}" * 100: n for n in range(32)})
     built = Built(0, (), (), (made,) * 256)
     assert untrusted_replies.constructions(built) == built.made
+
+
+def test_several_calls_in_one_question_are_told_apart(built_by: Callable[..., Any]) -> None:
+    """While a loop is at an output, what the fakes got is what they got in its call."""
+    transformer = built_by()
+    x = transformer._student.tensor(2, 3, 22)
+    alone = transformer(x)
+    made, before = len(transformer.calls), transformer._student.questions
+    outputs = []
+    for output in transformer.repeated(x, times=3, shape=(2, 3, 22)):
+        outputs.append(output)
+        assert len(transformer.calls) == made > 0
+        assert same(transformer.inputs_of("PreNorm")[0], x)
+    assert len(outputs) == 3
+    assert all(same(output, alone) for output in outputs)
+    assert transformer._student.questions == before + 1
+
+
+@pytest.mark.parametrize("numbers", [(), (4,), (4, 2), (-1, 4), (4, 8), (1, 2, 4)])
+def test_a_lie_about_which_call_a_fake_was_called_in_is_the_workers_fault(numbers: tuple[int, ...]) -> None:
+    called = Called("tensor", (AffineFakeCall("Attention", 0, (2,)),) * 4, calls_by=numbers)
+    with pytest.raises(WorkerFault):
+        untrusted_replies.calls_by(called, 2)

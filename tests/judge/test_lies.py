@@ -201,6 +201,7 @@ HONEST: dict[type[Any], Any] = {
     Called: Called(
         "tensor",
         (AffineFakeCall("Attention", 0, (2, 3)),),
+        calls_by=(1,),
         arrays={
             "output": np.ones((2, 3), np.float32),
             "call0": np.ones((2, 3), np.float32),

@@ -74,6 +74,7 @@ VALID: list[Any] = [
         "tensor",
         (AffineFakeCall("Attention", 1, (2, 3)),),
         ("w",),
+        (1,),
         {"output": np.ones((2, 3), np.float32), "call0": np.zeros((2, 3))},
     ),
     FakeCalled(0, 1, True, False, {"list": [{"array": "tree0"}]}, {"tree0": np.zeros(2)}),

@@ -107,7 +107,7 @@ MESSAGES = [
         (DrawnFigure(-1, "Curves", (Axes("", "epoch", "loss", lines=(0,), line_names=("training",)),)),),
         {"file:metrics.csv": np.zeros(3, dtype=np.uint8), "drawn:line0": np.zeros((2, 4))},
     ),
-    Call(3, True, False, 8, True, {"0": np.ones((2, 3), dtype=np.float32)}),
+    Call(3, True, False, 8, True, 2, {"0": np.ones((2, 3), dtype=np.float32)}),
     Loaded(
         {"ViT": "class"},
         (Problem("NameError", Said("x"), "a.py:3", "memory", gpu_share=0.5),),
@@ -147,7 +147,13 @@ MESSAGES = [
         (Module("", "ViT", "homework", 6, 0.1),),
         (FakeConstruction("Attention", (8, None, 0.5), {"heads": 4}),),
     ),
-    Called("tensor", (AffineFakeCall("Attention", 1, (2, 3, 4)),), ("w",), {"call0": np.zeros((2, 3, 4))}),
+    Called(
+        "tensor",
+        (AffineFakeCall("Attention", 1, (2, 3, 4)),),
+        ("w",),
+        (1,),
+        {"call0": np.zeros((2, 3, 4))},
+    ),
     WeightValues({"w": np.zeros(2)}),
     Ran(
         "loss 0.5",

@@ -1,5 +1,6 @@
 """Building, calling, weights, fakes, and the watch for forbidden parts."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -86,6 +87,19 @@ def test_training_mode_and_seed_decide_what_is_dropped(load: Callable[..., Any])
     np.testing.assert_array_equal(output(train=True, seed=1), output(train=True, seed=1))
     assert (output(train=True, seed=1) != output(train=True, seed=2)).any()
     np.testing.assert_array_equal(output(train=False, seed=1), output(train=False, seed=2))
+
+
+def test_several_calls_in_one_request_are_calls_of_their_own(load: Callable[..., Any]) -> None:
+    """Each gets the inputs and the mode that were asked for, and draws other values than the one before."""
+    worker = load(
+        TEXT.replace("return self.drop(self.a(x))", "y = self.drop(x + 0); x.zero_(); self.eval(); return y")
+    )
+    handle = worker.ask(Build("Attention", (4,)), Built).handle
+    called = worker.ask(Call(handle, train=True, times=3, arrays={"0": X}), Called)
+    outputs = [called.arrays[name] for name in ("output", "output1", "output2")]
+    assert all(((output == 0) | (output == 2 * X)).all() and output.any() for output in outputs)
+    assert all((one != other).any() for one, other in itertools.combinations(outputs, 2))
+    assert called.calls_by == (0, 0, 0)
 
 
 def test_the_seed_decides_the_initialization(load: Callable[..., Any]) -> None:

@@ -266,6 +266,6 @@ def dropout_fault(student, reference):
 
     def built(rate):
         component = student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD, dropout=rate)
-        return lambda x, train=False: component(x, shape=(4, 9, DIM), train=train)
+        return lambda x, **how: component.repeated(x, shape=(4, 9, DIM), **how)
 
     return reference.oracle.dropout_fault(built, student.tensor(4, 9, DIM))

@@ -137,7 +137,7 @@ def dropout_fault(student, reference):
 
     def built(rate):
         component = student.build("FeedForward", DIM, HIDDEN, dropout=rate)
-        return lambda x, train=False: component(x, shape=(4, 9, DIM), train=train)
+        return lambda x, **how: component.repeated(x, shape=(4, 9, DIM), **how)
 
     return reference.oracle.dropout_fault(built, student.tensor(4, 9, DIM))
 

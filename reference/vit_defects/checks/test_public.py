@@ -39,21 +39,21 @@ def require_dropout(built, x):
     """Check that dropout acts in training, and only there, and only if it is asked for.
 
     Args:
-        built: rate -> the part with that dropout.
+        built: rate -> the part with that dropout: called with `x` and `times`, it gives so many outputs.
         x: What it is called with.
     """
     half, off = built(0.5), built(0.0)
-    if not same(half(x), half(x)):
+    if not same(*half(x, times=2)):
         raise Mismatch(
             "In evaluation two calls with the same input give different outputs.",
             hint="nn.Dropout is off in evaluation by itself; F.dropout needs training=self.training.",
         )
-    if same(half(x, train=True), half(x, train=True)):
+    if same(*half(x, times=2, train=True)):
         raise Mismatch(
             "With a dropout of 0.5, two calls in training give the same output: nothing is dropped.",
             hint="nn.Dropout(dropout), applied where the docstring says.",
         )
-    if not same(off(x, train=True), off(x, train=True)):
+    if not same(*off(x, times=2, train=True)):
         raise Mismatch(
             "With a dropout of 0, two calls in training give different outputs.",
             hint="Use the argument as the rate, not a number of your own.",
@@ -213,7 +213,8 @@ def test_feed_forward_has_two_layers(student):
 def test_feed_forward_drops_out(student):
     """FeedForward drops values in training, at the rate `dropout`, and none in evaluation."""
     require_dropout(
-        lambda rate: student.build("FeedForward", DIM, HIDDEN, dropout=rate), student.tensor(4, 9, DIM)
+        lambda rate: student.build("FeedForward", DIM, HIDDEN, dropout=rate).repeated,
+        student.tensor(4, 9, DIM),
     )
 
 
@@ -397,7 +398,7 @@ def test_attention_has_four_projections(student):
 def test_attention_drops_out(student):
     """Attention drops values in training, at the rate `dropout`, and none in evaluation."""
     require_dropout(
-        lambda rate: student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD, dropout=rate),
+        lambda rate: student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD, dropout=rate).repeated,
         student.tensor(4, 9, DIM),
     )
 
@@ -577,8 +578,18 @@ def vit_around(student, transformer=None, **changes):
 
 def tokens(model, images, **how):
     """What the Transformer receives for images, (batch, tokens, dim)."""
-    model(images, shape=(len(images), OPTIONS["num_classes"]), **how)
-    received = model.inputs_of("Transformer")[0]
+    [received] = tokens_each_time(model, images, times=1, **how)
+    return received
+
+
+def tokens_each_time(model, images, **how):
+    """What the Transformer receives in each of several calls, (batch, tokens, dim)."""
+    outputs = model.repeated(images, shape=(len(images), OPTIONS["num_classes"]), **how)
+    return [tokens_in(model.inputs_of("Transformer")[0], images) for _ in outputs]
+
+
+def tokens_in(received, images):
+    """What the Transformer received, if it has the shape (batch, tokens, dim)."""
     if received.ndim != 3 or received.shape[0] != len(images) or received.shape[2] != DIM:
         raise Mismatch(
             f"The Transformer receives a tensor of shape {tuple(received.shape)}; it should be (batch, "
@@ -720,7 +731,7 @@ def test_vit_drops_out(student):
     if models[0.5] is None:
         return
     require_dropout(
-        lambda rate: lambda batch, train=False: tokens(models[rate], batch, train=train), images(student)
+        lambda rate: lambda batch, **how: tokens_each_time(models[rate], batch, **how), images(student)
     )
 
 

@@ -1,5 +1,6 @@
 """ViT, alone: the Transformer is a fake, and the tokens that reach it are looked at."""
 
+import contextlib
 from dataclasses import replace
 
 import pytest
@@ -38,8 +39,15 @@ def filled(patch, sizes):
 
 def scores(model, reference, images, sizes, **how):
     """One score per class for each image, (batch, classes)."""
-    try:
+    with pooling_named(model, reference, images, **how):
         return model(images, shape=(len(images), sizes.classes), **how)
+
+
+@contextlib.contextmanager
+def pooling_named(model, reference, images, **how):
+    """Name the mistake if there are scores for each token instead of each image."""
+    try:
+        yield
     except Mismatch as error:
         if error.cause is not Cause.WRONG_SHAPE or model(images, **how).ndim != 3:
             raise
@@ -48,8 +56,19 @@ def scores(model, reference, images, sizes, **how):
 
 def tokens(model, reference, images, sizes, **how):
     """What reaches the Transformer, (batch, tokens, dim)."""
-    scores(model, reference, images, sizes, **how)
-    found = model.calls[0][1]
+    [found] = tokens_each_time(model, reference, images, sizes, times=1, **how)
+    return found
+
+
+def tokens_each_time(model, reference, images, sizes, times, **how):
+    """What reaches the Transformer in each of several calls, (batch, tokens, dim)."""
+    with pooling_named(model, reference, images, **how):
+        outputs = model.repeated(images, times=times, shape=(len(images), sizes.classes), **how)
+        return [tokens_in(model.calls[0][1], images, sizes) for _ in outputs]
+
+
+def tokens_in(found, images, sizes):
+    """What reached the Transformer, if it has the shape (batch, tokens, dim)."""
     if found.ndim != 3 or found.shape[0] != len(images) or found.shape[-1] != sizes.dim:
         raise Mismatch(
             f"The Transformer receives a tensor of shape {tuple(found.shape)}; it should be "
@@ -291,7 +310,7 @@ def test_vit_drops_out_in_training_only(student, reference):
 
     def tokens_of(rate):
         model = reference.oracle.vit_around(student, IDENTITY, {**sizes.options, "emb_dropout": rate})
-        return lambda images, train=False: tokens(model, reference, images, sizes, train=train)
+        return lambda images, **how: tokens_each_time(model, reference, images, sizes, **how)
 
     fault = reference.oracle.dropout_fault(tokens_of, pictures(student, sizes))
     if fault:

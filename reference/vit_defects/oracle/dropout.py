@@ -9,15 +9,16 @@ def dropout_fault(built, x):
     """What is wrong with a component's dropout: `ignored`, `in_evaluation`, `rate_fixed`, or nothing.
 
     Args:
-        built: rate -> the component with that dropout, the same weights each time or not.
+        built: rate -> the component with that dropout, the same weights each time or not; what is called with
+            `x` and `times` gives the outputs of so many calls, with `train` in training mode.
         x: What it is called with.
     """
     off, half = built(0.0), built(0.5)
-    if not same(half(x), half(x)):
+    if not same(*half(x, times=2)):
         return "in_evaluation"
-    if same(half(x, train=True), half(x, train=True)):
+    if same(*half(x, times=2, train=True)):
         return "ignored"
-    if not same(off(x, train=True), off(x, train=True)) or noise(built(0.8), x) < 2 * noise(built(0.1), x):
+    if not same(*off(x, times=2, train=True)) or noise(built(0.8), x) < 2 * noise(built(0.1), x):
         return "rate_fixed"
     return None
 
@@ -27,5 +28,6 @@ def noise(component, x):
 
     Training is compared with itself, not with evaluation: a batch normalization is another function there.
     """
-    outputs = torch.stack([component(x, train=True) for _ in range(5)])
-    return float(outputs.var(dim=0).mean()) / max(float(component(x).pow(2).mean()), 1e-12)
+    outputs = torch.stack(list(component(x, times=5, train=True)))
+    [evaluated] = component(x, times=1)
+    return float(outputs.var(dim=0).mean()) / max(float(evaluated.pow(2).mean()), 1e-12)
