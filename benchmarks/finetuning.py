@@ -25,6 +25,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from benchmarks import pretrained
+from benchmarks.resumable_training import Training
 from benchmarks.section import Section, verdict
 from benchmarks.training_records import Record, digest, keep_instead, kept, trained, where
 from grader.course.assignment_file import read_assignment
@@ -224,7 +225,7 @@ def _turned(images: Tensor, state: Path, last: float) -> dict[str, Tensor] | Non
     """The weights of a model that has learned by how much images were turned; each epoch is kept."""
     torch.manual_seed(pretrained.SEED)
     model: nn.Module = pretrained.definitions()["VisionTransformer"](TURNS)
-    training = pretrained.Training(model, len(images), TURN_EPOCHS, pretrained.RATE, pretrained.SEED)
+    training = Training(model, len(images), TURN_EPOCHS, pretrained.RATE, pretrained.SEED)
     training.resume(state)
     while training.epoch < TURN_EPOCHS:
         if time.monotonic() >= last:

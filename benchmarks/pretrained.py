@@ -14,11 +14,9 @@ On ten other classes with 20 images each, three seeds: fine-tuned 72 %, its head
 import argparse
 import ast
 import hashlib
-import math
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from benchmarks.resumable_training import Training, accuracy
 from datasets.synthetic_objects import CLASSES, OTHERS, made_images
 
 FOLDER = Path(__file__).parents[1] / "reference" / "vit_finetune"
@@ -37,8 +36,7 @@ IMPORTED = "from handout import build_model, parts\n"
 SEED = 20_26  # of the images and of the weights; that of no term
 PER_CLASS = 600
 EPOCHS = 2
-BATCH = 64
-RATE, DECAY, WARMUP = 1.5e-3, 0.05, 0.1  # of AdamW; the warm-up as a share of all steps
+RATE = 1.5e-3  # the greatest of AdamW
 
 
 def definitions() -> dict[str, Any]:
@@ -69,69 +67,6 @@ def tensors(classes: tuple[str, ...], per_class: int, seed: int) -> tuple[Tensor
     return standardized(data.images), torch.from_numpy(data.labels)
 
 
-class Training:
-    """AdamW with a warm-up and half a cosine, epoch by epoch, which can be kept and gone on with.
-
-    Attributes:
-        epoch: How many are done.
-    """
-
-    def __init__(self, model: nn.Module, count: int, epochs: int, rate: float, seed: int) -> None:
-        """Nothing is trained yet.
-
-        Args:
-            count: Of the images.
-        """
-        self.epoch, self._model, self._count = 0, model, count
-        self._random = torch.Generator().manual_seed(seed)
-        learning = [weights for weights in model.parameters() if weights.requires_grad]
-        self._optimizer = torch.optim.AdamW(learning, lr=rate, weight_decay=DECAY)
-        steps = epochs * math.ceil(count / BATCH)
-        warm = WARMUP * steps
-
-        def share(step: int) -> float:
-            return (
-                step / warm if step < warm else 0.5 + 0.5 * math.cos(math.pi * (step - warm) / (steps - warm))
-            )
-
-        self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, share)
-
-    def one_epoch(self, batch: Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]) -> float:
-        """The share that was right.
-
-        Args:
-            batch: (rows, random numbers) -> images and labels.
-        """
-        hits = 0
-        for rows in torch.randperm(self._count, generator=self._random).split(BATCH):
-            images, labels = batch(rows, self._random)
-            scores = self._model(images)
-            loss = nn.functional.cross_entropy(scores, labels, label_smoothing=0.1)
-            self._optimizer.zero_grad()
-            loss.backward()
-            self._optimizer.step()
-            self._schedule.step()
-            hits += int((scores.argmax(1) == labels).sum())
-        self.epoch += 1
-        return hits / self._count
-
-    def keep(self, path: Path) -> None:
-        """Write all that is needed to go on, in one piece."""
-        parts = (self._model.state_dict(), self._optimizer.state_dict(), self._schedule.state_dict())
-        fresh = path.with_suffix(".new")
-        torch.save((self.epoch, *parts, self._random.get_state()), fresh)
-        fresh.replace(path)
-
-    def resume(self, path: Path) -> None:
-        """Go on where the file's training was, if there is one."""
-        if path.exists():
-            self.epoch, model, optimizer, schedule, random = torch.load(path, weights_only=True)
-            self._model.load_state_dict(model)
-            self._optimizer.load_state_dict(optimizer)
-            self._schedule.load_state_dict(schedule)
-            self._random.set_state(random)
-
-
 def trained(
     model: nn.Module,
     images: Tensor,
@@ -160,14 +95,6 @@ def trained(
 def without_head(model: nn.Module) -> dict[str, Tensor]:
     """The weights without those of the head."""
     return {name: value for name, value in model.state_dict().items() if not name.startswith("head")}
-
-
-@torch.no_grad()
-def accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
-    """The share of images whose class has the largest score."""
-    batches = zip(images.split(256), labels.split(256), strict=True)
-    hits = sum(int((model(some).argmax(1) == own).sum()) for some, own in batches)
-    return hits / len(images)
 
 
 def made(names: dict[str, Any], seed: int = SEED) -> dict[str, Tensor]:

@@ -9,7 +9,7 @@ import torch
 
 from benchmarks import finetuning
 from benchmarks.finetuning import PROBE, REAL, SCRATCH, SYNTHETIC, TUNED, Planned
-from benchmarks.pretrained import Training
+from benchmarks.resumable_training import Training
 from benchmarks.training_records import Record, digest
 
 ANY = Record(
