@@ -115,10 +115,11 @@ class SmallResNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """See the class."""
-        features = self.stem(images)
-        features = features + self.block(features) if self.residual else self.block(features)
-        scores: Tensor = self.head(features.amax((2, 3)))
-        return scores
+        with torch.autocast("cpu", torch.bfloat16):  # half the time, where a processor computes in it
+            features = self.stem(images)
+            features = features + self.block(features) if self.residual else self.block(features)
+            scores: Tensor = self.head(features.amax((2, 3)))
+        return scores.float()
 
 
 def convolution(inputs: int, outputs: int, normalized: bool) -> nn.Sequential:
