@@ -33,7 +33,7 @@ SEEDS = (1, 2, 3, 4, 5)
 GOALS = {  # the mean accuracy that is asked for, and the one that is aimed at, in percent
     "conv_stem_28": (97.0, 98.5),
     "resolution_free": (98.5, 99.5),
-    "linear_28": (88.0, 92.0),
+    "linear_28": (88.0, 94.0),
 }
 NOTHING = "nothing"  # what a short training of the whole recipe is without
 SHORT = 40  # epochs of a training that tells what an ingredient gives
@@ -167,7 +167,7 @@ def section(planned: Sequence[Planned], records: Sequence[Record]) -> Section:
         mean = statistics.mean(record.accuracy for record in own)
         verdicts.append(
             verdict(f"`{name}`, mean of n = {len(own)}", mean, least, at_most=False, unit="%")
-            + f" Aimed at: {aim:g} %."
+            + f" Aimed at: {aim:g} %, {'reached' if mean >= aim else f'{aim - mean:.2f} points more'}."
         )
     return Section(
         "Recipes",

@@ -99,8 +99,11 @@ def test_the_table_says_what_was_measured_and_what_not() -> None:
         ("`linear_28`", "85.00 ± 7.07", "80.00 to 90.00", "2", "5", "3"),
     )
     assert section.verdicts[-1] == (
-        "`linear_28`, mean of n = 2: 85 %; at least 88 % is asked for: falls short. Aimed at: 92 %."
+        "`linear_28`, mean of n = 2: 85 %; at least 88 % is asked for: falls short. Aimed at: 94 %, "
+        "9.00 points more."
     )
+    better = recipes.section(wanted, [replace(RECORD, correct=19, images=20)])
+    assert better.verdicts[-1].endswith("95 %; at least 88 % is asked for: holds. Aimed at: 94 %, reached.")
     assert section.where.startswith("Measured on 2026-01-02; cpu, 1 thread; a processor; torch 2.0.")
 
 
