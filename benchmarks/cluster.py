@@ -43,7 +43,7 @@ ASSIGNMENT = "vit_defects"
 RECORDED, NEW = 10_000, 100  # submissions of a replayed class, and those that come when it is resumed
 NODES, PLACES, TASKS = 5, 8, 600
 ENOUGH_PER_SECOND, MOST_SECONDS, MOST_RATIO = 50.0, 10.0, 1.15
-ROUNDS = 3
+ROUNDS = 2
 SIZES, NODE_COUNTS = (1_000, 10_000), (1, 5, 20, 50, 100)
 
 
