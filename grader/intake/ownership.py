@@ -113,8 +113,9 @@ def verdicts(
         else claim
         for claim in claims
     ]
+    keys = frozenset(uploads)
     return {
-        claim.origin.key: _verdict(claim, group, rivals[claim.origin.key], frozenset(uploads))
+        claim.origin.key: _verdict(claim, group, rivals[claim.origin.key], keys)
         for group in _by_id(claims)
         for claim in group
     }
