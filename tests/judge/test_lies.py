@@ -97,15 +97,20 @@ LEAVES = (
         ]
     )
 )
-TREES = st.recursive(
-    LEAVES,
-    lambda nodes: st.builds(
+
+
+def _nested(nodes: Any) -> Any:
+    return st.builds(
         lambda kind, values: {kind: values},
         st.sampled_from(["list", "tuple", "set", "dict", "array", "thing"]),
         st.lists(nodes | st.lists(nodes, min_size=2, max_size=2), max_size=3),
-    ),
-    max_leaves=6,
-)
+    )
+
+
+# three levels, written out: st.recursive draws again when it has drawn too many leaves, and then the same
+# choices do not always give the same tree
+_FLAT = LEAVES | _nested(LEAVES)
+TREES = _FLAT | _nested(_FLAT)
 MADE = st.builds(FakeConstruction, NAMES, some(PLAIN), st.dictionaries(NAMES, PLAIN, max_size=3))
 FIGURES = some(
     st.builds(
