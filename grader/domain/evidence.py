@@ -274,6 +274,12 @@ class Training:
     objections: tuple[str, ...] = ()
 
     @property
+    def stopped(self) -> tuple["Training | UnfinishedRun", ...]:
+        """The training and its repetitions, as far as our limit stopped them."""
+        attempts: tuple[Training | UnfinishedRun, ...] = (self, *self.unfinished)
+        return tuple(attempt for attempt in attempts if attempt.outcome is TrainingOutcome.BUDGET)
+
+    @property
     def measured(self) -> float | None:
         """The number that counts: the assignment's own measure, else the accuracy."""
         return self.value if self.value is not None else self.accuracy

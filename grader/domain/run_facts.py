@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from grader.domain.assignment_versions import Value
-from grader.domain.evidence import Evidence, Training, TrainingOutcome, UnfinishedRun
+from grader.domain.evidence import Evidence
 from grader.domain.submission import Origin
 
 
@@ -35,8 +35,6 @@ class RunFacts:
     @classmethod
     def of(cls, evidence: Evidence) -> Self:
         """The facts in evidence."""
-        attempts: list[Training | UnfinishedRun] = [*evidence.trainings]
-        attempts += [unfinished for training in evidence.trainings for unfinished in training.unfinished]
         return cls(
             submission_digest=evidence.submission_digest,
             assignment_digest=evidence.assignment_digest,
@@ -49,5 +47,5 @@ class RunFacts:
             isolation=evidence.attestation.level,
             attempt=evidence.attempt,
             data_digest=evidence.data_digest,
-            out_of_time=any(attempt.outcome is TrainingOutcome.BUDGET for attempt in attempts),
+            out_of_time=any(training.stopped for training in evidence.trainings),
         )

@@ -190,6 +190,11 @@ def student_history(assignment: Assignment, book: Gradebook, student_id: str) ->
     return book.student_history(student_id, attempts=assignment.compares_attempts)
 
 
+def latest_evidence(book: Gradebook, student_id: str) -> Evidence:
+    """What the student's latest run found out, whether it counts or not."""
+    return book.evidence(student_id, book.runs(student_id)[-1])
+
+
 # --- result writer ---------------------------------------------------------------------------------------
 
 
@@ -210,7 +215,7 @@ class Keeper:
 
     def latest(self, student_id: str) -> Evidence:
         """What the student's latest run found out, whether it counts or not."""
-        return self.book.evidence(student_id, self.book.runs(student_id)[-1])
+        return latest_evidence(self.book, student_id)
 
     def examined(self, result: Result) -> Evidence:
         """The evidence of the run that led to a result, even where an earlier run counts in its place."""

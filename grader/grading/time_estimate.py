@@ -13,6 +13,7 @@ from grader.domain.submission import Submission
 from grader.domain.submission_result import StageTime
 from grader.files import atomic
 from grader.gradebook import Gradebook
+from grader.grading.result_writer import latest_evidence
 from grader.grading.run import RunBasis, team_representatives
 from grader.grading.submission_run import is_known
 from grader.grading.training_stage import waits_for_more_time
@@ -153,5 +154,4 @@ def _needs_nothing(run: RunBasis, book: Gradebook, latest: RunFacts | None, subm
         return False
     if run.splits is None or not latest.out_of_time:
         return True
-    student_id = submission.student_id
-    return not waits_for_more_time(run.assignment, book.evidence(student_id, book.runs(student_id)[-1]))
+    return not waits_for_more_time(run.assignment, latest_evidence(book, submission.student_id))

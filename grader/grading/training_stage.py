@@ -20,7 +20,6 @@ from grader.domain.evidence import (
     TrainedModel,
     Training,
     TrainingOutcome,
-    UnfinishedRun,
 )
 from grader.domain.limits import MEGABYTE, Limits
 from grader.domain.measure import Measure, StudyAgain, StudyTable
@@ -168,10 +167,9 @@ def train_longer(
 
 
 def _waits_for_time(training: Training, limits: Limits) -> bool:
-    attempts: tuple[Training | UnfinishedRun, ...] = (training, *training.unfinished)
-    stopped = [attempt.projected_seconds for attempt in attempts if attempt.outcome is TrainingOutcome.BUDGET]
-    return bool(stopped) and all(
-        seconds is not None and seconds <= limits.queued_training_seconds for seconds in stopped
+    times = [attempt.projected_seconds for attempt in training.stopped]
+    return bool(times) and all(
+        seconds is not None and seconds <= limits.queued_training_seconds for seconds in times
     )
 
 
