@@ -156,10 +156,13 @@ REPLIES: dict[type[Any], Any] = {
     Built: st.builds(Built, INTEGERS, some(PARAMETERS), some(MODULES), some(MADE)),
     Called: st.builds(
         Called,
-        st.sampled_from(["tensor", "tensor", "tensor", "tuple", ""]),
-        some(st.builds(AffineFakeCall, NAMES, INTEGERS, SHAPES | some(INTEGERS))),
-        some(NAMES),
-        arrays(st.sampled_from(["output", "call0", "call1", "gradient:input", "gradient:w", "gradient:b"])),
+        result=st.sampled_from(["tensor", "tensor", "tensor", "tuple", ""]),
+        calls=some(st.builds(AffineFakeCall, NAMES, INTEGERS, SHAPES | some(INTEGERS))),
+        no_gradient=some(NAMES),
+        calls_by=some(INTEGERS | SMALL),
+        arrays=arrays(
+            st.sampled_from(["output", "call0", "call1", "gradient:input", "gradient:w", "gradient:b"])
+        ),
     ),
     WeightValues: st.builds(WeightValues, arrays(NAMES)),
     Done: st.builds(Done),
