@@ -28,9 +28,9 @@ harms another, and why might that be? What would have to be run before a row wit
 """
 UNMEASURED = """## Not measured
 
-For want of a GPU: the notebook's plain recipe and the project's deep ViT on CIFAR-10, the best model of up to
-four million parameters, ResNet-18, sinusoidal against learned positions, and other patch sizes, depths and
-numbers of heads.
+What needs a GPU (`python -m benchmarks cifar10_gpu`): the notebook's plain recipe and the project's deep ViT
+on CIFAR-10, the best model of up to four million parameters, ResNet-18, sinusoidal against learned positions,
+and other patch sizes, depths and numbers of heads.
 """
 
 

@@ -37,9 +37,11 @@ def command(course: Path | None) -> None:
 
     located, why = _located(course)
     page = Page()
-    fault = _show_software(page)
+    fault, gpu = _show_software(page)
     machine = survey()
     _show_layers(page, machine)
+    if gpu and machine.verdict != "refused":
+        _show_gpu_in_worker(page)
     _show_course(page, located, why)
     hindrance = _hindrance(machine, located)
     before = " once the secret is changed" if located is not None and located.secret_is_public else ""
@@ -74,8 +76,12 @@ def _located(folder: Path | None) -> tuple["Course | None", str]:
         return None, str(error).partition(". ")[0]
 
 
-def _show_software(page: "Page") -> str:
-    """Show Python, PyTorch and the GPU; returns what prevents checks, or an empty text."""
+def _show_software(page: "Page") -> tuple[str, str]:
+    """Show Python, PyTorch and the GPU.
+
+    Returns:
+        What prevents checks, and the GPU's name; each is empty where there is none.
+    """
     from importlib.metadata import PackageNotFoundError, version
 
     from grader.grading.run import is_new_enough
@@ -87,11 +93,11 @@ def _show_software(page: "Page") -> str:
         torch = version("torch")
     except PackageNotFoundError:
         page.item("failed", "PyTorch is not installed.")
-        return "Install PyTorch: python -m pip install torch torchvision"
+        return "Install PyTorch: python -m pip install torch torchvision", ""
     probe = torch_probe()
     if probe.fault:
         page.item("failed", f"PyTorch {torch} is installed, but cannot be imported: {probe.fault}")
-        return "Install torch and torchvision again, both from the same place."
+        return "Install torch and torchvision again, both from the same place.", ""
     if is_new_enough(torch):
         page.item("passed", f"PyTorch {torch}")
     else:
@@ -102,7 +108,7 @@ def _show_software(page: "Page") -> str:
         page.item("passed", f"GPU: {probe.gpu}")
     else:
         page.item("note", "GPU: PyTorch sees none; training runs on the processor")
-    return ""
+    return "", probe.gpu
 
 
 def _show_layers(page: "Page", machine: "Survey") -> None:
@@ -115,6 +121,17 @@ def _show_layers(page: "Page", machine: "Survey") -> None:
         if not state.available:
             page.detail(state.detail, style="yellow", indent=4)
     _show_bubblewrap(page, machine)
+
+
+def _show_gpu_in_worker(page: "Page") -> None:
+    """Show whether isolated code can use the GPU, which takes some seconds to find out."""
+    from grader.grading.gpu_check import gpu_fault
+
+    if fault := gpu_fault():
+        page.item("failed", "GPU: isolated code cannot use it, so every training would stay unknown")
+        page.detail(f"{fault} Grade with --device cpu.", style="yellow", indent=4)
+    else:
+        page.item("passed", "GPU: isolated code can use it")
 
 
 def _show_bubblewrap(page: "Page", machine: "Survey") -> None:

@@ -99,11 +99,19 @@ class StudentRaised(Interruption):
         self.gap = gap
 
 
+# what to do about an exception of our own
+ENGINE_FAULTS = {
+    "UnusableGpuError": "PyTorch cannot use the GPU there: `grader doctor` says why. Grade with --device cpu."
+}
+
+
 def _exception_of(answer: Raised) -> Exception:
     problem = answer.problem
     if answer.whose == "engine":
         # its message may be the student's words: only a type of Python's or a library's is shown
-        return EngineError(f"The worker failed ({exception_named_in_source(problem.type, '')}).")
+        kind = exception_named_in_source(problem.type, "")
+        advice = f" {ENGINE_FAULTS[kind]}" if kind in ENGINE_FAULTS else ""
+        return EngineError(f"The worker failed ({kind}).{advice}")
     return StudentRaised(problem, answer.gap if answer.whose == "recipe" else "")
 
 

@@ -205,8 +205,11 @@ def _add_accounts(root: Path, uid: int) -> None:
 # --- bubblewrap ------------------------------------------------------------------------------------------
 
 
-# the host looks up its user, and finds libseccomp with ldconfig
-_ALSO_READABLE = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/sbin/ldconfig", "/sbin/ldconfig.real")
+# the host looks up its user, and finds libseccomp with ldconfig, which is a shell script on Ubuntu
+_ALSO_READABLE = (
+    *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf"),
+    *("/sbin/ldconfig", "/sbin/ldconfig.real", "/bin/sh"),
+)
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 

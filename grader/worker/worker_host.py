@@ -82,10 +82,15 @@ def prepare_little() -> None:
 
 
 def prepare() -> None:
-    """Load torch and the students' libraries, and take one step of training with them."""
+    """Load torch and the students' libraries, and use them once.
+
+    Without a backward pass and a step of an optimizer: both ask CUDA how many GPUs there are, and none of the
+    forks of a process that has asked can use a GPU.
+    """
     import importlib
 
     import torch
+    import torch._dynamo  # the first step of an optimizer would load it
     from torch import nn
 
     import grader.worker.service  # noqa: F401
@@ -95,16 +100,13 @@ def prepare() -> None:
     typed_messages.prepare_validators()
     for name in LIBRARIES:
         importlib.import_module(name)
-    # the first step of an optimizer loads torch._dynamo; the first figure builds the font cache
     model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.GELU(), nn.Dropout(0.5), nn.Linear(4, 2))
     optimizer = torch.optim.AdamW(model.parameters())
     examples = torch.utils.data.TensorDataset(torch.randn(3, 4), torch.tensor([0, 1, 0]))
     for inputs, labels in torch.utils.data.DataLoader(examples, batch_size=2):
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(inputs), labels)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    _draw()
+        nn.functional.cross_entropy(model(inputs), labels)
+    _draw()  # the first figure builds the font cache
 
 
 def _draw() -> None:

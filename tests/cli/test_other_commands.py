@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from grader.course.student_template import student_files
+from grader.grading import gpu_check
 from grader.sandbox.lockdown import Layer
 from grader.sandbox.survey import LayerState, Survey
 from grader.students import own_training
@@ -81,7 +82,7 @@ def test_the_data_are_written_once(desk, run, monkeypatch):
 def machine(monkeypatch):
     """Set what the machine is found to give: `machine(missing layers, PyTorch's version, its fault)`."""
 
-    def give(missing=(), torch="2.15.0", fault="", bubblewrap="", taken=()):
+    def give(missing=(), torch="2.15.0", fault="", bubblewrap="", taken=(), gpu_fault=""):
         def survey(*, wrapped=False):
             gone = {*missing, *(taken if wrapped else ())}
             states = [
@@ -97,6 +98,7 @@ def machine(monkeypatch):
         monkeypatch.setattr("grader.sandbox.rootfs.bubblewrap_version", lambda: bubblewrap)
         monkeypatch.setattr("importlib.metadata.version", lambda name: torch)
         monkeypatch.setattr(own_training, "torch_probe", lambda: TorchProbe("A card", fault))
+        monkeypatch.setattr(gpu_check, "gpu_fault", lambda: gpu_fault)
 
     return give
 
@@ -114,6 +116,15 @@ def test_a_good_machine(run, machine, course_root, monkeypatch):
     assert verdict(result) == said
     assert "cgroup: its memory is bounded exactly (its form)" in result.output
     assert "GPU: A card" in result.output and "something nobody knows" not in result.output
+
+
+def test_a_gpu_that_isolated_code_cannot_use_is_told(run, machine, course_root):
+    machine()
+    assert "✓ GPU: isolated code can use it" in run("doctor", "--course", course_root).output
+    machine(gpu_fault="RuntimeError: no driver.")
+    told = run("doctor", "--course", course_root).output
+    assert "✗ GPU: isolated code cannot use it, so every training would stay unknown" in told
+    assert "RuntimeError: no driver. Grade with --device cpu." in told
 
 
 def test_a_public_secret_is_told(run, machine, course_root, monkeypatch):

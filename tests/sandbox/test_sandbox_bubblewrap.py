@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -51,6 +52,16 @@ def test_the_host_sees_little(host, installed, start_host, tmp_path):
         assert own._process.poll() is None
         mine, its = (Path(f"/proc/{pid}/ns/net").readlink() for pid in ("self", own._pid))
         assert mine != its
+
+
+def test_a_host_finds_libraries_by_ldconfig_where_that_is_a_shell_script(host, installed, tmp_path):
+    """As on Ubuntu."""
+    script = tmp_path / "ldconfig"
+    script.write_text('#!/bin/sh\nexec /sbin/ldconfig "$@"\n')
+    script.chmod(0o755)
+    command = rootfs.in_bubblewrap([str(script), "-p"], folder=tmp_path)
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "libc.so" in listed.stdout, listed.stderr
 
 
 @pytest.mark.slow

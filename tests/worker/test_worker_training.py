@@ -252,7 +252,7 @@ def test_gpu_that_is_not_there_is_ours(tiny: Tiny) -> None:
     """It never costs a point."""
     if torch.cuda.is_available():
         pytest.skip("there is one")
-    with pytest.raises(EngineError, match="UnusableGpuError"):
+    with pytest.raises(EngineError, match=r"UnusableGpuError.*`grader doctor` says why.*--device cpu"):
         tiny().trained(device="cuda")
 
 
