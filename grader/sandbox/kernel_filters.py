@@ -63,13 +63,16 @@ def landlock_version() -> int:
         return 0
 
 
-def landlock_rules(*, readable: Iterable[Path], writable: Iterable[Path], devices: Iterable[Path]) -> int:
+def landlock_rules(
+    *, readable: Iterable[Path], writable: Iterable[Path], devices: Iterable[Path], written: Iterable[Path]
+) -> int:
     """A descriptor of rules that refuse every file except these.
 
     Args:
         readable: Folders and files that may be read; those in `writable` may also be changed, with their
             content.
         devices: Nodes that may be read and written.
+        written: Folders whose files may be written, but not made or removed.
 
     Returns:
         The descriptor, for `enter`.
@@ -92,6 +95,8 @@ def landlock_rules(*, readable: Iterable[Path], writable: Iterable[Path], device
             _allow_path(ruleset, path, (_READ | _WRITE) & handled)
         for path in devices:
             _allow_path(ruleset, path, (_READ_FILE | _WRITE_FILE | _TRUNCATE | 1 << 15) & handled)
+        for path in written:
+            _allow_path(ruleset, path, (_WRITE_FILE | _TRUNCATE) & handled)
     except OSError:
         os.close(ruleset)
         raise
@@ -139,7 +144,7 @@ _FACTS = """
     uname getrlimit prlimit64 getrusage getuid geteuid getgid getegid getrandom getcpu
 """
 # for the CUDA driver; not yet run on a GPU
-_GPU = "mincore mlock munlock sysinfo ioctl madvise mbind get_mempolicy pipe2 membarrier"
+_GPU = "mincore mlock munlock sysinfo ioctl madvise mbind get_mempolicy pipe2 membarrier bind listen"
 
 # --- by argument ------------------------------------------------------------------------------------------
 
@@ -161,6 +166,11 @@ _MAP_HUGETLB = 0x40000  # from a pool that the whole machine shares
 _GET_MEMPOLICY = (0, 4)
 # membarrier: QUERY, [REGISTER_]PRIVATE_EXPEDITED, [..._]SYNC_CORE. Not: the processors of others
 _MEMBARRIER = (0, 8, 16, 32, 64)
+# For the CUDA driver, which opens a socket of its own, to hand its memory to other processes, and does not
+# begin without. Nobody can connect to it, and it can connect to nothing: it goes on if the daemon that shares
+# out a GPU is not there. What is bound has a name in the process's own network namespace.
+_UNIX, _SOCKET_KIND, _SEQUENCED = 1, 0xF, 5  # AF_UNIX, the kind among flags, SOCK_SEQPACKET
+_SOCKET_LEVEL, _PASS_CREDENTIALS = 1, 16  # SOL_SOCKET, SO_PASSCRED
 # mknod: only named pipes, which `lockdown.replace_pipes` uses
 _FILE_KIND, _NAMED_PIPE = 0o170000, 0o010000
 # futex: within a process only. A word in a file that two processes map is one futex for both, even read-only.
@@ -245,7 +255,11 @@ def _add_rules_by_argument(rules: Any, *, gpu: bool) -> None:
         rule(seccomp.ALLOW, "get_mempolicy", equals(4, flags))
     for command in () if gpu else _MEMBARRIER:
         rule(seccomp.ALLOW, "membarrier", equals(0, command))
-    if not gpu:
+    if gpu:
+        rule(seccomp.ALLOW, "socket", equals(0, _UNIX), masked(1, _SOCKET_KIND, _SEQUENCED))
+        rule(seccomp.ALLOW, "setsockopt", equals(1, _SOCKET_LEVEL), equals(2, _PASS_CREDENTIALS))
+        rule(seccomp.ERRNO(errno.ENOENT), "connect")
+    else:
         rule(seccomp.ALLOW, "mbind", equals(5, 0))
     rule(seccomp.ALLOW, "mknod", masked(1, _FILE_KIND, _NAMED_PIPE))
     rule(seccomp.ALLOW, "mknodat", masked(2, _FILE_KIND, _NAMED_PIPE))

@@ -252,8 +252,12 @@ def _file_rules(child: Confinement, cache: Path | None) -> int | None:
     else:
         readable = [*child.sees.readable, Path("/proc")]
         writable = [child.scratch]
+    # the CUDA driver names its threads, and does not begin without
+    written = [Path("/proc/self/task")] if child.gpu else []
     with _step("Landlock"):
-        return kernel_filters.landlock_rules(readable=readable, writable=writable, devices=child.sees.devices)
+        return kernel_filters.landlock_rules(
+            readable=readable, writable=writable, devices=child.sees.devices, written=written
+        )
 
 
 def _cache(child: Confinement) -> Path | None:

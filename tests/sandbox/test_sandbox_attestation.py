@@ -135,6 +135,55 @@ def test_a_child_with_a_gpu_says_so(host):
         assert running.attestation.layers["gpu"] == "true"
 
 
+DRIVERS_WAYS = """
+import os, socket, threading
+own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+own.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+own.bind(f"\\0cuda-uvmfd-1-{os.getpid()}")
+own.listen()
+with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as name:
+    name.write("cuda")
+value = open("/proc/self/comm").read().strip()
+"""
+OTHER_WAYS = {
+    "a daemon": (
+        "socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect('/tmp/x')",
+        "FileNotFoundError",
+    ),
+    "the network": ("socket.socket(socket.AF_INET, socket.SOCK_SEQPACKET)", "PermissionError"),
+    "messages": ("socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)", "PermissionError"),
+    "a socket in a file": (
+        "socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).bind('/sandbox/x')",
+        "PermissionError",
+    ),
+    "its own memory": ("open('/proc/self/mem', 'r+b')", "PermissionError"),
+    "the machine": ("open('/proc/sys/vm/drop_caches', 'w')", "PermissionError"),
+}
+
+
+def test_a_child_with_a_gpu_may_do_what_its_driver_does_and_no_more(host, child, answer):
+    """As a trace on an H100 shows, with driver 580."""
+    if Layer.CGROUP not in survey().layers:
+        pytest.skip("a GPU needs a memory cgroup")
+    with host.spawn(ProcessLimits(), gpu=True) as running:
+        assert answer(running, DRIVERS_WAYS) == {"value": "cuda"}
+        for code, refused in OTHER_WAYS.values():
+            assert answer(running, f"import socket\n{code}")["error"] == refused, code
+        accepting = f"{DRIVERS_WAYS.replace('uvmfd', 'other')}own.accept()"
+        assert answer(running, accepting)["error"] == "PermissionError"
+    assert answer(child, DRIVERS_WAYS)["error"] == "PermissionError"
+
+
+def test_children_with_a_gpu_do_not_see_each_others_names(host, answer):
+    """Each has a network of its own, so that a name taken by one says nothing to the other."""
+    if Layer.CGROUP not in survey().layers:
+        pytest.skip("a GPU needs a memory cgroup")
+    code = "import socket; own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); own.bind('\\0taken')"
+    keep = f"{code}; import builtins; builtins.own = own; value = 1"
+    with host.spawn(ProcessLimits(), gpu=True) as first, host.spawn(ProcessLimits(), gpu=True) as second:
+        assert answer(first, keep) == answer(second, keep) == {"value": 1}
+
+
 def test_a_host_that_fails_to_load_is_quoted(start_host):
     with pytest.raises(EngineError, match="never becomes ready"):
         start_host(env={"NEVER_READY": "1"})
