@@ -33,7 +33,8 @@ from benchmarks.reference_training import (
 )
 from benchmarks.section import Section, here, spread, verdict
 from grader.domain.evidence import Training
-from grader.grading.concurrent_work import DeviceSlots, device_slots
+from grader.grading.concurrent_work import DeviceSlots
+from grader.grading.devices import device_slots
 from grader.kit.splits import LabeledImages, Splits
 from grader.sandbox.host_client import Host
 from grader.training import Job, Measured

@@ -125,7 +125,7 @@ def _show_layers(page: "Page", machine: "Survey") -> None:
 
 def _show_gpu_in_worker(page: "Page") -> None:
     """Show whether isolated code can use the GPU, which takes some seconds to find out."""
-    from grader.grading.gpu_check import gpu_fault
+    from grader.grading.devices import gpu_fault
 
     if fault := gpu_fault():
         page.item("failed", "GPU: isolated code cannot use it, so every training would stay unknown")

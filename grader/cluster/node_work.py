@@ -38,7 +38,8 @@ from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
 from grader.domain.run_facts import RunFacts
 from grader.domain.submission import Submission
-from grader.grading.concurrent_work import GradingStage, Progress, device_slots, training_device
+from grader.grading.concurrent_work import GradingStage, Progress
+from grader.grading.devices import device_slots, training_device
 from grader.grading.examiner import OnThisMachine
 from grader.grading.run import AttemptData, Run, require_level, running_hosts
 from grader.grading.submission_draws import SubmissionDraws

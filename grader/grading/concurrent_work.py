@@ -1,22 +1,17 @@
 """Work on several submissions at a time: threads, slots on the device, and progress.
 
 It runs the same work for many items, some of them at once, and ends all of it when one fails or somebody
-interrupts. It decides how many may train on the device at once: as many as its memory holds, or one
-alone. It defines how the progress of a run is reported. It knows nothing about the work itself.
+interrupts. It keeps how many may train on the device at once, or one alone; `devices` decides that number. It
+defines how the progress of a run is reported. It knows nothing about the work itself.
 """
 
 import contextlib
-import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import TypeVar
-
-from grader.domain.errors import UsageError
-from grader.domain.limits import MEGABYTE
 
 
 class GradingStage(StrEnum):
@@ -87,10 +82,7 @@ def side_by_side(
     return [future.result() for future in futures]
 
 
-# --- gpu slots -------------------------------------------------------------------------------------------
-
-
-USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs
+# --- slots on a device -----------------------------------------------------------------------------------
 
 
 class DeviceSlots:
@@ -136,37 +128,3 @@ class DeviceSlots:
             return self._training == 0
         assert self.places is not None
         return self._training < self.places and not self._wanting_all
-
-
-def device_slots(device: str, memory_mb: int) -> DeviceSlots:
-    """The slots on a device.
-
-    Args:
-        device: `cpu` or `cuda`.
-        memory_mb: What one submission gets of a GPU's memory.
-    """
-    if device != "cuda":
-        return DeviceSlots()
-    return DeviceSlots(max(int(USABLE * _free_mb() // memory_mb), 1))
-
-
-def _free_mb() -> float:
-    """The free memory of the first GPU in 10**6 bytes; 0 where the driver's tool does not say."""
-    command = ["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits", "--id=0"]
-    try:
-        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
-        return float(output.split()[0]) * 2**20 / MEGABYTE  # it counts in MiB
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return 0.0
-
-
-def training_device(wanted: str) -> str:
-    """`cpu` or `cuda`: auto takes a GPU when the driver's device node is there.
-
-    Raises:
-        UsageError: A GPU is wanted, and there is none.
-    """
-    has_gpu = Path("/dev/nvidiactl").exists()
-    if wanted == "cuda" and not has_gpu:
-        raise UsageError("There is no NVIDIA GPU on this machine. Use --device cpu or auto.")
-    return "cuda" if wanted != "cpu" and has_gpu else "cpu"

@@ -14,7 +14,8 @@ from typing import Protocol
 from grader.course.locate import Course
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
-from grader.grading.concurrent_work import Watcher, device_slots, training_device
+from grader.grading.concurrent_work import Watcher
+from grader.grading.devices import device_slots, training_device
 from grader.grading.run import EvidenceBuilder, Run, RunBasis, running_hosts
 from grader.grading.submission_run import examined, examined_longer
 from grader.sandbox.host_client import Host

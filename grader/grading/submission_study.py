@@ -21,7 +21,8 @@ from grader.domain.evidence import Training
 from grader.domain.submission import Role, Submission
 from grader.files import atomic
 from grader.files.file_names import modules_beside
-from grader.grading.concurrent_work import device_slots, side_by_side, training_device
+from grader.grading.concurrent_work import side_by_side
+from grader.grading.devices import device_slots, training_device
 from grader.grading.hidden_splits import STUDY, HiddenSplits, hidden_data
 from grader.grading.run import Run, running_hosts
 from grader.grading.submission_draws import draws_of

@@ -3,7 +3,7 @@
 No submission is involved. It loads what the worker host loads and forks as that does, so what fails here
 fails there. Entry point `python -m grader.worker.gpu_trial`.
 
-Tests: tests/grading/test_gpu_trial.py
+Tests: tests/grading/test_devices.py
 """
 
 import json

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from grader.course.student_template import student_files
-from grader.grading import gpu_check
+from grader.grading import devices
 from grader.sandbox.lockdown import Layer
 from grader.sandbox.survey import LayerState, Survey
 from grader.students import own_training
@@ -98,7 +98,7 @@ def machine(monkeypatch):
         monkeypatch.setattr("grader.sandbox.rootfs.bubblewrap_version", lambda: bubblewrap)
         monkeypatch.setattr("importlib.metadata.version", lambda name: torch)
         monkeypatch.setattr(own_training, "torch_probe", lambda: TorchProbe("A card", fault))
-        monkeypatch.setattr(gpu_check, "gpu_fault", lambda: gpu_fault)
+        monkeypatch.setattr(devices, "gpu_fault", lambda: gpu_fault)
 
     return give
 

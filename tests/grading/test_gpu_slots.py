@@ -16,7 +16,8 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Checkpoint, Evidence, Training, TrainingOutcome
 from grader.domain.submission import Intake
 from grader.grading import training_stage
-from grader.grading.concurrent_work import DeviceSlots, device_slots
+from grader.grading.concurrent_work import DeviceSlots
+from grader.grading.devices import device_slots
 from grader.grading.run import EvidenceBuilder, Run
 from grader.kit.splits import Splits
 from grader.training import Job, Measured

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
-from grader.grading import gpu_check
+from grader.domain.errors import UsageError
+from grader.grading import devices
 from grader.worker.gpu_trial import train_a_step
 
 FORKED = """
@@ -47,6 +49,30 @@ def test_the_step_is_one_that_can_be_taken() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="others' work is graded on Linux")
 def test_a_worker_says_what_hinders_it() -> None:
     if torch.cuda.is_available():
-        assert gpu_check.gpu_fault() == ""
+        assert devices.gpu_fault() == ""
     else:
-        assert "CUDA" in gpu_check.gpu_fault() or "NVIDIA" in gpu_check.gpu_fault()
+        assert "CUDA" in devices.gpu_fault() or "NVIDIA" in devices.gpu_fault()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "node", "fault", "found"),
+    [
+        ("auto", False, "", "cpu"),
+        ("cpu", True, "no driver", "cpu"),
+        ("auto", True, "", "cuda"),
+        ("cuda", True, "", "cuda"),
+        ("cuda", False, "", "There is no NVIDIA GPU on this machine. Use --device cpu or auto."),
+        ("auto", True, "no driver", "cannot use the GPU of this machine (no driver). Use --device cpu."),
+    ],
+)
+def test_a_gpu_is_taken_only_if_isolated_code_can_use_it(
+    wanted: str, node: bool, fault: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "_NODE", tmp_path if node else tmp_path / "none")
+    monkeypatch.setattr(devices, "gpu_fault", lambda: fault)
+    if found in ("cpu", "cuda"):
+        assert devices.training_device(wanted) == found
+    else:
+        with pytest.raises(UsageError) as raised:
+            devices.training_device(wanted)
+        assert found in str(raised.value)

@@ -1,0 +1,81 @@
+"""The device that a run trains on, whether isolated code can use it, and how many fit on it.
+
+PyTorch may see a GPU that a locked-down worker cannot use; every training would stay unknown then. So a
+worker is asked, isolated as in grading, before anything is trained, and by `grader doctor`.
+
+Tests: tests/grading/test_devices.py
+"""
+
+import functools
+import json
+import subprocess
+from pathlib import Path
+
+from grader.domain.errors import EngineError, UsageError
+from grader.domain.limits import MEGABYTE
+from grader.grading.concurrent_work import DeviceSlots
+from grader.sandbox import ProcessLimits
+from grader.sandbox.host_client import Host
+
+CPU_SECONDS = 120
+MOST_BYTES = 10_000
+USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs
+_NODE = Path("/dev/nvidiactl")
+
+
+def training_device(wanted: str) -> str:
+    """`cpu` or `cuda`: auto takes a GPU when the driver's device node is there.
+
+    Raises:
+        UsageError: A GPU is wanted, and there is none; or there is one that isolated code cannot use.
+    """
+    has_gpu = _NODE.exists()
+    if wanted == "cuda" and not has_gpu:
+        raise UsageError("There is no NVIDIA GPU on this machine. Use --device cpu or auto.")
+    if wanted == "cpu" or not has_gpu:
+        return "cpu"
+    if fault := gpu_fault():
+        raise UsageError(f"Isolated code cannot use the GPU of this machine ({fault}). Use --device cpu.")
+    return "cuda"
+
+
+@functools.cache
+def gpu_fault() -> str:
+    """Why a worker cannot use the GPU; empty when it can. It takes some seconds, once."""
+    limits = ProcessLimits(cpu_seconds=CPU_SECONDS)
+    try:
+        with (
+            Host.start("grader.worker.gpu_trial", wrapped=True) as host,
+            host.spawn(limits, gpu=True) as child,
+        ):
+            answer = b""
+            while not answer.endswith(b"\n") and len(answer) < MOST_BYTES:
+                part = child.reader.read(MOST_BYTES)
+                if not part:
+                    return "the process that tried it ended without a word"
+                answer += part
+    except EngineError as error:
+        return str(error)
+    return str(json.loads(answer))
+
+
+def device_slots(device: str, memory_mb: int) -> DeviceSlots:
+    """The slots on a device.
+
+    Args:
+        device: `cpu` or `cuda`.
+        memory_mb: What one submission gets of a GPU's memory.
+    """
+    if device != "cuda":
+        return DeviceSlots()
+    return DeviceSlots(max(int(USABLE * _free_mb() // memory_mb), 1))
+
+
+def _free_mb() -> float:
+    """The free memory of the first GPU in 10**6 bytes; 0 where the driver's tool does not say."""
+    command = ["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits", "--id=0"]
+    try:
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+        return float(output.split()[0]) * 2**20 / MEGABYTE  # it counts in MiB
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return 0.0
