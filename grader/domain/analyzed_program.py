@@ -35,7 +35,6 @@ _CELL = re.compile(r"(?:In \[(?P<run>\d{1,9}| )\], )?cell (?P<number>\d{1,9})|In
 _IN_RUN = re.compile(r"In \[(?P<run>\d{1,9}| )\], line (?P<line>\d{1,9}) \(cell (?P<number>\d{1,9})\)")
 _IN_CELL = re.compile(r"(?P<file>cell \d{1,9}|In \[\d{1,9}\]), line (?P<line>\d{1,9})")
 _FILE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")
-_LINE_END = re.compile(r"\r\n|\n|\r")
 TRAINING = "the training"  # listed beside graded names: the code that the training depends on
 DATA_NAME, NOTHING_NAME, EPOCHS_NAME = "_graders_data", "_nothing", "_epochs"  # in training scripts
 LOADING = "the loading"  # the code executed when the file is loaded, whether or not a graded name needs it
@@ -99,7 +98,7 @@ def cell_run(file: str) -> int | None:
 
 def lines_of(text: str) -> list[str]:
     """The lines of a source, as places number them."""
-    return _LINE_END.split(text)
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def line_at(source: Mapping[str, str] | None, place: Place) -> str | None:

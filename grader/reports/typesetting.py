@@ -46,10 +46,20 @@ from grader.language.translation import BEGIN, END, FOLDER
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def data_uri(images: Mapping[str, bytes], name: str) -> str:
+def data_uri(images: Mapping[str, bytes], name: str) -> Markup:
     """A PNG as a data URI; empty when it is missing or not a PNG."""
     data = images.get(name, b"")
-    return f"data:image/png;base64,{base64.b64encode(data).decode()}" if data.startswith(_PNG) else ""
+    return picture_uri("png", data) if data.startswith(_PNG) else Markup("")
+
+
+def picture_uri(kind: str, data: bytes) -> Markup:
+    """A picture as a data URI, in which there is nothing to escape.
+
+    Args:
+        kind: Of the picture, as in its MIME type: `png`.
+        data: Its bytes.
+    """
+    return Markup(f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}")
 
 
 # --- drawing ---------------------------------------------------------------------------------------------
@@ -180,15 +190,16 @@ def prose(text: str, length: int = 600) -> Markup:
     Text between `backticks` becomes code, and text in “quotation marks” a quotation. Neither can change the
     order in which the words around it read.
     """
-    shown, made, end = printable(clipped(text, length)), Markup(""), 0
+    shown, pieces, end = printable(clipped(text, length)), [], 0
     for marked in _MARKED.finditer(shown):
-        made += escape(shown[end : marked.start()])
+        pieces.append(escape(shown[end : marked.start()]))
         if marked[1] is not None:
-            made += Markup('<code dir="ltr">{}</code>').format(marked[1])
+            pieces.append(f'<code dir="ltr">{escape(marked[1])}</code>')
         else:
-            made += Markup('{}<q dir="auto">{}</q>{}').format(OPEN, marked[2], marked[3])
+            pieces.append(f'{OPEN}<q dir="auto">{escape(marked[2])}</q>{marked[3]}')
         end = marked.end()
-    return made + escape(shown[end:])
+    pieces.append(escape(shown[end:]))
+    return Markup("".join(pieces))  # escaped one by one
 
 
 def breakable(name: str) -> Markup:
@@ -308,6 +319,7 @@ def environment(language: Language = ENGLISH) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
+        auto_reload=False,  # or each page would look at some twenty files
     )
     made.newstyle_gettext = True  # type: ignore[attr-defined]  # of the extension: it passes values on
     made.policies["ext.i18n.trimmed"] = True

@@ -1,3 +1,5 @@
+import base64
+
 import pytest
 from jinja2 import UndefinedError
 from markupsafe import Markup
@@ -28,6 +30,15 @@ def test_pages_escape_refuse_unknown_names_and_never_print_none():
     assert environment.from_string("{{ a }}").render(a=None) == "—"
     with pytest.raises(UndefinedError):
         environment.from_string("{{ nothing }}").render()
+
+
+def test_a_picture_is_there_whole_or_not_at_all():
+    png = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+    uri = typesetting.data_uri({"a.png": png, "b.png": b"<b>"}, "a.png")
+    kind, _, data = uri.partition(";base64,")
+    assert kind == "data:image/png" and base64.b64decode(data) == png
+    assert typesetting.environment().from_string("{{ uri }}").render(uri=uri) == uri
+    assert typesetting.data_uri({"b.png": b"<b>"}, "b.png") == typesetting.data_uri({}, "b.png") == ""
 
 
 def test_a_place_in_the_graded_file_is_its_line():

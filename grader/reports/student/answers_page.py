@@ -1,6 +1,5 @@
 """What a student wrote, page by page, beside the items that people mark: an HTML file without scripts."""
 
-import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +10,7 @@ from grader.domain.formatting import SPACE, counted, listed
 from grader.domain.limits import MEGABYTE
 from grader.domain.score import PartScore, Score
 from grader.domain.submission import ANSWERS_FILE, Answers, Undrawn
-from grader.reports.typesetting import environment, language_of
+from grader.reports.typesetting import environment, language_of, picture_uri
 
 _WHY = {
     Undrawn.PROTECTED: "The PDF opens only with a password, so none of its pages could be drawn.",
@@ -142,6 +141,4 @@ def _pages(answers: Answers, images: Mapping[str, bytes]) -> Iterator[ShownPage]
 
 def _webp(data: bytes) -> str:
     """A WebP picture as a data URI; empty when it is missing or not WebP."""
-    if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
-        return ""
-    return f"data:image/webp;base64,{base64.b64encode(data).decode()}"
+    return picture_uri("webp", data) if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else ""

@@ -141,6 +141,7 @@ def anchor(place: Place) -> str:
     return f"line-{place.line}" if cell == SCRIPT else f"{cell}-line-{place.line}"
 
 
+@functools.lru_cache(maxsize=1024)  # asked for each of a file's lines
 def cell_anchor(file: str) -> str:
     """The id of a cell, or of a script as a whole: `cell-9`, `code`."""
     number = cell_number(file)

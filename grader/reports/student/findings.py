@@ -174,10 +174,16 @@ class LineNote:
         return self.kind != "aside"
 
 
-def line_notes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[LineNote, ...]:
-    """All remarks that name a line: those of the report, in its order, then asides."""
+def line_notes(
+    assignment: Assignment, evidence: Evidence, score: Score, components: Sequence[ComponentReport]
+) -> tuple[LineNote, ...]:
+    """All remarks that name a line: those of the report, in its order, then asides.
+
+    Args:
+        components: What the report says of each, by `component_reports`.
+    """
     notes = [
-        *_finding_notes(assignment, evidence, score),
+        *_finding_notes(components),
         *_forbidden_notes(assignment, evidence),
         *_pried_notes(evidence),
         *_training_notes(evidence),
@@ -200,8 +206,8 @@ def _place(where: str) -> Place:
     return place_of(where) or Place("", 0)
 
 
-def _finding_notes(assignment: Assignment, evidence: Evidence, score: Score) -> Iterator[LineNote]:
-    for component in component_reports(assignment, evidence, score):
+def _finding_notes(components: Sequence[ComponentReport]) -> Iterator[LineNote]:
+    for component in components:
         groups: tuple[tuple[str, str, tuple[CheckRemark, ...]], ...] = (
             ("failed", "✗ To fix", component.failed),
             ("skipped", "– Not tried", component.skipped),

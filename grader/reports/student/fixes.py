@@ -5,7 +5,7 @@ by their worth, computed from the lost points of each component and its findings
 away: the score that it reads has done so.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.domain.analyzed_program import ForbiddenUse
@@ -181,11 +181,12 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
     """
     forbidden = forbidden_costs(assignment, evidence, score)
     zeroed = {component for cost in forbidden for component in cost.components}
+    weights = {check.id: check.weight for check in assignment.checks}
     made: list[Fix] = []
     orphans: list[tuple[Finding, float]] = []
     for component in _components(assignment, evidence.findings):
         of_component = [finding for finding in evidence.findings if finding.component == component]
-        worth = _points_by_check(assignment, score, component, of_component, component in zeroed)
+        worth = _points_by_check(assignment, weights, score, component, of_component, component in zeroed)
         failed = [finding for finding in of_component if _is_students(finding, Status.FAILED)]
         folded = _folded_findings(of_component, failed)
         groups = _groups([finding for finding in failed if finding not in folded])
@@ -239,10 +240,14 @@ def _is_students(finding: Finding, status: Status) -> bool:
 
 
 def _points_by_check(
-    assignment: Assignment, score: Score, component: str, findings: Sequence[Finding], zeroed: bool
+    assignment: Assignment,
+    weights: Mapping[str, float],
+    score: Score,
+    component: str,
+    findings: Sequence[Finding],
+    zeroed: bool,
 ) -> dict[str, float]:
     """Check id -> the points that its failure costs, for the findings of one component."""
-    weights = {check.id: check.weight for check in assignment.checks}
     share, maximum = _share_and_maximum(assignment, score, component)
     wrong = [
         finding

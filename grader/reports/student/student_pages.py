@@ -33,7 +33,7 @@ from grader.reports.student.grade_summary import (
     points_summary,
 )
 from grader.reports.student.model_figures import layer_rows, side_by_side
-from grader.reports.student.submission_page import code_links, submission_page
+from grader.reports.student.submission_page import shown_submission, submission_page
 from grader.reports.student.trained_models import difference, mistakes, study_rows, trained_models
 from grader.reports.typesetting import data_uri, environment, language_of
 from grader.scoring.decided_by_people import with_acceptance, with_waived
@@ -204,10 +204,9 @@ def student_pages(
         files: The files of the evidence: the pictures, the view of the submission, and the PDF.
         now: When the pages are made.
     """
-    view = view_in(files)
-    submitted = submission_page(assignment, evidence, score, view=view, generated_at=now)
-    links = code_links(evidence, view)
-    report = student_page(assignment, evidence, score, images=files, generated_at=now, code=links)
+    shown = shown_submission(assignment, evidence, score, view_in(files))
+    submitted = submission_page(assignment, evidence, shown, generated_at=now)
+    report = student_page(assignment, evidence, score, images=files, generated_at=now, code=shown.links)
     answers = answers_page(
         assignment, evidence, score, images=files, generated_at=now, code=submitted is not None
     )

@@ -6,6 +6,7 @@ slipped through could neither run nor load anything. It never decides which note
 (`findings` does).
 """
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -132,13 +133,8 @@ class ShownCell:
     notes: tuple[LineNote, ...]
 
 
-def code_links(evidence: Evidence, view: View | None) -> CodeLinks:
-    """The links to the lines of the page that `submission_page` makes, if it makes one."""
-    return _links(_cells_and_cuts(evidence, view)[0])
-
-
 def submission_page(
-    assignment: Assignment, evidence: Evidence, score: Score, *, view: View | None, generated_at: datetime
+    assignment: Assignment, evidence: Evidence, shown: "ShownSubmission", *, generated_at: datetime
 ) -> str | None:
     """The handed-in code, read-only, with the findings at their lines, as a self-contained HTML page.
 
@@ -147,29 +143,26 @@ def submission_page(
     Args:
         assignment: What was asked for.
         evidence: What was found out.
-        score: The points.
-        view: The rendered file; nothing in it is trusted. None where it could not be rendered.
+        shown: The code, by `shown_submission`.
         generated_at: When the page is made.
 
     Returns:
         HTML text, the same for the same arguments; None where no readable code was handed in.
     """
-    shown = shown_submission(assignment, evidence, score, view)
     if not shown.cells:
         return None
-    evidence = with_waived(assignment, evidence, dict(score.waived))
     return (
         environment(language_of(assignment))
         .get_template("submission.html.j2")
         .render(
             assignment=assignment,
             evidence=evidence,
-            file=evidence.code_file or (view.file if view else ""),
+            file=shown.file,
             cells=shown.cells,
             cuts=shown.cuts,
             notebook=shown.is_notebook,
             findings=shown.findings,
-            elsewhere=_without_a_line(assignment, evidence, score),
+            elsewhere=shown.elsewhere,
             generated_at=generated_at,
         )
     )
@@ -180,15 +173,21 @@ class ShownSubmission:
     """The code as pages show it.
 
     Attributes:
+        file: The name of the file that was handed in.
+        links: The links to its lines on the page that `submission_page` makes, if it makes one.
         cuts: Sentences on what is not shown.
         is_notebook: Whether the cells are those of a notebook.
         findings: The notes that ask for something, each with the id of its line; empty: it has none.
+        elsewhere: How many of the report's messages about checks do not name a line.
     """
 
+    file: str
     cells: tuple[ShownCell, ...]
+    links: CodeLinks
     cuts: tuple[str, ...]
     is_notebook: bool
     findings: tuple[tuple[LineNote, str], ...]
+    elsewhere: int
 
 
 def shown_submission(
@@ -201,26 +200,21 @@ def shown_submission(
     """
     cells, cuts = _cells_and_cuts(evidence, view)
     evidence = with_waived(assignment, evidence, dict(score.waived))
-    notes = line_notes(assignment, evidence, score)
+    reports = component_reports(assignment, evidence, score)
+    notes = line_notes(assignment, evidence, score, reports)
     by_line = notes_by_line(notes)
     language = language_of(assignment)
-    shown, links = tuple(_shown_cell(cell, by_line, language) for cell in cells), _links(cells)
+    shown = tuple(_shown_cell(cell, by_line, language) for cell in cells)
+    links = CodeLinks({cell.file: len(cell.lines) for cell in cells if cell.lines})
     return ShownSubmission(
+        evidence.code_file or (view.file if view else ""),
         shown,
+        links,
         cuts,
         any(cell_anchor(cell.file) != SCRIPT for cell in cells),
         tuple((note, _anchor_of(note, links, shown)) for note in notes if note.asks),
+        sum(bool(remark.message) and not remark.where for report in reports for remark in report.remarks),
     )
-
-
-def _without_a_line(assignment: Assignment, evidence: Evidence, score: Score) -> int:
-    """How many of the report's messages about checks do not name a line."""
-    reports = component_reports(assignment, evidence, score)
-    return sum(bool(remark.message) and not remark.where for report in reports for remark in report.remarks)
-
-
-def _links(cells: Sequence[ViewCell]) -> CodeLinks:
-    return CodeLinks({cell.file: len(cell.lines) for cell in cells if cell.lines})
 
 
 def _cells_and_cuts(evidence: Evidence, view: View | None) -> tuple[tuple[ViewCell, ...], tuple[str, ...]]:
@@ -287,13 +281,18 @@ def _row(anchor_id: str, number: int, line: CodeLine, marked: str, left_out: Mar
     characters_left, code = LONGEST, ""
     for kind, text in line:
         if characters_left > 0:
-            token = str(escape(revealed(text[:characters_left])))
-            code += f'<span class="{kind}">{token}</span>' if kind and _KIND.fullmatch(kind) else token
+            code += _token(kind, text[:characters_left])
         characters_left -= len(text)
     return (
         f'<div class="row{marked}" id="{anchor_id}"><a class="number" href="#{anchor_id}">{number}</a>'
         f"<code>{code}{left_out if characters_left < 0 else ''}</code></div>"
     )
+
+
+@functools.lru_cache(maxsize=4096)  # a class writes the same few words and signs again and again
+def _token(kind: str, text: str) -> str:
+    shown = str(escape(revealed(text)))
+    return f'<span class="{kind}">{shown}</span>' if kind and _KIND.fullmatch(kind) else shown
 
 
 def _marked(notes: Sequence[LineNote]) -> str:

@@ -4,7 +4,6 @@ It shows what the pairs have in common, as passages, pictures and figures, and o
 never compares submissions (`grader.similarity` does), and it never says that somebody copied.
 """
 
-import base64
 import csv
 import io
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from PIL import Image
 
 from grader.domain.assignment import Assignment
 from grader.reports.student.code_lines import CodeLine
-from grader.reports.typesetting import environment
+from grader.reports.typesetting import environment, picture_uri
 from grader.reports.whole_class.similarity_record import LISTED, in_common, pair_anchor
 from grader.similarity.compared_pairs import Comparison, Line, Pair, Passage, shown_id
 from grader.similarity.compared_work import Work
@@ -199,7 +198,7 @@ def _uri(pixels: NDArray[np.uint8]) -> str:
     """A PNG made here from pixels, so that no byte of a student's file gets into the page."""
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG")
-    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+    return picture_uri("png", file.getvalue())
 
 
 # --- similarity table ------------------------------------------------------------------------------------

@@ -26,6 +26,12 @@ def test_at_either_end_there_are_still_five_lines(where, numbers):
     assert [line.number for line in excerpt(SOURCE, where)] == numbers
 
 
+def test_lines_end_as_on_any_system():
+    source = {"homework.py": "a\r\nb\rc\n\rd\r\r\ne\x0c\x85f"}
+    lines = excerpt(source, "homework.py:3", before=2, after=5)
+    assert [line.text for line in lines] == ["a", "b", "c", "", "d", "", "e⟨U+000C⟩⟨U+0085⟩f"]
+
+
 def test_a_cell_of_a_notebook():
     assert [line.text for line in excerpt(SOURCE, "cell 4, line 2")] == ["a", "b"]
 

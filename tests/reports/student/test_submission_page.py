@@ -22,7 +22,7 @@ from grader.reports.student.submission_page import (
     MOST_LINES,
     NOT_RENDERED,
     cleaned,
-    code_links,
+    shown_submission,
     submission_page,
 )
 
@@ -130,7 +130,8 @@ def page_of(assignment, examples):
 
     def made(one, view=None, **changes):
         evidence = replace(one.evidence, **changes)
-        return submission_page(assignment, evidence, one.score, view=view, generated_at=examples.WHEN)
+        shown = shown_submission(assignment, evidence, one.score, view)
+        return submission_page(assignment, evidence, shown, generated_at=examples.WHEN)
 
     return made
 
@@ -222,6 +223,16 @@ def test_what_a_notebook_shows_stands_in_a_frame_that_says_whose_it_is(page_of, 
     assert "Note of the grader" in page and "Note of the grader" not in outside
 
 
+def test_findings_about_no_line_are_counted(page_of, graded):
+    findings = [
+        Finding(f"check_{number}", "Attention", "", Status.FAILED, message=text)
+        for number, text in enumerate(("one", "two", "", "four"))
+    ]
+    findings[3] = replace(findings[3], where="a.py:1")
+    page = Page(page_of(graded, source={"a.py": "x = 1"}, findings=tuple(findings)))
+    assert "2 further findings about no single line" in page.text
+
+
 def test_every_finding_stands_below_its_line_and_the_list_leads_there(page_of, graded):
     source = {"homework.py": "import timm\nx = 1\n\nlearning_rate = 3\nplt.show()\n"}
     student, failed = Blame.STUDENT, Status.FAILED
@@ -290,12 +301,13 @@ def test_a_report_that_is_sent_alone_has_no_link_to_its_neighbor(assignment, gra
     assert "".join(Page(sent).words) == "".join(Page(report).words)
 
 
-def test_a_file_that_could_not_be_rendered_is_shown_by_what_the_grader_read(page_of, graded):
+def test_a_file_that_could_not_be_rendered_is_shown_by_what_the_grader_read(page_of, graded, assignment):
     html = page_of(graded, None, source={"cell 3": "x = 1\ny = '<b>'"})
     page = assert_harmless(html)
     assert NOT_RENDERED in page.text and {"cell-3", "cell-3-line-2"} <= set(page.ids)
     assert page_of(graded, None, source=None) is None
-    assert not code_links(replace(graded.evidence, source=None), None)
+    without_source = replace(graded.evidence, source=None)
+    assert not shown_submission(assignment, without_source, graded.score, None).links
 
 
 def test_lines_are_those_of_the_evidence_whatever_the_view_says(page_of, graded):

@@ -10,7 +10,7 @@ from jinja2 import Environment, nodes
 from grader.language import language
 from grader.language.translation import Language, Message
 from grader.reports.student.student_pages import student_page
-from grader.reports.student.submission_page import submission_page
+from grader.reports.student.submission_page import shown_submission, submission_page
 from grader.reports.typesetting import TEMPLATES, environment, translated_prose
 
 pytest.importorskip("babel")
@@ -96,7 +96,12 @@ def test_the_record_stays_english(in_persian, assignment, pairs):
 
 
 def test_a_page_of_code_is_from_the_left_and_what_is_said_of_it_from_the_right(in_persian, pairs):
-    made = [submission_page(in_persian, *pair, view=None, generated_at=NOW) for pair in pairs]
+    made = [
+        submission_page(
+            in_persian, evidence, shown_submission(in_persian, evidence, score, None), generated_at=NOW
+        )
+        for evidence, score in pairs
+    ]
     shown = [page for page in made if page and 'class="beneath"' in page]
     assert shown
     for page in shown:
