@@ -7,6 +7,8 @@ Judge, training, gradebook, scoring, reports and exports exchange these types; s
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from operator import attrgetter
+from typing import Self
 
 from grader.domain.analyzed_program import Claim, ForbiddenUse, NearName, Note, Omission, TunedValue
 from grader.domain.assignment import TEST_ACCURACY
@@ -89,6 +91,13 @@ class Finding:
     def label(self) -> str | None:
         """Its name in one word: the mistake, the policy or what the grader saw."""
         return self.diagnosis or self.policy or (self.kind.value if self.kind is not None else None)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        # pickled by its values: the way of dataclasses with slots looks up the fields of each one
+        return type(self), _values(self)
+
+
+_values = attrgetter(*Finding.__match_args__)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import Connection, Select, func, insert, select
+from sqlalchemy import Connection, Select, func, select
 
-from grader.domain.edit import Edit, OwnerAssigned, Released
+from grader.domain.edit import Edit, OwnerAssigned
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.run_facts import RunFacts
@@ -48,6 +48,7 @@ from grader.gradebook.statements import (
     add_images,
     add_places,
     add_totals,
+    addition_to,
     chosen_runs,
     class_salt_of,
     counting_runs,
@@ -59,8 +60,15 @@ from grader.gradebook.statements import (
     last_numbers,
     late_days_of,
     rows_about,
+    runs_of,
     state_of,
     totals_of,
+)
+from grader.gradebook.student_records import (
+    StudentRecords,
+    edits_about,
+    history_of,
+    totals_about,
 )
 from grader.gradebook.task_records import TaskRecords
 
@@ -182,14 +190,14 @@ class Gradebook:
                 values["evidence"] = evidence_text(with_student_id(evidence, row))  # the facts name nobody
             values["student_id"] = row
             number = 1 + last_number(connection, assignment_id, row)
-            added = connection.execute(insert(RUNS).values(number=number, **values)).inserted_primary_key
+            added = connection.execute(addition_to(RUNS), {"number": number, **values}).inserted_primary_key
             assert added is not None
             add_images(connection, added[0], images)
             for edit in edits:
                 placed = edit if edit.run is not None else replace(edit, run=number)
                 if placed.student_id == student_id:
                     placed = replace(placed, student_id=row)
-                connection.execute(insert(EDITS), edit_values(assignment_id, placed))
+                connection.execute(addition_to(EDITS), edit_values(assignment_id, placed))
             if total is not None:
                 add_totals(connection, assignment_id, [with_student_id(total, row)])
         return number
@@ -208,7 +216,7 @@ class Gradebook:
         with self._database.writing() as connection:
             if download_accounts_of(connection, assignment_id).get(source) != record:
                 values = {"source": source, "who": who, "at": stamp(when), "record": record}
-                connection.execute(insert(DOWNLOADS), {"assignment_id": assignment_id, **values})
+                connection.execute(addition_to(DOWNLOADS), {"assignment_id": assignment_id, **values})
 
     def note_places(self, paths: Sequence[Path], kind: str) -> None:
         """Note what the grader wrote about the class, so that it is found when a person is forgotten.
@@ -256,7 +264,7 @@ class Gradebook:
             for record in absent:
                 number = 1 + last_number(connection, assignment_id, record.student_id)
                 added = {"student_id": record.student_id, "number": number, **_run_values(record, who)}
-                connection.execute(insert(RUNS), added)
+                connection.execute(addition_to(RUNS), added)
             ids_now = current_ids_of(connection, assignment_id)
             self._add(connection, [of_row(edit, ids_now) for edit in edits])
             # what was decided may be whose a submission is
@@ -308,7 +316,7 @@ class Gradebook:
             for edit in edits
         ]
         if placed:
-            connection.execute(insert(EDITS), [edit_values(assignment_id, edit) for edit in placed])
+            connection.execute(addition_to(EDITS), [edit_values(assignment_id, edit) for edit in placed])
 
     # --- marking ----------------------------------------------------------------------------------------
 
@@ -401,18 +409,29 @@ class Gradebook:
             return NO_HISTORY
         assignment_id = self._assignment()
         with self._database.reading() as connection:
-            row = current_ids_of(connection, assignment_id).row_of(student_id)
-            student_attempts = (
-                attempts_of(connection, assignment_id, row, least=1).get(row, ()) if attempts else ()
+            ids_now = current_ids_of(connection, assignment_id)
+            return history_of(connection, assignment_id, ids_now, student_id, attempts=attempts)
+
+    def student_records(self, student_id: str, *, attempts: bool = False) -> StudentRecords:
+        """What was recorded of a student, at one moment; nothing if there are no results.
+
+        Args:
+            student_id: Whose.
+            attempts: See `student_history`.
+
+        Raises:
+            UsageError: A record is damaged, or the database cannot be used.
+        """
+        if self._is_empty():
+            return StudentRecords()
+        assignment_id = self._assignment()
+        with self._database.reading() as connection:
+            ids_now = current_ids_of(connection, assignment_id)
+            return StudentRecords(
+                edits_about(connection, assignment_id, ids_now, student_id),
+                history_of(connection, assignment_id, ids_now, student_id, attempts=attempts),
+                totals_about(connection, assignment_id, ids_now, student_id),
             )
-            late_days = late_days_of(connection, assignment_id).get(student_id, {})
-        return History(
-            tuple(
-                replace(attempt, evidence=with_student_id(attempt.evidence, student_id))
-                for attempt in student_attempts
-            ),
-            tuple(sorted(late_days.items())),
-        )
 
     def state(self) -> State:
         """The current state: the last row of each table.
@@ -542,13 +561,12 @@ class Gradebook:
         """
         if self._is_empty():
             return ()
-        query = select(RUNS.c.student_id, RUNS.c.submission_digest, RUNS.c.evidence)
+        assignment_id = self._assignment()
         with self._database.reading() as connection:
-            of_student = rows_about(
-                RUNS, self._assignment(), current_ids_of(connection, self._assignment()).row_of(student_id)
+            row = current_ids_of(connection, assignment_id).row_of(student_id)
+            return tuple(
+                (run.submission_digest, evidence_in(run)) for run in runs_of(connection, assignment_id, row)
             )
-            rows = connection.execute(query.where(of_student).order_by("number"))
-            return tuple((row.submission_digest, evidence_in(row)) for row in rows)
 
     def images(
         self, student_id: str, run: int | None = None, *, but: Collection[str] = ()
@@ -581,28 +599,22 @@ class Gradebook:
         """The edits about all students, or about one, and about the whole class, oldest first."""
         if self._is_empty():
             return ()
+        assignment_id = self._assignment()
         with self._database.reading() as connection:
-            ids_now = current_ids_of(connection, self._assignment())
-            row = ids_now.row_of(student_id or "")
-            rows = () if student_id is None else (row, student_id)
-            row_edits = edits_of(connection, self._assignment(), rows)
-        if student_id is None:
-            return tuple(edit for row_edit in row_edits if (edit := ids_now.updated(row_edit)) is not None)
-        # the edits about the row, and the releases to this person
-        return tuple(
-            edit if edit.student_id is None else replace(edit, student_id=student_id)
-            for edit in row_edits
-            if edit.student_id in (None, student_id if isinstance(edit, Released) else row)
-        )
+            ids_now = current_ids_of(connection, assignment_id)
+            if student_id is not None:
+                return edits_about(connection, assignment_id, ids_now, student_id)
+            row_edits = edits_of(connection, assignment_id)
+        return tuple(edit for row_edit in row_edits if (edit := ids_now.updated(row_edit)) is not None)
 
     def totals(self, student_id: str) -> tuple[Total, ...]:
         """The student's recorded totals, oldest first."""
         if self._is_empty():
             return ()
+        assignment_id = self._assignment()
         with self._database.reading() as connection:
-            row = current_ids_of(connection, self._assignment()).row_of(student_id)
-            row_totals = totals_of(connection, self._assignment(), row)
-            return tuple(with_student_id(total, student_id) for total in row_totals)
+            ids_now = current_ids_of(connection, assignment_id)
+            return totals_about(connection, assignment_id, ids_now, student_id)
 
     def _is_empty(self) -> bool:
         """Whether there are no results of any assignment."""

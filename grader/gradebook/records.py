@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, to_json
 from sqlalchemy import Row
 
 from grader.domain.edit import (
@@ -129,7 +129,11 @@ def evidence_text(evidence: Evidence) -> str:
             f"{evidence.student_id}: the evidence holds a value that is not of its type. "
             "Report this to the grader's authors."
         ) from None
-    return json.dumps({"format": NEWEST, "evidence": content})
+    record = {"format": NEWEST, "evidence": content}
+    try:
+        return to_json(record).decode("utf-8")
+    except PydanticSerializationError:  # a lone surrogate, which UTF-8 cannot hold: slower, by its number
+        return json.dumps(record)
 
 
 def evidence_from(text: str) -> Evidence:

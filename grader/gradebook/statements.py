@@ -23,9 +23,11 @@ from sqlalchemy import (
     Connection,
     Float,
     ForeignKey,
+    Insert,
     Integer,
     LargeBinary,
     MetaData,
+    Result,
     Select,
     SelectBase,
     Table,
@@ -323,6 +325,11 @@ def facts_of(connection: Connection, ids: SelectBase) -> dict[str, RunFacts]:
     return found
 
 
+def runs_of(connection: Connection, assignment_id: str, student_id: str) -> Result[Any]:
+    """The runs of a row, oldest first: its id, the submission's digest and the evidence."""
+    return connection.execute(_runs_of(assignment_id), {"row": student_id})
+
+
 def last_number(connection: Connection, assignment_id: str, student_id: str) -> int:
     """The number of the student's latest run; 0 if there is none."""
     return connection.execute(_last_number(assignment_id), {"row": student_id}).scalar() or 0
@@ -405,15 +412,13 @@ def add_images(connection: Connection, run_id: int, images: Mapping[str, bytes])
     if not images:
         return
     digests = {name: sha256(content).hexdigest() for name, content in images.items()}
-    stored = set(
-        connection.scalars(select(IMAGES.c.digest).where(IMAGES.c.digest.in_(set(digests.values()))))
-    )
+    stored = set(connection.scalars(_stored_images(), {"digests": list(set(digests.values()))}))
     missing = {digests[name]: content for name, content in images.items() if digests[name] not in stored}
     if missing:
         rows = [{"digest": digest, "content": content} for digest, content in missing.items()]
-        connection.execute(insert(IMAGES), rows)
+        connection.execute(addition_to(IMAGES), rows)
     connection.execute(
-        insert(RUN_IMAGES),
+        addition_to(RUN_IMAGES),
         [{"run_id": run_id, "name": name, "digest": digest} for name, digest in digests.items()],
     )
 
@@ -425,7 +430,7 @@ def add_places(connection: Connection, paths: Sequence[Path], kind: str) -> None
     new = dict.fromkeys(str(path.resolve()) for path in paths)
     rows = [{"host": host, "path": path, "kind": kind} for path in new if path not in known]
     if rows:
-        connection.execute(insert(PLACES), rows)
+        connection.execute(addition_to(PLACES), rows)
 
 
 def add_totals(connection: Connection, assignment_id: str, totals: Sequence[Total]) -> None:
@@ -443,13 +448,31 @@ def add_totals(connection: Connection, assignment_id: str, totals: Sequence[Tota
         or total.uses_other_late_days_than(before)
     ]
     if changed:
-        connection.execute(insert(TOTALS), [total_values(assignment_id, total) for total in changed])
+        connection.execute(addition_to(TOTALS), [total_values(assignment_id, total) for total in changed])
 
 
 # --- statements of every result ---------------------------------------------------------------------------
 
 
 # Each result that is recorded needs these: making such a statement takes longer than executing it.
+
+
+@functools.cache
+def addition_to(table: Table) -> Insert:
+    """The statement that adds rows to a table."""
+    return insert(table)
+
+
+@functools.cache
+def _stored_images() -> Select[Any]:
+    return select(IMAGES.c.digest).where(IMAGES.c.digest.in_(bindparam("digests", expanding=True)))
+
+
+@functools.cache
+def _runs_of(assignment_id: str) -> Select[Any]:
+    about = rows_about(RUNS, assignment_id) & (RUNS.c.student_id == bindparam("row"))
+    columns = select(RUNS.c.student_id, RUNS.c.submission_digest, RUNS.c.evidence)
+    return columns.where(about).order_by(RUNS.c.number)
 
 
 @functools.cache

@@ -100,8 +100,8 @@ def outcome(
         held: Why nobody knows whose the submission is; empty when somebody or the gradebook knows.
     """
     student_id = evidence.student_id
-    edits = book.edits(student_id)
-    history = student_history(assignment, book, student_id)
+    before = book.student_records(student_id, attempts=assignment.compares_attempts)
+    edits, history, totals = before.edits, before.history, before.totals
     if held and current_owner(edits) is None:
         edit = OwnerAssigned(
             who=who,
@@ -119,7 +119,6 @@ def outcome(
     if instead is not None:
         choice = chosen(number=instead.number, because=Because.TOO_LATE)
         return _too_late(assignment, evidence, edits, choice, history, instead)
-    totals = book.totals(student_id)
     if not totals:
         return new
 

@@ -14,6 +14,7 @@ from grader.domain.score import Total
 from grader.domain.submission import Origin
 from grader.gradebook import Gradebook
 from grader.gradebook.statements import current_ids
+from grader.gradebook.student_records import StudentRecords
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 A, B, S = "moodle-111", "moodle-222", "400101202"
@@ -94,6 +95,23 @@ def test_everything_about_a_submission_is_its_owners(book: Gradebook) -> None:
     assert after.changed_ids() == {A: S}
     expected = before.with_edits([given, owner(A, S)])
     assert (after.evidence, after.totals) == (expected.evidence, expected.totals)
+
+
+def test_all_that_is_recorded_of_a_student_is_read_at_once(book: Gradebook, tmp_path: Path) -> None:
+    other_book = Gradebook(tmp_path, assignment_id="another")
+    other_book.record(
+        Evidence(S, "another", "x", NOW),
+        {},
+        total=Total(S, 1.0, 1, 0, 1, "graded", "ta1", NOW, "grade", late_days_used=2),
+    )
+    assert book.append([mark(A), owner(A, S)], [], after=book.state())
+    for attempts in (False, True):
+        read = book.student_records(S, attempts=attempts)
+        assert read.edits == book.edits(S) and [edit.student_id for edit in read.edits] == [S, S, S]
+        assert read.history == book.student_history(S, attempts=attempts)
+        assert read.history.late_days == (("another", 2),) and len(read.history.attempts) == attempts
+        assert read.totals == book.totals(S) and [total.points for total in read.totals] == [1.0]
+    assert Gradebook(tmp_path / "empty").student_records(S, attempts=True) == StudentRecords()
 
 
 def test_what_comes_later_goes_to_the_same_row(book: Gradebook) -> None:

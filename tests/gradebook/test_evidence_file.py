@@ -1,6 +1,7 @@
 """Evidence comes back exactly: each field, each type, every number."""
 
 import math
+import pickle
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -135,6 +136,16 @@ def test_evidence_comes_back_exactly(tmp_path: Path, evidence: Evidence) -> None
     assert found == evidence == same
     assert found.graded_at.utcoffset() == evidence.graded_at.utcoffset()
     assert types_in(found) == types_in(evidence), "enumerations and tuples are not plain strings and lists"
+
+
+@pytest.mark.parametrize("evidence", [BARE, RICH], ids=["bare", "rich"])
+def test_evidence_reaches_another_process_as_it_was(evidence: Evidence) -> None:
+    every_field = Finding(
+        "a", "b", "c", Status.FAILED, Blame.ENGINE, "d", "e", "f", "g", 1.0, FindingKind.DIES, "h", "i"
+    )
+    sent = replace(evidence, findings=(*evidence.findings, every_field))
+    found = pickle.loads(pickle.dumps(sent))  # noqa: S301 - made in this line
+    assert found == sent and types_in(found) == types_in(sent)
 
 
 def types_in(value: Any) -> Any:
