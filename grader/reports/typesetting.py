@@ -190,7 +190,8 @@ def prose(text: str, length: int = 600) -> Markup:
     Text between `backticks` becomes code, and text in “quotation marks” a quotation. Neither can change the
     order in which the words around it read.
     """
-    shown, pieces, end = printable(clipped(text, length)), [], 0
+    shown, end = printable(clipped(text, length)), 0
+    pieces: list[str] = []
     for marked in _MARKED.finditer(shown):
         pieces.append(escape(shown[end : marked.start()]))
         if marked[1] is not None:

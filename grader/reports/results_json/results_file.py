@@ -1,9 +1,11 @@
 """`results.json`: written and read one submission at a time, so that a large class needs no more memory."""
 
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,7 @@ def submission_text(evidence: Evidence, score: Score) -> str:
     record = submission_record(evidence, score).model_dump(mode="json")
     if not evidence.variant:
         del record["variant"]
-    # not by splitlines: a JSON string may hold U+2028, at which splitlines would cut it
-    return "\n".join(f"  {line}" for line in _json_text(record).split("\n"))
+    return f"  {_json_text(record, indent='  ')}"
 
 
 def results_text(
@@ -156,19 +157,42 @@ def results_schema_text() -> str:
     return json.dumps(results_schema(), ensure_ascii=False, indent=2) + "\n"
 
 
-def _json_text(document: dict[str, Any]) -> str:
-    return json.dumps(_printable_data(document), ensure_ascii=False, indent=1, allow_nan=False)
+def _json_text(value: Any, *, indent: str = "") -> str:
+    """The text of JSON data with an indent of 1; texts are made printable, and 35.0 is written as 35.
+
+    `json.dumps` writes the same, but indents in Python, which takes twice as long as this.
+
+    Args:
+        indent: What stands before the last line.
+
+    Raises:
+        ValueError: A number is not finite, which JSON does not know.
+    """
+    if isinstance(value, str):
+        return encode_basestring(printable(value))
+    if value is None:
+        return "null"
+    if isinstance(value, dict | list):
+        inner = f"{indent} "
+        if isinstance(value, dict):
+            begin, end = "{}"
+            items = [
+                f"{encode_basestring(key)}: {_json_text(item, indent=inner)}" for key, item in value.items()
+            ]
+        else:
+            begin, end = "[]"
+            items = [_json_text(item, indent=inner) for item in value]
+        lines = f",\n{inner}".join(items)
+        return f"{begin}\n{inner}{lines}\n{indent}{end}" if items else begin + end
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(int(value)) if isinstance(value, int) or value.is_integer() else _finite(value)
 
 
-def _printable_data(document: Any) -> Any:
-    """The same data with 35.0 written as 35, and with texts made printable."""
-    if isinstance(document, dict):
-        return {key: _printable_data(item) for key, item in document.items()}
-    if isinstance(document, list):
-        return [_printable_data(item) for item in document]
-    if isinstance(document, str):
-        return printable(document)
-    return int(document) if isinstance(document, float) and document.is_integer() else document
+def _finite(number: float) -> str:
+    if not math.isfinite(number):
+        raise ValueError(f"{number} cannot be written as JSON")
+    return repr(number)
 
 
 if __name__ == "__main__":  # `python -m grader.reports.results_json.results_file > docs/results.schema.json`
