@@ -210,9 +210,9 @@ def breakable(name: str) -> Markup:
 
 def _finalized(value: object) -> object:
     """What a `{{ }}` prints: a dash for an unknown value, never `None`; text is made printable."""
-    if value is None:
-        return UNKNOWN
-    return value if isinstance(value, Markup) else printable(str(value))
+    if isinstance(value, Markup):
+        return value
+    return UNKNOWN if value is None else printable(str(value))
 
 
 def language_of(assignment: Assignment) -> Language:
@@ -261,6 +261,10 @@ def _gettext_functions(language: Language) -> dict[str, Callable[..., Markup]]:
         printed = escape(_finalized(value))
         return printed if language.is_english or not printed else Markup(_isolate(str(printed)))
 
+    def filled(message: str, values: Mapping[str, object]) -> Markup:
+        # not by `Markup`'s own `%`, which would escape a second time
+        return Markup(str(message) % {name: shown(value) for name, value in values.items()})
+
     @cache
     def fixed(message: str) -> Markup:
         return Markup(language.gettext(message))  # a catalog is a file of the course's
@@ -269,11 +273,10 @@ def _gettext_functions(language: Language) -> dict[str, Callable[..., Markup]]:
         made = fixed(message)
         if not values and "%" not in made:
             return made
-        return made % {name: shown(value) for name, value in values.items()}
+        return filled(made, values)
 
     def ngettext(singular: str, plural: str, num: int, **values: object) -> Markup:
-        made = Markup(language.ngettext(singular, plural, num))
-        return made % {name: shown(value) for name, value in {"num": num, **values}.items()}
+        return filled(language.ngettext(singular, plural, num), {"num": num, **values})
 
     return {"gettext": gettext, "ngettext": ngettext, "_": gettext}
 

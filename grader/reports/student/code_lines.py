@@ -8,7 +8,7 @@ shown, without the docstring, which says what was asked for. It never decides wh
 import ast
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import dedent
 
@@ -58,7 +58,7 @@ def excerpt(
     text = (source or {}).get(place.file) if place else None
     if place is None or text is None:
         return ()
-    lines = lines_of(text.rstrip())
+    lines = _lines(text)
     if not 1 <= place.line <= len(lines):
         return ()
     numbers = _of_definition(text, place.line, definition)
@@ -76,6 +76,11 @@ def excerpt(
         )
         for number, line in zip(numbers, shown, strict=True)
     )
+
+
+@functools.lru_cache(maxsize=16)
+def _lines(text: str) -> Sequence[str]:
+    return lines_of(text.rstrip())
 
 
 @functools.lru_cache(maxsize=16)
