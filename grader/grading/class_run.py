@@ -8,6 +8,7 @@ from pathlib import Path
 from grader.domain.assignment import Assignment
 from grader.domain.errors import EngineError, GraderError
 from grader.domain.evidence import Evidence
+from grader.domain.run_facts import RunFacts
 from grader.domain.submission import Submission
 from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
@@ -32,7 +33,7 @@ def graded(
     watch: Watcher,
     book: Gradebook,
     who: str = "",
-    force: bool = False,
+    earlier: Mapping[str, RunFacts] | None = None,
     allow_lower: bool = False,
     pages: StudentPageWriter | None = None,
 ) -> list[Result]:
@@ -47,7 +48,8 @@ def graded(
         jobs: How many the examiner is asked for at once; each uses one thread for its computations.
         book: The gradebook, which stays open.
         who: Who grades, for the record.
-        force: Also examine submissions that have not changed.
+        earlier: Facts about each student's latest run, by which an unchanged submission is known; without
+            any, all submissions are examined. None: they are read from the gradebook.
         allow_lower: Totals that students have seen may fall.
         pages: Writes the students' pages; None: each thread writes those of its submissions.
 
@@ -55,7 +57,9 @@ def graded(
         The results in the order of the submissions.
     """
     writer = Keeper(examiner.run.assignment, book, out, who, allow_lower, pages)
-    work = _SubmissionsAtWork(examiner, writer, team_representatives(submissions), clock, watch, force)
+    if earlier is None:
+        earlier = book.latest_facts()
+    work = _SubmissionsAtWork(examiner, writer, team_representatives(submissions), clock, watch, earlier)
     representatives = work.new_ones_first(
         [submission for submission in submissions if submission.student_id in work.teams]
     )
@@ -80,7 +84,7 @@ class _SubmissionsAtWork:
         teams: Mapping[str, Sequence[Submission]],
         clock: Clock,
         watch: Watcher,
-        force: bool,
+        earlier: Mapping[str, RunFacts],
     ) -> None:
         self.teams = teams
         self.results: dict[str, Result] = {}
@@ -89,7 +93,7 @@ class _SubmissionsAtWork:
         self._keeper = writer
         self._clock = clock
         self._watch = watch
-        self._earlier = {} if force else writer.book.latest_facts()
+        self._earlier = earlier
         self._recording, self._stopped = threading.Lock(), threading.Event()
 
     def new_ones_first(self, submissions: Sequence[Submission]) -> list[Submission]:

@@ -386,7 +386,8 @@ class _ClassBeingGraded:
         work = kind_of_work(examiner.device, _training_size(splits))
         jobs = examiner.places or request.jobs
         stored_rates = rates.stored(self.assignment.id, work)
-        workload = planned(examiner.run, self.book, chosen, stored_rates, jobs=jobs, force=request.force)
+        earlier = {} if request.force else self.book.latest_facts()
+        workload = planned(examiner.run, self.book, chosen, stored_rates, jobs=jobs, earlier=earlier)
         with (
             grading(request.out),
             self.watch.grading(workload, trains=splits is not None) as watch,
@@ -401,7 +402,7 @@ class _ClassBeingGraded:
                 watch=watch,
                 book=self.book,
                 who=request.who,
-                force=request.force,
+                earlier=earlier,
                 allow_lower=request.allow_lower,
                 pages=pages,
             )

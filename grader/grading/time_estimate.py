@@ -123,22 +123,21 @@ def planned(
     rates: Mapping[str, StageRate],
     *,
     jobs: int,
-    force: bool,
+    earlier: Mapping[str, RunFacts],
 ) -> Workload:
     """The work that a run has to do.
 
     Args:
         submissions: Of each student; a team's submission counts once.
         rates: See `Rates.stored`.
-        force: Also examine submissions that have not changed.
+        earlier: Facts about each student's latest run; without any, all submissions are examined.
     """
-    latest = {} if force else book.latest_facts()
     members_by_representative = team_representatives(submissions)
     representatives = [
         submission for submission in submissions if submission.student_id in members_by_representative
     ]
     unchanged = sum(
-        _needs_nothing(run, book, latest.get(submission.student_id), submission)
+        _needs_nothing(run, book, earlier.get(submission.student_id), submission)
         for submission in representatives
     )
     return Workload(len(representatives) - unchanged, unchanged, jobs, rates)

@@ -154,7 +154,7 @@ def grade(
                 clock=lambda: NOW,
                 book=book,
                 watch=lambda told: None,
-                force=force,
+                earlier={} if force else None,
             )
         return list(trained)
 

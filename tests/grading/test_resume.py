@@ -196,7 +196,7 @@ def grade(tiny: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
                 clock=lambda: NOW,
                 book=book,
                 watch=lambda told: None,
-                force=force,
+                earlier={} if force else None,
             )
         return results[0], len(examined)
 
@@ -237,7 +237,7 @@ def test_what_is_new_is_at_work_before_any_evidence_is_read(
     run = cast(Run, SimpleNamespace(assignment=tiny, splits=None, draw=nothing_drawn))
     with Gradebook(tmp_path, assignment_id="tiny") as book:
         assert [upload.row for upload in recorded_uploads(book)] == [known.student_id]
-        workload = planned(run, book, [known, new], {}, jobs=1, force=False)
+        workload = planned(run, book, [known, new], {}, jobs=1, earlier=book.latest_facts())
         results = graded(
             OnThisMachine(run),
             [known, new],
@@ -421,7 +421,7 @@ def test_of_a_team_one_member_can_be_asked_for(grade_team: Callable[..., Any]) -
 
 def test_a_team_that_is_examined_again_is_so_for_all(grade_team: Callable[..., Any], tmp_path: Path) -> None:
     grade_team()
-    results, examined = grade_team(force=True)
+    results, examined = grade_team(earlier={})
     assert len(examined) == 4 and not any(one.examined_before for one in results.values())
     with Gradebook(tmp_path) as book:
         assert book.runs("1") == book.runs("2") == (1, 2)

@@ -131,7 +131,7 @@ def test_the_plan_is_what_is_done(
         monkeypatch.setattr(examiner, "examined", examine)
         monkeypatch.setattr(examiner, "examined_longer", examine)
         run = run_of(longer, trains=trains)
-        plan = planned(run, book, submissions, RATES, jobs=2, force=False)
+        plan = planned(run, book, submissions, RATES, jobs=2, earlier=book.latest_facts())
         board = Board(plan, trains=trains)
         assert (plan.submissions, plan.unchanged) == (12 - unchanged, unchanged)
         graded(
@@ -139,7 +139,7 @@ def test_the_plan_is_what_is_done(
         )
         assert len(done) == plan.submissions
         assert f"12 of 12 done, {plan.unchanged} of them unchanged" in board.overall()[0]
-        forced = planned(run, book, submissions, RATES, jobs=2, force=True)
+        forced = planned(run, book, submissions, RATES, jobs=2, earlier={})
         assert (forced.submissions, forced.unchanged) == (12, 0)
         assert forced.seconds == 6 * 4.0, "rounds of two at once"
 
