@@ -5,9 +5,10 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import to_json
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
@@ -160,39 +161,30 @@ def results_schema_text() -> str:
 def _json_text(value: Any, *, indent: str = "") -> str:
     """The text of JSON data with an indent of 1; texts are made printable, and 35.0 is written as 35.
 
-    `json.dumps` writes the same, but indents in Python, which takes twice as long as this.
-
     Args:
-        indent: What stands before the last line.
+        value: The data.
+        indent: What stands before each line but the first.
 
     Raises:
         ValueError: A number is not finite, which JSON does not know.
     """
+    # several times faster than `json`, which indents in Python
+    text = to_json(_printable_data(value), indent=1).decode("utf-8")
+    return text.replace("\n", f"\n{indent}")
+
+
+def _printable_data(value: Any) -> Any:
     if isinstance(value, str):
-        return encode_basestring(printable(value))
-    if value is None:
-        return "null"
-    if isinstance(value, dict | list):
-        inner = f"{indent} "
-        if isinstance(value, dict):
-            begin, end = "{}"
-            items = [
-                f"{encode_basestring(key)}: {_json_text(item, indent=inner)}" for key, item in value.items()
-            ]
-        else:
-            begin, end = "[]"
-            items = [_json_text(item, indent=inner) for item in value]
-        lines = f",\n{inner}".join(items)
-        return f"{begin}\n{inner}{lines}\n{indent}{end}" if items else begin + end
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(int(value)) if isinstance(value, int) or value.is_integer() else _finite(value)
-
-
-def _finite(number: float) -> str:
-    if not math.isfinite(number):
-        raise ValueError(f"{number} cannot be written as JSON")
-    return repr(number)
+        return printable(value)
+    if isinstance(value, dict):
+        return {key: _printable_data(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_printable_data(item) for item in value]
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        raise ValueError(f"{value} cannot be written as JSON")
+    return int(value) if value.is_integer() else value
 
 
 if __name__ == "__main__":  # `python -m grader.reports.results_json.results_file > docs/results.schema.json`

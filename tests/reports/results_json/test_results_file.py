@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from pydantic_core import to_json
 from pydantic import ValidationError
 
 from grader.domain.analyzed_program import Note
@@ -184,7 +185,7 @@ def test_text_made_in_pieces_is_the_document_as_a_whole(assignment, pairs, count
     document = ResultsDocument.model_validate_json(text_of(assignment, chosen))
     assert document.submissions == [submission_record(*pair) for pair in chosen]
     plain = json.loads(text_of(assignment, chosen))
-    assert text_of(assignment, chosen) == json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
+    assert text_of(assignment, chosen) == to_json(plain, indent=1).decode() + "\n"
 
 
 def test_each_submission_is_read_back_as_it_was_told(assignment, class_results, tmp_path):
