@@ -5,8 +5,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from pydantic_core import to_json
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from grader.domain.analyzed_program import Note
 from grader.domain.evidence import Blame, Epoch, Status, TrainingOutcome, UnfinishedRun
