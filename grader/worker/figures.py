@@ -280,19 +280,35 @@ def _letters_not_fitted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _heatmaps_without_pixels() -> Iterator[None]:
-    """Keep seaborn from drawing a heat map just to measure its labels: they are placed, but not drawn."""
-    from matplotlib.figure import Figure
-
+    """Keep seaborn from drawing a heat map just to measure its labels."""
     matrix: Any = sys.modules.get("seaborn.matrix")
     original = getattr(matrix, "_draw_figure", None)
     if original is None:  # not in use, or a version that measures in another way
         yield
         return
-    matrix._draw_figure = Figure.draw_without_rendering
+    matrix._draw_figure = _axes_placed
     try:
         yield
     finally:
         matrix._draw_figure = original
+
+
+def _axes_placed(figure: Any) -> None:
+    """Give the axes of a figure the places that they have when it is drawn, without drawing them.
+
+    Labels are at their ticks as soon as they are set; drawing only moves the axes.
+    """
+    root = figure.get_figure(root=True)
+    shown = [part for part in root.get_children() if part.get_visible()]
+    # an engine places them by all that they hold
+    hidden = shown if root.get_layout_engine() is None else []
+    for part in hidden:
+        part.set_visible(False)
+    try:
+        root.draw_without_rendering()
+    finally:
+        for part in hidden:
+            part.set_visible(True)
 
 
 @contextlib.contextmanager

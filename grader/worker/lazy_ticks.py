@@ -17,6 +17,7 @@ from typing import Any
 LISTS = ("majorTicks", "minorTicks")
 CLIP_PATH, SETTINGS = "_grader_clip_path", "_grader_settings"  # attributes of an axis whose ticks come later
 SIDES = ("left", "right", "bottom", "top")
+AT_THE_EDGE = ("outward", 0.0)  # the position of a spine that was given none
 NOT_STYLE = {"backend", "interactive"}  # settings that no tick has
 
 
@@ -95,8 +96,18 @@ def _unmade(axis: Any) -> Iterator[list[str]]:
 def _place_spines(axis: Any) -> None:
     """Do what making a tick does besides: the spines of its axes get their places, also if none is drawn."""
     for side, spine in getattr(axis.axes, "spines", {}).items():
-        if side in SIDES:
+        if side not in SIDES:
+            continue
+        if getattr(spine, "_position", AT_THE_EDGE) is None and _has_no_ticks(spine.axis):
+            # matplotlib would begin the ticks of the spine's axis again, which are not there yet
+            spine._position = AT_THE_EDGE
+            spine.set_transform(spine.get_spine_transform())
+        else:
             spine.get_spine_transform()
+
+
+def _has_no_ticks(axis: Any) -> bool:
+    return axis is not None and not any(vars(axis).get(name) for name in LISTS)
 
 
 def _current_settings() -> list[Any]:

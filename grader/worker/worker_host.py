@@ -106,7 +106,15 @@ def prepare() -> None:
     for inputs, labels in torch.utils.data.DataLoader(examples, batch_size=2):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(inputs), labels)
+    _count()
     _draw()  # the first figure builds the font cache
+
+
+def _count() -> None:
+    """Count as students usually do; the first time, scikit-learn looks through all installed packages."""
+    from sklearn.metrics import confusion_matrix
+
+    confusion_matrix([0, 1], [1, 1])
 
 
 def _draw() -> None:

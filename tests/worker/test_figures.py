@@ -6,14 +6,17 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from grader.kit.rigged_data import classified_data
 from grader.protocol.link import StudentRaised
 from grader.protocol.replies import Axes, Ran
 from grader.protocol.requests import RunFunction
-from grader.worker.figures import kept_figures
+from grader.worker.figures import _heatmaps_without_pixels, kept_figures
 
 NAMES = ("low", "middle", "high")
+MAP, LONG = np.arange(9.0).reshape(3, 3), ["a long name of a class"] * 3
 HEAD = (
     "import numpy as np\nimport matplotlib.pyplot as plt\nnames = ['low', 'middle', 'high']\ncm = np.eye(3)\n"
 )
@@ -188,6 +191,69 @@ def test_labels_of_a_heat_map_that_overlap_are_turned(ran: Callable[..., Ran]) -
     )
     for size, turned in (((3, 3), 90.0), ((20, 3), 0.0)):
         assert ran(body.format(size)).figures[0].axes[0].title == str(turned)
+
+
+def heat_maps_side_by_side() -> Any:
+    import seaborn as sns
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7, 4))
+    sns.heatmap(MAP, square=True, annot=True, xticklabels=LONG, yticklabels=LONG, ax=left)
+    sns.heatmap(MAP, cbar_kws={"extend": "both", "label": "points"}, xticklabels=LONG, ax=right)
+    right.set_title("after")
+    figure.tight_layout()
+    return figure
+
+
+def a_heat_map_placed_by_an_engine() -> Any:
+    import seaborn as sns
+
+    figure, axes = plt.subplots(2, 1, layout="constrained")
+    sns.heatmap(MAP, xticklabels=LONG, yticklabels=LONG, ax=axes[0])
+    axes[1].plot(MAP[0])
+    return figure
+
+
+def a_heat_map_within() -> Any:
+    import seaborn as sns
+
+    figure = plt.figure(figsize=(8, 3))
+    halves: Any = figure.subfigures(1, 2)
+    left, right = halves
+    left.suptitle("left")
+    left.add_subplot().plot(MAP[0])
+    left.axes[0].set_visible(False)
+    sns.heatmap(MAP, square=True, xticklabels=LONG, yticklabels=LONG, ax=right.add_subplot())
+    return figure
+
+
+def shown(figure: Any) -> Any:
+    """RGBA, uint8 (height, width, 4)."""
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    plt.close(figure)
+    return np.asarray(canvas.buffer_rgba())
+
+
+@pytest.mark.parametrize("make", [heat_maps_side_by_side, a_heat_map_placed_by_an_engine, a_heat_map_within])
+def test_a_heat_map_looks_as_if_it_had_been_drawn_to_measure_it(make: Callable[[], Any]) -> None:
+    with _heatmaps_without_pixels():
+        found = make()
+    np.testing.assert_array_equal(shown(found), shown(make()))
+
+
+def test_nothing_of_a_heat_map_is_drawn_to_measure_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a new seaborn measures in another way, this says that nothing is gained any more."""
+    import seaborn as sns
+    from matplotlib.axes import Axes as DrawnAxes
+
+    def draw(ax: Any, renderer: Any) -> None:
+        assert not ax.get_visible()
+
+    monkeypatch.setattr(DrawnAxes, "draw", draw)
+    with kept_figures(pictures=False):
+        ax = sns.heatmap(MAP, annot=True)
+    assert ax.get_visible()
+    assert ax.figure.get_visible()
 
 
 def test_settings_of_matplotlib_are_as_before() -> None:

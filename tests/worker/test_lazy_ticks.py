@@ -10,6 +10,7 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.axis import XTick, YTick
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.spines import Spine
 
 from grader.worker.lazy_ticks import lazy_ticks
 
@@ -152,6 +153,17 @@ def test_hidden_axes_make_no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
             ax.imshow(VALUES)
         plt.close(figure)
     assert made == []
+
+
+def test_spines_of_new_axes_begin_no_ticks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes a sixth of the time of making axes, for ticks that are not there."""
+    placed: list[Any] = []
+    monkeypatch.setattr(Spine, "set_position", lambda spine, position: placed.append(position))
+    with lazy_ticks():
+        figure, axes = plt.subplots(3, 2)
+        plt.close(figure)
+    assert placed == []
+    assert {spine.get_position() for ax in axes.flat for spine in ax.spines.values()} == {("outward", 0.0)}
 
 
 def test_matplotlib_is_as_it_was_afterwards() -> None:
