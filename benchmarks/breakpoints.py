@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.section import Section
-from benchmarks.training_records import Record, digest, keep_instead, kept, trained, where
+from benchmarks.training_records import Record, keep_instead, kept, record_of, trained, where
 from grader.analysis import program
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import source_text
@@ -65,8 +65,8 @@ class Planned:
 
     def done(self, records: Sequence[Record]) -> Record | None:
         """Its record, if it has been trained."""
-        wanted = (*self.key, digest(self.code))
-        return next((r for r in records if (r.recipe, r.without, r.seed, r.digest) == wanted), None)
+        recipe, without, seed = self.key
+        return record_of(records, recipe, without, self.code, seed)
 
 
 def measured() -> Section:

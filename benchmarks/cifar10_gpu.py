@@ -35,7 +35,16 @@ from benchmarks.cifar10_small import DEVIATION, MEAN, all_images
 from benchmarks.gpu_augmentation import cropped, cut_mixed, rand_augmented
 from benchmarks.reference_training import defined
 from benchmarks.section import Section, verdict
-from benchmarks.training_records import Record, digest, keep_instead, kept, new_record, where
+from benchmarks.training_records import (
+    Record,
+    digest,
+    keep_instead,
+    kept,
+    mean_and_deviation,
+    new_record,
+    record_of,
+    where,
+)
 from benchmarks.tune import validation
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import source_text
@@ -370,8 +379,7 @@ class Planned:
 
     def done(self, records: Sequence[Record]) -> Record | None:
         """Its record, if it has been trained."""
-        wanted = (self.title, self.changed, digest(self.code), self.seed)
-        return next((r for r in records if (r.recipe, r.without, r.digest, r.seed) == wanted), None)
+        return record_of(records, self.title, self.changed, self.code, self.seed)
 
 
 def whole() -> list[Planned]:
@@ -403,9 +411,6 @@ def measured() -> Section:
         ) as pool:
             for future in as_completed([pool.submit(_trained_in_time, each) for each in wanted]):
                 if (record := future.result()) is not None:
-                    print(
-                        f"{record.recipe} {record.without} {record.seed}: {record.accuracy:.2f} %", flush=True
-                    )
                     keep_instead(RECORDS, record)
     return recorded()
 
@@ -522,16 +527,12 @@ def _row(title: str, changed: str, planned: Sequence[Planned], found: Found) -> 
         title,
         changed,
         size,
-        f"{statistics.mean(accuracies):.2f}{_deviation(accuracies)}",
-        f"{statistics.mean(pairs):+.2f}{_deviation(pairs)}" if pairs else "",
+        mean_and_deviation(accuracies),
+        mean_and_deviation(pairs, sign="+") if pairs else "",
         str(len(own)),
         epochs,
         f"{statistics.median(record.seconds for record in own):.0f}",
     )
-
-
-def _deviation(values: Sequence[float]) -> str:
-    return f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
 
 
 def _verdict(title: str, found: Found) -> str:

@@ -31,7 +31,16 @@ from torch import Tensor, nn
 
 from benchmarks.resumable_training import WARMUP, Training, accuracy
 from benchmarks.section import Section, verdict
-from benchmarks.training_records import Record, digest, keep_instead, kept, new_record, where
+from benchmarks.training_records import (
+    Record,
+    digest,
+    keep_instead,
+    kept,
+    mean_and_deviation,
+    new_record,
+    record_of,
+    where,
+)
 from benchmarks.tune import validation
 from grader.course.dataset_file import load_dataset
 from grader.files.known_folders import cache_folder
@@ -197,8 +206,7 @@ class Planned:
 
     def done(self, records: Sequence[Record]) -> Record | None:
         """Its record, if it has been trained."""
-        wanted = (self.title, self.without, digest(self.code), self.seed)
-        return next((r for r in records if (r.recipe, r.without, r.digest, r.seed) == wanted), None)
+        return record_of(records, self.title, self.without, self.code, self.seed)
 
 
 def whole() -> list[Planned]:
@@ -350,13 +358,12 @@ def _row(title: str, without: str, recipe: Recipe, found: Found) -> tuple[str, .
     if not own:
         return title, without, "not measured", "", "0", str(recipe.epochs), ""
     accuracies = [record.accuracy for record in own]
-    deviation = f" ± {statistics.stdev(accuracies):.2f}" if len(own) > 1 else ""
     # beside the same seed of the whole recipe
     base = [r.accuracy for r in _own(title, "", found) if r.seed == own[0].seed] if without else []
     return (
         title,
         without,
-        f"{statistics.mean(accuracies):.2f}{deviation}",
+        mean_and_deviation(accuracies),
         f"{accuracies[0] - base[0]:+.1f}" if base else "",
         str(len(own)),
         str(recipe.epochs),

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from benchmarks import pretrained
 from benchmarks.resumable_training import Training
 from benchmarks.section import Section, verdict
-from benchmarks.training_records import Record, digest, keep_instead, kept, trained, where
+from benchmarks.training_records import Record, keep_instead, kept, record_of, trained, where
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import source_text
 from grader.course.dataset_file import load_dataset
@@ -95,8 +95,7 @@ class Planned:
 
     def done(self, records: Sequence[Record]) -> Record | None:
         """Its record, if it has been trained."""
-        wanted = (self.recipe, self.images, self.seed, digest(self.code))
-        return next((r for r in records if (r.recipe, r.without, r.seed, r.digest) == wanted), None)
+        return record_of(records, self.recipe, self.images, self.code, self.seed)
 
 
 def _instead(source: str, old: str, new: str) -> str:

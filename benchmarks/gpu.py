@@ -10,7 +10,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +32,7 @@ from benchmarks.reference_training import (
 )
 from benchmarks.section import Section, here, spread, verdict
 from grader.domain.evidence import Training
-from grader.grading.concurrent_work import DeviceSlots
+from grader.grading.concurrent_work import DeviceSlots, side_by_side
 from grader.grading.devices import device_slots
 from grader.kit.splits import LabeledImages, Splits
 from grader.sandbox.host_client import Host
@@ -133,8 +132,7 @@ def _side_by_side(workers: Host, jobs: Sequence[Job], slots: DeviceSlots) -> lis
         with slots.taken():
             return in_worker(workers, job)
 
-    with ThreadPoolExecutor(len(jobs)) as pool:
-        return list(pool.map(train, jobs))
+    return side_by_side(train, jobs, len(jobs))
 
 
 # --- what must not be lost -------------------------------------------------------------------------------

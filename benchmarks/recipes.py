@@ -17,7 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.section import Section, verdict
-from benchmarks.training_records import Record, digest, keep_instead, kept, trained, where
+from benchmarks.training_records import (
+    Record,
+    keep_instead,
+    kept,
+    mean_and_deviation,
+    record_of,
+    trained,
+    where,
+)
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import TunedRecipe, recipes
 from grader.course.dataset_file import load_dataset
@@ -55,8 +63,7 @@ class Planned:
 
     def done(self, records: Sequence[Record]) -> Record | None:
         """Its record, if it has been trained."""
-        wanted = (self.recipe, self.without, digest(self.source), self.seed)
-        return next((r for r in records if (r.recipe, r.without, r.digest, r.seed) == wanted), None)
+        return record_of(records, self.recipe, self.without, self.source, self.seed)
 
 
 def measured() -> Section:
@@ -218,9 +225,8 @@ def _figures(records: Sequence[Record]) -> tuple[str, ...]:
     if not records:
         return ("not measured", "", "0", "", "")
     accuracies = [record.accuracy for record in records]
-    deviation = f" ± {statistics.stdev(accuracies):.2f}" if len(records) > 1 else ""
     return (
-        f"{statistics.mean(accuracies):.2f}{deviation}",
+        mean_and_deviation(accuracies),
         f"{min(accuracies):.2f} to {max(accuracies):.2f}",
         str(len(records)),
         str(records[0].epochs),

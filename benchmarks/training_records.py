@@ -6,6 +6,7 @@ import hashlib
 import json
 import resource
 import shutil
+import statistics
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -84,6 +85,22 @@ def _is_text(node: ast.AST) -> bool:
 def kept(path: Path) -> list[Record]:
     """The records of a file; none when it is not there."""
     return [Record(**row) for row in json.loads(path.read_text(encoding="utf-8"))] if path.exists() else []
+
+
+def record_of(records: Sequence[Record], recipe: str, without: str, code: str, seed: int) -> Record | None:
+    """The record of a training, if it has been done with this code."""
+    wanted = (recipe, without, digest(code), seed)
+    return next((r for r in records if (r.recipe, r.without, r.digest, r.seed) == wanted), None)
+
+
+def mean_and_deviation(values: Sequence[float], *, sign: str = "") -> str:
+    """`82.08 ± 0.31`; of a single value, that alone.
+
+    Args:
+        sign: `+` writes the sign of a positive mean, too.
+    """
+    deviation = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):{sign}.2f}{deviation}"
 
 
 def keep(path: Path, records: list[Record]) -> None:
