@@ -137,7 +137,7 @@ def prepare(order: RunOrder) -> NodeReady:
                 running_hosts(course, assignment, hidden=(folder,), unofficial=order.unofficial)
             )
             require_level(course, hosts.isolation)
-            device = training_device(order.device)
+            device = training_device(order.device, unofficial=order.unofficial)
             slots = device_slots(device, assignment.limits.gpu_memory_mb)
             run = Run(_unknown_draws, assignment, None, hosts, device, slots)
             _current = _NodeRun(order.run_id, order.results, folder, run, stack.pop_all())

@@ -23,8 +23,12 @@ USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs
 _NODE = Path("/dev/nvidiactl")
 
 
-def training_device(wanted: str) -> str:
+def training_device(wanted: str, *, unofficial: bool = False) -> str:
     """`cpu` or `cuda`: auto takes a GPU when the driver's device node is there.
+
+    Args:
+        wanted: `auto`, `cpu` or `cuda`.
+        unofficial: Less isolation is accepted.
 
     Raises:
         UsageError: A GPU is wanted, and there is none; or there is one that isolated code cannot use.
@@ -34,18 +38,22 @@ def training_device(wanted: str) -> str:
         raise UsageError("There is no NVIDIA GPU on this machine. Use --device cpu or auto.")
     if wanted == "cpu" or not has_gpu:
         return "cpu"
-    if fault := gpu_fault():
+    if fault := gpu_fault(unofficial=unofficial):
         raise UsageError(f"Isolated code cannot use the GPU of this machine ({fault}). Use --device cpu.")
     return "cuda"
 
 
 @functools.cache
-def gpu_fault() -> str:
-    """Why a worker cannot use the GPU; empty when it can. It takes some seconds, once."""
+def gpu_fault(*, unofficial: bool = False) -> str:
+    """Why a worker cannot use the GPU; empty when it can. It takes some seconds, once.
+
+    Args:
+        unofficial: It may have less isolation than an official grade needs.
+    """
     limits = ProcessLimits(cpu_seconds=CPU_SECONDS)
     try:
         with (
-            Host.start("grader.worker.gpu_trial", wrapped=True) as host,
+            Host.start("grader.worker.gpu_trial", unofficial=unofficial, wrapped=True) as host,
             host.spawn(limits, gpu=True) as child,
         ):
             answer = b""

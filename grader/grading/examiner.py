@@ -140,7 +140,9 @@ class ThisMachine:
     def examiner(self, work: ClassWork) -> Iterator[OnThisMachine]:
         """An examiner with hosts that are started for it."""
         basis = work.basis
-        device = training_device("cpu" if basis.splits is None else work.device)
+        device = "cpu"
+        if basis.splits is not None:
+            device = training_device(work.device, unofficial=work.unofficial)
         hosts = running_hosts(
             work.course,
             basis.assignment,

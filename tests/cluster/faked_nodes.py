@@ -67,7 +67,7 @@ def dask_setup(worker: Any) -> None:
     if "versions" in NODE:
         fakes["version"] = NODE["versions"].__getitem__
     if "device" in NODE:
-        fakes["training_device"] = lambda wanted: NODE["device"]
+        fakes["training_device"] = lambda wanted, **_: NODE["device"]
     if "lease" in NODE:
         fakes |= {"LEASE_SECONDS": NODE["lease"], "LOOK_SECONDS": 0.2}
     for name, fake in fakes.items():

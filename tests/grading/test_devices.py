@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
-from grader.domain.errors import UsageError
+from grader.domain.errors import SandboxError, UsageError
 from grader.grading import devices
+from grader.sandbox.host_client import Host
 from grader.worker.gpu_trial import train_a_step
 
 FORKED = """
@@ -54,6 +56,15 @@ def test_a_worker_says_what_hinders_it() -> None:
         assert "CUDA" in devices.gpu_fault() or "NVIDIA" in devices.gpu_fault()
 
 
+@pytest.fixture(autouse=True)
+def not_tried() -> Iterator[None]:
+    """What one test finds out is nothing that another one knows."""
+    forget = devices.gpu_fault.cache_clear  # a test may put another function there
+    forget()
+    yield
+    forget()
+
+
 @pytest.mark.parametrize(
     ("wanted", "node", "fault", "found"),
     [
@@ -69,10 +80,28 @@ def test_a_gpu_is_taken_only_if_isolated_code_can_use_it(
     wanted: str, node: bool, fault: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(devices, "_NODE", tmp_path if node else tmp_path / "none")
-    monkeypatch.setattr(devices, "gpu_fault", lambda: fault)
+    monkeypatch.setattr(devices, "gpu_fault", lambda unofficial: fault)
     if found in ("cpu", "cuda"):
         assert devices.training_device(wanted) == found
     else:
         with pytest.raises(UsageError) as raised:
             devices.training_device(wanted)
         assert found in str(raised.value)
+
+
+def test_less_isolation_that_is_accepted_is_accepted_for_the_trial_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a machine with a GPU that gives too little could not grade with --unofficial."""
+    asked: list[object] = []
+
+    def start(module: str, *, unofficial: bool, wrapped: bool) -> Host:
+        asked.append(unofficial)
+        raise SandboxError("no isolation")
+
+    monkeypatch.setattr(devices, "_NODE", tmp_path)
+    monkeypatch.setattr(Host, "start", start)
+    for unofficial in (True, False):
+        with pytest.raises(UsageError, match="no isolation"):
+            devices.training_device("auto", unofficial=unofficial)
+    assert asked == [True, False]
