@@ -138,7 +138,7 @@ def section(turns: Sequence[Turn], notebooks: int) -> Section:
                 turns,
                 "nbgrader",
                 "vit_defects",
-                5,
+                11,
             ),
             f"In processor time, ours is {cpu:.1f} times less than nbgrader's and {otter_cpu:.1f} times less "
             f"than Otter's for equal work, and {all_cpu:.1f} times less than nbgrader's for all our checks.",
