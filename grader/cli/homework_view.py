@@ -106,7 +106,8 @@ class CheckView:
         """Take a new finding; passed checks are shown at once, others once all causes are known."""
         self._done += 1
         self._made[finding.component] += 1
-        if finding.status is Status.PASSED and not finding.flagged and finding.component not in self._waiting:
+        quiet = finding.status is Status.PASSED and not finding.has_remark
+        if quiet and finding.component not in self._waiting:
             self._show_heading(finding.component)
             self._page.item(MARKS[finding.status], finding.title)
         else:
@@ -131,7 +132,7 @@ class CheckView:
         lost = [finding for finding in findings if finding.status is not Status.PASSED]
         shown_causes = (
             *reported_causes(lost),
-            *reported_causes([finding for finding in findings if finding.flagged]),
+            *reported_causes([finding for finding in findings if finding.has_remark]),
         )
         causes = {cause.finding.check: cause for cause in shown_causes}
         folded = {finding.check for cause in shown_causes for finding in cause.others}
@@ -145,7 +146,9 @@ class CheckView:
 
     def _explain(self, cause: ReportedCause) -> None:
         finding = cause.finding
-        if finding.status is Status.PASSED:
+        if finding.is_advice:
+            self._page.detail(f"{finding.message} It costs no points.", indent=6)
+        elif finding.status is Status.PASSED:
             self._page.detail(f"A person will take a look: {finding.message} It costs no points.", indent=6)
         else:
             style = "red" if finding.status is Status.FAILED else "yellow"

@@ -173,6 +173,7 @@ def _verdict_text(judged: VersionVerdict) -> Text:
         "full marks": "green",
         "0": "green",
         "flagged": "yellow",
+        "advised": "yellow",
         "told apart": "green",
     }
     return Text(judged.word, style="red" if judged.wrong else good.get(judged.word, "red"))

@@ -281,7 +281,7 @@ class AssignmentTable(Table):
     study: StudyFileTable | None = None
     component: Annotated[list[ComponentTable], Field(min_length=1)]
     rubric: Annotated[list[RubricTable], Field(min_length=1)]
-    policies: dict[Text, Literal["allow", "flag", "forbid"]] = Field(default_factory=dict)
+    policies: dict[Text, Literal["allow", "advise", "flag", "forbid"]] = Field(default_factory=dict)
     forbidden: list[ForbiddenTable] = Field(default_factory=list)
     hidden_check: list[HiddenCheckTable] = Field(default_factory=list)
     handed_out: HandedOutTable | None = None

@@ -224,7 +224,7 @@ def _pair(first: HomeworkVersion, second: HomeworkVersion) -> HomeworkVersion:
 
 
 HEADER = ("| what the code does | part | it is | file or policy |", "|---|---|---|---|")
-RULINGS = {"allow": "legitimate", "flag": "flagged", "forbid": "mistaken"}
+RULINGS = {"allow": "legitimate", "advise": "advised", "flag": "flagged", "forbid": "mistaken"}
 _COMMENTED_POLICY = re.compile(r"^(?P<name>\w+)\s*=\s*[\"']\w+[\"']\s*#\s*(?P<text>.+?)\s*$", re.MULTILINE)
 _BLOCK = re.compile(
     r"^(?P<begin><!-- forms of (?P<id>[\w-]+): .*-->)\n.*?^(?P<end><!-- end of forms -->)$",
@@ -286,7 +286,10 @@ def _flagged_parts(assignment: Assignment) -> Iterable[str]:
 def _ruling(form: HomeworkVersion, assignment: Assignment) -> str:
     flagged = {rule.pattern for rule in assignment.forbidden if rule.policy == "flag"}
     flagged |= {name for name, policy in assignment.policies.items() if policy == "flag"}
-    return "flagged" if flagged.intersection(form.policies) else "legitimate"
+    if flagged.intersection(form.policies):
+        return "flagged"
+    advised = {name for name, policy in assignment.policies.items() if policy == "advise"}
+    return "advised" if advised.intersection(form.policies) else "legitimate"
 
 
 def _row(description: str, parts: Sequence[str], ruling: str, name: str) -> str:

@@ -37,6 +37,7 @@ class FindingKind(StrEnum):
     DIES = "dies"  # its process ended
     NONSENSE = "nonsense"  # its process wrote something that is not an answer
     UNDECIDED = "undecided"  # the check leaves the decision to a person
+    ADVICE = "advice"  # it passed, and the student is told what would be better
 
 
 class Blame(StrEnum):
@@ -62,8 +63,9 @@ class Finding:
         where: The place in the student's file, `homework.py:41` or `In [4], line 3 (cell 9)`.
         seconds: How long the check took.
         kind: What the grader itself saw, if it is not one of the assignment's mistakes.
-        policy: If it passed: the policy (`fixed_positions`) by which a person looks at it, though it costs
-            nothing; empty in some records of older versions. None: there is nothing to look at.
+        policy: If it passed: the policy (`fixed_positions`) by which a person looks at it, or, of the kind
+            `advice`, the student is told; it costs nothing; empty in some records of older versions. None:
+            there is nothing to say.
         because: If it is folded: the id of the check of the same component that has the cause, which is not
             itself folded.
     """
@@ -85,7 +87,17 @@ class Finding:
     @property
     def flagged(self) -> bool:
         """Whether it passed, but a person should look at it."""
-        return self.status is Status.PASSED and self.policy is not None
+        return self.status is Status.PASSED and self.policy is not None and not self.is_advice
+
+    @property
+    def is_advice(self) -> bool:
+        """Whether it passed, and the student is told what would be better; nobody has to look at it."""
+        return self.status is Status.PASSED and self.kind is FindingKind.ADVICE
+
+    @property
+    def has_remark(self) -> bool:
+        """Whether it passed, with something to say."""
+        return self.flagged or self.is_advice
 
     @property
     def label(self) -> str | None:

@@ -31,7 +31,7 @@ from grader.judge.repeated_calls import RandomPart, TrainedModel, trained_model
 from grader.judge.source_places import looked_for, place_of, with_own_names
 from grader.judge.student import Student
 from grader.judge.untrusted_replies import OutOfPatienceError, Picture, patience
-from grader.judge.verdict import explained, finding, flagged, skipped, worst
+from grader.judge.verdict import advised, explained, finding, flagged, skipped, worst
 from grader.kit import Cause, Mismatch
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import Module
@@ -317,7 +317,7 @@ class Checks:
             return (finding(specs[0], error, where=place_of(student.program, specs[0].component)),)
         so_far = _SoFar(RandomPart(self.assignment.limits.call_seconds))
         results = [self._finding_of(spec, student, so_far) for spec in specs]
-        return tuple(result for result in results if result.status is not Status.PASSED or result.flagged)
+        return tuple(result for result in results if result.status is not Status.PASSED or result.has_remark)
 
     def _finding_of(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> Finding:
         where = so_far.place(student.program, spec.component)
@@ -362,11 +362,11 @@ class Checks:
             started = time.monotonic()
             error = self._error_of(item, student, spec)
             seconds = time.monotonic() - started
-            flags = tuple(student.flagged)
+            flags, advice = tuple(student.flagged), tuple(student.advice)
             error = so_far.random_part.failure(error, student, spec) or error
             where = so_far.place(student.program, spec.component, self._names_of(error))
             result = self._in_own_names(finding(spec, error, where=where, seconds=seconds), student)
-            result = flagged(result, flags, where)
+            result = flagged(advised(result, advice, where), flags, where)
             ends.append(_End(result, error))
             if isinstance(error, WorkerFault) and error.kind == "time":
                 so_far.hung[spec.component] = spec.id, explained(error)
@@ -401,6 +401,7 @@ class Checks:
     def _ended(self, item: pytest.Item, student: Student, printed: io.StringIO) -> BaseException | None:
         self._error = None
         student.flagged.clear()
+        student.advice.clear()
         student.built.clear()
         seconds = CHECK_CALLS * self.assignment.limits.call_seconds
         student.allow(seconds)

@@ -98,6 +98,7 @@ class Student:
         figures: Pictures that checks keep for the report: (component, picture).
         built: The components that the running check built, oldest first.
         flagged: What the running check leaves to a person, although it passes: (policy, sentence).
+        advice: What the running check advises, although it passes: (policy, sentence, hint).
         worker: The worker in which the submission is loaded.
         fakes: The fakes that the worker may call.
         questions: How many were asked so far that may have changed something in the worker.
@@ -126,6 +127,7 @@ class Student:
         self.figures: list[tuple[str, Picture]] = []
         self.built: list[Component] = []
         self.flagged: list[tuple[str, str]] = []
+        self.advice: list[tuple[str, str, str]] = []
         self._assignment = assignment
         self._limits = assignment.limits
         self.worker = LoadedWorker(spawn, program, assignment)
@@ -178,8 +180,10 @@ class Student:
         """Apply the course's policy on something that is unusual but not a mistake in itself.
 
         Args:
-            name: A key of `[policies]` in assignment.toml: allow, flag (a person looks at it) or forbid.
+            name: A key of `[policies]` in assignment.toml: allow, advise (the student reads it), flag (a
+                person looks at it) or forbid.
             sentence: What the student's code does and what the handout asks for.
+            hint: What to try, if it is advised or forbidden.
 
         Raises:
             Mismatch: The course forbids it.
@@ -189,12 +193,14 @@ class Student:
         if ruling is None:
             raise CourseError(
                 f"assignment.toml: [policies] has no '{name}', which a check asks for. "
-                f'Add {name} = "allow", "flag" or "forbid".'
+                f'Add {name} = "allow", "advise", "flag" or "forbid".'
             )
         if ruling == "forbid":
             raise Mismatch(sentence, hint=hint, diagnosis=name)
         if ruling == "flag":
             self.flagged.append((name, sentence))
+        if ruling == "advise":
+            self.advice.append((name, sentence, hint))
 
     def file(self, role: str) -> bytes:
         """The file that the student handed in for one of the assignment's own roles: bytes, not opened yet.

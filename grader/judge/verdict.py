@@ -414,12 +414,29 @@ def flagged(result: Finding, flags: Sequence[tuple[str, str]], where: str) -> Fi
     if result.status is not Status.PASSED or not flags:
         return result
     sentences = " ".join(dict.fromkeys(sentence for _, sentence in flags))
-    return replace(result, policy=flags[0][0], message=sentences, where=where)
+    return replace(result, policy=flags[0][0], message=sentences, hint="", where=where, kind=None)
+
+
+def advised(result: Finding, advice: Sequence[tuple[str, str, str]], where: str) -> Finding:
+    """A finding that passed, with what would be better.
+
+    Args:
+        advice: (policy, sentence, hint); the first policy and its hint are named, every sentence is shown.
+        where: The component's place in the student's file.
+    """
+    if result.status is not Status.PASSED or not advice:
+        return result
+    policy, _, hint = advice[0]
+    sentences = " ".join(dict.fromkeys(sentence for _, sentence, _ in advice))
+    return replace(result, kind=FindingKind.ADVICE, policy=policy, message=sentences, hint=hint, where=where)
 
 
 def worst(findings: Sequence[Finding]) -> Finding:
-    """The worst of a parametrized check's findings; if all passed, one that a person looks at."""
-    return min(findings, key=lambda result: (SEVERITY.index(result.status), not result.flagged))
+    """The worst of a parametrized check's findings; if all passed, one with a remark, a person's first."""
+    return min(
+        findings,
+        key=lambda result: (SEVERITY.index(result.status), not result.flagged, not result.is_advice),
+    )
 
 
 def _authors_message(error: AssertionError) -> str:

@@ -25,7 +25,8 @@ class VersionVerdict:
 
     Attributes:
         word: In a word or two: `full`, `detected`, `missed`, ...
-        called: The diagnoses of a mistake's own failed checks, or the policies by which a form is flagged.
+        called: The diagnoses of a mistake's own failed checks, or the policies by which a form is flagged or
+            advised.
         failed: The checks that did not pass.
         wrong: Sentences on why validation does not pass.
         notes: Sentences that do not prevent it from passing.
@@ -84,8 +85,8 @@ def _of_right_work(outcome: TrialOutcome) -> VersionVerdict:
     """The verdict on the reference or a legitimate form: every check must pass."""
     version, lost = outcome.version, _not_passed(outcome)
     form = version.kind is Kind.FORM
-    policies = [f.policy for f in outcome.findings if f.policy]
-    flags = tuple(dict.fromkeys((*policies, *outcome.flagged)))
+    flags = tuple(dict.fromkeys((*_policies(outcome, advised=False), *outcome.flagged)))
+    advice = tuple(dict.fromkeys(_policies(outcome, advised=True)))
     remedy = "Fix the check, or delete the file." if form else "Fix the check or the solution."
     wrong = tuple(
         f"{version.file}: {finding.check} ({finding.component}) {_how(finding)}: {brief(finding)} {remedy}"
@@ -102,15 +103,28 @@ def _of_right_work(outcome: TrialOutcome) -> VersionVerdict:
         for flag in flags
         if form and flag not in version.policies
     )
+    notes += tuple(
+        f"{version.file}: it earns every point, but is advised otherwise ({name}). "
+        f"If that is meant, add a line `Policy: {name}` to its docstring."
+        for name in advice
+        if form and name not in version.policies
+    )
     notes += tuple(f"{version.file}: a person is asked to look. {look}" for look in outcome.looks)
     if outcome.forbidden or any(finding.status in (Status.FAILED, Status.SKIPPED) for finding in lost):
         word = "loses"
     elif lost:
         word = "undecided"
     else:
-        word = ("flagged" if flags else "full marks") if form else "full"
-    called = flags if form else ()
+        word = ("flagged" if flags else "advised" if advice else "full marks") if form else "full"
+    called = (*flags, *advice) if form else ()
     return VersionVerdict(outcome, word, called, tuple(finding.check for finding in lost), wrong, notes)
+
+
+def _policies(outcome: TrialOutcome, *, advised: bool) -> Iterator[str]:
+    """The policies by which checks that passed give advice, or ask a person."""
+    for finding in outcome.findings:
+        if finding.policy and finding.is_advice is advised:
+            yield finding.policy
 
 
 def _of_template(assignment: Assignment, outcome: TrialOutcome) -> VersionVerdict:
@@ -283,7 +297,7 @@ class MutationReport:
             if verdict.outcome.version.kind in (Kind.REFERENCE, Kind.TEMPLATE)
         ]
         if forms := self._of(Kind.FORM):
-            full = sum(verdict.word in ("full marks", "flagged") for verdict in forms)
+            full = sum(verdict.word in ("full marks", "advised", "flagged") for verdict in forms)
             parts.append(f"forms {full} of {len(forms)} at full marks")
         if mistakes := self._of(Kind.MISTAKE):
             detected = sum(verdict.detected for verdict in mistakes)

@@ -119,6 +119,23 @@ HONEST = {
 }
 
 
+@pytest.mark.parametrize(
+    ("average", "advice"),
+    [("total / count", []), ("sum(means) / (number + 1)", ["average_of_batch_means"])],
+)
+def test_a_mean_of_means_is_told_and_costs_nothing(
+    average: str, advice: list[str], composed: Callable[..., str], examined: Callable[..., Examined]
+) -> None:
+    """The last batch is smaller than the others; the page asks for an average only."""
+    loop = "means = [*(means if number else []), batch_loss]"
+    end = f"loss_history.append({average}); print(accuracy)"
+    text = COMPUTED.replace("{loop}", loop).replace("{end}", end)
+    found = examined(composed(text), components=("evaluate",)).findings
+    assert {f.status for f in found} == {"passed"}
+    assert [f.label for f in found if f.has_remark] == advice
+    assert not any(f.flagged for f in found)
+
+
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("form", HONEST)
 def test_honest_reports_are_believed(

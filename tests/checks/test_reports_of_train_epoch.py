@@ -72,12 +72,14 @@ def of_reports(found: Examined) -> tuple[str, str | None]:
 def test_honest_reports_are_believed(
     form: str, composed: Callable[..., str], examined: Callable[..., Examined]
 ) -> None:
-    """Full marks and nothing for a person."""
+    """Full marks and nothing for a person; who keeps nothing for the curve reads so."""
     how, loop, end = HONEST[form]
+    kept = "append" in loop + end or "return" in end
     text = LOOP.replace("{how}", how).replace("{loop}", loop).replace("{end}", end)
     for seed in (5, 6):
         found = examined(composed(text), components=("train_epoch",), seed=seed).findings
-        assert [f for f in found if f.status != "passed" or f.message] == []
+        assert [f for f in found if f.status != "passed" or f.flagged] == []
+        assert [f.label for f in found if f.is_advice] == ([] if kept else ["loss_not_kept"])
 
 
 @pytest.mark.sampled(4)

@@ -41,6 +41,13 @@ def test_flagged_goes_on_and_is_noted(assignment: Assignment) -> None:
     assert owner.flagged == [("fixed_positions", SENTENCE)]
 
 
+def test_advised_goes_on_and_is_told_with_its_hint(assignment: Assignment) -> None:
+    owner = student(assignment, fixed_positions="advise")
+    owner.policy("fixed_positions", SENTENCE, "Learn them.")
+    assert owner.advice == [("fixed_positions", SENTENCE, "Learn them.")]
+    assert owner.flagged == []
+
+
 def test_forbidden_is_a_mismatch_of_that_name(assignment: Assignment) -> None:
     owner = student(assignment, fixed_positions="forbid")
     with pytest.raises(Mismatch) as caught:
@@ -55,7 +62,7 @@ def test_a_policy_that_the_file_lacks_is_the_instructors_to_add(assignment: Assi
         student(assignment, other="flag").policy("fixed_positions", SENTENCE)
     assert str(caught.value) == (
         "assignment.toml: [policies] has no 'fixed_positions', which a check asks for. "
-        'Add fixed_positions = "allow", "flag" or "forbid".'
+        'Add fixed_positions = "allow", "advise", "flag" or "forbid".'
     )
 
 
@@ -147,6 +154,22 @@ def test_a_flag_stands_in_the_finding_that_passed(findings: Callable[..., dict[s
     wrong = found["flagged_and_wrong"]
     assert (wrong.status, wrong.diagnosis) == (Status.FAILED, None)
     assert wrong.message == "It is wrong all the same."
+
+
+def test_advice_stands_in_the_finding_that_passed(findings: Callable[..., dict[str, Finding]]) -> None:
+    """No person has to look at it; what a person looks at goes before advice."""
+    found = findings(positions="advise", stem="advise")
+    positions = found["positions"]
+    assert (positions.status, positions.blame, positions.policy) == (Status.PASSED, None, "positions")
+    assert (positions.message, positions.hint) == ("The positions are fixed.", "Learn them.")
+    assert positions.is_advice and positions.has_remark and not positions.flagged
+    assert positions.where == "homework.py:6"
+    assert not found["nothing"].has_remark
+    assert found["cases"].message == "The stem is convolutional. The positions are fixed."
+    assert found["flagged_and_wrong"].status is Status.FAILED
+    mixed = findings(positions="advise", stem="flag")["cases"]
+    assert mixed.flagged and not mixed.is_advice
+    assert (mixed.policy, mixed.message) == ("stem", "The stem is convolutional.")
 
 
 def test_allowed_and_forbidden_make_the_findings_they_should(

@@ -10,7 +10,7 @@ from grader.domain.analyzed_program import Omission, Place, Program, Statement
 from grader.domain.assignment import CheckSpec
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
-from grader.judge.verdict import cannot_be_had, explained_mismatch, finding, flagged, skipped, worst
+from grader.judge.verdict import advised, cannot_be_had, explained_mismatch, finding, flagged, skipped, worst
 from grader.kit import Mismatch, Undecided
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import Loaded, Problem
@@ -116,6 +116,17 @@ def test_a_flag_outlasts_the_cases_that_passed_without_one() -> None:
     noted = flagged(passed, [("stem", "The stem is odd.")], "")
     assert worst([passed, noted, passed]) == noted
     assert worst([noted, finding(SPEC, Mismatch("Wrong."))]).message == "Wrong."
+
+
+def test_advice_outlasts_the_cases_that_passed_without_any() -> None:
+    """But not a case that a person looks at."""
+    passed = finding(SPEC, None)
+    told = advised(passed, [("means", "It is a mean of means.", "Divide once.")], "homework.py:9")
+    assert (told.label, told.hint, told.where) == ("means", "Divide once.", "homework.py:9")
+    assert worst([passed, told, passed]) == told
+    noted = flagged(passed, [("stem", "The stem is odd.")], "")
+    assert worst([told, noted]) == noted
+    assert advised(finding(SPEC, Mismatch("x")), [("means", "y", "z")], "") == finding(SPEC, Mismatch("x"))
 
 
 def test_a_missing_part_is_the_broken_cells_fault_by_what_the_omission_is() -> None:

@@ -46,8 +46,9 @@ class ComponentReport:
 
     Attributes:
         share: Its points, when they belong to a rubric item.
-        passed: Titles of the checks that passed, without those in `noted`.
+        passed: Titles of the checks that passed, without those in `noted` and `advised`.
         noted: Checks that passed, with something that a person should look at.
+        advised: Checks that passed, with what would be better.
         count: All of its checks.
     """
 
@@ -55,6 +56,7 @@ class ComponentReport:
     share: ComponentScore | None
     passed: tuple[str, ...]
     noted: tuple[CheckRemark, ...]
+    advised: tuple[CheckRemark, ...]
     failed: tuple[CheckRemark, ...]
     skipped: tuple[CheckRemark, ...]
     errored: tuple[CheckRemark, ...]
@@ -68,12 +70,12 @@ class ComponentReport:
     @property
     def remarks(self) -> tuple[CheckRemark, ...]:
         """All that is said about it, the most serious first."""
-        return (*self.failed, *self.skipped, *self.errored, *self.noted)
+        return (*self.failed, *self.skipped, *self.errored, *self.noted, *self.advised)
 
     @property
     def passed_count(self) -> int:
         """How many checks passed, with and without a remark."""
-        return len(self.passed) + sum(len(remark.checks) for remark in self.noted)
+        return len(self.passed) + sum(len(remark.checks) for remark in (*self.noted, *self.advised))
 
 
 def component_reports(
@@ -94,7 +96,7 @@ def component_reports(
 
 def verdict(finding: Finding) -> str:
     """Why a check with a remark costs nothing; empty where that needs no explanation."""
-    if finding.flagged:
+    if finding.has_remark:
         return "The check passed, and this costs no points."
     if finding.status is not Status.ERRORED:
         return ""
@@ -115,15 +117,16 @@ def _component_report(
     def remarks(status: Status) -> tuple[CheckRemark, ...]:
         return tuple(_remark(cause, source) for cause in lost if cause.finding.status is status)
 
+    def remarked(passed: Sequence[Finding]) -> tuple[CheckRemark, ...]:
+        return tuple(_remark(cause, source) for cause in reported_causes(passed))
+
     passed = [finding for finding in findings if finding.status is Status.PASSED]
     return ComponentReport(
         name=name,
         share=share,
-        passed=tuple(finding.title for finding in passed if not finding.flagged),
-        noted=tuple(
-            _remark(cause, source)
-            for cause in reported_causes([finding for finding in passed if finding.flagged])
-        ),
+        passed=tuple(finding.title for finding in passed if not finding.has_remark),
+        noted=remarked([finding for finding in passed if finding.flagged]),
+        advised=remarked([finding for finding in passed if finding.is_advice]),
         failed=remarks(Status.FAILED),
         skipped=remarks(Status.SKIPPED),
         errored=remarks(Status.ERRORED),
@@ -155,7 +158,8 @@ class LineNote:
     Attributes:
         where: As the report names the place.
         place: The line; line 0 is a cell as a whole (an output).
-        kind: `failed`, `skipped`, `errored`, `noted`; `aside` for what costs nothing and needs nobody.
+        kind: `failed`, `skipped`, `errored`, `noted`, `advised`; `aside` for what costs nothing and needs
+            nobody.
         word: What it is, in a word or two.
         title: What the check asks for, or what was seen.
     """
@@ -213,6 +217,7 @@ def _finding_notes(components: Sequence[ComponentReport]) -> Iterator[LineNote]:
             ("skipped", "– Not tried", component.skipped),
             ("errored", "? Undecided", component.errored),
             ("noted", "✓ Passed, a person will take a look", component.noted),
+            ("advised", "✓ Passed, with advice", component.advised),
         )
         for kind, word, remarks in groups:
             for remark in remarks:

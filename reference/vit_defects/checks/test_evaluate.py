@@ -25,7 +25,7 @@ def batch_means(values, sizes):
 
 
 def average_losses(sets, per_image):
-    """The average loss, over images and of the batches' means, which differ only by the last, smaller batch.
+    """The average loss, over images, and then that of the batches' means: the last, smaller batch differs.
 
     Args:
         per_image: The losses of a data set's images, (n,).
@@ -38,12 +38,22 @@ def average_losses(sets, per_image):
 
 
 def right_losses(sets):
-    """The average cross-entropy, with several shares of label smoothing."""
-    return [
-        Quantity("loss", values, LOSS_SPREAD, LOSSES)
+    """The average cross-entropy, with several shares of label smoothing: each over images, and of batches."""
+    every = [
+        average_losses(sets, lambda data, share=share: losses(data.table, data.labels, share))
         for share in SMOOTHINGS
-        for values in average_losses(sets, lambda data, share=share: losses(data.table, data.labels, share))
     ]
+    return [Quantity("loss", values, LOSS_SPREAD, LOSSES) for both in every for values in both]
+
+
+def are_batch_means(right, sets):
+    """Whether what is reported is the average of the batches' means, and not also that over images.
+
+    Args:
+        right: The places of the average loss.
+    """
+    over_images = right_losses(sets)[::2]
+    return not any(quantity.says(place.numbers) for place in right for quantity in over_images)
 
 
 def losses_of_scores(sets):
@@ -104,6 +114,9 @@ def wrong_accuracies(sets):
     batches = [batch_means(each, data.batch_sizes) for each, data in zip(hits, sets, strict=True)]
     known = {
         "accuracy_of_last_batch": [means[-1] for means in batches],
+        "accuracy_counts_last_batch": [
+            each[-data.batch_sizes[-1] :].sum() / len(each) for each, data in zip(hits, sets, strict=True)
+        ],
         "accuracy_mean_of_batches": [np.mean(means) for means in batches],
         "accuracy_per_batch": [each.sum() / len(means) for each, means in zip(hits, batches, strict=True)],
         "accuracy_of_first_batch": [means[0] for means in batches],
@@ -134,6 +147,13 @@ def test_evaluate_reports_the_average_loss(student, reference, class_names):
     if right:
         if len(beside(found, right, wrong)) >= SEVERAL:
             student.policy("several_answers", "evaluate reports several different numbers as the loss.")
+        elif are_batch_means(right, sets):
+            student.policy(
+                "average_of_batch_means",
+                "evaluate reports the mean of the batches' mean losses, which is not the average loss per "
+                "image where the last batch is smaller than the others.",
+                "Add loss.item() * len(labels) of every batch, and divide by len(data_loader.dataset) once.",
+            )
         return
     if said(found, losses_of_scores(sets)):
         if reference.oracle.returns_log_probabilities(student, len(class_names)):

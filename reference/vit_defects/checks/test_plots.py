@@ -200,6 +200,27 @@ def test_confusion_matrix_is_right(student, reference, class_names):
     wrong = [h for h, fault in zip(whole, faults, strict=False) if fault is not None and not is_part(h, data)]
     if wrong or len(whole) > MOST_MAPS:
         student.policy("several_answers", "Besides the right confusion matrix, wrong ones are drawn.")
+    elif not draws_absent_class(student, class_names):
+        student.policy(
+            "row_of_absent_class_missing",
+            "A class that is neither among the labels nor among the predictions gets no row and no column: "
+            "then the names no longer fit the counts.",
+            "Count with labels=range(len(class_names)).",
+        )
+
+
+def draws_absent_class(student, class_names):
+    """Whether the matrix has as many rows and columns as ever when one class does not occur."""
+    draws = np.random.default_rng(student.next_seed())
+    absent = int(draws.integers(len(class_names)))
+    data = classified_data(class_names, (16, 10), accuracy=ACCURACY, seed=student.next_seed())
+    data.labels[data.labels == absent] = (absent + 1) % len(class_names)
+    data.table[:, absent] = data.table.min() - 10
+    try:
+        run = student.run("plot_confusion_matrix", data)
+    except Mismatch:
+        return False
+    return any(len(heat.values) == len(class_names) for heat in heat_maps(run, class_names))
 
 
 def shows_any(heat, matrices):
@@ -270,6 +291,8 @@ def shown_images(student, reference, class_names):
     if not run.figures:
         raise reference.named("examples_not_drawn")
     shown, found = pictures(run, data)
+    if not shown and not any(axes.images or axes.heat_maps for figure in run.figures for axes in figure.axes):
+        raise reference.named("examples_axes_empty")
     if not shown:
         raise Mismatch("No image is shown.", hint="Show the images of the loader with imshow, one per axes.")
     if not run.forwards:

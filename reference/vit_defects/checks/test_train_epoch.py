@@ -439,10 +439,21 @@ def test_train_epoch_reports_its_loss(student, reference, class_names):
             if quantities is None and is_short(found):
                 continue
             if quantities is None or said(places([run for _, run in found]), quantities):
+                require_kept(student, [run for _, run in found])
                 return
     if fault is not None:
         raise fault
     student.policy("unexplained_loss", "What train_epoch reports is not a loss that a check recognizes.")
+
+
+def require_kept(student, runs):
+    """The handout asks for the history; who only prints the loss has nothing to draw afterwards."""
+    if not any(run.history or run.returned for run in runs):
+        student.policy(
+            "loss_not_kept",
+            "train_epoch prints its loss, and appends nothing to loss_history: the curve stays empty.",
+            "loss_history.append(loss.item()) where the loss is printed.",
+        )
 
 
 def fault_of_reports(found, reference):

@@ -90,6 +90,11 @@ def test_vit_takes_images_of_any_size(student, reference):
         if mistake is None:
             raise
         raise reference.named(mistake, seen=error) from None
+    large = reference.oracle.LARGE  # of positions for the handout's images, a part serves smaller ones
+    try:
+        built(student, reference, large)(pictures(student, large))
+    except Mismatch as error:
+        raise reference.named("image_size_fixed", seen=error) from None
 
 
 @pytest.mark.explains("vit_returns_logits", "vit_sees_the_whole_image")

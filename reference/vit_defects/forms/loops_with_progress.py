@@ -1,4 +1,4 @@
-"""A progress bar, a criterion and a schedule of one's own, clipping; evaluation by means of batches, returned."""
+"""A progress bar, a criterion and a schedule of one's own, clipping; an evaluation that returns both numbers."""
 
 from tqdm import tqdm
 
@@ -31,10 +31,10 @@ def evaluate(model, data_loader, loss_history):
     for x, y in data_loader:
         x, y = x.to(device), y.to(device)
         out = model(x)
-        losses.append(criterion(out, y).item())
+        losses.append(criterion(out, y).item() * y.size(0))
         hits += int((out.argmax(-1) == y).sum())
         total += y.size(0)
-    loss_history.append(sum(losses) / len(losses))
+    loss_history.append(sum(losses) / total)
     accuracy = hits / total
     print(f"acc={accuracy * 100:.1f}%")
     return loss_history[-1], accuracy

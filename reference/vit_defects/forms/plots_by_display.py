@@ -13,7 +13,7 @@ def plot_confusion_matrix(model, data_loader, class_names):
             y_pred += model(images.to(device)).argmax(1).tolist()
             y_true += labels.tolist()
     disp = ConfusionMatrixDisplay.from_predictions(
-        y_true, y_pred, display_labels=class_names, normalize="true", xticks_rotation="vertical"
+        y_true, y_pred, labels=range(len(class_names)), display_labels=class_names, normalize="true"
     )
     disp.ax_.set_title("Confusion")
     plt.tight_layout()

@@ -9,7 +9,7 @@ def plot_confusion_matrix(model, data_loader, class_names):
     for x, y in data_loader:
         preds = torch.cat((preds, model(x.to(device)).detach().argmax(1).cpu()))
         trues = torch.cat((trues, y))
-    cm = confusion_matrix(trues, preds)
+    cm = confusion_matrix(trues, preds, labels=range(len(class_names)))
     frame = pd.DataFrame(cm / cm.sum(axis=1, keepdims=True) * 100, index=class_names, columns=class_names)
     plt.figure(figsize=(9, 7))
     sns.heatmap(frame, annot=True, fmt=".1f")

@@ -10,7 +10,7 @@ def plot_confusion_matrix(model, data_loader, class_names):
         for images, labels in data_loader:
             true.append(labels)
             said.append(model(images.to(device)).argmax(1).cpu())
-    counts = confusion_matrix(torch.cat(true), torch.cat(said))
+    counts = confusion_matrix(torch.cat(true), torch.cat(said), labels=range(len(class_names)))
     plt.figure(figsize=(8, 7))
     ax = sns.heatmap(np.log1p(counts), annot=counts, fmt="d", cbar=False)
     ax.set_xticklabels([f"{i} {name[:6]}." for i, name in enumerate(class_names)], rotation=40)

@@ -6,10 +6,11 @@ from .dropout import dropout_fault
 from .inline import prove_inline
 from .mistaken import wrong_attentions, wrong_prenorms, wrong_transformer
 from .pooling import pooled_by, require_pool, returns_log_probabilities
-from .sizes import ODD, doable, size_in_the_code
+from .sizes import LARGE, ODD, doable, size_in_the_code
 from .tokens import are_concatenated, is_affine, learned_places, moves_first_only, positions_multiply
 
 __all__ = [
+    "LARGE",
     "ODD",
     "are_concatenated",
     "doable",

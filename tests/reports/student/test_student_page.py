@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from grader.domain.analyzed_program import ForbiddenUse, NearName, Note, Omission, Place, TunedValue
-from grader.domain.evidence import Blame, Finding, Status, Training, TrainingOutcome
+from grader.domain.evidence import Blame, Finding, FindingKind, Status, Training, TrainingOutcome
 from grader.domain.score import ScoreEdit
 from grader.domain.submission import RefusedFile
 from grader.reports.student.student_pages import student_page
@@ -464,3 +464,17 @@ def test_a_cause_is_told_once_and_what_follows_from_it_is_listed_below(class_res
     assert "3\N{NO-BREAK SPACE}more checks fail for this reason" in Page(others).words[1]
     assert len(listed) == 3 and failed.title in Page(others).text and untried.title in Page(others).text
     assert checks.index("It is random.") < checks.index("more checks fail") < checks.index(failed.title)
+
+
+def test_advice_is_told_and_no_person_is_announced(class_results, html_of, with_remark):
+    one = class_results["good"]
+    noted = with_remark(one.evidence, 2)
+    findings = tuple(
+        replace(found, kind=FindingKind.ADVICE, hint="Learn them.") if found.flagged else found
+        for found in noted.findings
+    )
+    told = Page(html_of(replace(one, evidence=replace(noted, findings=findings)))).text
+    assert told.count("The positions are fixed; the handout asks for learnable ones.") == 1
+    assert "✓ Passed, with advice" in told and "Learn them." in told
+    assert "The check passed, and this costs no points." in told
+    assert "person will take a look" not in told

@@ -1,0 +1,20 @@
+"""Only the correct predictions of the last batch are counted, though they are divided by the number of images
+in all batches.
+
+Add up the correct predictions of all batches: correct += ..., with correct = 0 before the loop.
+
+Look for: argmax() | max()
+"""
+
+
+def evaluate(model, data_loader, loss_history):
+    model.eval()
+    total_loss, correct, count = 0.0, 0, len(data_loader.dataset)
+    with torch.no_grad():
+        for images, labels in data_loader:
+            scores = model(images.to(device)).cpu()
+            total_loss += F.cross_entropy(scores, labels, reduction="sum").item()
+            correct = (scores.argmax(dim=1) == labels).sum().item()
+    average_loss, accuracy = total_loss / count, correct / count
+    loss_history.append(average_loss)
+    print(f"test loss {average_loss:.4f}, accuracy {100 * accuracy:.2f} %")
