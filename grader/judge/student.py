@@ -429,8 +429,12 @@ class Student:
         *,
         initial_mode: str = "eval",
         keywords: dict[str, Any] | None = None,
+        shuffled: bool = False,
     ) -> Run:
         """Run one of the student's functions on rigged data.
+
+        Args:
+            shuffled: The loader gives the images in another order in each pass.
 
         Raises:
             Mismatch: It does not exist or raised.
@@ -447,6 +451,7 @@ class Student:
             data.id_bits,
             self.next_seed(),
             pictures=self.pictures_of(function),
+            shuffled=shuffled,
             arrays=data.shown,
         )
         record = ForwardRecord(data)

@@ -233,6 +233,7 @@ class RunFunction:
         learning_rate: Of the rigged SGD.
         id_bits: How many of an image's first pixels carry its number, lowest bit first, as signs.
         pictures: Whether the figures are wanted as pixels, which takes a while.
+        shuffled: The loader gives the images in another order in each pass.
         arrays: `images` float32 (n, 1, height, width), `labels` int64 (n,), and for train_epoch `weights`
             float32 (k, classes).
     """
@@ -247,6 +248,7 @@ class RunFunction:
     id_bits: int = 0
     seed: int = 0
     pictures: bool = True
+    shuffled: bool = False
     arrays: Arrays = field(default_factory=dict)
 
 

@@ -57,8 +57,16 @@ class UnevenBatches(Sampler[list[int]]):
         return len(self.sizes)
 
 
-def rigged_loader(dataset: Dataset[Any], batch_sizes: tuple[int, ...]) -> DataLoader[Any]:
-    """A real DataLoader over rigged data; even batches have a `batch_size` as well."""
+def rigged_loader(
+    dataset: Dataset[Any], batch_sizes: tuple[int, ...], *, shuffled: bool = False
+) -> DataLoader[Any]:
+    """A real DataLoader over rigged data; even batches have a `batch_size` as well.
+
+    Args:
+        shuffled: The images come in another order in each pass, all batches of the first one's size.
+    """
+    if shuffled:
+        return DataLoader(dataset, batch_size=batch_sizes[0], shuffle=True)
     if len(set(batch_sizes)) == 1 or (
         len(set(batch_sizes[:-1])) == 1 and 0 < batch_sizes[-1] <= batch_sizes[0]
     ):

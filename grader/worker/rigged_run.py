@@ -111,7 +111,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
     events = Events()
     arrays = {name: torch.from_numpy(value.copy()) for name, value in request.arrays.items()}
     dataset = RiggedDataset(arrays["images"], arrays["labels"], request.class_names)
-    loader = rigged_loader(dataset, request.batch_sizes)
+    loader = rigged_loader(dataset, request.batch_sizes, shuffled=request.shuffled)
     rigged = len(dataset), request.id_bits, rows, events
     if "weights" not in arrays:
         model: TableModel | FeatureModel = TableModel(*rigged)

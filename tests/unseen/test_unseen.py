@@ -122,6 +122,36 @@ OF_DEFECTS: dict[str, set[tuple[str, str]]] = {
     "t28": {("Transformer", "shared_layers"), ("ViT", "random_in_forward")},
     "t29": {("train_epoch", "missing_train_mode")},
     "t30": {("ViT", "patches_mixed")},
+    "u01": {("Attention", "heads_not_projected")},
+    "u02": {("Attention", "heads_averaged"), ("plot_classwise_predictions", "not_four_per_class")},
+    "u03": {("Attention", "first_token_for_all")},
+    "u04": {("ViT", "image_size_fixed"), ("evaluate", "accuracy_of_last_batch")},
+    "u05": {("ViT", "patch_size_fixed")},
+    "u06": {("ViT", "channels_averaged")},
+    "u07": {("ViT", "patches_shuffled")},
+    "u08": {("PreNorm", "prenorm_adds_normalized")},
+    "u09": {("FeedForward", "dropout_rate_fixed"), ("plot_classwise_predictions", "examples_axes_empty")},
+    "u10": {("FeedForward", "dropout_in_evaluation")},
+    "u11": {("train_epoch", "loss_not_reported")},
+    "u12": {("Transformer", "dropout_not_handed_on"), ("train_epoch", "nll_of_scores")},
+    "u13": {("Attention", "causal_mask")},
+    "u14": {("Transformer", "residual_of_first_input")},
+    "u15": {("ViT", "patches_mixed")},
+    "u16": {("PreNorm", "keywords_dropped")},
+    "u17": {("Attention", "scale_half_of_inverse")},
+    "u18": {("Attention", "scale_without_root")},
+    "u19": {("ViT", "patches_mixed")},
+    "u20": {("Transformer", "shared_layers")},
+    "u21": {("ViT", "positions_as_tokens")},
+    "u22": {("FeedForward", "feed_forward_activation_last")},
+    "u23": {("Transformer", "heads_and_dim_head_swapped")},
+    "u24": {("train_epoch", "zero_grad_before_step")},
+    "u25": {("ViT", "embedding_dropout_ignored"), ("evaluate", "accuracy_counts_last_batch")},
+    "u26": {("train_epoch", "softmax_before_loss")},
+    "u27": set(),
+    "u28": set(),
+    "u29": {("evaluate", "loss_wrong_divisor")},
+    "u30": {("Transformer", "wrong_depth"), ("plot_classwise_predictions", "labels_exchanged")},
 }
 # what costs nothing, and is told all the same
 ADVISED_OR_FLAGGED: dict[str, set[tuple[str, str]]] = {
@@ -131,6 +161,14 @@ ADVISED_OR_FLAGGED: dict[str, set[tuple[str, str]]] = {
     "t09": {("train_epoch", "loss_not_kept")},
     "t20": {("evaluate", "average_of_batch_means")},
     "t25": {("plot_confusion_matrix", "row_of_absent_class_missing")},
+    "u10": {("plot_confusion_matrix", "labels_of_another_pass")},
+    "u18": {("plot_confusion_matrix", "row_of_absent_class_missing")},
+    "u22": {("train_epoch", "average_so_far_kept")},
+    "u27": {("plot_confusion_matrix", "counts_in_exponents")},
+    "u28": {
+        ("Attention", "dropout_before_projection"),
+        ("plot_classwise_predictions", "examples_by_prediction"),
+    },
 }
 MISTAKES = {"vit_cifar10": OF_CIFAR10, "vit_finetune": OF_FINETUNE}
 
@@ -176,7 +214,7 @@ def test_each_mistake_is_found_in_its_own_part(tmp_path: Path, assignment: str) 
 
 @pytest.mark.slow
 def test_mistakes_of_the_first_assignment_are_told_as_what_they_are(tmp_path: Path) -> None:
-    """One or two in each of sixty homeworks, and no third part is blamed."""
+    """One or two in each of ninety homeworks, and no third part is blamed."""
     results = graded("vit_defects/mistaken", tmp_path)
     assert set(results) == set(OF_DEFECTS)
     for name, result in results.items():

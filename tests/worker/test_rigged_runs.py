@@ -114,6 +114,24 @@ def test_the_table_model_knows_images_by_their_numbers(load: Callable[..., Any])
     assert [forward.images for forward in forwards] == [(number,) for number in order]
 
 
+def test_a_shuffling_loader_gives_all_images_in_another_order_each_time(load: Callable[..., Any]) -> None:
+    data = classified_data(CLASSES, (5, 4), accuracy=0.5, seed=1)
+    body = """
+def evaluate(model, data_loader, loss_history):
+    for _ in range(2):
+        for images, labels in data_loader:
+            model(images)
+            loss_history.extend(labels.tolist())
+"""
+    for shuffled in (False, True):
+        ran, forwards = rigged(load(HEAD + body), "evaluate", data, shuffled=shuffled)
+        labels = ran.arrays["history"].astype(int).reshape(2, -1)
+        assert [forward.size for forward in forwards] == [5, 4] * 2
+        assert (np.sort(labels) == np.sort(data.labels)).all()
+        assert (labels == data.labels).all(axis=1).tolist() == [not shuffled] * 2
+        assert (labels[0] != labels[1]).any() == shuffled
+
+
 def test_what_the_model_would_say_is_not_in_the_worker(load: Callable[..., Any]) -> None:
     """Neither in the model nor anywhere else among its arrays and tensors."""
     text = (

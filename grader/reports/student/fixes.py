@@ -91,15 +91,16 @@ def forbidden_rows(assignment: Assignment, evidence: Evidence) -> tuple[Forbidde
         rule = rules.get(use.rule)
         forbids = rule is not None and _takes_points(rule, use)
         users = listed([_user_as_subject(name) for name in use.reached_from])
+        reach = "reaches" if len(use.reached_from) == 1 else "reach"
         if rule is not None and forbids:
             target = titles.get(rule.costs, rule.costs)
-            consequence = f"{users} reaches it: no points for {target}."
+            consequence = f"{users} {reach} it: no points for {target}."
         elif use.inside:
             consequence = f"{named(use.inside)} uses it inside: a person looks at it."
         elif use.in_training and rule is not None and rule.policy == "forbid":
-            consequence = f"{users} reaches it: a person decides what the measured accuracy is worth."
+            consequence = f"{users} {reach} it: a person decides what the measured accuracy is worth."
         elif use.reached_from:
-            consequence = f"{users} reaches it: a person looks at it."
+            consequence = f"{users} {reach} it: a person looks at it."
         else:
             consequence = "No graded part reaches it: this costs nothing."
         rows.append(ForbiddenRow(use.name, str(use.place), rule.reason if rule else "", consequence, forbids))

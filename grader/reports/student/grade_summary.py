@@ -155,19 +155,25 @@ def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
             else f"{right[0]} does what it should"
         )
         passed = f"Every automatic check passed: {do}."
-        return " ".join([passed, *_flagged_sentence(parts)])
+        return " ".join([passed, *_remark_sentences(parts)])
     sentences = [f"{listed(right, 9)} {'is' if len(right) == 1 else 'are'} entirely right."] if right else []
     if wrong:
         sentences.append(f"{listed(wrong, 9)} {'needs' if len(wrong) == 1 else 'need'} another look.")
     if missing:
         sentences.append(f"Not implemented yet: {listed(missing, 9)}.")
-    return " ".join([*sentences, *_flagged_sentence(parts)])
+    return " ".join([*sentences, *_remark_sentences(parts)])
 
 
-def _flagged_sentence(parts: Mapping[str, Sequence[Finding]]) -> list[str]:
-    """What a person looks at although its checks passed; at most one sentence."""
-    names = [name for name, findings in parts.items() if any(finding.flagged for finding in findings)]
-    return [f"A person will take a look at {listed(names, 9)}, which costs no points."] if names else []
+def _remark_sentences(parts: Mapping[str, Sequence[Finding]]) -> list[str]:
+    """What is said of passed checks: what a person looks at, and advice; at most a sentence each."""
+    flagged = [name for name, findings in parts.items() if any(finding.flagged for finding in findings)]
+    advised = [name for name, findings in parts.items() if any(finding.is_advice for finding in findings)]
+    sentences = []
+    if flagged:
+        sentences.append(f"A person will take a look at {listed(flagged, 9)}, which costs no points.")
+    if advised:
+        sentences.append(f"There is advice on {listed(advised, 9)}, which costs no points.")
+    return sentences
 
 
 def nothing_implemented(evidence: Evidence) -> bool:

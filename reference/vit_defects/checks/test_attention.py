@@ -259,6 +259,13 @@ def test_attention_drops_out_in_training_only(student, reference):
     fault = dropout_fault(student, reference)
     if fault:
         raise reference.named(f"attention_dropout_{fault}")
+    half = student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD, dropout=0.5)
+    if not bool((half(student.tensor(4, 9, DIM), shape=(4, 9, DIM), train=True) == 0).any()):
+        student.policy(
+            "dropout_before_projection",
+            "Attention drops nothing after its output projection, only before it.",
+            "Apply nn.Dropout(dropout) to what the output projection gives.",
+        )
 
 
 def dropout_fault(student, reference):

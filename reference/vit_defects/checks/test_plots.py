@@ -1,6 +1,7 @@
 """The figures, read as structure and compared with the rigged truth."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from grader.kit import (
 MOST_MAPS = (
     4  # counts, and shares of rows, of columns and of all: a hundred guesses are not a confusion matrix
 )
+EXPONENT = re.compile(r"\de\+\d")  # of a number as Python writes it by default
 MOST_CHANCE = 0.01  # that captions are right by luck
 # what a title must say before a normalization is measured by it
 SHARE_OF_TRUE = ("recall", "each true", "per true", "each actual", "per actual")
@@ -200,27 +202,55 @@ def test_confusion_matrix_is_right(student, reference, class_names):
     wrong = [h for h, fault in zip(whole, faults, strict=False) if fault is not None and not is_part(h, data)]
     if wrong or len(whole) > MOST_MAPS:
         student.policy("several_answers", "Besides the right confusion matrix, wrong ones are drawn.")
-    elif not draws_absent_class(student, class_names):
+    else:
+        advise_on_lopsided_data(student, class_names)
+
+
+def advise_on_lopsided_data(student, class_names):
+    """Draw again: one class is absent, another right over a hundred times, each pass in another order."""
+    draws = np.random.default_rng(student.next_seed())
+    absent = int(draws.integers(len(class_names)))
+    frequent = (absent + 1) % len(class_names)
+    data = classified_data(class_names, (80, 80), accuracy=ACCURACY, seed=student.next_seed())
+    data.labels[data.labels == absent] = frequent
+    data.labels[:120] = frequent
+    data.table[:120, frequent] = data.table.max() + 10
+    data.table[:, absent] = data.table.min() - 10
+    try:
+        run = student.run("plot_confusion_matrix", data, shuffled=True)
+    except Mismatch:
+        run = None
+    found = heat_maps(run, class_names) if run is not None else []
+    whole = [heat for heat in found if len(heat.values) == len(class_names)]
+    if not whole:
         student.policy(
             "row_of_absent_class_missing",
             "A class that is neither among the labels nor among the predictions gets no row and no column: "
             "then the names no longer fit the counts.",
             "Count with labels=range(len(class_names)).",
         )
+    elif all(is_of_several_passes(heat, data) for heat in whole):
+        student.policy(
+            "labels_of_another_pass",
+            "Labels and predictions come from different passes over the loader: if it shuffles, they do not "
+            "belong together.",
+            "Collect both in the same loop over the batches.",
+        )
+    elif any(EXPONENT.search(text) for figure in run.figures for axes in figure.axes for text in axes.texts):
+        student.policy(
+            "counts_in_exponents",
+            "Counts of a hundred and more are written like 1.2e+02.",
+            'seaborn.heatmap(..., annot=True, fmt="d") writes them in full.',
+        )
 
 
-def draws_absent_class(student, class_names):
-    """Whether the matrix has as many rows and columns as ever when one class does not occur."""
-    draws = np.random.default_rng(student.next_seed())
-    absent = int(draws.integers(len(class_names)))
-    data = classified_data(class_names, (16, 10), accuracy=ACCURACY, seed=student.next_seed())
-    data.labels[data.labels == absent] = (absent + 1) % len(class_names)
-    data.table[:, absent] = data.table.min() - 10
-    try:
-        run = student.run("plot_confusion_matrix", data)
-    except Mismatch:
-        return False
-    return any(len(heat.values) == len(class_names) for heat in heat_maps(run, class_names))
+def is_of_several_passes(heat, data):
+    """Whether a map has the right sums, and yet is not the matrix of labels and predictions of one pass."""
+    classes = len(heat.values)
+    counts = confusion_of(data.labels, data.predictions, classes)
+    shown = heat.values.T if rows_are_predicted(heat) else heat.values
+    right_sums = all(same(shown.sum(axis=axis), counts.sum(axis=axis)) for axis in (0, 1))
+    return right_sums and not same(shown, counts)
 
 
 def shows_any(heat, matrices):
@@ -322,6 +352,12 @@ def test_predictions_show_four_of_each_class(student, reference, class_names):
         for classes in (data.labels, data.predictions)
     ]
     if [4] * len(class_names) in by_class:
+        if by_class[0] != by_class[1] and by_class[0] != [4] * len(class_names):
+            student.policy(
+                "examples_by_prediction",
+                "Four images of each predicted class are shown; the template asks for four of each true one.",
+                "Choose the images by their labels.",
+            )
         return
     known = reference.named("not_four_per_class")
     alike = len(set(by_class[0])) == 1

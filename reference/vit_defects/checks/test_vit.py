@@ -77,14 +77,13 @@ def tokens_in(found, images, sizes):
     return found
 
 
-@pytest.mark.explains("vit_returns_logits")
+@pytest.mark.explains("vit_returns_logits", "vit_sees_the_whole_image")
 @pytest.mark.weight(1)
 def test_vit_takes_images_of_any_size(student, reference):
     """ViT works for any image_size, patch_size and number of channels that it is constructed with."""
     odd = reference.oracle.ODD
     try:
-        vit = built(student, reference, odd)
-        vit(pictures(student, odd))
+        built(student, reference, odd)(pictures(student, odd))
     except Mismatch as error:
         mistake = reference.oracle.size_in_the_code(student)
         if mistake is None:
@@ -95,6 +94,8 @@ def test_vit_takes_images_of_any_size(student, reference):
         built(student, reference, large)(pictures(student, large))
     except Mismatch as error:
         raise reference.named("image_size_fixed", seen=error) from None
+    if not reference.oracle.tokens_follow_the_size(student):
+        raise reference.named("image_size_fixed")
 
 
 @pytest.mark.explains("vit_returns_logits", "vit_sees_the_whole_image")
@@ -116,6 +117,10 @@ def test_vit_cuts_patches(student, reference):
         raise reference.named("images_mixed")
     if not bool(found.seen.any(dim=0).any(dim=(1, 2)).all()):
         raise reference.named("channels_lost")
+    if sizes.channels > 1 and same(
+        *(tokens(model, reference, each, sizes) for each in (image, image.flip(1)))
+    ):
+        raise reference.named("channels_averaged")
     if not bool(found.pixels.any(dim=0).all()):
         raise reference.named("patches_lost")
     if found.are_patches(sizes.patch):
@@ -167,6 +172,8 @@ def test_vit_puts_a_class_token_in_front(student, reference):
     fixed = (found[0] - found[1]).abs().amax(dim=-1) < 1e-6
     if not fixed.any():
         raise reference.named("no_class_token")
+    if found.shape[1] == 2 * (sizes.patches + 1) and int(fixed.sum()) == sizes.patches + 2:
+        raise reference.named("positions_as_tokens")
     if found.shape[1] == sizes.patches + 2 or int(fixed.sum()) > 1:
         raise Mismatch(
             f"{int(fixed.sum())} of {found.shape[1]} tokens do not depend on the image; only the class "

@@ -1,4 +1,7 @@
-"""Three ModuleLists with one small layer per head each, and a loop over the heads."""
+"""Three ModuleLists with one small layer per head each, and a loop over the heads.
+
+Policy: dropout_before_projection
+"""
 
 from math import sqrt
 

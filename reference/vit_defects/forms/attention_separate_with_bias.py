@@ -1,4 +1,7 @@
-"""Three linear layers with bias, heads split by view and transpose, dropout on the attention weights."""
+"""Three linear layers with bias, heads split by view and transpose, dropout on the attention weights.
+
+Policy: dropout_before_projection
+"""
 
 import math
 

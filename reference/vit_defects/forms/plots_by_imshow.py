@@ -1,4 +1,7 @@
-"""The matrix by imshow with texts; examples by predicted class, one image at a time, with numbers as titles."""
+"""The matrix by imshow with texts; examples by predicted class, one image at a time, with numbers as titles.
+
+Policy: examples_by_prediction
+"""
 
 import numpy as np
 

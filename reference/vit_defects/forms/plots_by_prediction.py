@@ -1,4 +1,7 @@
-"""Rows are predictions, shares of rows as precision, empty cells masked; a subfigure per predicted class."""
+"""Rows are predictions, shares of rows as precision, empty cells masked; a subfigure per predicted class.
+
+Policy: examples_by_prediction
+"""
 
 import numpy as np
 

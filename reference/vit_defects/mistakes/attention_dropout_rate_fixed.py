@@ -1,5 +1,5 @@
-"""Attention drops values in training at a rate of its own, whatever its argument dropout asks for; with
-dropout=0 nothing should be dropped.
+"""In training Attention drops values at another rate than its argument dropout asks for; with dropout=0
+nothing should be dropped.
 
 Write nn.Dropout(dropout), with the argument itself.
 

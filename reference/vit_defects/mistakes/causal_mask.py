@@ -1,9 +1,9 @@
 """A mask hides the tokens that come later: a token looks only at itself and those before it. That is for
 generating text; an image has no such order, and every token should look at all of them.
 
-Leave the mask out.
+Leave the mask out: no tril, and no is_causal=True.
 
-Look for: tril() | triu(), masked_fill() | masked_fill_()
+Look for: is_causal, tril() | triu(), masked_fill() | masked_fill_()
 """
 
 

@@ -1,5 +1,5 @@
-"""Transformer does not hand its argument dropout on to Attention and FeedForward, so that nothing is
-dropped in the blocks in training.
+"""Transformer does not hand its argument dropout on to both of its parts, Attention and FeedForward: where it
+is missing, nothing is dropped in training.
 
 Attention(dim, heads, dim_head, dropout) and FeedForward(dim, mlp_dim, dropout).
 

@@ -1,6 +1,6 @@
-"""The argument emb_dropout is not used: no part of the tokens is dropped in training.
+"""The argument emb_dropout is not used: it makes no difference to what is dropped of the tokens in training.
 
-Apply nn.Dropout(emb_dropout) to the tokens once the positions are added.
+Apply nn.Dropout(emb_dropout), and no other dropout, to the tokens once the positions are added.
 
 Look for: emb_dropout, Dropout()
 """

@@ -1,5 +1,5 @@
-"""The tokens are dropped in training at a rate of ViT's own, whatever emb_dropout asks for; with
-emb_dropout=0 nothing should be dropped.
+"""In training the tokens are dropped at another rate than emb_dropout asks for; with emb_dropout=0 nothing
+should be dropped.
 
 Write nn.Dropout(emb_dropout), with the argument itself.
 

@@ -1,6 +1,6 @@
 """There is an activation after the second linear layer: the output of the layer should be linear.
 
-Keep the activation between the two linear layers only.
+Put the activation between the two linear layers, and none behind the second.
 
 Look for: gelu() | relu() | GELU() | ReLU(), Sequential()
 """

@@ -1,5 +1,6 @@
-"""The size of the image, or how many patches it has, is fixed in the code: images of any other size than the
-handout's cannot be handled. There are (image_size // patch_size) ** 2 patches, and the class token.
+"""The size of the image, or how many patches it has, is fixed in the code: images of another size than the
+handout's fail, or are cut wrongly. There are (image_size // patch_size) ** 2 patches, and the class
+token.
 
 num_patches = (image_size // patch_size) ** 2, and positions for num_patches + 1 tokens.
 

@@ -1,7 +1,7 @@
 """The average loss is divided by the wrong number: means of batches have to be divided by the number of
 batches, sums over images by the number of images.
 
-Add {F = torch.nn.functional}.cross_entropy(..., reduction='sum') and divide by len(data_loader.dataset).
+Sum up {F = torch.nn.functional}.cross_entropy(..., reduction='sum') and divide by len(data_loader.dataset).
 
 Look for: _ / len()
 """

@@ -1,8 +1,7 @@
 """The loss is nll_loss of scores that are not logarithms of probabilities: it can fall without end, whatever
 the model says.
 
-Use {F = torch.nn.functional}.cross_entropy, which applies log_softmax first, or return {F =
-torch.nn.functional}.log_softmax(scores, dim=-1) from ViT.
+Use {F = torch.nn.functional}.cross_entropy, which applies log_softmax first.
 
 Look for: nll_loss() | NLLLoss()
 """

@@ -1,5 +1,5 @@
 """The size of a patch is fixed in the code: the argument patch_size is not used everywhere, and patches of
-any other size than the handout's cannot be handled.
+another size than the handout's fail, or are cut wrongly.
 
 Use patch_size wherever patches are cut, counted and projected.
 

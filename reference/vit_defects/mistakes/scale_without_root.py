@@ -1,7 +1,8 @@
 """The attention scores are divided by dim_head instead of by its square root, as when the scale dim_head **
 -0.5 is applied twice. The formula is softmax(q k^T / sqrt(dim_head)) v.
 
-Use dim_head ** -0.5 as the scale, once: the exponent makes the square root.
+Use dim_head ** -0.5 as the scale, once: scaled_dot_product_attention has it built in, so q
+and k go in as they are.
 
 Look for: 1 / dim_head | 1 / head_dim | 1.0 / dim_head | _ ** -1 | _ / dim_head | _ / self.dim_head, scale
 """

@@ -1,4 +1,4 @@
-"""The number of blocks does not follow the depth argument.
+"""The Transformer does not run as many blocks as its argument depth says.
 
 Build the blocks in a loop over range(depth), and run all of them in forward.
 

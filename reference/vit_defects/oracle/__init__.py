@@ -6,7 +6,7 @@ from .dropout import dropout_fault
 from .inline import prove_inline
 from .mistaken import wrong_attentions, wrong_prenorms, wrong_transformer
 from .pooling import pooled_by, require_pool, returns_log_probabilities
-from .sizes import LARGE, ODD, doable, size_in_the_code
+from .sizes import LARGE, ODD, doable, size_in_the_code, tokens_follow_the_size
 from .tokens import are_concatenated, is_affine, learned_places, moves_first_only, positions_multiply
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "require_pool",
     "returns_log_probabilities",
     "size_in_the_code",
+    "tokens_follow_the_size",
     "vit_around",
     "wrong_attentions",
     "wrong_prenorms",

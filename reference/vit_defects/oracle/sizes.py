@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from grader.kit import AffineFake, Mismatch
+from grader.kit import AffineFake, Mismatch, Undecided
 
 from .around import vit_around
 
@@ -46,6 +46,8 @@ OF_THE_HANDOUT = replace(ODD, side=28, patch=4)
 def doable(student):
     """The odd sizes where the student's ViT can do them; else others that it can, if there are any."""
     tried = (ODD, replace(ODD, channels=1), OF_THE_HANDOUT, replace(OF_THE_HANDOUT, channels=1))
+    if not tokens_follow_the_size(student):
+        tried = tried[2:]
     return student.shared("sizes of ViT", lambda: next((each for each in tried if _done(student, each)), ODD))
 
 
@@ -59,6 +61,27 @@ def size_in_the_code(student):
     if (sizes.side, sizes.patch) == (ODD.side, ODD.patch):
         return "channels_fixed"
     return "patch_size_fixed" if _done(student, replace(sizes, side=24)) else "image_size_fixed"
+
+
+def tokens_follow_the_size(student):
+    """Whether a larger image has more tokens; also where it is not known."""
+
+    def follow():
+        counts = [_count_of_tokens(student, sizes) for sizes in (ODD, LARGE)]
+        return None in counts or counts[0] != counts[1]
+
+    return student.shared("tokens of larger images", follow)
+
+
+def _count_of_tokens(student, sizes):
+    """How many tokens the encoder receives; None: it receives none, or the sizes cannot be done."""
+    try:
+        model = vit_around(student, AffineFake(), sizes.options)
+        model(student.tensor(2, sizes.channels, sizes.side, sizes.side))
+        [received, *_] = [tokens for _, tokens in model.calls]
+    except (Mismatch, Undecided, ValueError):
+        return None
+    return received.shape[1] if received.ndim == 3 else None
 
 
 def _done(student, sizes):

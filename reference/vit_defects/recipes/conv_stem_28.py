@@ -1,8 +1,8 @@
 """Still 28 x 28 images, but three small convolutions in place of the linear patch projection.
 
 Overlapping convolutions see edges wherever they lie, where a linear projection has to learn them anew for
-every place within a patch. Everything else is as in the recipe with the linear projection, but for the depth,
-the epochs, and images that are flipped and transposed, too.
+every place within a patch. Everything else is as in the recipe with the linear projection, but for depth and
+epochs.
 
 Based on: linear_28
 Policy: convolutional_stem
@@ -56,6 +56,5 @@ class Embedding(nn.Module):
         return rearrange(self.projection(self.convolutions(img)), "b d h w -> b (h w) d")
 
 
-TURNED = True  # without flips and transposition: False
 DEPTH = 4
 N_EPOCHS = 100

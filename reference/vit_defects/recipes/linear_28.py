@@ -2,8 +2,8 @@
 
 Most of the gain is in the training images. They are read at full size; `augment` cuts a square out of each at
 random before it makes it small, so that the same photograph gives ever new pixels at 28 x 28. Test images are
-made small as in the handout. Flips and transposition are for the recipes that build on this one: a linear
-projection loses by them.
+made small as in the handout. They stay as they lie: on images kept out of training, no recipe gains by flips
+and transposition.
 
 A remark `# without WHAT: VALUE` behind a number says what takes an ingredient out;
 `python -m benchmarks ingredients` measures it.

@@ -8,4 +8,5 @@ Policy: convolutional_stem
 
 IMAGE_SIZE = 128
 PATCH_SIZE = 16
+LEAST_CROP = 0.85  # without crops of different sizes and places: 1.0
 N_EPOCHS = 75

@@ -476,5 +476,6 @@ def test_advice_is_told_and_no_person_is_announced(class_results, html_of, with_
     told = Page(html_of(replace(one, evidence=replace(noted, findings=findings)))).text
     assert told.count("The positions are fixed; the handout asks for learnable ones.") == 1
     assert "✓ Passed, with advice" in told and "Learn them." in told
+    assert "all 9 parts do what they should. There is advice on ViT, which costs no points." in told
     assert "The check passed, and this costs no points." in told
     assert "person will take a look" not in told
