@@ -39,7 +39,7 @@ class Sizes:
 
 
 ODD = Sizes()
-LARGE = replace(ODD, side=40)  # more patches than 28 x 28 pixels have, whatever their size
+LARGE = replace(ODD, side=45)  # more patches than 28 x 28 pixels have, whatever their size
 OF_THE_HANDOUT = replace(ODD, side=28, patch=4)
 
 
