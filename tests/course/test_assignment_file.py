@@ -497,15 +497,16 @@ WRONG = [
     ),
     (
         ("[[forbidden]]", '[policies]\nstem = "never"\n\n[[forbidden]]'),
-        "[policies]: 'stem' is the text 'never', which is not a choice. Choose 'allow', 'flag' or 'forbid'.",
+        "[policies]: 'stem' is the text 'never', which is not a choice. Choose 'allow', 'advise', 'flag' or "
+        "'forbid'.",
     ),
     (
         ("[[forbidden]]", "[policies]\nstem = true\n\n[[forbidden]]"),
-        "[policies]: 'stem' is true, which is not a choice. Choose 'allow', 'flag' or 'forbid'.",
+        "[policies]: 'stem' is true, which is not a choice. Choose 'allow', 'advise', 'flag' or 'forbid'.",
     ),
     (
         ("[[forbidden]]", '[policies.stem]\nis = "flag"\n\n[[forbidden]]'),
-        "[policies]: 'stem' is a table, which is not a choice. Choose 'allow', 'flag' or 'forbid'.",
+        "[policies]: 'stem' is a table, which is not a choice. Choose 'allow', 'advise', 'flag' or 'forbid'.",
     ),
     (
         ("[[forbidden]]", '[policies]\n"" = "flag"\n\n[[forbidden]]'),

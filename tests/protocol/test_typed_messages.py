@@ -119,7 +119,18 @@ MESSAGES = [
     Weights(2),
     SetWeights(2, {"w": np.zeros((2, 0))}),
     RunFunction(
-        "evaluate", ("model",), (4, 3), ("a", "b"), "train", 0.5, {"n": 2}, 3, 1, False, {"t": np.eye(2)}
+        "evaluate",
+        ("model",),
+        (4, 3),
+        ("a", "b"),
+        "train",
+        0.5,
+        {"n": 2},
+        3,
+        1,
+        False,
+        True,
+        {"t": np.eye(2)},
     ),
     Train(
         ("a",),

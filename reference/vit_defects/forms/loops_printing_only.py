@@ -4,27 +4,38 @@ Policy: loss_not_kept
 Policy: average_of_batch_means
 """
 
-cross_entropy = nn.CrossEntropyLoss()
+
+def step_on(model, optimizer, pair):
+    x, target = (part.to(device) for part in pair)
+    for group in optimizer.param_groups:
+        for weight in group["params"]:
+            weight.grad = None
+    objective = -F.log_softmax(model(x), dim=-1).gather(1, target[:, None]).mean()
+    objective.backward()
+    optimizer.step()
+    return objective.item()
 
 
 def train_epoch(model, optimizer, data_loader, loss_history):
-    model.train()
-    for number, (images, labels) in enumerate(data_loader):
-        optimizer.zero_grad()
-        loss = cross_entropy(model(images.to(device)), labels.to(device))
-        loss.backward()
-        optimizer.step()
-        if number % 100 == 0:
-            print(f"batch {number} of {len(data_loader)}: loss {loss.item():.4f}")
+    model.train(True)
+    seen = 0
+    for pair in data_loader:
+        current = step_on(model, optimizer, pair)
+        if not seen % 100:
+            print("after", seen, "batches the loss is", round(current, 4))
+        seen += 1
 
 
 def evaluate(model, data_loader, loss_history):
-    model.eval()
-    total, correct = 0.0, 0
-    with torch.no_grad():
-        for images, labels in data_loader:
-            scores = model(images.to(device))
-            total += cross_entropy(scores, labels.to(device)).item()
-            correct += (scores.argmax(dim=1).cpu() == labels).sum().item()
-    loss_history.append(total / len(data_loader))
-    print(f"loss {loss_history[-1]:.4f}, {correct} of {len(data_loader.dataset)} images are right")
+    was = model.training
+    model.train(False)
+    per_batch, outcome = [], []
+    torch.set_grad_enabled(False)
+    for x, target in data_loader:
+        answer = model(x.to(device)).to("cpu")
+        per_batch += [F.nll_loss(answer.log_softmax(-1), target).item()]
+        outcome += answer.max(dim=-1).indices.eq(target).tolist()
+    torch.set_grad_enabled(True)
+    model.train(was)
+    loss_history.append(torch.tensor(per_batch).mean().item())
+    print("mean of", len(per_batch), "batches:", loss_history[-1], "| right:", sum(outcome), "of", len(outcome))
