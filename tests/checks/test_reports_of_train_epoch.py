@@ -91,7 +91,7 @@ def test_honest_reports_are_believed(
             "print(f'epoch done, {batches > 0:d}, loss 0.5'); loss_history.append(0.5)",
             ("failed", "constant_loss"),
         ),
-        ("print('Epoch 1 done')", ("failed", "constant_loss")),
+        ("print('Epoch 1 done')", ("failed", "loss_not_reported")),
         ("print('done')", ("failed", "loss_not_reported")),
         ("loss_history.append(random.random())", ("passed", "unexplained_loss")),
         ("print(*(f'{random.random() * 9:.2f}' for _ in range(600)))", ("passed", "unexplained_loss")),
