@@ -284,12 +284,9 @@ def _flagged_parts(assignment: Assignment) -> Iterable[str]:
 
 
 def _ruling(form: HomeworkVersion, assignment: Assignment) -> str:
-    flagged = {rule.pattern for rule in assignment.forbidden if rule.policy == "flag"}
-    flagged |= {name for name, policy in assignment.policies.items() if policy == "flag"}
-    if flagged.intersection(form.policies):
-        return "flagged"
-    advised = {name for name, policy in assignment.policies.items() if policy == "advise"}
-    return "advised" if advised.intersection(form.policies) else "legitimate"
+    policies = {rule.pattern: rule.policy for rule in assignment.forbidden} | dict(assignment.policies)
+    own = {policies.get(name) for name in form.policies}
+    return next((RULINGS[policy] for policy in ("flag", "advise") if policy in own), RULINGS["allow"])
 
 
 def _row(description: str, parts: Sequence[str], ruling: str, name: str) -> str:

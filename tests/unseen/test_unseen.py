@@ -76,7 +76,7 @@ OF_DEFECTS: dict[str, set[tuple[str, str]]] = {
     "s15": {("train_epoch", "missing_zero_grad")},
     "s16": {("FeedForward", "feed_forward_no_activation")},
     "s17": set(),  # the page asks for an average
-    "s18": set(),  # the page does not say that each class has a row; printed losses are for a person
+    "s18": set(),  # the page does not say that each class has a row, nor where a loss is reported
     "s19": {("ViT", "channels_fixed"), ("plot_classwise_predictions", "samples_per_class_ignored")},
     "s20": {("ViT", "positions_not_kept"), ("plot_confusion_matrix", "confusion_transposed")},
     "s21": {("ViT", "patches_shuffled")},
@@ -154,7 +154,7 @@ OF_DEFECTS: dict[str, set[tuple[str, str]]] = {
     "u30": {("Transformer", "wrong_depth"), ("plot_classwise_predictions", "labels_exchanged")},
 }
 # what costs nothing, and is told all the same
-ADVISED_OR_FLAGGED: dict[str, set[tuple[str, str]]] = {
+ADVISED: dict[str, set[tuple[str, str]]] = {
     "s17": {("evaluate", "average_of_batch_means")},
     "s18": {("train_epoch", "loss_not_kept"), ("plot_confusion_matrix", "row_of_absent_class_missing")},
     "t03": {("plot_confusion_matrix", "row_of_absent_class_missing")},
@@ -227,4 +227,4 @@ def test_mistakes_of_the_first_assignment_are_told_as_what_they_are(tmp_path: Pa
             for f in result["findings"]
             if f["status"] == "passed" and f["diagnosis"]
         }
-        assert noted == ADVISED_OR_FLAGGED.get(name, set()), name
+        assert noted == ADVISED.get(name, set()), name

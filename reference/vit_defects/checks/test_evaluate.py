@@ -37,13 +37,22 @@ def average_losses(sets, per_image):
     )
 
 
-def right_losses(sets):
-    """The average cross-entropy, with several shares of label smoothing: each over images, and of batches."""
-    every = [
+def usual_averages(sets):
+    """The average cross-entropy, as `average_losses`, for each of several shares of label smoothing."""
+    return [
         average_losses(sets, lambda data, share=share: losses(data.table, data.labels, share))
         for share in SMOOTHINGS
     ]
-    return [Quantity("loss", values, LOSS_SPREAD, LOSSES) for both in every for values in both]
+
+
+def a_loss(values):
+    """The quantity of a loss, of one value for each data set."""
+    return Quantity("loss", values, LOSS_SPREAD, LOSSES)
+
+
+def right_losses(sets):
+    """The average cross-entropy, over images or of the batches' means."""
+    return [a_loss(values) for both in usual_averages(sets) for values in both]
 
 
 def are_batch_means(right, sets):
@@ -52,7 +61,7 @@ def are_batch_means(right, sets):
     Args:
         right: The places of the average loss.
     """
-    over_images = right_losses(sets)[::2]
+    over_images = [a_loss(values) for values, _ in usual_averages(sets)]
     return not any(quantity.says(place.numbers) for place in right for quantity in over_images)
 
 

@@ -76,19 +76,24 @@ def tokens_follow_the_size(student):
 def _count_of_tokens(student, sizes):
     """How many tokens the encoder receives; None: it receives none, or the sizes cannot be done."""
     try:
-        model = vit_around(student, AffineFake(), sizes.options)
-        model(student.tensor(2, sizes.channels, sizes.side, sizes.side))
-        [received, *_] = [tokens for _, tokens in model.calls]
-    except (Mismatch, Undecided, ValueError):
+        model = _called(student, sizes)
+    except (Mismatch, Undecided):
         return None
-    return received.shape[1] if received.ndim == 3 else None
+    received = next((tokens for _, tokens in model.calls), None)
+    return received.shape[1] if received is not None and received.ndim == 3 else None
 
 
 def _done(student, sizes):
     """Whether a ViT of these sizes gives a tensor."""
     try:
-        model = vit_around(student, AffineFake(), sizes.options)
-        model(student.tensor(2, sizes.channels, sizes.side, sizes.side))
+        _called(student, sizes)
     except Mismatch:
         return False
     return True
+
+
+def _called(student, sizes):
+    """The student's ViT of these sizes, which was given images once."""
+    model = vit_around(student, AffineFake(), sizes.options)
+    model(student.tensor(2, sizes.channels, sizes.side, sizes.side))
+    return model
