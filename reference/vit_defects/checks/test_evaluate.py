@@ -9,6 +9,7 @@ from grader.kit.reported import HITS, LOSS_SPREAD, LOSSES, Quantity, beside, cou
 pytestmark = pytest.mark.component("evaluate")
 SEVERAL = 3  # wrong numbers beside the right one: it is not known which is meant
 SMOOTHINGS = (0.0, 0.05, 0.1, 0.15, 0.2)
+USUAL_SIZES = (8, 10, 16, 32, 50, 64, 100, 128, 256)  # of batches, as constants of a script have them
 
 
 def evaluated(student, class_names):
@@ -65,6 +66,11 @@ def are_batch_means(right, sets):
     return not any(quantity.says(place.numbers) for place in right for quantity in over_images)
 
 
+def taken_for_size(data):
+    """For what the size of every batch may be taken: that of the first, of the last, or a constant."""
+    return (data.batch_sizes[0], data.batch_sizes[-1], *USUAL_SIZES)
+
+
 def losses_of_scores(sets):
     """The average of the negative scores, which is right only where the scores are logarithms."""
     every = average_losses(sets, lambda data: -data.table[np.arange(len(data.labels)), data.labels])
@@ -90,6 +96,13 @@ def wrong_losses(sets):
             [sum(means) / len(values) for means, values in zip(batches, plain, strict=True)],
             [values.sum() / len(means) for means, values in zip(batches, plain, strict=True)],
         ],
+        "batches_taken_as_equal": zip(
+            *(
+                [sum(means) * size / len(values) for size in taken_for_size(data)]
+                for data, means, values in zip(sets, batches, plain, strict=True)
+            ),
+            strict=True,
+        ),
         "loss_of_last_batch": [[means[-1] for means in batches]],
         "loss_of_first_batch": [[means[0] for means in batches]],
         "softmax_before_reported_loss": twice,
@@ -132,7 +145,16 @@ def wrong_accuracies(sets):
         "accuracy_of_wrong_ones": [1 - each.mean() for each in hits],
         "accuracy_of_lowest_scores": [(data.table.argmin(axis=1) == data.labels).mean() for data in sets],
     }
-    return [quantity for id_, values in known.items() for quantity in shares(id_, values)]
+    found = [quantity for id_, values in known.items() for quantity in shares(id_, values)]
+    equal = (
+        [each.sum() / (len(data.batch_sizes) * size) for size in taken_for_size(data)]
+        for each, data in zip(hits, sets, strict=True)
+    )
+    return found + [
+        quantity
+        for values in zip(*equal, strict=True)
+        for quantity in shares("batches_taken_as_equal", list(values))
+    ]
 
 
 def fault_of(found, wrong, reference):

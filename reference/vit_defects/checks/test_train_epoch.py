@@ -432,23 +432,37 @@ def reported_quantities(found, *, at_end=False):
 @pytest.mark.explains("train_epoch_keeps_floats")
 def test_train_epoch_reports_its_loss(student, reference, class_names):
     """train_epoch reports the loss: it appends it to loss_history, prints it or returns it."""
+    tells_of_short = True
     for found in two_epochs(student, class_names):
         fault = fault_of_reports(found, reference)
+        if is_short(found):
+            tells_of_short = any(reports(run) for _, run in found)
         if fault is None:
             quantities = reported_quantities(found, at_end=is_short(found))
             if quantities is None and is_short(found):
                 continue
             if quantities is None or said(places([run for _, run in found]), quantities):
-                advise(student, found)
+                advise(student, found, tells_of_short)
                 return
     if fault is not None:
         raise fault
     student.policy("unexplained_loss", "What train_epoch reports is not a loss that a check recognizes.")
 
 
-def advise(student, found):
-    """The handout asks for the history, and for the loss of a batch: what else is told, and costs nothing."""
-    if not any(run.history or run.returned for _, run in found):
+def advise(student, found, tells_of_short):
+    """The handout asks for the history, and for the loss of a batch: what else is told, and costs nothing.
+
+    Args:
+        tells_of_short: Something is reported of an epoch with fewer than a hundred batches, too.
+    """
+    if not tells_of_short:
+        student.policy(
+            "short_epoch_not_reported",
+            "An epoch with fewer than 100 batches reports nothing: train_epoch waits for the hundredth, and "
+            "the template asks for the first, the 101st, ...",
+            "Count the batches from 0: if index % 100 == 0.",
+        )
+    elif not any(run.history or run.returned for _, run in found):
         student.policy(
             "loss_not_kept",
             "train_epoch prints its loss, and appends nothing to loss_history: the curve stays empty.",

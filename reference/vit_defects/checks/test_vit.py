@@ -62,9 +62,10 @@ def tokens(model, reference, images, sizes, **how):
 
 def tokens_each_time(model, reference, images, sizes, times, **how):
     """What reaches the Transformer in each of several calls, (batch, tokens, dim)."""
-    with pooling_named(model, reference, images, **how):
-        outputs = model.repeated(images, times=times, shape=(len(images), sizes.classes), **how)
-        return [tokens_in(model.calls[0][1], images, sizes) for _ in outputs]
+    shown = images if len(images) > 1 else images.repeat(2, 1, 1, 1)  # a batch of one is another check's
+    with pooling_named(model, reference, shown, **how):
+        outputs = model.repeated(shown, times=times, shape=(len(shown), sizes.classes), **how)
+        return [tokens_in(model.calls[0][1], shown, sizes)[: len(images)] for _ in outputs]
 
 
 def tokens_in(found, images, sizes):
@@ -83,12 +84,17 @@ def test_vit_takes_images_of_any_size(student, reference):
     """ViT works for any image_size, patch_size and number of channels that it is constructed with."""
     odd = reference.oracle.ODD
     try:
-        built(student, reference, odd)(pictures(student, odd))
+        model, images = built(student, reference, odd), pictures(student, odd)
+        found = model(images)
+        if found.ndim == 2 and found.shape[1] != odd.classes:
+            model(images, shape=(len(images), odd.classes))
     except Mismatch as error:
         mistake = reference.oracle.size_in_the_code(student)
         if mistake is None:
             raise
         raise reference.named(mistake, seen=error) from None
+    if found.shape == (2, odd.classes) and model(images[:1]).shape == found.shape[1:]:
+        raise reference.named("batch_axis_squeezed")
     large = reference.oracle.LARGE  # of positions for the handout's images, a part serves smaller ones
     try:
         built(student, reference, large)(pictures(student, large))
@@ -235,7 +241,7 @@ def test_vit_pools(student, reference, pool):
     # rolling moves the last patches to the front, so that what is read shows in what the scores depend on
     sizes = reference.oracle.doable(student)
     model = built(student, reference, sizes, AffineFake(roll=2), pool=pool)
-    images = pictures(student, sizes)
+    images = pictures(student, sizes, 3)
     received = tokens(model, reference, images, sizes)
     if len(model.calls) > 1 and model.constructions("Transformer"):
         raise reference.named("transformer_twice")

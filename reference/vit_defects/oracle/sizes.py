@@ -34,7 +34,7 @@ class Sizes:
             "heads": 5,
             "mlp_dim": 31,
             "channels": self.channels,
-            "dim_head": 6,
+            "dim_head": 13,
         }
 
 
@@ -48,19 +48,27 @@ def doable(student):
     tried = (ODD, replace(ODD, channels=1), OF_THE_HANDOUT, replace(OF_THE_HANDOUT, channels=1))
     if not tokens_follow_the_size(student):
         tried = tried[2:]
-    return student.shared("sizes of ViT", lambda: next((each for each in tried if _done(student, each)), ODD))
+
+    def first():
+        sizes = next((each for each in tried if _scores(student, each) is not None), ODD)
+        return replace(sizes, classes=_classes_in_the_code(student, sizes) or sizes.classes)
+
+    return student.shared("sizes of ViT", first)
 
 
 def size_in_the_code(student):
     """The known mistake of a ViT that does only other sizes than the odd ones; None: it is not known."""
-    if _done(student, replace(ODD, dim=ODD.channels * ODD.patch**2)):
-        return "patches_not_projected"
     sizes = doable(student)
-    if sizes == ODD:
+    if _scores(student, ODD) is not None:
+        return "num_classes_ignored" if sizes.classes != ODD.classes else None
+    if _scores(student, replace(ODD, dim=ODD.channels * ODD.patch**2)) is not None:
+        return "patches_not_projected"
+    if replace(sizes, classes=ODD.classes) == ODD:
         return None
     if (sizes.side, sizes.patch) == (ODD.side, ODD.patch):
         return "channels_fixed"
-    return "patch_size_fixed" if _done(student, replace(sizes, side=24)) else "image_size_fixed"
+    larger = _scores(student, replace(sizes, side=24))
+    return "image_size_fixed" if larger is None else "patch_size_fixed"
 
 
 def tokens_follow_the_size(student):
@@ -76,24 +84,35 @@ def tokens_follow_the_size(student):
 def _count_of_tokens(student, sizes):
     """How many tokens the encoder receives; None: it receives none, or the sizes cannot be done."""
     try:
-        model = _called(student, sizes)
+        model, _ = _called(student, sizes)
     except (Mismatch, Undecided):
         return None
     received = next((tokens for _, tokens in model.calls), None)
     return received.shape[1] if received is not None and received.ndim == 3 else None
 
 
-def _done(student, sizes):
-    """Whether a ViT of these sizes gives a tensor."""
-    try:
-        _called(student, sizes)
-    except Mismatch:
-        return False
-    return True
+def _classes_in_the_code(student, sizes):
+    """For how many classes a ViT gives scores, whatever num_classes is; None: it heeds the argument."""
+    found = _scores(student, sizes)
+    if found is None or found.ndim != 2 or found.shape[1] == sizes.classes:
+        return None
+    others = _scores(student, replace(sizes, classes=sizes.classes + 4, dim=sizes.dim + 2))
+    return found.shape[1] if others is not None and others.shape == found.shape else None
+
+
+def _scores(student, sizes):
+    """The tensor that a ViT of these sizes gives for two images; None where it fails."""
+
+    def called():
+        try:
+            return _called(student, sizes)[1]
+        except Mismatch:
+            return None
+
+    return student.shared(f"scores of ViT of {sizes}", called)
 
 
 def _called(student, sizes):
-    """The student's ViT of these sizes, which was given images once."""
+    """The student's ViT of these sizes, which was given images once, and its scores."""
     model = vit_around(student, AffineFake(), sizes.options)
-    model(student.tensor(2, sizes.channels, sizes.side, sizes.side))
-    return model
+    return model, model(student.tensor(2, sizes.channels, sizes.side, sizes.side))
