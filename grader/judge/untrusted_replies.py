@@ -307,6 +307,8 @@ def _is_drawable(figure: DrawnFigure) -> bool:
                  axes.line_names)  # fmt: skip
         if max(map(len, (*lists, axes.images, axes.heat_maps, axes.lines))) > MAX_TEXTS:
             return False
+        if len(axes.text_cells) not in (0, len(axes.texts)):
+            return False
         if len(axes.line_names) != len(axes.lines):
             return False
         texts = (axes.title, axes.x_label, axes.y_label, *(text for texts in lists for text in texts))

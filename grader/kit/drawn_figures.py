@@ -222,6 +222,7 @@ class HeatMap:
         explained: Both axes have labels of any kind, or the texts around them mention both roles.
         title: Of the axes and of the figure.
         numbers: The first number in the text of each cell.
+        written: The first number in the text that lies in each cell, (k, k); NaN where there is none.
     """
 
     values: Array
@@ -232,6 +233,7 @@ class HeatMap:
     explained: bool
     title: str
     numbers: tuple[float, ...]
+    written: Array
 
     @property
     def is_named(self) -> bool:
@@ -258,6 +260,11 @@ def _heat_map(values: Array, figure: Any, axes: Any, class_names: Sequence[str])
         return tuple(class_of(name, class_names) for name in names[: len(values)])
 
     around = (figure.title, axes.title, *axes.headings)
+    numbers = list(map(_first_number, axes.texts))
+    written = np.full(values.shape, np.nan)
+    for number, (row, column) in zip(numbers, axes.text_cells, strict=False):
+        if number is not None and 0 <= row < len(values) and 0 <= column < len(values):
+            written[row, column] = number
     return HeatMap(
         values,
         classes(axes.row_names),
@@ -266,7 +273,8 @@ def _heat_map(values: Array, figure: Any, axes: Any, class_names: Sequence[str])
         role(axes.x_label),
         bool(axes.x_label.strip() and axes.y_label.strip()) or speaks_of_both(" ".join(around)),
         " ".join(around[:2]),
-        tuple(number for number in map(_first_number, axes.texts) if number is not None),
+        tuple(number for number in numbers if number is not None),
+        written,
     )
 
 
@@ -319,11 +327,13 @@ class Picture:
         captions: The texts that belong to it: its own, those of its row and column, the figure's.
         ticks: The tick labels of the only axes in its row or column that shows no image, such as the names of
             bars, along the axis.
+        is_transposed: It is shown with rows and columns exchanged.
     """
 
     number: int
     captions: tuple[str, ...]
     ticks: tuple[str, ...] = ()
+    is_transposed: bool = False
 
 
 def pictures(run: Any, data: RiggedData) -> tuple[int, list[Picture]]:
@@ -341,9 +351,12 @@ def pictures(run: Any, data: RiggedData) -> tuple[int, list[Picture]]:
             ]
             for number in (*axes.images, *axes.heat_maps):
                 shown += 1
-                image = _shown_image(run.arrays[f"image{number}"], data)
-                if image is not None:
-                    recognized.append(Picture(image, tuple(captions), names))
+                values = run.arrays[f"image{number}"]
+                for is_transposed in (False, True):
+                    image = _shown_image(_transposed(values) if is_transposed else values, data)
+                    if image is not None:
+                        recognized.append(Picture(image, tuple(captions), names, is_transposed))
+                        break
     return shown, recognized
 
 
@@ -403,6 +416,11 @@ def _lines(all_axes: Sequence[Any], along: int) -> Iterator[list[int]]:
         line.append(index)
     if len(line) > 1:
         yield sorted(line, key=across.__getitem__)
+
+
+def _transposed(values: Array) -> Array:
+    """A picture, (height, width[, colors]), with rows and columns exchanged."""
+    return values.swapaxes(0, 1) if values.ndim in (2, 3) else values
 
 
 def _shown_image(values: Array, data: RiggedData) -> int | None:

@@ -215,6 +215,8 @@ class Axes:
         lines: The numbers of arrays `line<k>`, (2, points): horizontal and vertical coordinates.
         line_names: The label of each line, whether or not a legend shows it; empty if it has none.
         headings: Titles of the subfigures that it is in, and texts of the figure beside or above it.
+        text_cells: The row and the column of the cell of that image or heat map in which each text lies, in
+            the order of its array; (-1, -1) where it lies in none. Empty where there is no such map.
         place: Left, bottom, right and top as shares of the figure.
     """
 
@@ -228,6 +230,7 @@ class Axes:
     heat_maps: tuple[int, ...] = ()
     row_names: tuple[str, ...] = ()
     column_names: tuple[str, ...] = ()
+    text_cells: tuple[tuple[int, int], ...] = ()
     lines: tuple[int, ...] = ()
     line_names: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()

@@ -67,12 +67,41 @@ def cell_names(maps: Sequence[Any], x_ticks: TickLabels, y_ticks: TickLabels) ->
         One per row and one per column, in the order of the array; empty texts if there is none. Nothing at
         all if no map is small enough.
     """
+    edges = _edges_of_cells(maps)
+    return (_beside(y_ticks, edges[0]), _beside(x_ticks, edges[1])) if edges else ([], [])
+
+
+def text_cells(ax: Any, maps: Sequence[Any], texts: Sequence[Any]) -> list[tuple[int, int]]:
+    """The row and the column of the first small image or mesh in which each text lies; (-1, -1): in none."""
+    edges = _edges_of_cells(maps)
+    if not edges:
+        return []
+    cells = []
+    for text in texts:
+        try:
+            x, y = map(float, text.get_unitless_position())
+        except (TypeError, ValueError):  # a place that is no number
+            x = y = math.nan
+        if text.get_transform() != ax.transData:
+            x, y = ax.transData.inverted().transform(text.get_transform().transform((x, y)))
+        row, column = (_cell(float(at), side) for at, side in zip((y, x), edges, strict=True))
+        cells.append((-1, -1) if min(row, column) < 0 else (row, column))
+    return cells
+
+
+def _cell(position: float, edges: Any) -> int:
+    """The number of the cell in which a position lies; -1: none, or it is not a number."""
+    order, at = (edges, position) if edges[0] <= edges[-1] else (-edges, -position)
+    return int(np.searchsorted(order, at, side="right")) - 1 if order[0] <= at < order[-1] else -1
+
+
+def _edges_of_cells(maps: Sequence[Any]) -> tuple[Any, Any] | None:
+    """Where the rows and the columns of the first small image or mesh begin and end."""
     for drawn in maps:
         edges = _edges(drawn)
         if edges is not None and all(1 < len(side) <= MAX_CELLS + 1 for side in edges):
-            rows, columns = edges
-            return _beside(y_ticks, rows), _beside(x_ticks, columns)
-    return [], []
+            return edges
+    return None
 
 
 def _edges(drawn: Any) -> tuple[Any, Any] | None:
@@ -379,18 +408,20 @@ def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:
     stored = [(_stored_line(line, arrays), _line_name(line)) for line in ax.lines[:MAX_LINES]]
     lines = [(number, name) for number, name in stored if number is not None]
     x_ticks, y_ticks = tick_labels(ax, "x"), tick_labels(ax, "y")
-    rows, columns = cell_names([*ax.images[:4], *meshes], x_ticks, y_ticks)
+    maps, texts = [*ax.images[:4], *meshes], ax.texts[:400]
+    rows, columns = cell_names(maps, x_ticks, y_ticks)
     return Axes(
         title=_short(" ".join(filter(None, (ax.get_title(loc) for loc in ("left", "center", "right"))))),
         x_label=_short(ax.get_xlabel() or shared_label(ax, "x")),
         y_label=_short(ax.get_ylabel() or shared_label(ax, "y")),
         x_ticks=tuple(_short(text) for _, text in x_ticks.major[:40]),
         y_ticks=tuple(_short(text) for _, text in y_ticks.major[:40]),
-        texts=tuple(_short(text.get_text()) for text in ax.texts[:400]),
+        texts=tuple(_short(text.get_text()) for text in texts),
         images=tuple(number for number in images if number is not None),
         heat_maps=tuple(number for number in heat_maps if number is not None),
         row_names=tuple(map(_short, rows)),
         column_names=tuple(map(_short, columns)),
+        text_cells=tuple(text_cells(ax, maps, texts)),
         lines=tuple(number for number, _ in lines),
         line_names=tuple(name for _, name in lines),
         headings=tuple(_short(text) for text in headings(ax)),

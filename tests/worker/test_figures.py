@@ -83,6 +83,23 @@ def test_names_stand_beside_their_columns(axes_of: Callable[[str], list[Axes]]) 
     assert axes.column_names == NAMES[::-1]
 
 
+@pytest.mark.parametrize(
+    ("body", "cells"),
+    [
+        ("plt.imshow(cm)\nplt.text(2, 0, 'a')\nplt.text(0, 1, 'b')", [(0, 2), (1, 0)]),
+        ("plt.imshow(cm, origin='lower')\nplt.text(2, 0, 'a')", [(0, 2)]),
+        ("import seaborn as sns\nsns.heatmap(cm, annot=True)", [(i, j) for i in range(3) for j in range(3)]),
+        ("plt.imshow(cm)\nplt.text(0.5, 0.99, 'a', transform=plt.gca().transAxes)", [(0, 1)]),
+        ("plt.imshow(cm)\nplt.text(-3, 0, 'a')\nplt.text(float('nan'), 0, 'b')", [(-1, -1), (-1, -1)]),
+        ("plt.plot([1, 2])\nplt.text(1, 1, 'a')", []),
+    ],
+)
+def test_a_text_lies_in_the_cell_over_which_it_is_drawn(
+    axes_of: Callable[[str], list[Axes]], body: str, cells: list[tuple[int, int]]
+) -> None:
+    assert list(axes_of(body)[0].text_cells) == cells
+
+
 def test_a_name_that_is_out_of_view_is_beside_nothing(axes_of: Callable[[str], list[Axes]]) -> None:
     """Labels without ticks of their own begin at the first tick, which is out of the map."""
     body = "plt.imshow(cm)\nplt.gca().set_xticks(range(-1, 3))\nplt.gca().set_xticklabels([*names, ''])"

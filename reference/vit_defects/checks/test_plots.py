@@ -77,6 +77,17 @@ def form_of(heat, counts):
     return None
 
 
+def are_written_transposed(heat, counts):
+    """Whether the counts are written into the cells with rows and columns exchanged, unlike the colors."""
+    orders = [by_names(heat, counts), counts] if heat.is_named else [counts]
+    placed = next((each for each in orders for form in forms(each).values() if same(heat.values, form)), None)
+    return (
+        placed is not None
+        and np.array_equal(heat.written, placed.T)
+        and not np.array_equal(heat.written, placed)
+    )
+
+
 def rows_are_predicted(heat):
     """Whether the axes say that the rows show predicted classes."""
     return (heat.row_role, heat.column_role) in ((PREDICTED, TRUE), (PREDICTED, None), (None, TRUE))
@@ -111,6 +122,17 @@ def over_the_batch(data, classes):
     return confusion_of(true, predicted, classes)
 
 
+def after_softmax_over_batch(data, classes):
+    """The matrix when a softmax over the images of each batch comes before the argmax over the classes."""
+    start, predicted = 0, []
+    for size in data.batch_sizes:
+        scores = data.table[start : start + size]
+        powers = np.exp(scores - scores.max(axis=0))
+        predicted += (powers / powers.sum(axis=0)).argmax(axis=1).clip(max=classes - 1).tolist()
+        start += size
+    return confusion_of(data.labels, predicted, classes)
+
+
 def known_confusions(data, classes):
     """The matrices of known mistakes: id -> counts."""
     first, last = data.batch_sizes[0], -data.batch_sizes[-1]
@@ -120,6 +142,7 @@ def known_confusions(data, classes):
         "confusion_of_last_batch": confusion_of(labels[last:], said[last:], classes),
         "compared_with_itself": confusion_of(labels, labels, classes),
         "argmax_over_batch": over_the_batch(data, classes),
+        "confusion_after_softmax_over_batch": after_softmax_over_batch(data, classes),
     }
 
 
@@ -134,6 +157,8 @@ def fault_of(heat, data, reference):
     expected = counts.T if rows_are_predicted(heat) else counts
     form = form_of(heat, expected)
     if form is not None:
+        if are_written_transposed(heat, expected):
+            return reference.named("counts_written_transposed")
         return reference.named("confusion_normalized_wrongly") if misannounced(heat, form) else None
     if form_of(heat, expected.T):
         if heat.explained and heat.row_role is None and heat.column_role is None:
@@ -202,26 +227,56 @@ def test_confusion_matrix_is_right(student, reference, class_names):
     wrong = [h for h, fault in zip(whole, faults, strict=False) if fault is not None and not is_part(h, data)]
     if wrong or len(whole) > MOST_MAPS:
         student.policy("several_answers", "Besides the right confusion matrix, wrong ones are drawn.")
+    elif is_added_up(student, class_names):
+        raise reference.named("confusion_kept_between_calls")
     else:
         advise_on_lopsided_data(student, class_names)
 
 
-def advise_on_lopsided_data(student, class_names):
-    """Draw again: one class is absent, another right over a hundred times, each pass in another order."""
-    draws = np.random.default_rng(student.next_seed())
-    absent = int(draws.integers(len(class_names)))
-    frequent = (absent + 1) % len(class_names)
-    data = classified_data(class_names, (80, 80), accuracy=ACCURACY, seed=student.next_seed())
-    data.labels[data.labels == absent] = frequent
-    data.labels[:120] = frequent
-    data.table[:120, frequent] = data.table.max() + 10
-    data.table[:, absent] = data.table.min() - 10
-    try:
-        run = student.run("plot_confusion_matrix", data, shuffled=True)
-    except Mismatch:
-        run = None
+def drawn_again(student, class_names):
+    """(data, run) of a second confusion matrix; the run is None where it failed.
+
+    One class is absent, another is right over a hundred times, each pass gives the images in another order,
+    the names come the other way round, and the model is in training mode.
+    """
+
+    def make():
+        names = tuple(reversed(class_names))
+        draws = np.random.default_rng(student.next_seed())
+        absent = int(draws.integers(len(names)))
+        frequent = (absent + 1) % len(names)
+        data = classified_data(names, (80, 80), accuracy=ACCURACY, seed=student.next_seed())
+        data.labels[data.labels == absent] = frequent
+        data.labels[:120] = frequent
+        data.table[:120, frequent] = data.table.max() + 10
+        data.table[:, absent] = data.table.min() - 10
+        try:
+            run = student.run("plot_confusion_matrix", data, initial_mode="train", shuffled=True)
+        except Mismatch:
+            run = None
+        return data, run
+
+    return student.shared("plot_confusion_matrix again", make)
+
+
+def whole_maps(run, class_names):
+    """The heat maps of all classes; none of a run that failed."""
     found = heat_maps(run, class_names) if run is not None else []
-    whole = [heat for heat in found if len(heat.values) == len(class_names)]
+    return [heat for heat in found if len(heat.values) == len(class_names)]
+
+
+def is_added_up(student, class_names):
+    """Whether the second confusion matrix still counts the images of the first."""
+    first, _ = drawn(student, "plot_confusion_matrix", class_names)
+    again, run = drawn_again(student, class_names)
+    both = sum(confusion_of(data.labels, data.predictions, len(class_names)) for data in (first, again))
+    return any(same(heat.values, side) for heat in whole_maps(run, class_names) for side in (both, both.T))
+
+
+def advise_on_lopsided_data(student, class_names):
+    """Say what the second drawing shows, and what the first one leaves out."""
+    data, run = drawn_again(student, class_names)
+    whole = whole_maps(run, class_names)
     if not whole:
         student.policy(
             "row_of_absent_class_missing",
@@ -236,12 +291,32 @@ def advise_on_lopsided_data(student, class_names):
             "belong together.",
             "Collect both in the same loop over the batches.",
         )
+    elif not any(heat.numbers for heat in whole):
+        student.policy(
+            "counts_not_written",
+            "The matrix has colors and no numbers; the template asks for the counts written in.",
+            "seaborn.heatmap(..., annot=True), or ax.text(column, row, count) for every cell.",
+        )
+    elif not any(shows_counts(heat, data) for heat in whole):
+        student.policy(
+            "shares_in_place_of_counts",
+            "The matrix shows shares; the template asks for the counts. A share does not say of how many.",
+            "Leave normalize out, or write the counts beside the shares.",
+        )
     elif any(EXPONENT.search(text) for figure in run.figures for axes in figure.axes for text in axes.texts):
         student.policy(
             "counts_in_exponents",
             "Counts of a hundred and more are written like 1.2e+02.",
             'seaborn.heatmap(..., annot=True, fmt="d") writes them in full.',
         )
+
+
+def shows_counts(heat, data):
+    """Whether a map's cells, or the numbers in them, are the counts, rounded as they may be."""
+    counts = confusion_of(data.labels, data.predictions, len(heat.values))
+    if np.isin(np.unique(counts[counts < 100]), heat.numbers).all():
+        return True
+    return any(np.array_equal(heat.values, side) for side in (counts, counts.T))
 
 
 def is_of_several_passes(heat, data):
@@ -277,6 +352,18 @@ def names_somewhere(axes, class_names):
     return "by text" if by_text else "by ticks" if not bare else ""
 
 
+def require_names_that_follow(student, reference, class_names):
+    """Fail names which stand on the axes in the same order when class_names comes in another."""
+    data, run = drawn_again(student, class_names)
+    counts = confusion_of(data.labels, data.predictions, len(class_names))
+    placed = {
+        order: any(names_fit(heat, counts) for heat in whole_maps(run, names) if heat.is_named)
+        for order, names in (("given", data.class_names), ("usual", class_names))
+    }
+    if placed["usual"] and not placed["given"]:
+        raise reference.named("class_names_in_fixed_order")
+
+
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(1)
 @pytest.mark.explains("confusion_matrix_names_the_classes", "confusion_matrix_counts_every_image")
@@ -291,6 +378,7 @@ def test_confusion_matrix_is_labeled(student, reference, class_names):
     whole = [heat for heat in heat_maps(run, class_names) if len(heat.values) == len(class_names)]
     named = [heat for heat in whole if heat.is_named]
     if any(names_fit(heat, counts) for heat in named):
+        require_names_that_follow(student, reference, class_names)
         return
     places = {names_somewhere(axes, class_names) for figure in run.figures for axes in figure.axes}
     if "by text" in places or ("by ticks" in places and not whole):
@@ -308,6 +396,18 @@ def test_confusion_matrix_leaves_dropout_off(student, reference, class_names):
         raise reference.named("model_not_asked" if run.figures else "confusion_not_drawn")
     if any(forward.training for forward in run.forwards):
         raise reference.named("confusion_in_training_mode")
+    advise_on_mode(student, "plot_confusion_matrix", drawn_again(student, class_names)[1])
+
+
+def advise_on_mode(student, function, run):
+    """Say that a function leaves a model that is in training mode in it."""
+    if run is not None and any(forward.training for forward in run.forwards):
+        student.policy(
+            "drawn_in_the_mode_it_is_in",
+            f"{function} leaves the model in the mode in which it comes: after train_epoch dropout would act "
+            "and change the predictions.",
+            "model.eval() at its beginning.",
+        )
 
 
 def shown_images(student, reference, class_names):
@@ -358,6 +458,12 @@ def test_predictions_show_four_of_each_class(student, reference, class_names):
                 "Four images of each predicted class are shown; the template asks for four of each true one.",
                 "Choose the images by their labels.",
             )
+        elif any(picture.is_transposed for picture in found):
+            student.policy(
+                "images_transposed",
+                "Some images are shown with rows and columns exchanged.",
+                "From (channels, height, width), permute(1, 2, 0) makes what imshow expects.",
+            )
         return
     known = reference.named("not_four_per_class")
     alike = len(set(by_class[0])) == 1
@@ -370,13 +476,41 @@ def test_predictions_show_four_of_each_class(student, reference, class_names):
 @pytest.mark.weight(0.5)
 def test_predictions_are_as_many_as_asked_for(student, reference, class_names):
     """plot_classwise_predictions draws as many images of each class as samples_per_class says."""
-    data = classified_data(class_names, (32, 32, 32), accuracy=ACCURACY, seed=student.next_seed())
-    run = student.run("plot_classwise_predictions", data, keywords={"samples_per_class": 2})
+    data, run = two_of_each(student, class_names)
     shown, _ = pictures(run, data)
     if shown == 1:  # a grid of images in one, perhaps
         shown = max(images_within(run, data), 1)
     if 4 * len(class_names) <= shown <= 4 * len(class_names) + 2:
         raise reference.named("samples_per_class_ignored")
+    if shown == 0:
+        raise Mismatch(
+            "When it is called again, plot_classwise_predictions shows no image.",
+            hint="Count the images of each class in variables of the function, from 0 in each call.",
+            diagnosis="examples_of_first_call_only",
+        )
+
+
+def two_of_each(student, class_names):
+    """(data, run) of a second call: two images of each class, other names, and a model in training mode.
+
+    Raises:
+        Mismatch: The function raised.
+    """
+
+    def make():
+        names = tuple(reversed(class_names))
+        data = classified_data(names, (32, 32, 32), accuracy=ACCURACY, seed=student.next_seed())
+        keywords = {"samples_per_class": 2}
+        try:
+            run = student.run("plot_classwise_predictions", data, initial_mode="train", keywords=keywords)
+        except Mismatch as error:
+            return data, error
+        return data, run
+
+    data, run = student.shared("plot_classwise_predictions again", make)
+    if isinstance(run, Mismatch):
+        raise run.again()
+    return data, run
 
 
 def stated_classes(picture, class_names):
@@ -439,15 +573,34 @@ def test_predictions_name_both_labels(student, reference, class_names):
         for index in telling
         if (said := statements(found[index], class_names))
     ]
+    shown = [picture.number for picture in found]
+    others = "labels_of_other_images" if len(set(shown)) == len(shown) else "image_shown_twice"
     if not all(set(pair) <= names for pair, names in zip(right, stated, strict=True)):
-        raise reference.named("labels_of_other_images")
+        raise reference.named(others)
     if any(exchanged):
-        raise reference.named("labels_exchanged" if all(exchanged) else "labels_of_other_images")
+        raise reference.named("labels_exchanged" if all(exchanged) else others)
+    if names_are_fixed(student, class_names):
+        raise reference.named("example_names_in_fixed_order")
     chances = [chance_of(*each, class_names) for each in zip(found, right, stated, strict=True)]
     if math.prod(chances) > MOST_CHANCE:
         if len(found) < 4 * len(class_names):
             raise Undecided(f"only {len(found)} of the shown images can be compared with the loader's")
         student.policy("several_answers", "The captions name so many classes that they may be right by luck.")
+
+
+def names_are_fixed(student, class_names):
+    """Whether captions name the classes in the usual order, although class_names comes in another."""
+    try:
+        data, run = two_of_each(student, class_names)
+    except Mismatch:
+        return False
+    _, found = pictures(run, data)
+    right = [{int(data.labels[p.number]), int(data.predictions[p.number])} for p in found]
+    given, usual = (
+        all(pair <= stated_classes(picture, names) for pair, picture in zip(right, found, strict=True))
+        for names in (data.class_names, class_names)
+    )
+    return bool(found) and usual and not given
 
 
 @pytest.mark.component("plot_classwise_predictions")
@@ -460,3 +613,8 @@ def test_predictions_leave_dropout_off(student, reference, class_names):
         raise Mismatch("The model is never called.", hint="model(images).argmax(dim=1) is what it predicts.")
     if any(forward.training for forward in run.forwards):
         raise reference.named("examples_in_training_mode")
+    try:
+        _, again = two_of_each(student, class_names)
+    except Mismatch:
+        return
+    advise_on_mode(student, "plot_classwise_predictions", again)

@@ -1,4 +1,7 @@
-"""scikit-learn's display, shares of rows; examples by true class, denormalized, three channels, labels below."""
+"""scikit-learn's display, shares of rows; examples by true class, denormalized, three channels, labels below.
+
+Policy: shares_in_place_of_counts
+"""
 
 from collections import defaultdict
 

@@ -1,4 +1,7 @@
-"""seaborn with percentages in a data frame; a random choice of examples from the data set, texts on images."""
+"""seaborn with percentages in a data frame; a random choice of examples from the data set, texts on images.
+
+Policy: shares_in_place_of_counts
+"""
 
 import pandas as pd
 

@@ -1,6 +1,7 @@
 """Rows are predictions, shares of rows as precision, empty cells masked; a subfigure per predicted class.
 
 Policy: examples_by_prediction
+Policy: counts_not_written
 """
 
 import numpy as np

@@ -1,4 +1,7 @@
-"""Shares of all images, names of two letters, blank first ticks; enlarged images with names of three letters."""
+"""Shares of all images, names of two letters, blank first ticks; enlarged images with names of three letters.
+
+Policy: counts_not_written
+"""
 
 import numpy as np
 

@@ -1,4 +1,7 @@
-"""The matrix from the bottom up, classes by size, names on two lines; the true name once before each row."""
+"""The matrix from the bottom up, classes by size, names on two lines; the true name once before each row.
+
+Policy: counts_not_written
+"""
 
 import numpy as np
 
