@@ -207,10 +207,11 @@ def test_vit_adds_positions(student, reference):
 
     found = every(alike)[0, -sizes.patches :]
     distances = (found[:, None] - found[None]).abs().amax(dim=-1)
+    # numbers first: two of them may be nearly equal by chance
+    if float(distances.amax()) > 1e-4 and float((found[:, None] - found[None]).std(dim=-1).amax()) < 1e-5:
+        raise reference.named("positions_are_numbers")
     if bool((distances + 10 * distances.new_ones(len(found)).diag() < 1e-5).any()):
         raise reference.named("positions_not_added" if has_positions(model, sizes) else "no_positions")
-    if float((found[:, None] - found[None]).std(dim=-1).amax()) < 1e-5:
-        raise reference.named("positions_are_numbers")
     if reference.oracle.are_concatenated(every(pictures(student, sizes))[:, -sizes.patches :], found):
         raise reference.named("positions_concatenated")
     if reference.oracle.positions_multiply(model, every, pictures(student, sizes)):
