@@ -152,6 +152,39 @@ OF_DEFECTS: dict[str, set[tuple[str, str]]] = {
     "u28": set(),
     "u29": {("evaluate", "loss_wrong_divisor")},
     "u30": {("Transformer", "wrong_depth"), ("plot_classwise_predictions", "labels_exchanged")},
+    "v01": {("Attention", "heads_not_joined")},
+    "v02": {("FeedForward", "hidden_dim_ignored"), ("evaluate", "accuracy_mean_of_batches")},
+    "v03": {("ViT", "batch_axis_squeezed")},
+    "v04": {("Transformer", "shared_layers")},
+    "v05": {("PreNorm", "keywords_dropped"), ("plot_confusion_matrix", "confusion_transposed")},
+    "v06": set(),
+    "v07": {("plot_classwise_predictions", "not_four_per_class")},
+    "v08": {("ViT", "patches_mixed"), ("plot_classwise_predictions", "samples_per_class_ignored")},
+    "v09": {("Attention", "dim_head_ignored")},
+    "v10": {("Transformer", "parallel_parts")},
+    "v11": {("PreNorm", "norm_over_everything")},
+    "v12": {("FeedForward", "hidden_dim_ignored")},
+    "v13": {("Attention", "heads_not_joined")},
+    "v14": {("Attention", "dim_head_ignored")},
+    "v15": {("Transformer", "shared_layers")},
+    "v16": {("ViT", "patches_mixed")},
+    "v17": {("ViT", "num_classes_ignored")},
+    "v18": {
+        ("Transformer", "feed_forward_residual_from_block_input"),
+        ("evaluate", "batches_taken_as_equal"),
+    },
+    "v19": {("train_epoch", "zero_grad_before_step")},
+    "v20": set(),
+    "v21": {("Attention", "heads_not_joined")},
+    "v22": {("FeedForward", "hidden_dim_ignored"), ("plot_confusion_matrix", "confusion_transposed")},
+    "v23": {("ViT", "num_classes_ignored")},
+    "v24": {("PreNorm", "keywords_dropped")},
+    "v25": set(),
+    "v26": {("Transformer", "shared_layers"), ("evaluate", "batches_taken_as_equal")},
+    "v27": {("Attention", "dim_head_ignored")},
+    "v28": set(),
+    "v29": {("ViT", "patches_mixed")},
+    "v30": {("plot_classwise_predictions", "samples_per_class_ignored")},
 }
 # what costs nothing, and is told all the same
 ADVISED: dict[str, set[tuple[str, str]]] = {
@@ -169,6 +202,13 @@ ADVISED: dict[str, set[tuple[str, str]]] = {
         ("Attention", "dropout_before_projection"),
         ("plot_classwise_predictions", "examples_by_prediction"),
     },
+    "v06": {("train_epoch", "average_so_far_kept")},
+    "v12": {("plot_confusion_matrix", "row_of_absent_class_missing")},
+    "v15": {("train_epoch", "average_so_far_kept")},
+    "v20": {("plot_classwise_predictions", "examples_by_prediction")},
+    "v24": {("plot_classwise_predictions", "examples_by_prediction")},
+    "v25": {("train_epoch", "short_epoch_not_reported")},
+    "v28": {("plot_confusion_matrix", "row_of_absent_class_missing")},
 }
 MISTAKES = {"vit_cifar10": OF_CIFAR10, "vit_finetune": OF_FINETUNE}
 
@@ -214,7 +254,7 @@ def test_each_mistake_is_found_in_its_own_part(tmp_path: Path, assignment: str) 
 
 @pytest.mark.slow
 def test_mistakes_of_the_first_assignment_are_told_as_what_they_are(tmp_path: Path) -> None:
-    """One or two in each of ninety homeworks, and no third part is blamed."""
+    """One or two in each of a hundred and twenty homeworks, and no third part is blamed."""
     results = graded("vit_defects/mistaken", tmp_path)
     assert set(results) == set(OF_DEFECTS)
     for name, result in results.items():
