@@ -31,7 +31,7 @@ from grader.judge.repeated_calls import RandomPart, TrainedModel, trained_model
 from grader.judge.source_places import looked_for, place_of, with_own_names
 from grader.judge.student import Student
 from grader.judge.untrusted_replies import OutOfPatienceError, Picture, patience
-from grader.judge.verdict import advised, explained, finding, flagged, skipped, worst
+from grader.judge.verdict import decisive, explained, finding, noted, skipped, worst
 from grader.kit import Cause, Mismatch
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import Module
@@ -362,11 +362,14 @@ class Checks:
             started = time.monotonic()
             error = self._error_of(item, student, spec)
             seconds = time.monotonic() - started
-            flags, advice = tuple(student.flagged), tuple(student.advice)
             error = so_far.random_part.failure(error, student, spec) or error
             where = so_far.place(student.program, spec.component, self._names_of(error))
             result = self._in_own_names(finding(spec, error, where=where, seconds=seconds), student)
-            result = flagged(advised(result, advice, where), flags, where)
+            first = decisive(student.notes)
+            if first is not None:
+                sought = looked_for(first.look_for, first.sentence)
+                where = so_far.place(student.program, spec.component, sought)
+            result = noted(result, student.notes, where)
             ends.append(_End(result, error))
             if isinstance(error, WorkerFault) and error.kind == "time":
                 so_far.hung[spec.component] = spec.id, explained(error)
@@ -400,8 +403,7 @@ class Checks:
 
     def _ended(self, item: pytest.Item, student: Student, printed: io.StringIO) -> BaseException | None:
         self._error = None
-        student.flagged.clear()
-        student.advice.clear()
+        student.notes.clear()
         student.built.clear()
         seconds = CHECK_CALLS * self.assignment.limits.call_seconds
         student.allow(seconds)

@@ -29,7 +29,7 @@ from grader.judge.checked_component import INNER, Component
 from grader.judge.loaded_worker import Answers, LoadedWorker
 from grader.judge.remote_objects import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labeled, unpacker
 from grader.judge.untrusted_replies import ForwardRecord, Picture
-from grader.judge.verdict import cannot_be_had, explained, explained_mismatch
+from grader.judge.verdict import PolicyNote, cannot_be_had, explained, explained_mismatch
 from grader.kit import Cause, Mismatch
 from grader.kit.doubles import Batches, Fake
 from grader.kit.rigged_data import RiggedData
@@ -126,8 +126,7 @@ class Student:
         self.random = torch.Generator().manual_seed(seed)
         self.figures: list[tuple[str, Picture]] = []
         self.built: list[Component] = []
-        self.flagged: list[tuple[str, str]] = []
-        self.advice: list[tuple[str, str, str]] = []
+        self.notes: list[PolicyNote] = []
         self._assignment = assignment
         self._limits = assignment.limits
         self.worker = LoadedWorker(spawn, program, assignment)
@@ -176,7 +175,7 @@ class Student:
         """Seed the inputs of the next check, whatever checks came before."""
         self.random = torch.Generator().manual_seed(self._seed ^ seed)
 
-    def policy(self, name: str, sentence: str, hint: str = "") -> None:
+    def policy(self, name: str, sentence: str, hint: str = "", *, look_for: str = "") -> None:
         """Apply the course's policy on something that is unusual but not a mistake in itself.
 
         Args:
@@ -184,6 +183,7 @@ class Student:
                 person looks at it) or forbid.
             sentence: What the student's code does and what the handout asks for.
             hint: What to try, if it is advised or forbidden.
+            look_for: Kinds of code that mark the line, as in the `Look for:` of a known mistake.
 
         Raises:
             Mismatch: The course forbids it.
@@ -196,11 +196,9 @@ class Student:
                 f'Add {name} = "allow", "advise", "flag" or "forbid".'
             )
         if ruling == "forbid":
-            raise Mismatch(sentence, hint=hint, diagnosis=name)
-        if ruling == "flag":
-            self.flagged.append((name, sentence))
-        if ruling == "advise":
-            self.advice.append((name, sentence, hint))
+            raise Mismatch(sentence, hint=hint, diagnosis=name, look_for=look_for)
+        if ruling != "allow":
+            self.notes.append(PolicyNote(name, ruling == "advise", sentence, hint, look_for))
 
     def file(self, role: str) -> bytes:
         """The file that the student handed in for one of the assignment's own roles: bytes, not opened yet.

@@ -13,7 +13,7 @@ tests/judge/test_verdict.py
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from grader.domain.analyzed_program import Program, line_at, place_of
 from grader.domain.assignment import CheckSpec
@@ -404,31 +404,48 @@ def skipped(
     )
 
 
-def flagged(result: Finding, flags: Sequence[tuple[str, str]], where: str) -> Finding:
-    """A finding that passed and yet has something for a person to look at.
+@dataclass(frozen=True)
+class PolicyNote:
+    """What the course's policy says of code that is unusual but not a mistake in itself.
+
+    Attributes:
+        policy: The key in [policies] of assignment.toml.
+        is_advice: The student reads it; otherwise a person looks at it.
+        sentence: What the code does and what the handout asks for.
+        hint: What to try.
+        look_for: Kinds of code that mark the line, as of a known mistake.
+    """
+
+    policy: str
+    is_advice: bool
+    sentence: str
+    hint: str = ""
+    look_for: str = ""
+
+
+def decisive(notes: Sequence[PolicyNote]) -> PolicyNote | None:
+    """The note that a finding is named after: the first for a person, else the first advice."""
+    return min(notes, key=lambda note: note.is_advice, default=None)
+
+
+def noted(result: Finding, notes: Sequence[PolicyNote], where: str) -> Finding:
+    """A finding that passed, with what a person should look at, or else with what would be better.
 
     Args:
-        flags: (policy, sentence); the first policy is named, every sentence is shown.
-        where: The component's place in the student's file.
+        where: The line in the student's file.
     """
-    if result.status is not Status.PASSED or not flags:
+    first = decisive(notes)
+    if result.status is not Status.PASSED or first is None:
         return result
-    sentences = " ".join(dict.fromkeys(sentence for _, sentence in flags))
-    return replace(result, policy=flags[0][0], message=sentences, hint="", where=where, kind=None)
-
-
-def advised(result: Finding, advice: Sequence[tuple[str, str, str]], where: str) -> Finding:
-    """A finding that passed, with what would be better.
-
-    Args:
-        advice: (policy, sentence, hint); the first policy and its hint are named, every sentence is shown.
-        where: The component's place in the student's file.
-    """
-    if result.status is not Status.PASSED or not advice:
-        return result
-    policy, _, hint = advice[0]
-    sentences = " ".join(dict.fromkeys(sentence for _, sentence, _ in advice))
-    return replace(result, kind=FindingKind.ADVICE, policy=policy, message=sentences, hint=hint, where=where)
+    of_a_kind = [note.sentence for note in notes if note.is_advice == first.is_advice]
+    return replace(
+        result,
+        kind=FindingKind.ADVICE if first.is_advice else None,
+        policy=first.policy,
+        message=" ".join(dict.fromkeys(of_a_kind)),
+        hint=first.hint if first.is_advice else "",
+        where=where,
+    )
 
 
 def worst(findings: Sequence[Finding]) -> Finding:

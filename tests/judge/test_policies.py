@@ -15,6 +15,7 @@ from grader.domain.evidence import Blame, Finding, Status
 from grader.judge.course_code import CourseCode, course_code
 from grader.judge.examination import Checks, run_pytest
 from grader.judge.student import Student
+from grader.judge.verdict import PolicyNote
 from grader.kit import Mismatch
 
 SENTENCE = "The positions are fixed; the handout asks for learnable ones."
@@ -32,20 +33,19 @@ def student(assignment: Assignment, **policies: str) -> Student:
 def test_allowed_is_nothing_to_speak_of(assignment: Assignment) -> None:
     owner = student(assignment, fixed_positions="allow")
     owner.policy("fixed_positions", SENTENCE, "Learn them.")
-    assert owner.flagged == []
+    assert owner.notes == []
 
 
 def test_flagged_goes_on_and_is_noted(assignment: Assignment) -> None:
     owner = student(assignment, fixed_positions="flag")
     owner.policy("fixed_positions", SENTENCE, "Learn them.")
-    assert owner.flagged == [("fixed_positions", SENTENCE)]
+    assert owner.notes == [PolicyNote("fixed_positions", False, SENTENCE, "Learn them.")]
 
 
 def test_advised_goes_on_and_is_told_with_its_hint(assignment: Assignment) -> None:
     owner = student(assignment, fixed_positions="advise")
     owner.policy("fixed_positions", SENTENCE, "Learn them.")
-    assert owner.advice == [("fixed_positions", SENTENCE, "Learn them.")]
-    assert owner.flagged == []
+    assert owner.notes == [PolicyNote("fixed_positions", True, SENTENCE, "Learn them.")]
 
 
 def test_forbidden_is_a_mismatch_of_that_name(assignment: Assignment) -> None:
@@ -54,7 +54,7 @@ def test_forbidden_is_a_mismatch_of_that_name(assignment: Assignment) -> None:
         owner.policy("fixed_positions", SENTENCE, "Learn them.")
     found = caught.value
     assert (found.message, found.hint, found.diagnosis) == (SENTENCE, "Learn them.", "fixed_positions")
-    assert owner.flagged == []
+    assert owner.notes == []
 
 
 def test_a_policy_that_the_file_lacks_is_the_instructors_to_add(assignment: Assignment) -> None:
@@ -77,6 +77,11 @@ pytestmark = pytest.mark.component("Doubler")
 def test_positions(student):
     \"""Positions are learned.\"""
     student.policy("positions", "The positions are fixed.", "Learn them.")
+
+
+def test_line(student):
+    \"""The policy says what to look for.\"""
+    student.policy("stem", "The stem is odd.", look_for="return")
 
 
 def test_nothing(student):
@@ -146,6 +151,7 @@ def test_a_flag_stands_in_the_finding_that_passed(findings: Callable[..., dict[s
     assert (positions.status, positions.blame) == (Status.PASSED, None)
     assert (positions.policy, positions.message) == ("positions", "The positions are fixed.")
     assert positions.where == "homework.py:6"
+    assert found["line"].where == "homework.py:7", "what was looked for"
     nothing = found["nothing"]
     assert (nothing.status, nothing.policy, nothing.message) == (Status.PASSED, None, "")
     cases = found["cases"]

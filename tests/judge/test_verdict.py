@@ -10,7 +10,7 @@ from grader.domain.analyzed_program import Omission, Place, Program, Statement
 from grader.domain.assignment import CheckSpec
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
-from grader.judge.verdict import advised, cannot_be_had, explained_mismatch, finding, flagged, skipped, worst
+from grader.judge.verdict import PolicyNote, cannot_be_had, explained_mismatch, finding, noted, skipped, worst
 from grader.kit import Mismatch, Undecided
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import Loaded, Problem
@@ -97,36 +97,38 @@ def test_what_the_course_must_mend_is_told_in_its_words_and_nothing_else_is() ->
     assert other.message == "The check itself failed (ValueError in test_attention.py). It costs no points."
 
 
+STEM = PolicyNote("stem", False, "The stem is odd.")
+MEANS = PolicyNote("means", True, "It is a mean of means.", "Divide once.")
+
+
 def test_a_flag_is_told_only_where_the_check_passed() -> None:
     """The first policy is the diagnosis; every sentence is told, once."""
     passed = finding(SPEC, None, where="homework.py:3", seconds=0.5)
-    assert flagged(passed, [], "homework.py:3") == passed
-    flags = [("stem", "The stem is odd."), ("stem", "The stem is odd."), ("positions", "So are they.")]
-    found = flagged(passed, flags, "homework.py:41")
+    assert noted(passed, [], "homework.py:3") == passed
+    flags = [STEM, STEM, PolicyNote("positions", False, "So are they.", "Learn them.")]
+    found = noted(passed, flags, "homework.py:41")
     assert (found.status, found.blame, found.label) == (Status.PASSED, None, "stem")
     assert (found.message, found.where) == ("The stem is odd. So are they.", "homework.py:41")
-    assert found.seconds == 0.5
+    assert (found.seconds, found.hint) == (0.5, "")
     for error in (Mismatch("x"), Undecided("y")):
-        assert flagged(finding(SPEC, error), flags, "homework.py:41") == finding(SPEC, error)
+        assert noted(finding(SPEC, error), flags, "homework.py:41") == finding(SPEC, error)
 
 
-def test_a_flag_outlasts_the_cases_that_passed_without_one() -> None:
-    """Of a parametrized check; and it is nothing beside a case that failed."""
-    passed = finding(SPEC, None)
-    noted = flagged(passed, [("stem", "The stem is odd.")], "")
-    assert worst([passed, noted, passed]) == noted
-    assert worst([noted, finding(SPEC, Mismatch("Wrong."))]).message == "Wrong."
+def test_what_is_noted_outlasts_the_cases_that_passed_without() -> None:
+    """Of a parametrized check; and it is nothing beside a case that failed, nor advice beside a flag."""
+    passed, flag, advice = (noted(finding(SPEC, None), notes, "") for notes in ([], [STEM], [MEANS]))
+    for told in (flag, advice):
+        assert worst([passed, told, passed]) == told
+        assert worst([told, finding(SPEC, Mismatch("Wrong."))]).message == "Wrong."
+    assert worst([advice, flag]) == flag
 
 
-def test_advice_outlasts_the_cases_that_passed_without_any() -> None:
-    """But not a case that a person looks at."""
-    passed = finding(SPEC, None)
-    told = advised(passed, [("means", "It is a mean of means.", "Divide once.")], "homework.py:9")
+def test_advice_has_its_hint_and_gives_way_to_a_flag() -> None:
+    told = noted(finding(SPEC, None), [MEANS], "homework.py:9")
     assert (told.label, told.hint, told.where) == ("means", "Divide once.", "homework.py:9")
-    assert worst([passed, told, passed]) == told
-    noted = flagged(passed, [("stem", "The stem is odd.")], "")
-    assert worst([told, noted]) == noted
-    assert advised(finding(SPEC, Mismatch("x")), [("means", "y", "z")], "") == finding(SPEC, Mismatch("x"))
+    assert told.is_advice and not told.flagged
+    both = noted(finding(SPEC, None), [MEANS, STEM], "")
+    assert both.flagged and (both.label, both.message) == ("stem", "The stem is odd.")
 
 
 def test_a_missing_part_is_the_broken_cells_fault_by_what_the_omission_is() -> None:

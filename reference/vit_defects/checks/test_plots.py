@@ -283,6 +283,7 @@ def advise_on_lopsided_data(student, class_names):
             "A class that is neither among the labels nor among the predictions gets no row and no column: "
             "then the names no longer fit the counts.",
             "Count with labels=range(len(class_names)).",
+            look_for="confusion_matrix() | from_predictions() | bincount() | heatmap()",
         )
     elif all(is_of_several_passes(heat, data) for heat in whole):
         student.policy(
@@ -290,24 +291,28 @@ def advise_on_lopsided_data(student, class_names):
             "Labels and predictions come from different passes over the loader: if it shuffles, they do not "
             "belong together.",
             "Collect both in the same loop over the batches.",
+            look_for="confusion_matrix() | from_predictions()",
         )
     elif not any(heat.numbers for heat in whole):
         student.policy(
             "counts_not_written",
             "The matrix has colors and no numbers; the template asks for the counts written in.",
             "seaborn.heatmap(..., annot=True), or ax.text(column, row, count) for every cell.",
+            look_for="heatmap() | imshow() | matshow() | pcolormesh()",
         )
     elif not any(shows_counts(heat, data) for heat in whole):
         student.policy(
             "shares_in_place_of_counts",
             "The matrix shows shares; the template asks for the counts. A share does not say of how many.",
             "Leave normalize out, or write the counts beside the shares.",
+            look_for="normalize | confusion_matrix(), heatmap()",
         )
     elif any(EXPONENT.search(text) for figure in run.figures for axes in figure.axes for text in axes.texts):
         student.policy(
             "counts_in_exponents",
             "Counts of a hundred and more are written like 1.2e+02.",
             'seaborn.heatmap(..., annot=True, fmt="d") writes them in full.',
+            look_for="heatmap() | plot()",
         )
 
 
@@ -463,6 +468,7 @@ def test_predictions_show_four_of_each_class(student, reference, class_names):
                 "images_transposed",
                 "Some images are shown with rows and columns exchanged.",
                 "From (channels, height, width), permute(1, 2, 0) makes what imshow expects.",
+                look_for="permute() | transpose() | swapaxes() | imshow()",
             )
         return
     known = reference.named("not_four_per_class")
