@@ -60,7 +60,7 @@ def flags(findings: Callable[..., tuple[Finding, ...]]) -> Callable[..., set[str
     def found(start: str, body: str) -> set[str]:
         every = findings(start, body)
         assert [f for f in every if f.status != "passed"] == []
-        return {str(f.label) for f in every if f.message}
+        return {str(f.label) for f in every if f.flagged}
 
     return found
 
@@ -275,3 +275,48 @@ if label or k: grid[label, k].images[0].set_data(images[i, 0][3:, 2:])"""
     found = {f.check: f for f in findings(EXAMPLES, body)}
     assert found["predictions_name_both_labels"].label == "undecided"
     assert found["predictions_show_four_of_each_class"].status == "failed"
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("chosen", ["[:1]", "[:3]", "[: samples_per_class + 1]"])
+def test_another_number_of_examples_is_not_the_one_that_was_asked_for(
+    chosen: str, findings: Callable[..., tuple[Finding, ...]]
+) -> None:
+    """A check that only knows the usual wrong number says nothing about the others, and passes them."""
+    start = EXAMPLES.replace("[:samples_per_class]", chosen).replace(
+        "len(names), samples_per", "len(names), 1 + samples_per"
+    )
+    by_check = {f.check: f for f in findings(start, "grid[label, k].set_title(f'True: {t}, predicted: {p}')")}
+    asked = by_check["predictions_are_as_many_as_asked_for"]
+    assert (asked.status, asked.label) == ("failed", "not_as_many_as_asked_for")
+    assert asked.because == "predictions_show_four_of_each_class"
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("sns.heatmap(cm, annot=True, xticklabels=names, yticklabels=names)", "counts_in_exponents"),
+        (HEAT, "counts_not_written"),
+        ("sns.heatmap(cm / cm.sum(1, keepdims=True), annot=True, xticklabels=names, yticklabels=names)",
+         "shares_in_place_of_counts"),
+        ("sns.heatmap(cm, annot=True, fmt='d', xticklabels=names, yticklabels=names)", None),
+    ],
+)  # fmt: skip
+def test_what_the_cells_say_is_advised_about(
+    how: str, expected: str | None, findings: Callable[..., tuple[Finding, ...]]
+) -> None:
+    every = findings(MATRIX, how + "\nplt.xlabel('Predicted')\nplt.ylabel('True')")
+    assert [f for f in every if f.status != "passed"] == []
+    assert [f.label for f in every if f.is_advice] == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("names", "diagnosis"),
+    [("sorted(names)", "class_names_in_fixed_order"), ("names[::-1]", "class_names_misplaced")],
+)
+def test_names_in_an_order_of_their_own_are_told_from_misplaced_ones(
+    names: str, diagnosis: str, diagnoses: Callable[..., dict[str, str]]
+) -> None:
+    body = f"names = {names}\nsns.heatmap(cm, annot=True, fmt='d', xticklabels=names, yticklabels=names)"
+    assert diagnoses(MATRIX, body)["confusion_matrix_is_labeled"] == diagnosis
