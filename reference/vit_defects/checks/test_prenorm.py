@@ -1,5 +1,7 @@
 """PreNorm, alone: the module that it wraps is a fake."""
 
+from dataclasses import replace
+
 import pytest
 
 from grader.kit import AffineFake, Mismatch, answer, named, same
@@ -9,6 +11,7 @@ pytestmark = pytest.mark.component("PreNorm")
 
 DIM = 22
 INNER = AffineFake(scale=(1.7,), shift=(0.4,), roll=1)
+HELD = 7  # as many parameters as nothing else has
 
 
 @pytest.mark.explains("prenorm_keeps_the_shape", "prenorm_normalizes", "prenorm_adds_nothing")
@@ -56,14 +59,24 @@ def test_prenorm_passes_keyword_arguments_on(student, reference):
 
 @pytest.mark.because("prenorm_matches_oracle")
 @pytest.mark.weight(1)
-def test_prenorm_lets_gradients_through(student):
+def test_prenorm_lets_gradients_through(student, reference):
     """In PreNorm the gradient reaches the input and the normalization's own parameters."""
-    prenorm = student.build("PreNorm", DIM, inner=INNER)
-    found = prenorm.gradients(student.tensor(2, 5, DIM), student.tensor(2, 5, DIM))
+    prenorm = student.build("PreNorm", DIM, inner=replace(INNER, parameters=HELD))
+    x, cotangent = student.tensor(1, 5, DIM), student.tensor(1, 5, DIM)
+    found = reference.oracle.gradients_of_one(prenorm, x, cotangent)
     if found.input is None or found.input.abs().max() == 0:
-        raise Mismatch("No gradient reaches PreNorm's input.", hint="Look for detach, .data or no_grad.")
-    if found.missing:
         raise Mismatch(
-            f"The parameter {named(found.missing[0])} receives no gradient: it is not used.",
+            "No gradient reaches PreNorm's input: what lies before it is not trained through it.",
+            hint="Leave out detach(), .data and torch.no_grad().",
+            diagnosis="gradient_cut",
+            look_for="detach() | no_grad() | _.data",
+        )
+    inner = [parameter.name for parameter in prenorm.parameters if parameter.shape == (HELD,)]
+    if not inner:
+        raise reference.named("inner_not_registered")
+    missing = [name for name in found.missing if name not in inner]
+    if missing:
+        raise Mismatch(
+            f"The parameter {named(missing[0])} receives no gradient: it is not used.",
             diagnosis="unused_parameter",
         )

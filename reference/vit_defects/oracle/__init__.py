@@ -1,8 +1,10 @@
 """How weights that were read from a student's component are put to the proof: what several checks ask for."""
 
 from .around import prove_inline_vit, vit_around
+from .batches import gradients_of_one
 from .construction import ignored_size, not_handed_on
-from .dropout import dropout_fault
+from .dropout import dropout_fault, unsteady
+from .heads import lost_heads, measured_scale
 from .inline import prove_inline
 from .mistaken import wrong_attentions, wrong_prenorms, wrong_transformer
 from .pooling import pooled_by, require_pool, returns_log_probabilities
@@ -15,9 +17,12 @@ __all__ = [
     "are_concatenated",
     "doable",
     "dropout_fault",
+    "gradients_of_one",
     "ignored_size",
     "is_affine",
     "learned_places",
+    "lost_heads",
+    "measured_scale",
     "moves_first_only",
     "not_handed_on",
     "pooled_by",
@@ -28,6 +33,7 @@ __all__ = [
     "returns_log_probabilities",
     "size_in_the_code",
     "tokens_follow_the_size",
+    "unsteady",
     "vit_around",
     "wrong_attentions",
     "wrong_prenorms",

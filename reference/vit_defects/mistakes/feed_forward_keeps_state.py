@@ -1,0 +1,15 @@
+"""The output of FeedForward for the same input changes from call to call, in evaluation mode and with
+dropout=0: a call changes something that the next call uses.
+
+In forward, assign to local variables only, and change no attribute of self.
+"""
+
+
+class FeedForward(FeedForward):
+    def __init__(self, dim, hidden_dim, dropout=0.0):
+        super().__init__(dim, hidden_dim, dropout)
+        self.factor = 1.0
+
+    def forward(self, x):
+        self.factor *= 1.5
+        return super().forward(self.factor * x)
