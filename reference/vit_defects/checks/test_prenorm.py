@@ -60,7 +60,7 @@ def test_prenorm_passes_keyword_arguments_on(student, reference):
 @pytest.mark.because("prenorm_matches_oracle")
 @pytest.mark.weight(1)
 def test_prenorm_lets_gradients_through(student, reference):
-    """In PreNorm the gradient reaches the input and the normalization's own parameters."""
+    """In PreNorm the gradient reaches the input and the norm's parameters; what it wraps is registered."""
     prenorm = student.build("PreNorm", DIM, inner=replace(INNER, parameters=HELD))
     x, cotangent = student.tensor(1, 5, DIM), student.tensor(1, 5, DIM)
     found = reference.oracle.gradients_of_one(prenorm, x, cotangent)
