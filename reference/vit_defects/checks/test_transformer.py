@@ -1,5 +1,7 @@
 """Transformer, alone: Attention, FeedForward and PreNorm are fakes, or read where they stand inline."""
 
+from math import prod
+
 import pytest
 
 from grader.kit import AffineFake, Mismatch, answer, same
@@ -118,6 +120,8 @@ def description(student, x, norm, attentions, feed_forwards):
 def test_transformer_hands_its_sizes_on(student, reference):
     """Transformer hands dim, heads, dim_head, mlp_dim and dropout on to its parts as they were given."""
     transformer = built(student, dropout=0.25)
+    if not same(*transformer.repeated(student.tensor(2, 7, DIM), times=2)) and not is_random(student):
+        raise reference.named("transformer_dropout_in_evaluation")
     expected = {
         "Attention": {"dim": DIM, "heads": HEADS, "dim_head": DIM_HEAD, "dropout": 0.25},
         "FeedForward": {"dim": DIM, "hidden_dim": HIDDEN, "dropout": 0.25},
@@ -136,6 +140,11 @@ def test_transformer_hands_its_sizes_on(student, reference):
                     raise reference.oracle.ignored_size("Transformer", part, name, sizes[name], given)
 
 
+def is_random(student):
+    """Whether the Transformer gives other outputs each time although it is to drop nothing."""
+    return not same(*built(student).repeated(student.tensor(2, 7, DIM), times=2))
+
+
 def drops_out_itself(student):
     """Whether the Transformer drops out around its parts, which know nothing of it."""
     transformer, x = built(student, dropout=0.5), student.tensor(2, 7, DIM)
@@ -147,9 +156,15 @@ def drops_out_itself(student):
 @pytest.mark.explains("transformer_runs_its_blocks_in_order")
 def test_transformer_registers_its_layers(student, reference):
     """The optimizer sees the parameters of all blocks."""
-    counts = [built(student, depth).parameter_count for depth in (1, 2, 3)]
-    if counts[0] < ATTENTION.parameters + FEED_FORWARD.parameters and counts[0] == counts[1]:
+    every = [built(student, depth) for depth in (1, 2, 3)]
+    counts = [transformer.parameter_count for transformer in every]
+    least = ATTENTION.parameters + FEED_FORWARD.parameters
+    if counts[0] < least and counts[0] == counts[1]:
         raise reference.named("unregistered_layers")
+    if all(len(every[1].constructions(part)) == 2 for part in ("Attention", "FeedForward")):
+        held = [sum(prod(parameter.shape) for parameter in each.parameters) for each in every]  # frozen, too
+        if held[1] - held[0] < least:
+            raise reference.named("unregistered_layers")
     if counts[0] == counts[1]:
         raise Mismatch(
             "Transformer has as many parameters with depth=2 as with depth=1.",

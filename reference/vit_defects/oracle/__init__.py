@@ -2,10 +2,10 @@
 
 from .around import prove_inline_vit, vit_around
 from .construction import ignored_size, not_handed_on
-from .dropout import dropout_fault
+from .dropout import dropout_fault, drops_before_positions
 from .inline import prove_inline
 from .mistaken import wrong_attentions, wrong_prenorms, wrong_transformer
-from .pooling import pooled_by, require_pool, returns_log_probabilities
+from .pooling import pooled_by, require_pool, returns_log_probabilities, trains_by_cross_entropy
 from .sizes import LARGE, ODD, doable, size_in_the_code, tokens_follow_the_size
 from .tokens import are_concatenated, is_affine, learned_places, moves_first_only, positions_multiply
 
@@ -15,6 +15,7 @@ __all__ = [
     "are_concatenated",
     "doable",
     "dropout_fault",
+    "drops_before_positions",
     "ignored_size",
     "is_affine",
     "learned_places",
@@ -28,6 +29,7 @@ __all__ = [
     "returns_log_probabilities",
     "size_in_the_code",
     "tokens_follow_the_size",
+    "trains_by_cross_entropy",
     "vit_around",
     "wrong_attentions",
     "wrong_prenorms",

@@ -31,3 +31,19 @@ def noise(component, x):
     outputs = torch.stack(list(component(x, times=5, train=True)))
     [evaluated] = component(x, times=1)
     return float(outputs.var(dim=0).mean()) / max(float(evaluated.pow(2).mean()), 1e-12)
+
+
+def drops_before_positions(drawn):
+    """Whether what is left of a dropped value depends on its place, and is never zero.
+
+    Two images agree in a value only where it is dropped in both: then the position is left, if it is added
+    later.
+
+    Args:
+        drawn: The tokens of the patches in several calls with dropout, of two images, (calls, 2, patches, dim).
+    """
+    first, second = drawn[:, None, 0], drawn[None, :, 1]
+    agree = (first - second).abs() < 1e-6
+    zero = agree & (first.abs() < 1e-6)
+    places = agree.any(dim=(0, 1))
+    return bool(places.float().mean() > 0.5) and not bool(zero.any())
