@@ -1,8 +1,8 @@
-"""None of the numbers that evaluate reports is the accuracy, and one of them is 0 for every data set, although
-the model is right about many images of each.
+"""None of the numbers that evaluate reports is the accuracy, and one of them is 0 for every data set,
+although the model is right about many images of each.
 
-Compare classes with labels, (scores.argmax(dim=1) == labels).sum(): the first result of torch.max are the largest
-scores. Divide with /, because // gives whole numbers.
+Compare classes with labels, (scores.argmax(dim=1) == labels).sum(): the first result of torch.max are the
+largest scores. Divide with /, because // gives whole numbers.
 
 Look for: _ // _, max(), int() | round()
 """

@@ -1,5 +1,5 @@
-"""One residual connection goes around the whole block, x + feed_forward(attention(x)), and there is none around
-the attention by itself: the feed-forward part does not get what went into the attention.
+"""One residual connection goes around the whole block, x + feed_forward(attention(x)), and there is none
+around the attention by itself: the feed-forward part does not get what went into the attention.
 
 Write x = x + attention(x), then x = x + feed_forward(x).
 

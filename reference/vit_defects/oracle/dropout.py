@@ -40,7 +40,7 @@ def drops_before_positions(drawn):
     later.
 
     Args:
-        drawn: The tokens of the patches in several calls with dropout, of two images, (calls, 2, patches, dim).
+        drawn: The tokens of the patches of two images in several calls, (calls, 2, patches, dim).
     """
     first, second = drawn[:, None, 0], drawn[None, :, 1]
     agree = (first - second).abs() < 1e-6
