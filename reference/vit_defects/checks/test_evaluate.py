@@ -282,6 +282,7 @@ def test_evaluate_reports_the_accuracy(student, reference, class_names):
                 "accuracy_not_printed",
                 "evaluate prints the loss without the accuracy, and the template asks for both.",
                 "Print the accuracy beside the loss.",
+                look_for="print()",
             )
         return
     if any(sum(forward.size for forward in run.forwards) == run.forwards[0].size for run in runs):
@@ -362,6 +363,7 @@ def advise(student, sets, runs):
             "evaluate returns what it measures and appends nothing to loss_history, which the template asks "
             "for: the list that it is given stays empty.",
             "loss_history.append(average_loss), before the return.",
+            look_for="return",
         )
     elif all(appends_every_batch(data, run) for data, run in zip(sets, runs, strict=True)):
         student.policy(
@@ -369,6 +371,7 @@ def advise(student, sets, runs):
             "evaluate appends a loss for every batch; the template asks for one number each time that "
             "evaluate is called, the average loss per image.",
             "loss_history.append(average_loss), once, after the loop.",
+            look_for="append()",
         )
 
 
