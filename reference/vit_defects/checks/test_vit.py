@@ -261,7 +261,10 @@ def test_vit_pools(student, reference, pool):
         return
     if (pool, verdict) == ("mean", "mean of the patches"):
         student.policy(
-            "mean_without_class_token", POLICIES["mean_without_class_token"], "encoded.mean(dim=1)."
+            "mean_without_class_token",
+            POLICIES["mean_without_class_token"],
+            "encoded.mean(dim=1).",
+            look_for="_[:, 1:], mean()",
         )
         return
     if (pool, verdict) in WRONG_POOLS:
@@ -311,6 +314,7 @@ def test_vit_returns_scores_not_probabilities(student, reference):
             "log_probabilities_returned",
             POLICIES["log_probabilities_returned"],
             "Return what the head gives, without log_softmax.",
+            look_for="log_softmax() | LogSoftmax()",
         )
 
 
