@@ -26,7 +26,7 @@ BESIDE = {
         "feed_forward_first", "feed_forward_not_called", "gradients_in_evaluation",
         "labels_of_other_images", "loss_not_reported",
         "missing_train_mode", "missing_zero_grad", "no_backward", "no_class_token", "no_softmax", "no_step",
-        "step_before_backward", "step_once_per_epoch",
+        "step_before_backward", "step_once_per_epoch", "totals_kept_between_calls",
     },
     "vit_cifar10": {
         "attention_without_output", "epoch_in_evaluation_mode", "epoch_without_step",

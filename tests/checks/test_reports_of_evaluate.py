@@ -45,7 +45,7 @@ HONEST = {
     ),
     "a fraction": ("pass", f'{APPENDS}; print(f"Test: {{correct}}/{{n}} ({{100 * accuracy:.2f}}%)")'),
     "a count alone": ("pass", f'{APPENDS}; print("correct:", correct)'),
-    "a dictionary": ("pass", "return {'loss': loss, 'accuracy': accuracy, 'n': n}"),
+    "a dictionary": ("pass", f"{APPENDS}; return {{'loss': loss, 'accuracy': accuracy, 'n': n}}"),
     "a text": ("pass", f'{APPENDS}; return f"acc {{100 * accuracy:.2f}} %"'),
     "a tuple with all predictions": ("pass", f"{APPENDS}; return accuracy, true, said"),
     "tensors": ("pass", f"{APPENDS}; return torch.tensor([loss, accuracy])"),
@@ -134,6 +134,80 @@ def test_a_mean_of_means_is_told_and_costs_nothing(
     assert {f.status for f in found} == {"passed"}
     assert [f.label for f in found if f.has_remark] == advice
     assert not any(f.flagged for f in found)
+
+
+PRINTS = 'print(f"loss {loss:.4f}, accuracy {accuracy:.4f}")'
+RUNNING = "loss_history.append(total / count)"
+ADVISED = {
+    "returned, not appended": (
+        "pass",
+        "return {'loss': loss, 'n': n}, accuracy",
+        "loss_returned_not_appended",
+    ),
+    "averages so far": (RUNNING, PRINTS, "loss_of_every_batch_appended"),
+    "losses of batches": ("loss_history.append(batch_loss)", PRINTS, "loss_of_every_batch_appended"),
+    "the accuracy returned": (
+        "pass",
+        f'{APPENDS}; print(f"loss {{loss:.4f}} of {{n}} images"); return accuracy',
+        "accuracy_not_printed",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", ADVISED)
+def test_what_the_template_asks_for_is_told_and_costs_nothing(
+    form: str, composed: Callable[..., str], examined: Callable[..., Examined]
+) -> None:
+    """The numbers are right, and are not where the template asks for them."""
+    loop, end, advice = ADVISED[form]
+    text = COMPUTED.replace("{loop}", loop).replace("{end}", end)
+    found = examined(composed(text), components=("evaluate",)).findings
+    assert {f.status for f in found} == {"passed"}
+    assert [f.label for f in found if f.has_remark] == [advice]
+
+
+KEPT_TOTALS = """sums = globals().setdefault("sums", [0.0, 0, 0])
+            {added}"""
+BOTH_KEPT = KEPT_TOTALS.replace("{added}", "sums[:] = [a + b for a, b in zip(sums, ADDED)]").replace(
+    "ADDED", "(batch_loss * len(labels), hits, len(labels))"
+)
+HITS_KEPT = KEPT_TOTALS.replace("{added}", "sums[1] += hits")
+MISTAKEN = {
+    "the accuracy alone is kept": ("pass", f"loss_history.append(accuracy); {PRINTS}", "accuracy_appended"),
+    "the accuracy alone is returned": ("pass", f"{PRINTS}; return accuracy", "loss_not_appended"),
+    "all totals go on": (
+        BOTH_KEPT,
+        "loss_history.append(sums[0] / sums[2]); print(sums[1] / sums[2])",
+        "totals_kept_between_calls",
+    ),
+    "the correct ones go on": (
+        HITS_KEPT,
+        f"{APPENDS}; print(loss, sums[1] / n)",
+        "totals_kept_between_calls",
+    ),
+    "divided without decimals": (
+        "pass",
+        f'{APPENDS}; print(f"loss {{loss:.4f}}, {{100 * (correct // n):.2f}} %")',
+        "accuracy_always_zero",
+    ),
+    "no prediction is a label": (
+        "pass",
+        f'{APPENDS}; print(f"loss {{loss:.4f}}, correct: {{(scores.amax(dim=1) == labels).sum()}} of {{n}}")',
+        "accuracy_always_zero",
+    ),
+    "no accuracy in the first epoch": ("pass", f'{APPENDS}; print(f"epoch 0: loss {{loss:.4f}}")', None),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKEN)
+def test_mistakes_of_evaluate_are_told_once(
+    mistake: str, composed: Callable[..., str], examined: Callable[..., Examined]
+) -> None:
+    """One message, called by its name only where the numbers show it."""
+    loop, end, name = MISTAKEN[mistake]
+    text = COMPUTED.replace("{loop}", loop).replace("{end}", end)
+    found = examined(composed(text), components=("evaluate",)).findings
+    assert [f.label for f in found if f.status == "failed" and f.because is None] == [name]
 
 
 @pytest.mark.sampled(5)

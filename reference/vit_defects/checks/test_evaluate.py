@@ -1,14 +1,21 @@
 """evaluate on rigged models whose losses and accuracies are known: several data sets with other answers."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from grader.kit import Mismatch, evaluations, losses
+from grader.kit import Cause, Mismatch, evaluations, losses
 from grader.kit.reported import HITS, LOSS_SPREAD, LOSSES, Quantity, beside, counts, places, said, shares
 
 pytestmark = pytest.mark.component("evaluate")
 SEVERAL = 3  # wrong numbers beside the right one: it is not known which is meant
 SMOOTHINGS = (0.0, 0.05, 0.1, 0.15, 0.2)
+ANY_CHANCE = math.inf  # where only advice depends on it, a number that may be meant counts as meant
+# one cause of a wrong loss and a wrong accuracy: the same data give another result at each call
+ANOTHER_EACH_TIME = Mismatch("", cause=Cause.RANDOM, concerns="totals of evaluate")
+ABOUT_HITS = ("acc", "correct", "right", "hit")  # letters of the line in which an accuracy is printed
 USUAL_SIZES = (8, 10, 16, 32, 50, 64, 100, 128, 256)  # of batches, as constants of a script have them
 
 
@@ -110,6 +117,51 @@ def wrong_losses(sets):
     return [Quantity(id_, tuple(values)) for id_, each in known.items() for values in each]
 
 
+def going_on(totals, counts_):
+    """Averages whose totals go on from call to call; what they are divided by does too, or does not.
+
+    Args:
+        totals: Of every data set, in the order of the calls.
+        counts_: What each would be divided by.
+    """
+    so_far = np.cumsum(totals)
+    return tuple(so_far / np.cumsum(counts_)), tuple(so_far / np.array(counts_))
+
+
+def losses_kept_between_calls(sets):
+    """What is reported as the loss where totals are not set to 0 at the start of a call."""
+    every = [losses(data.table, data.labels) for data in sets]
+    means = [batch_means(values, data.batch_sizes) for values, data in zip(every, sets, strict=True)]
+    found = [
+        *going_on([values.sum() for values in every], [len(values) for values in every]),
+        *going_on([np.sum(each) for each in means], [len(each) for each in means]),
+    ]
+    return [Quantity("totals_kept_between_calls", values, LOSS_SPREAD, (0.0, 1e3)) for values in found]
+
+
+def accuracies_kept_between_calls(sets):
+    """What is reported as the accuracy where totals are not set to 0 at the start of a call."""
+    hits = [int(each.sum()) for each in hits_of(sets)]
+    found = [
+        quantity
+        for values in going_on(hits, [len(data.labels) for data in sets])
+        for quantity in shares("totals_kept_between_calls", values, (0.0, float(len(sets))))
+    ]
+    so_far = np.cumsum(hits).tolist()
+    return [*found, counts("totals_kept_between_calls", so_far, (0, len(sets) * HITS[1]))]
+
+
+def losses_after_each_batch(data):
+    """What may be appended after each batch: its own loss, or that of the batches so far, (batches,) each."""
+    sizes = np.array(data.batch_sizes)
+    for share in SMOOTHINGS:
+        means = np.array(batch_means(losses(data.table, data.labels, share), data.batch_sizes))
+        sums, numbers = means * sizes, np.arange(1, len(sizes) + 1)
+        yield from (means, sums, np.cumsum(means), np.cumsum(sums))
+        yield from (np.cumsum(means) / numbers, np.cumsum(sums) / np.cumsum(sizes))
+        yield from (np.cumsum(sums) / sizes.sum(), np.cumsum(means) / len(sizes))
+
+
 def losses_of_batches(sets):
     """The average loss of each batch by itself, and the sum of these."""
     batches = [batch_means(losses(data.table, data.labels), data.batch_sizes) for data in sets]
@@ -190,9 +242,28 @@ def test_evaluate_reports_the_average_loss(student, reference, class_names):
         if reference.oracle.returns_log_probabilities(student, len(class_names)):
             return
         raise reference.named("nll_of_reported_scores")
+    if said(found, losses_kept_between_calls(sets)):
+        raise reference.named("totals_kept_between_calls", seen=ANOTHER_EACH_TIME)
     raise fault_of(found, wrong, reference) or Mismatch(
         "None of the numbers that evaluate prints, appends or returns is the average cross-entropy loss.",
         hint="Sum the loss over all batches and divide once, at the end.",
+    )
+
+
+def is_always_zero(place):
+    """Whether a place that may be that of the accuracy has 0 for every data set."""
+    if not all(number.value == 0 for number in place.numbers):
+        return False
+    if place.source == "printed" and place.numbers[0].whole and not place.numbers[0].percent:
+        return any(word in place.line for word in ABOUT_HITS)  # not the number of an epoch
+    return True
+
+
+def prints_only_the_loss(sets, runs):
+    """Whether the loss is printed, and nothing that may be the accuracy."""
+    printed = places([replace(run, returned=(), history=()) for run in runs])
+    return bool(said(printed, right_losses(sets))) and not said(
+        printed, right_accuracies(sets), most_chance=ANY_CHANCE
     )
 
 
@@ -206,10 +277,25 @@ def test_evaluate_reports_the_accuracy(student, reference, class_names):
     if right:
         if len(beside(found, right, wrong)) >= SEVERAL:
             student.policy("several_answers", "evaluate reports several different numbers as the accuracy.")
+        elif prints_only_the_loss(sets, runs):
+            student.policy(
+                "accuracy_not_printed",
+                "evaluate prints the loss without the accuracy, and the template asks for both.",
+                "Print the accuracy beside the loss.",
+                look_for="print()",
+            )
         return
     if any(sum(forward.size for forward in run.forwards) == run.forwards[0].size for run in runs):
         raise reference.named("loss_of_first_batch")  # of both numbers it is the cause
-    raise fault_of(found, wrong, reference) or Mismatch(
+    if said(found, accuracies_kept_between_calls(sets)):
+        fault = reference.named("totals_kept_between_calls", seen=ANOTHER_EACH_TIME)
+        if said(found, losses_kept_between_calls(sets)):
+            fault.diagnosis = None  # the check of the loss names it, and this is folded under that one
+        raise fault
+    fault = fault_of(found, wrong, reference)
+    if fault is None and any(is_always_zero(place) for place in found):
+        fault = reference.named("accuracy_always_zero")
+    raise fault or Mismatch(
         "None of the numbers that evaluate prints, appends or returns is the accuracy or the count.",
         hint="(scores.argmax(dim=1) == labels).sum(), over all batches, divided by the number of images.",
     )
@@ -248,9 +334,51 @@ def test_evaluate_appends_the_loss(student, reference, class_names):
     kept = [place for place in places(runs) if place.source != "printed"]
     if kept and all(place.is_constant for place in kept):
         raise reference.named("numbers_not_computed")
+    if are_accuracies(sets, [replace(run, returned=(), printed="") for run in runs]):
+        raise reference.named("accuracy_appended")
+    if are_accuracies(sets, [replace(run, printed="") for run in runs if not run.history]):
+        raise reference.named("loss_not_appended")
+    advise(student, sets, runs)
     explained = [*right_losses(sets), *losses_of_scores(sets), *wrong_losses(sets), *losses_of_batches(sets)]
-    explained += [*right_accuracies(sets), *wrong_accuracies(sets)]
+    explained += [*losses_kept_between_calls(sets), *right_accuracies(sets), *wrong_accuracies(sets)]
     if not said(kept, explained):
         student.policy(
             "unexplained_loss", "What evaluate appends or returns is not a loss that the checks recognize."
         )
+
+
+def are_accuracies(sets, runs):
+    """Whether what the runs on all data sets report is the accuracy or the count, and nothing else."""
+    reported, accuracies = places(runs), right_accuracies(sets)
+    return bool(said(reported, accuracies)) and all(
+        any(quantity.says(place.numbers) for quantity in accuracies) for place in reported
+    )
+
+
+def advise(student, sets, runs):
+    """The template asks for one number in the history: what is told where there is none, or are several."""
+    if not any(run.history for run in runs):
+        student.policy(
+            "loss_returned_not_appended",
+            "evaluate returns what it measures and appends nothing to loss_history, which the template asks "
+            "for: the list that it is given stays empty.",
+            "loss_history.append(average_loss), before the return.",
+            look_for="return",
+        )
+    elif all(appends_every_batch(data, run) for data, run in zip(sets, runs, strict=True)):
+        student.policy(
+            "loss_of_every_batch_appended",
+            "evaluate appends a loss for every batch; the template asks for one number each time that "
+            "evaluate is called, the average loss per image.",
+            "loss_history.append(average_loss), once, after the loop.",
+            look_for="append()",
+        )
+
+
+def appends_every_batch(data, run):
+    """Whether the history begins with a loss for each of the batches."""
+    count = len(data.batch_sizes)
+    return len(run.history) >= count > 1 and any(
+        np.allclose(run.history[:count], expected, rtol=1e-3, atol=1e-3)
+        for expected in losses_after_each_batch(data)
+    )

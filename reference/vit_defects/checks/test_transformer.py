@@ -1,5 +1,7 @@
 """Transformer, alone: Attention, FeedForward and PreNorm are fakes, or read where they stand inline."""
 
+from math import prod
+
 import pytest
 
 from grader.kit import AffineFake, Mismatch, answer, same
@@ -134,6 +136,15 @@ def test_transformer_hands_its_sizes_on(student, reference):
             for name in wrong:
                 if name != "dropout":
                     raise reference.oracle.ignored_size("Transformer", part, name, sizes[name], given)
+    if is_random(student, transformer) and not is_random(student, built(student)):
+        raise reference.named("transformer_dropout_in_evaluation")
+
+
+def is_random(student, transformer):
+    """Whether the Transformer can be called, and gives other outputs each time in evaluation mode."""
+    x = student.tensor(2, 7, DIM)
+    outputs = student.attempted(lambda: tuple(transformer.repeated(x, times=2)))
+    return outputs is not None and not same(*outputs)
 
 
 def drops_out_itself(student):
@@ -147,9 +158,15 @@ def drops_out_itself(student):
 @pytest.mark.explains("transformer_runs_its_blocks_in_order")
 def test_transformer_registers_its_layers(student, reference):
     """The optimizer sees the parameters of all blocks."""
-    counts = [built(student, depth).parameter_count for depth in (1, 2, 3)]
-    if counts[0] < ATTENTION.parameters + FEED_FORWARD.parameters and counts[0] == counts[1]:
+    every = [built(student, depth) for depth in (1, 2, 3)]
+    counts = [transformer.parameter_count for transformer in every]
+    least = ATTENTION.parameters + FEED_FORWARD.parameters
+    if counts[0] < least and counts[0] == counts[1]:
         raise reference.named("unregistered_layers")
+    if all(len(every[1].constructions(part)) == 2 for part in ("Attention", "FeedForward")):
+        held = [sum(prod(parameter.shape) for parameter in each.parameters) for each in every]  # frozen, too
+        if held[1] - held[0] < least:
+            raise reference.named("unregistered_layers")
     if counts[0] == counts[1]:
         raise Mismatch(
             "Transformer has as many parameters with depth=2 as with depth=1.",

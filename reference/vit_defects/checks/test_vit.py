@@ -12,6 +12,7 @@ from grader.kit.transformers import fields
 pytestmark = pytest.mark.component("ViT")
 
 IDENTITY = AffineFake()
+DRAWS = 6  # of dropout: every value is dropped in some of them
 
 
 def built(student, reference, sizes, transformer=IDENTITY, **changes):
@@ -148,6 +149,12 @@ def kept_with_the_weights(student, reference, sizes, model, images):
 POLICIES = {
     "overlapping_patches": "The patches overlap; the handout asks for patches that do not.",
     "convolutional_stem": "Convolutions see more than one patch; the handout asks for one linear projection.",
+    "dropout_before_positions": "emb_dropout drops the tokens before the positions are added, so that no "
+    "position is ever dropped; the template drops after they are added.",
+    "log_probabilities_returned": "ViT returns logarithms of probabilities; the template asks for the scores "
+    "before any softmax, because cross_entropy applies a log_softmax itself.",
+    "mean_without_class_token": "With pool='mean' the class token is left out of the mean; the template asks "
+    "for the mean of all tokens.",
     "fixed_positions": "The positions are fixed; the handout asks for learnable ones.",
 }
 
@@ -252,6 +259,14 @@ def test_vit_pools(student, reference, pool):
     verdict = reference.oracle.pooled_by(model, received.roll(2 * int(model.rolls), dims=1), answers)
     if verdict == pool:
         return
+    if (pool, verdict) == ("mean", "mean of the patches"):
+        student.policy(
+            "mean_without_class_token",
+            POLICIES["mean_without_class_token"],
+            "encoded.mean(dim=1).",
+            look_for="_[:, 1:], mean()",
+        )
+        return
     if (pool, verdict) in WRONG_POOLS:
         raise reference.named(WRONG_POOLS[pool, verdict])
     if model.rolls and reference.oracle.pooled_by(model, received, answers) == "cls":
@@ -265,6 +280,7 @@ def test_vit_pools(student, reference, pool):
 
 WRONG_POOLS = {
     ("cls", "mean"): "cls_pooling_ignored",
+    ("cls", "mean of the patches"): "cls_pooling_ignored",
     ("mean", "cls"): "mean_pooling_ignored",
     ("mean", "max"): "max_pooling",
     ("cls", "max"): "max_pooling",
@@ -293,6 +309,13 @@ def test_vit_returns_scores_not_probabilities(student, reference):
         raise reference.named("sigmoid_output")
     if positive:
         raise reference.named("relu_output")
+    if same(every.exp().sum(dim=2), torch.ones(4, 6)) and reference.oracle.trains_by_cross_entropy(student):
+        student.policy(
+            "log_probabilities_returned",
+            POLICIES["log_probabilities_returned"],
+            "Return what the head gives, without log_softmax.",
+            look_for="log_softmax() | LogSoftmax()",
+        )
 
 
 @pytest.mark.weight(1)
@@ -327,13 +350,25 @@ def test_vit_drops_out_in_training_only(student, reference):
 
     sizes = reference.oracle.doable(student)
 
+    models = {}
+
     def tokens_of(rate):
         model = reference.oracle.vit_around(student, IDENTITY, {**sizes.options, "emb_dropout": rate})
+        models[rate] = model
         return lambda images, **how: tokens_each_time(model, reference, images, sizes, **how)
 
     fault = reference.oracle.dropout_fault(tokens_of, pictures(student, sizes))
     if fault:
         raise reference.named("random_in_forward" if fault == "unsteady" else f"embedding_dropout_{fault}")
+    model = models[0.5]
+    model.randomize(0.3)  # positions may be zeros to begin with
+    drawn = tokens_each_time(model, reference, pictures(student, sizes), sizes, times=DRAWS, train=True)
+    if reference.oracle.drops_before_positions(torch.stack(drawn)[:, :, -sizes.patches :]):
+        student.policy(
+            "dropout_before_positions",
+            POLICIES["dropout_before_positions"],
+            "x = self.dropout(x + positions).",
+        )
 
 
 @pytest.mark.because("vit_adds_positions")

@@ -1,5 +1,5 @@
-"""The blocks are in a plain Python list, so model.parameters() does not find them: the optimizer never trains
-them, and model.to(device) leaves them behind.
+"""The blocks, or parts of them, are in a plain Python list, so model.parameters() does not find them: the
+optimizer never trains them, and model.to(device) leaves them behind.
 
 Use nn.ModuleList in place of every list or tuple of modules, including the pair that is appended for each
 block.

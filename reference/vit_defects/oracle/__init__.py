@@ -3,11 +3,11 @@
 from .around import prove_inline_vit, vit_around
 from .batches import gradients_of_one
 from .construction import ignored_size, not_handed_on
-from .dropout import dropout_fault, unsteady
+from .dropout import dropout_fault, drops_before_positions, unsteady
 from .heads import lost_heads, measured_scale
 from .inline import prove_inline
 from .mistaken import wrong_attentions, wrong_prenorms, wrong_transformer
-from .pooling import pooled_by, require_pool, returns_log_probabilities
+from .pooling import pooled_by, require_pool, returns_log_probabilities, trains_by_cross_entropy
 from .sizes import LARGE, ODD, doable, size_in_the_code, tokens_follow_the_size
 from .tokens import are_concatenated, is_affine, learned_places, moves_first_only, positions_multiply
 
@@ -17,6 +17,7 @@ __all__ = [
     "are_concatenated",
     "doable",
     "dropout_fault",
+    "drops_before_positions",
     "gradients_of_one",
     "ignored_size",
     "is_affine",
@@ -33,6 +34,7 @@ __all__ = [
     "returns_log_probabilities",
     "size_in_the_code",
     "tokens_follow_the_size",
+    "trains_by_cross_entropy",
     "unsteady",
     "vit_around",
     "wrong_attentions",

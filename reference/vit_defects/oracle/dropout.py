@@ -55,3 +55,19 @@ def unsteady(reference, built, x, begins):
     mismatch = reference.named(begins + found)
     mismatch.cause = Cause.RANDOM
     return mismatch
+
+
+def drops_before_positions(drawn):
+    """Whether what is left of a dropped value depends on its place, and is never zero.
+
+    Two images agree in a value only where it is dropped in both: then the position is left, if it is added
+    later.
+
+    Args:
+        drawn: The tokens of the patches of two images in several calls, (calls, 2, patches, dim).
+    """
+    first, second = drawn[:, None, 0], drawn[None, :, 1]
+    agree = (first - second).abs() < 1e-6
+    zero = agree & (first.abs() < 1e-6)
+    places = agree.any(dim=(0, 1))
+    return bool(places.float().mean() > 0.5) and not bool(zero.any())

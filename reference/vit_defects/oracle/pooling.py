@@ -14,8 +14,8 @@ def pooled_by(model, encoded, scores):
     """How the head reads the encoder's output, (batch, tokens, dim), when it is of a usual form.
 
     Returns:
-        `cls`, `mean`, or what it is instead (`max`, `sum`, `last`, `second`); empty when the head
-        is of no usual form.
+        `cls`, `mean`, or what it is instead (`mean of the patches`, `max`, `sum`, `last`, `second`);
+        empty when the head is of no usual form.
     """
     dim, classes = encoded.shape[-1], scores.shape[-1]
     held = model.weights()
@@ -45,7 +45,7 @@ def pooled_by(model, encoded, scores):
         for pooled in normed_twice(encoded, pool, affine):
             for head, bias in itertools.product(heads, biases):
                 if same(scores, F.linear(pooled, head, bias)):
-                    return name.partition(" ")[0]
+                    return name
     return ""
 
 
@@ -117,3 +117,11 @@ def returns_log_probabilities(student, classes):
             "the loss is right for a ViT that returns log-probabilities, but the ViT cannot be tried"
         ) from error
     return same(scores.exp().sum(dim=1), scores.new_ones(3))
+
+
+def trains_by_cross_entropy(student):
+    """Whether the source takes a cross-entropy of scores, and nowhere the loss of log-probabilities."""
+    texts = [text.casefold() for text in (student.program.source or {}).values()]
+    return any("cross_entropy" in text or "crossentropy" in text for text in texts) and not any(
+        "nll" in text for text in texts
+    )
