@@ -196,7 +196,7 @@ def test_losses_other_than_asked_are_advised_about(
     """Nothing else is found, and nobody has to look."""
     before, after = ADVISED[advice]
     text = LOOKING.replace("{before}", before).replace("{after}", after)
-    text = text.replace("            loss_history.append(loss.item())\n", "") + "    return loss_history\n"
+    text = text.partition("        if i % 100 == 0:\n            print")[0] + "\n    return loss_history\n"
     found = examined(composed(text), components=("train_epoch",)).findings
     assert [f for f in found if f.status != "passed" or f.flagged] == []
     assert [f.label for f in found if f.is_advice] == [advice]

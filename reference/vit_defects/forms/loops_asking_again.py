@@ -18,16 +18,3 @@ def train_epoch(model, optimizer, data_loader, loss_history):
         if index % 100 == 0:
             print(f"batch {index}: loss {loss.item():.4f}, accuracy {accuracy:.2%}")
             loss_history.append(loss.item())
-
-
-def evaluate(model, data_loader, loss_history):
-    model.eval()
-    loss, right, count = 0.0, 0.0, 0
-    for images, labels in data_loader:
-        images, labels = images.to(device), labels.to(device)
-        with torch.no_grad():
-            loss += F.cross_entropy(model(images), labels, reduction="sum").item()
-        right += accuracy_of(model, images, labels) * len(labels)
-        count += len(labels)
-    loss_history.append(loss / count)
-    print(f"loss {loss / count:.4f}, accuracy {right / count:.2%}")
