@@ -191,7 +191,7 @@ class FeatureModel(RiggedModel):
         pixels, ids = self._last
         if torch.equal(pixels, images):
             return ids
-        if written is None or len(written.unique()) < len(written):
+        if written is None or len(set(written.tolist())) < len(written):
             return None
         return written if bool(torch.isin(written, ids).all()) else None
 

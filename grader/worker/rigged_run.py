@@ -161,7 +161,8 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
     with students_code():  # what it made may raise when it is read as numbers
         outputs["returned"] = np.array(_numbers(returned), dtype=np.float64)
         outputs["history"] = np.array(_numbers(history), dtype=np.float64)
-    steps, learned = 0, ()
+    steps = 0
+    learned: tuple[int, ...] = ()
     if isinstance(model, FeatureModel) and isinstance(optimizer, RecordingSGD):
         steps, learned = len(optimizer.used), tuple(model.learned)
         outputs["weights"] = model.weight.detach().numpy().copy()
