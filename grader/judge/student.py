@@ -62,6 +62,8 @@ class Run:
         numbers: All numbers that it returned and appended, in order.
         printed: What it printed, and the texts that it returned.
         history_problem: What is wrong with what it left in the history, as a clause.
+        forwards: The model's passes, without those through which no gradient came back although one did
+            through another pass with the same images: such a pass only looks at them. So in `events`.
         arrays: `weights`, `logit_gradients`, `step_gradients` for train_epoch; `image<k>`,
             `figure<k>` and `palette<k>`.
     """
@@ -456,6 +458,7 @@ class Student:
         label = f"{function}(...)"
         ran = self.ask(request, Ran, self.link, function, label, {ForwardPass: record.rows})
         arrays = untrusted_replies.run_arrays(ran, data)
+        forwards, events = record.without_looks(ran)
         self.keep_figures(function, ran.figures, arrays)
         return Run(
             ran.printed,
@@ -463,9 +466,9 @@ class Student:
             ran.returned_kind,
             tuple(arrays["history"].tolist()),
             KEEPS_GRAPH if ran.history_keeps_graph else "",
-            tuple(record.forwards),
+            forwards,
             ran.steps,
-            ran.events,
+            events,
             ran.training_after,
             ran.gradients_after,
             ran.figures,

@@ -11,6 +11,7 @@ tests/worker/test_rigged_runs.py
 """
 
 import contextlib
+import itertools
 import re
 import signal
 import threading
@@ -241,7 +242,7 @@ def run_arrays(ran: Ran, data: RiggedData) -> dict[str, Any]:
     Raises:
         WorkerFault: They are malformed, or more than our own worker would send.
     """
-    if len(ran.printed) > MAX_PRINTED or len(ran.events) > MAX_EVENTS:
+    if len(ran.printed) > MAX_PRINTED or max(len(ran.events), len(ran.learned)) > MAX_EVENTS:
         raise nonsense()
     arrays = dict(ran.arrays)
     figures(ran.figures, arrays)
@@ -349,3 +350,19 @@ class ForwardRecord:
         if len(self.forwards) < MAX_PASSES:
             self.forwards.append(forward)
         return Rows({"rows": self._rows[list(ids)]})
+
+    def without_looks(self, ran: Ran) -> tuple[tuple[ForwardPass, ...], tuple[str, ...]]:
+        """The forward passes and the events of a run, without passes that only looked at what was learned.
+
+        A loop may call the model again on images that it trains on, for their accuracy say. Through such a
+        pass no gradient comes back, but through another one with the same images there does.
+        """
+        learned = set(ran.learned)
+        numbered = list(enumerate(self.forwards))
+        taught = {image for number, forward in numbered if number in learned for image in forward.images}
+        kept = [number in learned or not taught.issuperset(forward.images) for number, forward in numbered]
+        further = itertools.chain(kept, itertools.repeat(True))
+        return (
+            tuple(itertools.compress(self.forwards, kept)),
+            tuple(event for event in ran.events if event != "forward" or next(further)),
+        )

@@ -316,12 +316,14 @@ class Ran:
         history_keeps_graph: The history holds tensors with their graph.
         steps: Optimizer steps taken.
         events: `zero_grad`, `forward`, `backward`, `step`, `schedule`, in order, the first 4000.
+        learned: The numbers of the forward passes through which a gradient came back, in that order, the
+            first 4000.
         training_after: The model's mode afterwards.
         gradients_after: Whether gradients were enabled afterwards.
         figures: What was drawn.
         arrays: `returned` and `history` float64 (numbers,): what it returned and what it left in the
             loss_history, flattened; `weights` (k, classes) afterwards; `logit_gradients` (n, classes) of
-            the first pass over each image; `step_gradients` (steps, k, classes) as the optimizer used
+            the first pass over the data; `step_gradients` (steps, k, classes) as the optimizer used
             them; the figures' arrays.
     """
 
@@ -330,6 +332,7 @@ class Ran:
     history_keeps_graph: bool = False
     steps: int = 0
     events: tuple[str, ...] = ()
+    learned: tuple[int, ...] = ()
     training_after: bool = False
     gradients_after: bool = True
     figures: tuple[DrawnFigure, ...] = ()

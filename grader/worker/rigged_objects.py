@@ -127,42 +127,93 @@ class TableModel(RiggedModel):
 class FeatureModel(RiggedModel):
     """Logits of the images as they arrive: `features @ weight`, with a trainable weight.
 
-    A batch whose images were reordered, but not changed, is recognized by their ids.
+    A batch whose images were reordered, but not changed, is recognized by their ids. A further pass over the
+    batch that came last is recognized by their ids or pixels: it takes nothing from the loader's order, and
+    nor does a pass without gradients, which may look at any images.
 
     Attributes:
-        logit_gradients: (images, classes), the gradients of the logits of each image's first pass; NaN where
-            there were none.
+        logit_gradients: (images, classes), the gradients of the logits of each image in the first pass over
+            the data; NaN where there were none, infinity where they were not a number.
+        learned: The numbers of the forward passes through which a gradient came back, in that order.
     """
 
     def __init__(self, weight: Tensor, count: int, id_bits: int, rows: AskForRows, events: Events) -> None:
         super().__init__(count, id_bits, rows, events)
         self.weight = nn.Parameter(weight.clone())
         self.logit_gradients = torch.full((count, weight.shape[1]), float("nan"))
-        self._next = 0
+        self.learned: list[int] = []
+        self._passes = 0
+        self._next = {True: 0, False: 0}  # with gradients, and without
+        self._last: tuple[Tensor, Tensor] | None = (
+            None  # the images of the last pass with gradients, their ids
+        )
 
     def forward(self, images: Tensor) -> Tensor:
         """Map the next images, of shape (batch, ...), to logits (batch, classes)."""
-        first, count = self._next, len(images)
-        self._next += count
-        ids = torch.arange(first, first + count) % self.count
-        if images.ndim == 4 and self.count < 2**self.id_bits:
-            written = ids_of(images, self.id_bits)
-            if torch.equal(written.sort().values, ids):
-                ids = written
+        ids = self._ids_of(images)
         rows = self.rows_of(ids)
+        self._passes += 1
         if torch.is_autocast_enabled(self.weight.device.type):
             with torch.autocast(self.weight.device.type, enabled=False):  # its answer must be known exactly
                 logits = rows @ self.weight
         else:
             logits = rows @ self.weight
-        if logits.requires_grad and first + count <= self.count:
-            logits.register_hook(self._recorder(ids))  # type: ignore[no-untyped-call]
+        if logits.requires_grad:
+            logits.register_hook(self._recorder(ids, self._passes - 1))  # type: ignore[no-untyped-call]
         return logits
 
-    def _recorder(self, ids: Tensor) -> Callable[[Tensor], None]:
+    def _ids_of(self, images: Tensor) -> Tensor:
+        """The ids of a batch, and what comes next in the loader's order."""
+        written = None
+        if images.ndim == 4 and self.count < 2**self.id_bits:
+            written = ids_of(images, self.id_bits)
+        again = self._seen_again(images, written)
+        if again is not None:
+            return again
+        learns = torch.is_grad_enabled()
+        first, count = self._next[learns], len(images)
+        ids = torch.arange(first, first + count) % self.count
+        if written is not None and (
+            torch.equal(written.sort().values, ids.sort().values) or (not learns and self._in_a_row(written))
+        ):
+            ids = written
+        if learns:
+            self._next[True] += count
+            self._last = images.detach().clone(), ids
+        else:
+            self._next[False] = int(ids.max()) + 1 if count else first
+        return ids
+
+    def _seen_again(self, images: Tensor, written: Tensor | None) -> Tensor | None:
+        """The ids of images that are, all of them, among those that were trained on last; else None."""
+        if self._last is None or not len(images):
+            return None
+        pixels, ids = self._last
+        if torch.equal(pixels, images):
+            return ids
+        if written is None or len(set(written.tolist())) < len(written):
+            return None
+        return written if bool(torch.isin(written, ids).all()) else None
+
+    def _in_a_row(self, ids: Tensor) -> bool:
+        """Whether ids are those of a batch of the loader, in any order."""
+        ordered = ids.sort().values
+        return bool(len(ids) and ordered[-1] < self.count and (ordered.diff() == 1).all())
+
+    def _recorder(self, ids: Tensor, number: int) -> Callable[[Tensor], None]:
+        is_first = self._next[True] <= self.count  # not of a later pass over the data
+        before: list[Tensor] = []  # what other passes over the same images gave
+
         def record(gradient: Tensor) -> None:
             self._events.add("backward")
-            self.logit_gradients[ids] = gradient.float()
+            if len(self.learned) < MAX_EVENTS:
+                self.learned.append(number)
+            if is_first:
+                if not before:
+                    kept = self.logit_gradients[ids]
+                    before.append(kept.where(~kept.isnan(), torch.zeros(())))
+                total = before[0] + gradient.float()
+                self.logit_gradients[ids] = total.where(~total.isnan(), torch.tensor(float("inf")))
 
         return record
 

@@ -162,8 +162,9 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         outputs["returned"] = np.array(_numbers(returned), dtype=np.float64)
         outputs["history"] = np.array(_numbers(history), dtype=np.float64)
     steps = 0
+    learned: tuple[int, ...] = ()
     if isinstance(model, FeatureModel) and isinstance(optimizer, RecordingSGD):
-        steps = len(optimizer.used)
+        steps, learned = len(optimizer.used), tuple(model.learned)
         outputs["weights"] = model.weight.detach().numpy().copy()
         outputs["logit_gradients"] = model.logit_gradients.numpy().copy()
         if optimizer.used:
@@ -174,6 +175,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         history_keeps_graph=_keeps_graph(history),
         steps=steps,
         events=tuple(events.names),
+        learned=learned,
         training_after=model.training,
         gradients_after=gradients_after,
         figures=figures,

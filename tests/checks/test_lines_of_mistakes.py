@@ -22,7 +22,8 @@ LEAST = {"vit_defects": 120, "vit_cifar10": 70, "vit_finetune": 85}  # mistakes 
 # fmt: off
 BESIDE = {
     "vit_defects": {
-        "attention_not_called", "confusion_in_training_mode", "examples_in_training_mode",
+        "attention_not_called", "confusion_in_training_mode", "evaluation_mode_for_some_batches",
+        "examples_in_training_mode",
         "feed_forward_first", "feed_forward_not_called", "gradients_in_evaluation",
         "labels_of_other_images", "loss_not_reported",
         "missing_train_mode", "missing_zero_grad", "no_backward", "no_class_token", "no_softmax", "no_step",

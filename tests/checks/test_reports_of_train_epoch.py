@@ -1,5 +1,9 @@
-"""What train_epoch reports is the loss, in whatever honest form; what has nothing to do with it is seen."""
+"""What train_epoch reports is the loss, in whatever honest form; what has nothing to do with it is seen.
 
+Passes of the model that only look at a batch change nothing of what is found.
+"""
+
+import re
 from collections.abc import Callable
 
 import pytest
@@ -72,14 +76,130 @@ def of_reports(found: Examined) -> tuple[str, str | None]:
 def test_honest_reports_are_believed(
     form: str, composed: Callable[..., str], examined: Callable[..., Examined]
 ) -> None:
-    """Full marks and nothing for a person; who keeps nothing for the curve reads so."""
+    """Full marks and nothing for a person; who keeps nothing for the curve, or more than asked, reads so."""
     how, loop, end = HONEST[form]
-    kept = "append" in loop + end or "return" in end
+    advice = ["loss_not_kept"]
+    if re.search(r"i \+ 1\) %|== 99", loop):
+        advice = ["short_epoch_not_reported"]
+    elif "return" in end:
+        advice = ["loss_only_returned"]
+    elif "append" in loop + end:
+        advice = ["losses_kept_more_often"] if loop.startswith("loss_history") else []
     text = LOOP.replace("{how}", how).replace("{loop}", loop).replace("{end}", end)
     for seed in (5, 6):
         found = examined(composed(text), components=("train_epoch",), seed=seed).findings
         assert [f for f in found if f.status != "passed" or f.flagged] == []
-        assert [f.label for f in found if f.is_advice] == ([] if kept else ["loss_not_kept"])
+        assert [f.label for f in found if f.is_advice] == advice
+
+
+LOOKS = {
+    "the accuracy of the batch": (
+        "",
+        "with torch.no_grad(): print(model(images).argmax(1).eq(labels).sum())",
+    ),
+    "with gradients": ("", "print(f'accuracy {model(images).argmax(1).eq(labels).float().mean():.2%}')"),
+    "before the step": ("with torch.inference_mode(): model(images)", "pass"),
+    "of changed images": (
+        "images = torch.tanh(2 * images.flip(3))",
+        "with torch.no_grad(): model(images)",
+    ),
+    "in evaluation mode": (
+        "",
+        """model.eval()
+        with torch.no_grad():
+            model(images[:1])
+        model.train()""",
+    ),
+    "of all images at the start": (
+        """if i == 0:
+            with torch.no_grad(): print(sum(len(model(x)) for x, _ in data_loader))""",
+        "pass",
+    ),
+}
+LOOKING = """
+def train_epoch(model, optimizer, data_loader, loss_history):
+    model.train()
+    for i, (images, labels) in enumerate(data_loader):
+        images, labels = images.to(device), labels.to(device)
+        {before}
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        {after}
+        if i % 100 == 0:
+            print(f"batch {i}: loss {loss.item():.4f}")
+            loss_history.append(loss.item())
+"""
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("look", LOOKS)
+def test_who_looks_at_a_batch_again_loses_nothing(
+    look: str, composed: Callable[..., str], examined: Callable[..., Examined]
+) -> None:
+    """Nothing is found, in the public checks either."""
+    before, after = LOOKS[look]
+    text = LOOKING.replace("{before}", before).replace("{after}", after)
+    found = examined(composed(text), components=("train_epoch",)).findings
+    assert [f for f in found if f.status != "passed" or f.label] == []
+
+
+DIVIDED = {
+    "by its size": "loss.item() / len(labels)",
+    "by the batches": "loss.item() / len(data_loader)",
+    "by the images": "loss.item() / len(data_loader.dataset)",
+}
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("divided", DIVIDED)
+def test_a_mean_that_is_divided_once_more_is_named(
+    divided: str, composed: Callable[..., str], examined: Callable[..., Examined]
+) -> None:
+    loop = f"if i % 100 == 0: loss_history.append({DIVIDED[divided]})"
+    text = LOOP.replace("{how}", "").replace("{loop}", loop).replace("{end}", "pass")
+    found = examined(composed(text), components=("train_epoch",))
+    assert of_reports(found) == ("failed", "reported_loss_divided_again")
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("divided", ["loss.item() / 2", "loss.item() * 2", "loss.item() / (3 + i)"])
+def test_a_mean_that_is_scaled_otherwise_is_for_a_person(
+    divided: str, composed: Callable[..., str], examined: Callable[..., Examined]
+) -> None:
+    """Two is the size of some batches that are tried, and not of all."""
+    loop = f"if i % 100 == 0: loss_history.append({divided})"
+    text = LOOP.replace("{how}", "").replace("{loop}", loop).replace("{end}", "pass")
+    found = examined(composed(text), components=("train_epoch",))
+    assert of_reports(found) == ("passed", "unexplained_loss")
+
+
+ADVISED = {
+    "counter_goes_on": (
+        "global seen; seen = globals().get('seen', -1) + 1",
+        "if seen % 100 == 0: loss_history.append(loss.item())",
+    ),
+    "loss_after_step": (
+        "",
+        "if i % 100 == 0: loss_history.append(F.cross_entropy(model(images), labels).item())",
+    ),
+    "loss_only_returned": ("", "if i % 100 == 0: loss_history = loss_history + [loss.item()]"),
+}
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("advice", ADVISED)
+def test_losses_other_than_asked_are_advised_about(
+    advice: str, composed: Callable[..., str], examined: Callable[..., Examined]
+) -> None:
+    """Nothing else is found, and nobody has to look."""
+    before, after = ADVISED[advice]
+    text = LOOKING.replace("{before}", before).replace("{after}", after)
+    text = text.partition("        if i % 100 == 0:\n            print")[0] + "\n    return loss_history\n"
+    found = examined(composed(text), components=("train_epoch",)).findings
+    assert [f for f in found if f.status != "passed" or f.flagged] == []
+    assert [f.label for f in found if f.is_advice] == [advice]
 
 
 @pytest.mark.sampled(4)

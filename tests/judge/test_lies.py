@@ -173,6 +173,7 @@ REPLIES: dict[type[Any], Any] = {
         history_keeps_graph=st.booleans(),
         steps=INTEGERS,
         events=some(NAMES),
+        learned=some(INTEGERS),
         training_after=st.booleans(),
         gradients_after=st.booleans(),
         figures=FIGURES,

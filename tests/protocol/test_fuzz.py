@@ -87,6 +87,7 @@ VALID: list[Any] = [
         False,
         1,
         ("forward",),
+        (0, 1),
         figures=(DrawnFigure(0, "t", (Axes("t", x_ticks=("1",), images=(0,)),)),),
         arrays={"returned": np.zeros(1), "history": np.zeros(0)},
     ),

@@ -172,6 +172,7 @@ MESSAGES = [
         True,
         1,
         ("forward", "step"),
+        (0,),
         True,
         False,
         (DrawnFigure(0, "title", (Axes("t", "x", "y", ("1",), ("2",), ("3",), (0,), (1,)),)),),

@@ -73,6 +73,67 @@ def test_training_is_recorded_step_by_step(load: Callable[..., Any]) -> None:
     assert len(ran.arrays["history"]) == 3 and not ran.history_keeps_graph
 
 
+LOOK = """
+        with torch.no_grad():
+            right = (model(images).argmax(dim=1) == labels).sum()
+"""
+AUGMENTED = "        images = 0.5 * images.flip(3)\n"
+
+
+@pytest.mark.parametrize("augmented", [False, True])
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("look", [LOOK, "        seen = model(images)\n"], ids=["no_grad", "with gradients"])
+def test_another_pass_over_a_batch_takes_nothing_from_what_is_recorded(
+    load: Callable[..., Any], augmented: bool, before: bool, look: str
+) -> None:
+    """Before or after the step, however the images are changed: the same as without it."""
+    head, zeroed, tail = LOOP.partition("        optimizer.zero_grad()\n")
+    head += AUGMENTED if augmented else ""
+    loop = head + look + zeroed + tail if before else head + zeroed + tail + look
+    data = trainable_data(CLASSES, (4, 4, 3), features=5, seed=2)
+    alone, passes = rigged(load(HEAD + head + zeroed + tail), "train_epoch", data)
+    ran, forwards = rigged(load(HEAD + loop), "train_epoch", data)
+    assert len(forwards) == 6 and [forward.images for forward in forwards[::2]] == [p.images for p in passes]
+    assert ran.learned == ((1, 3, 5) if before else (0, 2, 4))
+    for name in ("logit_gradients", "step_gradients"):
+        np.testing.assert_array_equal(ran.arrays[name], alone.arrays[name])
+    record = ForwardRecord(data)
+    record.forwards = forwards
+    kept, events = record.without_looks(ran)
+    assert [forward.images for forward in kept] == [forward.images for forward in passes]
+    assert events == alone.events
+
+
+def test_passes_over_all_images_without_gradients_take_nothing_either(load: Callable[..., Any]) -> None:
+    """The accuracy before and after the epoch; and what is never learned from stays."""
+    all_of_it = "    with torch.no_grad():\n        [model(images) for images, _ in data_loader]\n"
+    head, body = LOOP.split("    model.train()\n")
+    data = trainable_data(CLASSES, (4, 4, 3), features=5, seed=2)
+    alone, passes = rigged(load(HEAD + LOOP), "train_epoch", data)
+    ran, forwards = rigged(
+        load(HEAD + head + all_of_it + "    model.train()\n" + body + all_of_it), "train_epoch", data
+    )
+    np.testing.assert_array_equal(ran.arrays["logit_gradients"], alone.arrays["logit_gradients"])
+    record = ForwardRecord(data)
+    record.forwards = forwards
+    assert record.without_looks(ran)[0] == tuple(passes)
+    ran, record.forwards = rigged(load(HEAD + head + all_of_it), "train_epoch", data)
+    assert len(record.without_looks(ran)[0]) == 3
+
+
+def test_gradients_of_two_passes_of_a_batch_add_up(load: Callable[..., Any]) -> None:
+    """A loss of two passes reaches the scores twice; a loss that goes backward twice, once each time."""
+    loop = LOOP.replace("F.cross_entropy(model(images), labels)", "sum({} for _ in 'ab')").format(
+        "F.cross_entropy(model(images), labels)"
+    )
+    data = trainable_data(CLASSES, (4, 4, 3), features=5, seed=2)
+    alone, _ = rigged(load(HEAD + LOOP), "train_epoch", data)
+    ran, _ = rigged(load(HEAD + loop), "train_epoch", data)
+    first = slice(0, 4)  # later ones are those of other weights
+    expected = 2 * alone.arrays["logit_gradients"][first]
+    np.testing.assert_allclose(ran.arrays["logit_gradients"][first], expected, rtol=1e-5)
+
+
 def test_a_schedule_within_the_epoch_is_there(load: Callable[..., Any]) -> None:
     """`scheduler` and `epoch` of the main loop are bound by their roles."""
     main = (

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from grader.kit import Mismatch, Undecided, losses, trainable_data
+from grader.kit import Cause, Mismatch, Undecided, losses, trainable_data
 from grader.kit.reported import Quantity, places, said
 
 pytestmark = pytest.mark.component("train_epoch")
@@ -53,12 +53,39 @@ def raised(run):
     return run
 
 
-def batch_gradients(data, run, reference):
+def never_called(data):
+    """What every check says of a run in which the model was not called: folded under what is first named."""
+    size = data.batch_sizes[0]
+    message = f"For batches of {size} images train_epoch never calls the model."
+    return Mismatch(message, cause=Cause.NOT_CALLED, concerns="model")
+
+
+def no_gradients(run, reference):
+    """What is wrong if the scores of some images got no gradient, or none that is finite; else None."""
+    reached = run.arrays["logit_gradients"]
+    if "backward" not in run.events:
+        return reference.named("no_backward", seen=missing("No gradient reaches the scores of the model."))
+    if np.isnan(reached).any():
+        return reference.named("batches_left_out", seen=missing("Some images are never learned from."))
+    if not np.isfinite(reached).all():
+        return Mismatch(
+            "The gradients that reach the scores of the model are not finite.",
+            hint="Look for a logarithm or a quotient of 0 in the loss.",
+            cause=Cause.NOT_FINITE,
+            concerns="gradients",
+        )
+    return None
+
+
+def missing(message):
+    """That gradients are missing, by which further checks are folded under the first that says so."""
+    return Mismatch(message, cause=Cause.NOT_CALLED, concerns="gradients")
+
+
+def batch_gradients(data, run):
     """The weight's gradient of every batch by itself, from the gradients that reached the scores."""
     ends = np.cumsum(data.batch_sizes)
     reached = run.arrays["logit_gradients"]
-    if not np.isfinite(reached).all():
-        raise reference.named("no_backward")
     features = data.arrays["features"]
     return [features[e - n : e].T @ reached[e - n : e] for e, n in zip(ends, data.batch_sizes, strict=True)]
 
@@ -75,9 +102,13 @@ def alike(used, expected):
 def test_train_epoch_steps_along_each_batch(student, reference, class_names):
     """Every optimizer step uses the gradient of its own batch, and of nothing else."""
     data, run = trained(student, class_names)
+    if not run.forwards:
+        raise reference.named("model_never_called", seen=never_called(data))
+    if is_moved_otherwise(data, run):
+        raise reference.named("other_optimizer")
     if run.steps == 0:
         raise reference.named("no_step")
-    if run.steps == 1:
+    if run.steps == 1 and len(run.forwards) == len(data.batch_sizes):
         raise reference.named("step_once_per_epoch")
     if run.steps != len(data.batch_sizes):
         raise Mismatch(
@@ -85,7 +116,10 @@ def test_train_epoch_steps_along_each_batch(student, reference, class_names):
             hint="Every batch gets one step; look at break, return, continue and the indentation.",
             diagnosis="steps_skipped",
         )
-    expected = batch_gradients(data, run, reference)
+    fault = no_gradients(run, reference)
+    if fault is not None:
+        raise fault
+    expected = batch_gradients(data, run)
     used = list(run.arrays["step_gradients"])
     if all(alike(a, b) for a, b in zip(used, expected, strict=True)):
         return
@@ -103,12 +137,23 @@ def test_train_epoch_steps_along_each_batch(student, reference, class_names):
     raise Mismatch("The optimizer's steps do not follow the gradients of their own batches.")
 
 
+def is_moved_otherwise(data, run):
+    """Whether the weights have changed although the optimizer that was passed took no step."""
+    return run.steps == 0 and not np.array_equal(run.arrays["weights"], data.arrays["weights"])
+
+
 @pytest.mark.weight(2)
 @pytest.mark.explains("train_epoch_learns_the_labels")
 def test_train_epoch_learns_from_the_labels(student, reference, class_names):
     """The loss is the cross-entropy between the model's scores and the labels, and alike for every batch."""
     data, run = trained(student, class_names)
-    batch_gradients(data, run, reference)
+    if not run.forwards:
+        raise never_called(data)
+    fault = no_gradients(run, reference)
+    if fault is not None:
+        if run.steps == len(data.batch_sizes):  # the check of the steps has named it
+            raise Mismatch(fault.message, cause=fault.cause, concerns=fault.concerns)
+        raise fault
     if is_mixed_up(student, class_names, data, run):
         return
     sizes = np.array(data.batch_sizes)
@@ -122,22 +167,26 @@ def test_train_epoch_learns_from_the_labels(student, reference, class_names):
             raise fault
         factors.append(factor)
     # a mean has the factor 1 / n; a sum trains as well, with another learning rate
-    for expected in (1 / sizes, np.ones_like(factors)):
+    for expected in (1 / sizes[: len(factors)], np.ones_like(factors)):
         constant = np.array(factors) / expected
         if np.ptp(constant) < 1e-2 * constant.max():
             return
     raise reference.named("loss_scale_varies")
 
 
-def scores_of_batches(data, run):
-    """The scores of each batch, float64 (images, classes), by the weights that the steps before it left."""
+def scores_of_batches(data, run, *, after=0):
+    """The scores of each batch, float64 (images, classes), by the weights that the steps before it left.
+
+    Args:
+        after: So many further steps are taken.
+    """
     initial = data.arrays["weights"].astype(np.float64)
     gradients = run.arrays.get("step_gradients", np.zeros((0, *initial.shape)))
     # row k: the sum of the first k steps' gradients; a worker sends those of the first steps only
     sums = np.concatenate([np.zeros((1, *initial.shape)), np.cumsum(gradients, axis=0, dtype=np.float64)])
     start = 0
     for size, taken in zip(data.batch_sizes, steps_before(run, len(data.batch_sizes)), strict=True):
-        weights = initial - data.learning_rate * sums[min(taken, len(gradients))]
+        weights = initial - data.learning_rate * sums[min(taken + after, len(gradients))]
         yield data.arrays["features"][start : start + size] @ weights
         start += size
 
@@ -145,7 +194,10 @@ def scores_of_batches(data, run):
 def batches(data, run):
     """For each batch: the gradient that reached the scores, their softmax, and the labels as one-hot rows."""
     start = 0
-    for scores, size in zip(scores_of_batches(data, run), data.batch_sizes, strict=True):
+    # after a step that is not the optimizer's, nobody knows the weights
+    known = 1 if is_moved_otherwise(data, run) else None
+    each = zip(scores_of_batches(data, run), data.batch_sizes, strict=True)
+    for scores, size in itertools.islice(each, known):
         rows = slice(start, start + size)
         gradient = run.arrays["logit_gradients"][rows].astype(np.float64)
         yield gradient, softmax(scores), np.eye(scores.shape[1])[data.labels[rows]]
@@ -315,10 +367,13 @@ def softmax(scores):
 @pytest.mark.explains("train_epoch_trains_in_training_mode")
 def test_train_epoch_switches_to_training_mode(student, reference, class_names):
     """train_epoch puts the model in training mode: model.train()."""
-    _, run = trained(student, class_names)  # on a model that is handed over in evaluation mode
+    data, run = trained(student, class_names)  # on a model that is handed over in evaluation mode
     if not run.forwards:
-        raise Mismatch("train_epoch never calls the model.")
-    if not all(forward.training for forward in run.forwards):
+        raise never_called(data)
+    modes = {forward.training for forward in run.forwards}
+    if modes == {False, True}:
+        raise reference.named("evaluation_mode_for_some_batches")
+    if modes == {False}:
         raise reference.named("missing_train_mode")
 
 
@@ -333,17 +388,18 @@ SCALES = (2.5, 4.0)  # of the features, so that losses are anywhere between 0 an
 # batches of an epoch: something may be reported every hundred, or two hundred
 LONG, LONGER = 101, 201
 SHORT, SHORTER = 17, 11
+ASKED = 100  # batches from one that the template wants reported to the next
 
 
-def an_epoch(student, class_names, count):
-    """(data, run) of an epoch of so many batches, on data with other losses than any other.
+def an_epoch(student, class_names, count, size=2):
+    """(data, run) of an epoch of so many batches of a size, on data with other losses than any other.
 
     Raises:
         Mismatch: train_epoch raised, or does not exist.
     """
     draws = np.random.default_rng(student.next_seed())
     seed, scale = int(draws.integers(2**31)), draws.uniform(*SCALES)
-    data = trainable_data(class_names, (2,) * count, features=5, seed=seed, scale=scale)
+    data = trainable_data(class_names, (size,) * count, features=5, seed=seed, scale=scale)
     return data, student.run("train_epoch", data)
 
 
@@ -353,7 +409,7 @@ def two_epochs(student, class_names):
     Short ones suffice where the average or the sum of all batches is reported: they take a tenth of the
     time. What is reported every so many batches, or not known, shows what it is in long ones.
     """
-    short = an_epoch(student, class_names, SHORT)
+    short = an_epoch(student, class_names, SHORT, 3)  # what is divided by the size of a batch shows it
     yield [short, an_epoch(student, class_names, SHORTER)]
     long = an_epoch(student, class_names, LONG)
     yield [long, short]
@@ -373,13 +429,17 @@ def reports(run):
     return bool(run.history or run.returned or any(letter.isdigit() for letter in run.printed))
 
 
-def losses_of_batches(data, run):
+def losses_of_batches(data, run, *, after=0):
     """The average loss of each batch as the gradients say that train_epoch has it: a list of (batches,).
 
     Plain, with the label smoothing that was used, and with the factor that was used too. None when the loss
-    is not a cross-entropy, which another check judges.
+    is not a cross-entropy, or the weights are changed by something else than the optimizer, which other
+    checks judge.
+
+    Args:
+        after: 1: by the weights after the step of the batch.
     """
-    if not np.isfinite(run.arrays["logit_gradients"]).all():
+    if is_moved_otherwise(data, run) or not np.isfinite(run.arrays["logit_gradients"]).all():
         return None
     first = [batch for batch in itertools.islice(batches(data, run), 50) if np.abs(batch[0]).max() > 0.05]
     factors = [cross_entropy_factor(*batch) for batch in first]
@@ -388,7 +448,7 @@ def losses_of_batches(data, run):
     factor, smoothing, _ = np.median(factors, axis=0)
     if factor <= 0 or not -0.001 < smoothing < 0.6:
         return None
-    each = list(scores_of_batches(data, run))
+    each = list(scores_of_batches(data, run, after=after))
     labels = np.split(data.labels, np.cumsum(data.batch_sizes)[:-1])
     plain, smooth = (
         np.array([losses(scores, own, share).mean() for scores, own in zip(each, labels, strict=True)])
@@ -397,24 +457,26 @@ def losses_of_batches(data, run):
     return [plain, smooth, factor * np.array(data.batch_sizes) * smooth]
 
 
-def reported_quantities(found, *, at_end=False):
+def reported_quantities(found, *, at_end=False, after=0):
     """What may be reported of some epochs: losses of batches, and averages and sums of these.
 
     Args:
         at_end: Only averages and sums of all batches.
+        after: 1: the losses of batches after their steps.
     """
-    every = [losses_of_batches(data, run) for data, run in found]
+    every = [losses_of_batches(data, run, after=after) for data, run in found]
     if any(each is None for each in every):
         return None
+    sizes = [data.batch_sizes[0] for data, _ in found]
     quantities = {}
 
-    def add(of, spread):
+    def add(of, spread, divisors=(1,) * len(found)):
         for kind in zip(*every, strict=True):
-            values = tuple(float(of(batch_losses)) for batch_losses in kind)
+            values = tuple(float(of(each) / divisor) for each, divisor in zip(kind, divisors, strict=True))
             quantities[np.round(values, 4).tobytes()] = Quantity("loss", values, spread, (0.0, 1e6))
 
     add(lambda batch_losses: batch_losses.mean(), MEAN_SPREAD)
-    add(lambda batch_losses: batch_losses.mean() / 2, MEAN_SPREAD / 2)  # divided by the number of images
+    add(lambda batch_losses: batch_losses.mean(), MEAN_SPREAD / max(sizes), sizes)  # by the number of images
     add(np.sum, 100 * MEAN_SPREAD)
     if at_end:
         return list(quantities.values())
@@ -433,7 +495,9 @@ def reported_quantities(found, *, at_end=False):
 def test_train_epoch_reports_its_loss(student, reference, class_names):
     """train_epoch reports the loss: it appends it to loss_history, prints it or returns it."""
     tells_of_short = True
+    stages = []
     for found in two_epochs(student, class_names):
+        stages.append(found)
         fault = fault_of_reports(found, reference)
         if is_short(found):
             tells_of_short = any(reports(run) for _, run in found)
@@ -446,7 +510,82 @@ def test_train_epoch_reports_its_loss(student, reference, class_names):
                 return
     if fault is not None:
         raise fault
+    explain(student, reference, stages)
+
+
+def explain(student, reference, stages):
+    """What is told of reports that are not losses as they are asked for.
+
+    Args:
+        stages: The epochs that two_epochs gave.
+    """
+    _, different, equally_long = stages
+    if set.intersection(*(divisors(data, run) for data, run in different)):
+        raise reference.named("reported_loss_divided_again")
+    if any(is_after_step(found) for found in (different, equally_long)):
+        student.policy(
+            "loss_after_step",
+            "The losses that train_epoch reports are those after the steps, for which the model computes the "
+            "scores once more; the loss that a step is taken for is at hand.",
+            "loss_history.append(loss.item()).",
+        )
+        return
+    first = [next(iter(batches_reported(data, run)), None) for data, run in equally_long]
+    if None not in first and goes_on_counting(*first):
+        one, other = (number + 1 for number in first)
+        student.policy(
+            "counter_goes_on",
+            f"In one epoch of {LONG} batches train_epoch first reports batch {one}, in the next one batch "
+            f"{other}: it goes on counting. The template asks for the first of every epoch, the 101st, ...",
+            "Count the batches within train_epoch, from 0: for index, (images, labels) in enumerate(...).",
+        )
+        return
     student.policy("unexplained_loss", "What train_epoch reports is not a loss that a check recognizes.")
+
+
+def is_after_step(found):
+    """Whether what is reported of some epochs are losses by the weights that the batches' own steps left."""
+    quantities = reported_quantities(found, after=1)
+    return quantities is not None and bool(said(places([run for _, run in found]), quantities))
+
+
+def batches_asked(count):
+    """The numbers of the batches, from 0, that the template wants reported of an epoch."""
+    return range(0, count, ASKED)
+
+
+def divisors(data, run):
+    """By which numbers the mean loss is divided in every entry of the history, by their names."""
+    every, count = losses_of_batches(data, run), len(data.batch_sizes)
+    numbers = next(
+        (which for which in (batches_asked(count), range(count)) if len(which) == len(run.history)), ()
+    )
+    if every is None or not numbers:
+        return set()
+    candidates = {"size": data.batch_sizes[0], "batches": count, "images": sum(data.batch_sizes)}
+    return {
+        name
+        for name, divisor in candidates.items()
+        for kind in every[:2]
+        if np.allclose(np.array(run.history) * divisor, kind[list(numbers)], rtol=1e-3, atol=0)
+    }
+
+
+def batches_reported(data, run):
+    """The numbers of the batches whose losses are in the history, in its order; none if one is unknown."""
+    every = losses_of_batches(data, run)
+    numbers = []
+    for entry in run.history if every is not None else ():
+        kind = min(every, key=lambda kind: np.abs(kind - entry).min())
+        if np.abs(kind - entry).min() > 1e-4:
+            return []
+        numbers.append(int(np.abs(kind - entry).argmin()))
+    return numbers
+
+
+def goes_on_counting(one, other):
+    """Whether batches that are reported first, of two epochs one after the other, are a hundred apart."""
+    return (one, other) != (0, 0) and (LONG - one + other) % ASKED == 0
 
 
 def advise(student, found, tells_of_short):
@@ -462,13 +601,29 @@ def advise(student, found, tells_of_short):
             "the template asks for the first, the 101st, ...",
             "Count the batches from 0: if index % 100 == 0.",
         )
-    elif not any(run.history or run.returned for _, run in found):
+        return
+    data, run = found[0]
+    asked = len(batches_asked(len(data.batch_sizes)))
+    if not any(run.history or run.returned for _, run in found):
         student.policy(
             "loss_not_kept",
             "train_epoch prints its loss, and appends nothing to loss_history: the curve stays empty.",
             "loss_history.append(loss.item()) where the loss is printed.",
         )
-
+    elif not any(run.history for _, run in found):
+        student.policy(
+            "loss_only_returned",
+            "train_epoch returns its loss, and appends nothing to the loss_history that it gets: unless your "
+            "loop over the epochs keeps what is returned, the curve stays empty.",
+            "loss_history.append(loss.item()). loss_history = loss_history + [...] makes another list.",
+        )
+    elif len(run.history) > asked:
+        student.policy(
+            "losses_kept_more_often",
+            f"In an epoch of {len(data.batch_sizes)} batches train_epoch appends {len(run.history)} losses; "
+            "the template asks for those of the first batch, the 101st, ...",
+            "Append it where it is printed: if index % 100 == 0.",
+        )
     elif any(is_average_so_far(data, run) for data, run in found):
         student.policy(
             "average_so_far_kept",
@@ -489,7 +644,7 @@ def fault_of_reports(found, reference):
     """What is wrong with what is reported of two epochs; None where nothing is."""
     data, run = found[0]
     if not run.forwards:
-        return Mismatch("train_epoch never calls the model.")
+        return never_called(data)
     if run.history_problem:
         return reference.named("history_keeps_graph")
     if not reports(run):
@@ -504,7 +659,7 @@ def fault_of_reports(found, reference):
         return Mismatch(
             "The losses that train_epoch reports are always the same number.", diagnosis="constant_loss"
         )
-    if np.isfinite(run.arrays["logit_gradients"]).all():
+    if not is_moved_otherwise(data, run) and np.isfinite(run.arrays["logit_gradients"]).all():
         highest = max(-np.log((p * one_hot).sum(axis=1)).sum() for _, p, one_hot in batches(data, run))
         if len(run.history) > 1 and min(run.history[1:]) > 3 * highest:
             return reference.named("reported_loss_not_averaged")

@@ -1,4 +1,7 @@
-"""Mixed precision: bfloat16 where PyTorch chooses it, and a gradient scaler that is off without a GPU."""
+"""Mixed precision: bfloat16 where PyTorch chooses it, and a gradient scaler that is off without a GPU.
+
+Policy: losses_kept_more_often
+"""
 
 import functools
 

@@ -1,6 +1,6 @@
-"""The optimizer takes a single step for the whole epoch: optimizer.step() comes after the loop.
+"""The optimizer takes a single step for a whole epoch of several batches.
 
-One step for every batch: indent optimizer.step() into the loop.
+optimizer.step() belongs in the loop, after loss.backward() and under no if: one step for every batch.
 
 Look for: step()
 """

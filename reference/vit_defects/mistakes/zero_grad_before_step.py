@@ -1,7 +1,7 @@
 """The gradients are zero when the optimizer takes its steps: they are cleared between loss.backward() and
 optimizer.step().
 
-Clear the gradients before loss.backward().
+In this order for every batch: optimizer.zero_grad(), loss.backward(), optimizer.step().
 
 Look for: zero_grad()
 """
