@@ -292,8 +292,8 @@ def attention_weights(attention, x):
     """
     import torch
 
-    alone = attention(x[:, None])[:, 0].double()
-    together = attention(x[None])[0].double()
+    alone = attention(x[:, None], shape=(len(x), 1, x.shape[1]))[:, 0].double()
+    together = attention(x[None], shape=(1, *x.shape))[0].double()
     weights = torch.linalg.lstsq(alone.T, together.T).solution.T
     rest = (weights @ alone - together).abs().max() / alone.abs().max().clamp(min=1e-9)
     return weights, max(float(rest), float((weights.sum(dim=1) - 1).abs().max()))
