@@ -105,7 +105,10 @@ def wrong_losses(sets):
         ],
         "batches_taken_as_equal": zip(
             *(
-                [sum(means) * size / len(values) for size in taken_for_size(data)]
+                [
+                    *(sum(means) * size / len(values) for size in taken_for_size(data)),
+                    *(values.sum() / (len(means) * size) for size in taken_for_size(data)),
+                ]
                 for data, means, values in zip(sets, batches, plain, strict=True)
             ),
             strict=True,

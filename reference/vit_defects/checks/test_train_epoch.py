@@ -506,6 +506,8 @@ def test_train_epoch_reports_its_loss(student, reference, class_names):
             if quantities is None and is_short(found):
                 continue
             if quantities is None or said(places([run for _, run in found]), quantities):
+                if any(first_is_hundredth(data, run) for data, run in found):
+                    raise reference.named("first_loss_divided")
                 advise(student, found, tells_of_short)
                 return
     if fault is not None:
@@ -571,6 +573,14 @@ def divisors(data, run):
     }
 
 
+def first_is_hundredth(data, run):
+    """Whether the first entry of the history is a hundredth of the first batch's loss."""
+    every = losses_of_batches(data, run) if run.history else None
+    return every is not None and any(
+        np.isclose(run.history[0] * ASKED, kind[0], rtol=1e-3, atol=0) for kind in every[:2]
+    )
+
+
 def batches_reported(data, run):
     """The numbers of the batches whose losses are in the history, in its order; none if one is unknown."""
     every = losses_of_batches(data, run)
@@ -627,16 +637,18 @@ def advise(student, found, tells_of_short):
     elif any(is_average_so_far(data, run) for data, run in found):
         student.policy(
             "average_so_far_kept",
-            "train_epoch appends the mean of all losses so far; the template asks for that batch's loss.",
+            "train_epoch appends a mean of the losses so far; the template asks for that batch's loss.",
             "loss_history.append(loss.item()).",
         )
 
 
 def is_average_so_far(data, run):
-    """Whether of the first and the 101st batch the mean of the losses so far was appended."""
+    """Whether for the 101st batch the mean of all losses, or of those after the first, was appended."""
     every = losses_of_batches(data, run) if len(data.batch_sizes) == LONG and len(run.history) == 2 else None
     return every is not None and any(
-        abs(run.history[1] - kind.mean()) < 1e-3 < abs(run.history[1] - kind[-1]) for kind in every
+        abs(run.history[1] - mean) < 1e-3 < abs(run.history[1] - kind[-1])
+        for kind in every
+        for mean in (kind.mean(), kind[1:].mean())
     )
 
 
