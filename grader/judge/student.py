@@ -62,6 +62,7 @@ class Run:
         numbers: All numbers that it returned and appended, in order.
         printed: What it printed, and the texts that it returned.
         history_problem: What is wrong with what it left in the history, as a clause.
+        history_has_tensors: It left tensors in the history, not numbers.
         forwards: The model's passes, without those through which no gradient came back although one did
             through another pass with the same images: such a pass only looks at them. So in `events`.
         arrays: `weights`, `logit_gradients`, `step_gradients` for train_epoch; `image<k>`,
@@ -73,6 +74,7 @@ class Run:
     returned_kind: str
     history: tuple[float, ...]
     history_problem: str
+    history_has_tensors: bool
     forwards: tuple[ForwardPass, ...]
     steps: int
     events: tuple[str, ...]
@@ -466,6 +468,7 @@ class Student:
             ran.returned_kind,
             tuple(arrays["history"].tolist()),
             KEEPS_GRAPH if ran.history_keeps_graph else "",
+            ran.history_has_tensors,
             forwards,
             ran.steps,
             events,

@@ -314,6 +314,7 @@ class Ran:
         printed: The end of what it wrote to the standard streams, and of the texts that it returned.
         returned_kind: What it returned, in words.
         history_keeps_graph: The history holds tensors with their graph.
+        history_has_tensors: The history holds tensors, with their graph or without.
         steps: Optimizer steps taken.
         events: `zero_grad`, `forward`, `backward`, `step`, `schedule`, in order, the first 4000.
         learned: The numbers of the forward passes through which a gradient came back, in that order, the
@@ -330,6 +331,7 @@ class Ran:
     printed: str
     returned_kind: str
     history_keeps_graph: bool = False
+    history_has_tensors: bool = False
     steps: int = 0
     events: tuple[str, ...] = ()
     learned: tuple[int, ...] = ()

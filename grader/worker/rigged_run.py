@@ -173,6 +173,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         printed=(printed.getvalue() + "".join(f"\n{text}" for text in _texts(returned)))[-20_000:],
         returned_kind=type(returned).__name__[:80],
         history_keeps_graph=_keeps_graph(history),
+        history_has_tensors=any(isinstance(entry, Tensor) for entry in history[:MAX_NUMBERS]),
         steps=steps,
         events=tuple(events.names),
         learned=learned,

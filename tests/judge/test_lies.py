@@ -171,6 +171,7 @@ REPLIES: dict[type[Any], Any] = {
         printed=st.text(max_size=20),
         returned_kind=NAMES,
         history_keeps_graph=st.booleans(),
+        history_has_tensors=st.booleans(),
         steps=INTEGERS,
         events=some(NAMES),
         learned=some(INTEGERS),

@@ -85,6 +85,7 @@ VALID: list[Any] = [
         "loss 0.5",
         "float",
         False,
+        True,
         1,
         ("forward",),
         (0, 1),

@@ -170,12 +170,17 @@ MESSAGES = [
         "loss 0.5",
         "float",
         True,
+        True,
         1,
         ("forward", "step"),
         (0,),
         True,
         False,
-        (DrawnFigure(0, "title", (Axes("t", "x", "y", ("1",), ("2",), ("3",), (0,), (1,)),)),),
+        (
+            DrawnFigure(
+                0, "title", (Axes("t", "x", "y", ("1",), ("2",), ("3",), (0,), (1,), text_cells=((0, 1),)),)
+            ),
+        ),
         {"returned": np.zeros(1)},
     ),
     ForwardPass(2, True, False, (1, 2)),

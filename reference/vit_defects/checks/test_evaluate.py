@@ -368,6 +368,13 @@ def advise(student, sets, runs):
             "loss_history.append(average_loss), before the return.",
             look_for="return",
         )
+    elif any(run.history_has_tensors for run in runs):
+        student.policy(
+            "tensors_kept",
+            "evaluate appends tensors; the template asks for one float. What is on a GPU cannot be plotted.",
+            "loss_history.append(average_loss.item()), or add up loss.item() in the loop.",
+            look_for="append()",
+        )
     elif all(appends_every_batch(data, run) for data, run in zip(sets, runs, strict=True)):
         student.policy(
             "loss_of_every_batch_appended",

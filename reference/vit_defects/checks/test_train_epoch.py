@@ -627,6 +627,13 @@ def advise(student, found, tells_of_short):
             "loop over the epochs keeps what is returned, the curve stays empty.",
             "loss_history.append(loss.item()). loss_history = loss_history + [...] makes another list.",
         )
+    elif run.history_has_tensors:
+        student.policy(
+            "tensors_kept",
+            "train_epoch appends tensors; the template asks for floats. What is on a GPU cannot be plotted.",
+            "loss_history.append(loss.item()).",
+            look_for="append()",
+        )
     elif len(run.history) > asked:
         student.policy(
             "losses_kept_more_often",
