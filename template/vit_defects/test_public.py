@@ -293,8 +293,8 @@ def attention_weights(attention, x):
     """
     import torch
 
-    alone = attention(x[:, None])[:, 0].double()
-    together = attention(x[None])[0].double()
+    alone = attention(x[:, None], shape=(len(x), 1, x.shape[1]))[:, 0].double()
+    together = attention(x[None], shape=(1, *x.shape))[0].double()
     weights = torch.linalg.lstsq(alone.T, together.T).solution.T
     rest = (weights @ alone - together).abs().max() / alone.abs().max().clamp(min=1e-9)
     return weights, max(float(rest), float((weights.sum(dim=1) - 1).abs().max()))
@@ -862,8 +862,9 @@ def reports(run):
 def test_train_epoch_keeps_floats(student, class_names):
     """train_epoch reports the loss, and what it appends to loss_history are numbers."""
     from grader.kit import trainable_data
+    from grader.kit.reported import places
 
-    _, run = epoch(student, class_names)
+    data, run = epoch(student, class_names)
     if run.history_problem:
         raise Mismatch(
             f"The loss_history is not plain: {run.history_problem}.", hint="loss_history.append(loss.item())."
@@ -874,6 +875,15 @@ def test_train_epoch_keeps_floats(student, class_names):
     if not reports(run):
         raise Mismatch(
             "train_epoch reports no loss: it neither appends, prints nor returns a number.",
+            hint="For the first batch and every 100th after it: loss_history.append(loss.item()).",
+        )
+    if run.history or run.returned or len(run.forwards) != len(data.batch_sizes):
+        return
+    others = trainable_data(class_names, data.batch_sizes, features=5, seed=student.next_seed(), scale=2.0)
+    printed = places([run, student.run("train_epoch", others)])
+    if printed and all(place.is_constant for place in printed):
+        raise Mismatch(
+            "train_epoch prints numbers, and the same ones for other images: none of them is the loss.",
             hint="For the first batch and every 100th after it: loss_history.append(loss.item()).",
         )
 

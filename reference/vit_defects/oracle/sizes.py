@@ -59,8 +59,13 @@ def doable(student):
 def size_in_the_code(student):
     """The known mistake of a ViT that does only other sizes than the odd ones; None: it is not known."""
     sizes = doable(student)
-    if _scores(student, ODD) is not None:
-        return "num_classes_ignored" if sizes.classes != ODD.classes else None
+    found = _scores(student, ODD)
+    if found is not None:
+        if sizes.classes != ODD.classes:
+            return "num_classes_ignored"
+        wider = _scores(student, replace(ODD, dim=ODD.dim + 2))
+        widths = [scores.shape[1:] for scores in (found, wider) if scores is not None]
+        return "head_missing" if widths == [(ODD.dim,), (ODD.dim + 2,)] else None
     if _scores(student, replace(ODD, dim=ODD.channels * ODD.patch**2)) is not None:
         return "patches_not_projected"
     if replace(sizes, classes=ODD.classes) == ODD:
