@@ -239,6 +239,7 @@ def test_evaluate_reports_the_average_loss(student, reference, class_names):
                 "evaluate reports the mean of the batches' mean losses, which is not the average loss per "
                 "image where the last batch is smaller than the others.",
                 "Add loss.item() * len(labels) of every batch, and divide by len(data_loader.dataset) once.",
+                look_for="_ / len(), _ / _",
             )
         return
     if said(found, losses_of_scores(sets)):

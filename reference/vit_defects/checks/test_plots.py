@@ -463,6 +463,7 @@ def test_predictions_show_four_of_each_class(student, reference, class_names):
                 "examples_by_prediction",
                 "Four images of each predicted class are shown; the template asks for four of each true one.",
                 "Choose the images by their labels.",
+                look_for="pred == _ | preds == _ | predicted == _ | predictions == _ | y_pred == _ | p == _",
             )
         elif any(picture.is_transposed for picture in found):
             student.policy(

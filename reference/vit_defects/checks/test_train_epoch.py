@@ -530,6 +530,7 @@ def explain(student, reference, stages):
             "The losses that train_epoch reports are those after the steps, for which the model computes the "
             "scores once more; the loss that a step is taken for is at hand.",
             "loss_history.append(loss.item()).",
+            look_for="append()",
         )
         return
     first = [next(iter(batches_reported(data, run)), None) for data, run in equally_long]
@@ -610,6 +611,7 @@ def advise(student, found, tells_of_short):
             "An epoch with fewer than 100 batches reports nothing: train_epoch waits for the hundredth, and "
             "the template asks for the first, the 101st, ...",
             "Count the batches from 0: if index % 100 == 0.",
+            look_for="_ % 100 == _, _ % 100, _ % _",
         )
         return
     data, run = found[0]
@@ -619,6 +621,7 @@ def advise(student, found, tells_of_short):
             "loss_not_kept",
             "train_epoch prints its loss, and appends nothing to loss_history: the curve stays empty.",
             "loss_history.append(loss.item()) where the loss is printed.",
+            look_for="print()",
         )
     elif not any(run.history for _, run in found):
         student.policy(
@@ -626,6 +629,7 @@ def advise(student, found, tells_of_short):
             "train_epoch returns its loss, and appends nothing to the loss_history that it gets: unless your "
             "loop over the epochs keeps what is returned, the curve stays empty.",
             "loss_history.append(loss.item()). loss_history = loss_history + [...] makes another list.",
+            look_for="return",
         )
     elif run.history_has_tensors:
         student.policy(
@@ -640,12 +644,14 @@ def advise(student, found, tells_of_short):
             f"In an epoch of {len(data.batch_sizes)} batches train_epoch appends {len(run.history)} losses; "
             "the template asks for those of the first batch, the 101st, ...",
             "Append it where it is printed: if index % 100 == 0.",
+            look_for="append()",
         )
     elif any(is_average_so_far(data, run) for data, run in found):
         student.policy(
             "average_so_far_kept",
             "train_epoch appends a mean of the losses so far; the template asks for that batch's loss.",
             "loss_history.append(loss.item()).",
+            look_for="append()",
         )
 
 

@@ -1,6 +1,6 @@
 """For a batch of one image, ViT returns scores of shape (num_classes,): squeeze() took the batch's axis too.
 
-Leave squeeze() out, or name the axis that it should take: squeeze(1).
+Name the axis that squeeze() should take, squeeze(1), or leave it out where none has to go.
 
 Look for: squeeze()
 """

@@ -3,7 +3,7 @@ of all images.
 
 Count the images as they come, count += len(labels), or take len(data_loader.dataset).
 
-Look for: _ * BATCH_SIZE | len() * _ | _ * _.batch_size | _ * _.size() | _ * _.shape[0]
+Look for: _ * BATCH_SIZE, _ * _.batch_size, len() * _, _ * len(), _ * _.size() | _ * _.shape[0]
 """
 
 

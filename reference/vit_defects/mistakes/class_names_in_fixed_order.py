@@ -3,7 +3,7 @@ the code, or sorted. Row and column i belong to class_names[i].
 
 Hand class_names over as it comes, for both axes.
 
-Look for: sorted() | sort() | yticklabels, set_yticklabels, yticks, display_labels, xticklabels
+Look for: sorted() | sort(), yticklabels, set_yticklabels, yticks, display_labels, xticklabels
 """
 
 

@@ -1,9 +1,9 @@
 """Rows and columns are exchanged: the rows show predicted classes. By the labels of the axes, or by
-convention where there are none, they show true classes.
+convention where there are none, they should show true classes.
 
-scikit-learn's confusion_matrix takes the true labels first.
+Row i is the true class, counts[true, predicted]; scikit-learn's confusion_matrix takes the true labels first.
 
-Look for: confusion_matrix() | from_predictions()
+Look for: confusion_matrix() | from_predictions(), _[_, _] | _[_][_], bincount(), xlabel() | set_xlabel()
 """
 
 

@@ -3,7 +3,7 @@ the code, or sorted. The name of label i is class_names[i].
 
 Take class_names[label] for both names, from the argument.
 
-Look for: sorted() | sort() | set_title() | title() | set_xlabel() | xlabel() | text() | annotate()
+Look for: sorted() | sort(), set_title() | title() | set_xlabel() | xlabel() | text() | annotate()
 """
 
 

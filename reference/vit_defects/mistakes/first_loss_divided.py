@@ -3,7 +3,7 @@ batch: the first number of the curve is a hundredth of a loss.
 
 loss_history.append(loss.item()): the loss of that batch, without a sum.
 
-Look for: _ / 100 | _ / _, append()
+Look for: _ / 100, _ / _, append()
 """
 
 

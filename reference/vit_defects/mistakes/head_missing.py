@@ -3,7 +3,7 @@ num_classes, is missing.
 
 self.head = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, num_classes)).
 
-Look for: return
+Look for: mlp_head | head | classifier | fc | out, LayerNorm(), return
 """
 
 

@@ -1,6 +1,7 @@
-"""The gradients of earlier batches are never cleared: every step uses the sum of all gradients so far.
+"""The gradients of earlier batches are not cleared between the steps: every step uses the sum of the gradients
+of all batches so far.
 
-Call optimizer.zero_grad() for every batch, before loss.backward().
+Call optimizer.zero_grad() in the loop, for every batch, before loss.backward().
 
 Look for: backward(), loop
 """

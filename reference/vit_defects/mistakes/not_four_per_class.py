@@ -3,7 +3,7 @@
 Collect images label by label: go on through the loader until each class has samples_per_class of them, and
 leave out further ones. The first images of a loader may all be of one class.
 
-Look for: break, _[:_] | range(), loop
+Look for: next(), break, _[:_] | range(), loop
 """
 
 

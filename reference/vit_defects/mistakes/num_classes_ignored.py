@@ -2,7 +2,7 @@
 
 nn.Linear(dim, num_classes) as the last layer of the head.
 
-Look for: Linear(dim, 6) | Linear(6) | Linear(10) | Linear(1000) | Linear(dim, _) | Linear()
+Look for: Linear(dim, 6), Linear(_, 6), Linear(_, 10), Linear(_, 1000), Linear(dim, _)
 """
 
 
