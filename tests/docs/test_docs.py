@@ -108,7 +108,7 @@ def test_the_instructors_policies_are_ours(assignment: Assignment) -> None:
     asked = []
 
     class Asked:
-        def policy(self, name: str, sentence: str, hint: str = "") -> None:
+        def policy(self, name: str, sentence: str, hint: str = "", look_for: str = "") -> None:
             asked.append(name)
 
     exec(example, {"learned": False, "student": Asked()})  # noqa: S102

@@ -519,15 +519,16 @@ def two_of_each(student, class_names):
         data = classified_data(names, (32, 32, 32), accuracy=ACCURACY, seed=student.next_seed())
         keywords = {"samples_per_class": 2}
         try:
-            run = student.run("plot_classwise_predictions", data, initial_mode="train", keywords=keywords)
-        except Mismatch as error:
-            return data, error
-        return data, run
+            return data, student.run(
+                "plot_classwise_predictions", data, initial_mode="train", keywords=keywords
+            )
+        except Mismatch as why:
+            return data, why
 
-    data, run = student.shared("plot_classwise_predictions again", make)
-    if isinstance(run, Mismatch):
-        raise run.again()
-    return data, run
+    again, drawing = student.shared("plot_classwise_predictions again", make)
+    if isinstance(drawing, Mismatch):
+        raise drawing.again()
+    return again, drawing
 
 
 def stated_classes(picture, class_names):

@@ -1,5 +1,5 @@
-"""The gradients of earlier batches are not cleared between the steps: every step uses the sum of the gradients
-of all batches so far.
+"""The gradients of earlier batches are not cleared between the steps: every step uses the sum of those of all
+batches so far.
 
 Call optimizer.zero_grad() in the loop, for every batch, before loss.backward().
 
