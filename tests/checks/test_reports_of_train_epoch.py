@@ -83,6 +83,8 @@ def test_honest_reports_are_believed(
         advice = ["short_epoch_not_reported"]
     elif "return" in end:
         advice = ["loss_only_returned"]
+    elif form == "tensors":
+        advice = ["tensors_kept"]
     elif "append" in loop + end:
         advice = ["losses_kept_more_often"] if loop.startswith("loss_history") else []
     text = LOOP.replace("{how}", how).replace("{loop}", loop).replace("{end}", end)
