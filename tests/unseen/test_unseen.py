@@ -130,7 +130,7 @@ OF_DEFECTS: dict[str, set[tuple[str, str]]] = {
     "u06": {("ViT", "channels_averaged")},
     "u07": {("ViT", "patches_shuffled")},
     "u08": {("PreNorm", "prenorm_adds_normalized")},
-    "u09": {("FeedForward", "dropout_rate_fixed"), ("plot_classwise_predictions", "examples_axes_empty")},
+    "u09": {("FeedForward", "dropout_share_kept"), ("plot_classwise_predictions", "examples_axes_empty")},
     "u10": {("FeedForward", "dropout_in_evaluation")},
     "u11": {("train_epoch", "loss_not_reported")},
     "u12": {("Transformer", "dropout_not_handed_on"), ("train_epoch", "nll_of_scores")},
