@@ -26,6 +26,8 @@ MAX_CELLS = 40  # rows or columns that may have names; a photograph has more
 MAX_TEXTS = 100  # of a figure
 EPSILON = 1e-6
 
+Edges = tuple[Any, Any]  # of rows (rows + 1,) and of columns (columns + 1,), in data coordinates
+
 
 @dataclass(frozen=True)
 class TickLabels:
@@ -56,24 +58,22 @@ def _labels_at(places: Any, labels: Sequence[Any]) -> tuple[tuple[float, str], .
     return tuple(zip([*map(float, places), *[math.nan] * len(texts)], texts, strict=False))
 
 
-def cell_names(maps: Sequence[Any], x_ticks: TickLabels, y_ticks: TickLabels) -> tuple[list[str], list[str]]:
+def cell_names(edges: Edges | None, x_ticks: TickLabels, y_ticks: TickLabels) -> tuple[list[str], list[str]]:
     """The tick labels beside the rows and the columns of an axes' first small image or mesh.
 
     Args:
-        maps: The images and meshes.
+        edges: Of its cells (`edges_of_cells`).
         x_ticks, y_ticks: Of the axes.
 
     Returns:
         One per row and one per column, in the order of the array; empty texts if there is none. Nothing at
         all if no map is small enough.
     """
-    edges = _edges_of_cells(maps)
     return (_beside(y_ticks, edges[0]), _beside(x_ticks, edges[1])) if edges else ([], [])
 
 
-def text_cells(ax: Any, maps: Sequence[Any], texts: Sequence[Any]) -> list[tuple[int, int]]:
+def text_cells(ax: Any, edges: Edges | None, texts: Sequence[Any]) -> list[tuple[int, int]]:
     """The row and the column of the first small image or mesh in which each text lies; (-1, -1): in none."""
-    edges = _edges_of_cells(maps)
     if not edges:
         return []
     cells = []
@@ -95,8 +95,8 @@ def _cell(position: float, edges: Any) -> int:
     return int(np.searchsorted(order, at, side="right")) - 1 if order[0] <= at < order[-1] else -1
 
 
-def _edges_of_cells(maps: Sequence[Any]) -> tuple[Any, Any] | None:
-    """Where the rows and the columns of the first small image or mesh begin and end."""
+def edges_of_cells(maps: Sequence[Any]) -> Edges | None:
+    """Where the rows and the columns of the first small image or mesh begin and end; None: there is none."""
     for drawn in maps:
         edges = _edges(drawn)
         if edges is not None and all(1 < len(side) <= MAX_CELLS + 1 for side in edges):
@@ -408,8 +408,8 @@ def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:
     stored = [(_stored_line(line, arrays), _line_name(line)) for line in ax.lines[:MAX_LINES]]
     lines = [(number, name) for number, name in stored if number is not None]
     x_ticks, y_ticks = tick_labels(ax, "x"), tick_labels(ax, "y")
-    maps, texts = [*ax.images[:4], *meshes], ax.texts[:400]
-    rows, columns = cell_names(maps, x_ticks, y_ticks)
+    edges, texts = edges_of_cells([*ax.images[:4], *meshes]), ax.texts[:400]
+    rows, columns = cell_names(edges, x_ticks, y_ticks)
     return Axes(
         title=_short(" ".join(filter(None, (ax.get_title(loc) for loc in ("left", "center", "right"))))),
         x_label=_short(ax.get_xlabel() or shared_label(ax, "x")),
@@ -421,7 +421,7 @@ def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:
         heat_maps=tuple(number for number in heat_maps if number is not None),
         row_names=tuple(map(_short, rows)),
         column_names=tuple(map(_short, columns)),
-        text_cells=tuple(text_cells(ax, maps, texts)),
+        text_cells=tuple(text_cells(ax, edges, texts)),
         lines=tuple(number for number, _ in lines),
         line_names=tuple(name for _, name in lines),
         headings=tuple(_short(text) for text in headings(ax)),

@@ -144,9 +144,8 @@ class FeatureModel(RiggedModel):
         self.learned: list[int] = []
         self._passes = 0
         self._next = {True: 0, False: 0}  # with gradients, and without
-        self._last: tuple[Tensor, Tensor] | None = (
-            None  # the images of the last pass with gradients, their ids
-        )
+        # the images of the last pass with gradients, and their ids
+        self._last: tuple[Tensor, Tensor] | None = None
 
     def forward(self, images: Tensor) -> Tensor:
         """Map the next images, of shape (batch, ...), to logits (batch, classes)."""
