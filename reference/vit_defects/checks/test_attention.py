@@ -44,7 +44,7 @@ def test_attention_matches_oracle(student, reference, heads, dim_head):
     weights = component.randomize()
     y = output(component, x, reference, heads, dim_head)
     if not same(component(x), y):
-        require_rest(student, reference)
+        dropout_of(student, reference).require_rest()
     if proven(x, y, list(readings_of(weights, heads, dim_head))):
         return
     # which bias belongs to which projection is not always told by the names: without them it need not be
@@ -97,13 +97,6 @@ def output(component, x, reference, heads, dim_head):
         if mistake is None:
             raise
         raise reference.named(mistake, seen=error) from None
-
-
-def require_rest(student, reference):
-    """Name why each output is another in evaluation mode: nothing else can be judged."""
-    fault = dropout_fault(student, reference)
-    if fault in ("in_evaluation", "unsteady"):
-        raise named_fault(student, reference, fault)
 
 
 def name_mistake(student, reference, component, x, weights, initial, sizes):
@@ -359,11 +352,7 @@ def test_attention_lets_gradients_through(student, reference):
 @pytest.mark.explains("attention_drops_out")
 def test_attention_drops_out_in_training_only(student, reference):
     """Attention's dropout acts in training, at the rate that is asked for, and is off in evaluation."""
-    fault = dropout_fault(student, reference)
-    if fault:
-        found = named_fault(student, reference, fault)
-        found.diagnosis = None if fault == "unsteady" else found.diagnosis  # what the first check named
-        raise found
+    dropout_of(student, reference).require()
     half = student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD, dropout=0.5)
     if not bool((half(student.tensor(4, 9, DIM), shape=(4, 9, DIM), train=True) == 0).any()):
         student.policy(
@@ -373,23 +362,12 @@ def test_attention_drops_out_in_training_only(student, reference):
         )
 
 
-def dropout_fault(student, reference):
-    """What is wrong with the dropout of Attention, in a word; None: nothing."""
-
-    def built(rate):
-        component = student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD, dropout=rate)
-        return lambda x, **how: component.repeated(x, shape=(4, 9, DIM), **how)
-
-    return reference.oracle.dropout_fault(built, student.tensor(4, 9, DIM))
-
-
-def named_fault(student, reference, fault):
-    """What to raise about a fault of the dropout, or about outputs that change without any."""
-    if fault != "unsteady":
-        return reference.named(f"attention_dropout_{fault}")
-    return reference.oracle.unsteady(
+def dropout_of(student, reference):
+    """What is found out about the dropout of Attention."""
+    return reference.oracle.ProbedDropout(
         reference,
-        lambda: student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD, dropout=0.0),
+        lambda rate: student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD, dropout=rate),
         student.tensor(4, 9, DIM),
-        "attention_",
+        names="attention_dropout_",
+        part="attention_",
     )

@@ -40,7 +40,7 @@ def test_feed_forward_matches_oracle(student, reference):
         return any(same(y, changed(z)) for act in inner for z in feed_forwards(x, weights, HIDDEN, act))
 
     if not same(feed_forward(x), y):
-        require_rest(student, reference)
+        dropout_of(student, reference).require_rest()
     if gives():
         return
     if gives(inner=[lambda z: z]):
@@ -129,39 +129,17 @@ def is_straight(x, y):
 @pytest.mark.explains("feed_forward_drops_out")
 def test_feed_forward_drops_out_in_training_only(student, reference):
     """FeedForward's dropout acts in training, at the rate that is asked for, and is off in evaluation."""
-    fault = dropout_fault(student, reference)
-    if fault:
-        found = named_fault(student, reference, fault)
-        found.diagnosis = None if fault == "unsteady" else found.diagnosis  # what the first check named
-        raise found
+    dropout_of(student, reference).require()
 
 
-def dropout_fault(student, reference):
-    """What is wrong with the dropout of FeedForward, in a word; None: nothing."""
-
-    def built(rate):
-        component = student.build("FeedForward", DIM, HIDDEN, dropout=rate)
-        return lambda x, **how: component.repeated(x, shape=(4, 9, DIM), **how)
-
-    return reference.oracle.dropout_fault(built, student.tensor(4, 9, DIM))
-
-
-def require_rest(student, reference):
-    """Name why each output is another in evaluation mode: nothing else can be judged."""
-    fault = dropout_fault(student, reference)
-    if fault in ("in_evaluation", "unsteady"):
-        raise named_fault(student, reference, fault)
-
-
-def named_fault(student, reference, fault):
-    """What to raise about a fault of the dropout, or about outputs that change without any."""
-    if fault != "unsteady":
-        return reference.named(f"dropout_{fault}")
-    return reference.oracle.unsteady(
+def dropout_of(student, reference):
+    """What is found out about the dropout of FeedForward."""
+    return reference.oracle.ProbedDropout(
         reference,
-        lambda: student.build("FeedForward", DIM, HIDDEN, dropout=0.0),
+        lambda rate: student.build("FeedForward", DIM, HIDDEN, dropout=rate),
         student.tensor(4, 9, DIM),
-        "feed_forward_",
+        names="dropout_",
+        part="feed_forward_",
     )
 
 

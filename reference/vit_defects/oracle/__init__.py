@@ -3,7 +3,9 @@
 from .around import prove_inline_vit, vit_around
 from .batches import gradients_of_one
 from .construction import ignored_size, not_handed_on
-from .dropout import dropout_fault, drops_before_positions, unsteady
+from .dropout import ProbedDropout, dropout_fault, drops_before_positions
+from .epochs import Epoch, model_never_called
+from .gradients_of_losses import cross_entropy_factor, is_unusual, own_share, softmax_twice
 from .heads import lost_heads, measured_scale
 from .inline import prove_inline
 from .mistaken import wrong_attentions, wrong_prenorms, wrong_transformer
@@ -14,18 +16,24 @@ from .tokens import are_concatenated, is_affine, learned_places, moves_first_onl
 __all__ = [
     "LARGE",
     "ODD",
+    "Epoch",
+    "ProbedDropout",
     "are_concatenated",
+    "cross_entropy_factor",
     "doable",
     "dropout_fault",
     "drops_before_positions",
     "gradients_of_one",
     "ignored_size",
     "is_affine",
+    "is_unusual",
     "learned_places",
     "lost_heads",
     "measured_scale",
+    "model_never_called",
     "moves_first_only",
     "not_handed_on",
+    "own_share",
     "pooled_by",
     "positions_multiply",
     "prove_inline",
@@ -33,9 +41,9 @@ __all__ = [
     "require_pool",
     "returns_log_probabilities",
     "size_in_the_code",
+    "softmax_twice",
     "tokens_follow_the_size",
     "trains_by_cross_entropy",
-    "unsteady",
     "vit_around",
     "wrong_attentions",
     "wrong_prenorms",

@@ -39,22 +39,65 @@ def noise(component, x):
     return float(outputs.var(dim=0).mean()) / max(float(evaluated.pow(2).mean()), 1e-12)
 
 
-def unsteady(reference, built, x, begins):
-    """What to raise about a component whose output in evaluation mode changes without dropout.
+class ProbedDropout:
+    """The dropout of a component that is put to the proof at any rate.
 
-    Args:
-        built: The component as a function of nothing, with any weights.
-        begins: What the names of its part's mistakes begin with: `attention_`.
+    Attributes:
+        fault: What is wrong with it, in a word of `dropout_fault`; None: nothing.
     """
-    one, other = built(), built()
-    other.set_weights(one.weights())
-    if same(one(x), other(x)):
-        found = "keeps_state"  # the first calls agree: nothing is drawn, and only what came before differs
-    else:
-        found = "is_random" if one.parameters else "layers_in_forward"
-    mismatch = reference.named(begins + found)
-    mismatch.cause = Cause.RANDOM
-    return mismatch
+
+    def __init__(self, reference, build, x, *, names, part):
+        """Find out what is wrong.
+
+        Args:
+            build: rate -> the component, which returns tensors of x's shape.
+            x: What it is called with.
+            names: What the names of the mistakes of its dropout begin with: `attention_dropout_`.
+            part: What the names of its part's other mistakes begin with: `attention_`.
+        """
+        self._reference, self._build, self._x, self._names, self._part = reference, build, x, names, part
+
+        def repeated(rate):
+            component = build(rate)
+            return lambda x, **how: component.repeated(x, shape=tuple(x.shape), **how)
+
+        self.fault = dropout_fault(repeated, x)
+
+    def require_rest(self):
+        """Name why each output is another in evaluation mode: nothing else can be judged.
+
+        Raises:
+            Mismatch: It is.
+        """
+        if self.fault == "in_evaluation":
+            raise self._reference.named(f"{self._names}in_evaluation")
+        if self.fault == "unsteady":
+            raise self._unsteady()
+
+    def require(self):
+        """Name what is wrong; not outputs that change without dropout, which the first check names.
+
+        Raises:
+            Mismatch: Something is.
+        """
+        if self.fault == "unsteady":
+            found = self._unsteady()
+            found.diagnosis = None
+            raise found
+        if self.fault:
+            raise self._reference.named(self._names + self.fault)
+
+    def _unsteady(self):
+        """What to raise about outputs that change in evaluation mode without dropout."""
+        one, other = self._build(0.0), self._build(0.0)
+        other.set_weights(one.weights())
+        if same(one(self._x), other(self._x)):
+            found = "keeps_state"  # the first calls agree: nothing is drawn, and only what came before differs
+        else:
+            found = "is_random" if one.parameters else "layers_in_forward"
+        mismatch = self._reference.named(self._part + found)
+        mismatch.cause = Cause.RANDOM
+        return mismatch
 
 
 def drops_before_positions(drawn):
