@@ -25,7 +25,7 @@ from grader.course import homework_versions
 from grader.course.assignment_file import read_assignment
 from grader.course.reference_solution import solved_source
 from grader.domain.analyzed_program import Program
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.measure import Measure
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
@@ -267,11 +267,12 @@ def examined(
         text: str,
         *,
         components: Sequence[str] | None = None,
+        specs: Sequence[CheckSpec] | None = None,
         seed: int = 5,
         limits: dict[str, float] | None = None,
         workers: list[WorkerProcess] | None = None,
     ) -> Examined:
-        """The findings; each worker that was started is added to `workers`."""
+        """The findings; `specs` in place of the assignment's. Each worker that is started is added."""
 
         def start() -> WorkerProcess:
             process = spawn()
@@ -279,11 +280,15 @@ def examined(
                 workers.append(process)
             return process
 
-        specs = [s for s in assignment.checks if components is None or s.component in components]
+        chosen = [
+            spec
+            for spec in (assignment.checks if specs is None else specs)
+            if components is None or spec.component in components
+        ]
         bounds = replace(assignment.limits, **(limits or {}))
 
         def job(checks: Checks) -> Examined:
-            checks.assignment = replace(assignment, checks=tuple(specs), limits=bounds)
+            checks.assignment = replace(assignment, checks=tuple(chosen), limits=bounds)
             student = Student(start, analyzed(text), checks.assignment, seed=seed)
             try:
                 return checks.examined(student)

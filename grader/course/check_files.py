@@ -17,18 +17,31 @@ from grader.domain.assignment import SUBMISSION, CheckSpec
 from grader.domain.errors import CourseError
 
 
+@dataclass(frozen=True)
+class AboutOthers:
+    """What a check says of other checks.
+
+    Attributes:
+        explains: If these fail, its failure has the cause.
+        shows: These hold wherever it holds; if they fail, its failure has the cause.
+    """
+
+    explains: tuple[str, ...] = ()
+    shows: tuple[str, ...] = ()
+
+
 def with_explained(
-    specs: Sequence[CheckSpec], explained: Mapping[str, tuple[str, ...]], places: Mapping[str, str]
+    specs: Sequence[CheckSpec], about_others: Mapping[str, AboutOthers], places: Mapping[str, str]
 ) -> tuple[CheckSpec, ...]:
-    """The checks; to the causes that each names itself, the checks that explain it are added.
+    """The checks; to the causes that each names itself, the checks that explain or show it are added.
 
     Args:
-        explained: Check -> the checks that it says it explains.
+        about_others: Check -> what it says of others.
         places: Check -> where it is declared, for messages.
 
     Raises:
-        CourseError: A check explains itself, one that does not exist, or one of another component; or a
-            public check names a cause that students do not have.
+        CourseError: A check explains or shows itself, one that does not exist, or one of another component;
+            or a public check names a cause that students do not have.
     """
     spec_by_id = {spec.id: spec for spec in specs}
     for spec in specs:
@@ -39,14 +52,23 @@ def with_explained(
                     f"have. Name one of {spec.file}."
                 )
     causes: dict[str, list[str]] = {}
+    shown_by: dict[str, list[str]] = {}
     for spec in specs:
-        for name in explained.get(spec.id, ()):
-            other_checks = {check: other for check, other in spec_by_id.items() if check != spec.id}
-            claim = f"{places[spec.id]}: test_{spec.id} explains '{name}'"
-            _require_known(spec, name, other_checks, claim, "no such other check")
-            causes.setdefault(name, []).append(spec.id)
+        other_checks = {check: other for check, other in spec_by_id.items() if check != spec.id}
+        said = about_others.get(spec.id, AboutOthers())
+        for verb, names in (("explains", said.explains), ("shows", said.shows)):
+            for name in names:
+                claim = f"{places[spec.id]}: test_{spec.id} {verb} '{name}'"
+                _require_known(spec, name, other_checks, claim, "no such other check")
+                causes.setdefault(name, []).append(spec.id)
+        for name in said.shows:
+            shown_by.setdefault(name, []).append(spec.id)
     return tuple(
-        replace(spec, because=tuple(dict.fromkeys((*spec.because, *causes.get(spec.id, ())))))
+        replace(
+            spec,
+            because=tuple(dict.fromkeys((*spec.because, *causes.get(spec.id, ())))),
+            shown_by=tuple(shown_by.get(spec.id, ())),
+        )
         for spec in specs
     )
 
@@ -124,7 +146,7 @@ def _after_causes(
 PUBLIC_FILE = "test_public.py"
 CHECKS, TRAINED = "checks", "trained"  # folders of an assignment
 _PREFIX = "test_"
-_MARKS = ("component", "weight", "because", "explains")
+_MARKS = ("component", "weight", "because", "explains", "shows")
 
 
 def trained_checks(
@@ -167,9 +189,9 @@ def _all_declared(
 ) -> tuple[CheckSpec, ...]:
     places: dict[str, str] = {}
     specs = []
-    explained: dict[str, tuple[str, ...]] = {}
+    about_others: dict[str, AboutOthers] = {}
     for path in files:
-        for line, spec, explained_ids in _declared(
+        for line, spec, said in _declared(
             path.name, _content(path), (*components, SUBMISSION, *sorted(left_out))
         ):
             place = f"{path.name}:{line}"
@@ -178,9 +200,9 @@ def _all_declared(
                     f"{place}: {_PREFIX}{spec.id} is also declared at {places[spec.id]}. Rename one of them."
                 )
             places[spec.id] = place
-            explained[spec.id] = explained_ids
+            about_others[spec.id] = said
             specs.append(spec)
-    ordered = causes_first(with_explained(specs, explained, places), places)
+    ordered = causes_first(with_explained(specs, about_others, places), places)
     return tuple(spec for spec in ordered if spec.component not in left_out)
 
 
@@ -194,12 +216,12 @@ class _Causes:
 
 @dataclass(frozen=True)
 class _Marks:
-    """What `pytest.mark.component`, `weight`, `because` and `explains` say; None: the mark is absent."""
+    """What the marks of a check or of its file say; None: the mark is absent."""
 
     component: str | None = None
     weight: float | None = None
     causes: _Causes | None = None
-    explains: tuple[str, ...] = ()
+    about_others: AboutOthers = AboutOthers()
 
 
 def _content(path: Path) -> bytes:
@@ -213,8 +235,8 @@ def _content(path: Path) -> bytes:
 @functools.lru_cache(256)
 def _declared(
     file: str, content: bytes, components: tuple[str, ...]
-) -> tuple[tuple[int, CheckSpec, tuple[str, ...]], ...]:
-    """The checks of a file, each with its line and the checks that it explains."""
+) -> tuple[tuple[int, CheckSpec, AboutOthers], ...]:
+    """The checks of a file, each with its line and what it says of other checks."""
     tree = _parsed(file, content)
     for line, name in _misplaced(tree):
         raise CourseError(
@@ -256,8 +278,8 @@ def _spec(
     file_marks: _Marks,
     file: str,
     components: tuple[str, ...],
-) -> tuple[CheckSpec, tuple[str, ...]]:
-    """A check, and the checks that it explains."""
+) -> tuple[CheckSpec, AboutOthers]:
+    """A check, and what it says of other checks."""
     where = f"{file}:{function.lineno}: {function.name}"
     title = (ast.get_docstring(function) or "").strip().partition("\n")[0].strip()
     if not title:
@@ -284,7 +306,7 @@ def _spec(
         because=causes.checks,
         tried_anyway=causes.tried_anyway,
     )
-    return spec, own_marks.explains
+    return spec, own_marks.about_others
 
 
 def _file_causes_for(file_causes: _Causes | None, check: str) -> _Causes:
@@ -308,6 +330,7 @@ def _marks(expressions: Iterable[ast.expr], file: str) -> _Marks:
     weight: float | None = None
     causes: _Causes | None = None
     explains: tuple[str, ...] = ()
+    shows: tuple[str, ...] = ()
     for expression in expressions:
         match expression:
             case ast.Call(func=ast.Attribute(attr="component", value=owner)) if _is_mark(owner):
@@ -323,12 +346,14 @@ def _marks(expressions: Iterable[ast.expr], file: str) -> _Marks:
                     raise CourseError(f"{place}: a check names all its causes in one mark. Join the two.")
                 causes = _causes(expression, place)
             case ast.Call(func=ast.Attribute(attr="explains", value=owner)) if _is_mark(owner):
-                explains += _ids(expression, f"{file}:{expression.lineno}")
+                explains += _ids(expression, f"{file}:{expression.lineno}", "explains")
+            case ast.Call(func=ast.Attribute(attr="shows", value=owner)) if _is_mark(owner):
+                shows += _ids(expression, f"{file}:{expression.lineno}", "shows")
             case ast.Attribute(attr=name, value=owner) if name in _MARKS and _is_mark(owner):
                 raise CourseError(
                     f"{file}:{expression.lineno}: pytest.mark.{name} needs a value in parentheses."
                 )
-    return _Marks(component, weight, causes, explains)
+    return _Marks(component, weight, causes, AboutOthers(explains, shows))
 
 
 def _is_mark(owner: ast.expr) -> bool:
@@ -375,12 +400,11 @@ def _causes(call: ast.Call, place: str) -> _Causes:
     return _Causes(tuple(dict.fromkeys(checks)), run)
 
 
-def _ids(call: ast.Call, place: str) -> tuple[str, ...]:
+def _ids(call: ast.Call, place: str, mark: str) -> tuple[str, ...]:
     checks = _texts(call)
     if not checks or call.keywords:
         raise CourseError(
-            f"{place}: pytest.mark.explains needs the ids of checks in quotes, as in "
-            'explains("keeps_the_shape").'
+            f'{place}: pytest.mark.{mark} needs the ids of checks in quotes, as in {mark}("keeps_the_shape").'
         )
     return checks
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 
@@ -39,6 +39,7 @@ CHECK_MARKERS = (
     "weight(share): its share of the points",
     "because(*checks, run=True): the checks of the same stub in which its failure has its cause",
     "explains(*checks): the checks of the same stub whose failure has its cause in this one's",
+    "shows(*checks): the checks of the same stub that hold wherever this one holds; they are not run then",
 )
 TEST_ACCURACY = "test_accuracy"  # the only measure of an assignment that names none
 # other keys of a measured model in the results, which no measure may have as its id
@@ -86,6 +87,8 @@ class CheckSpec:
         because: Checks of the same component, in the order in which they are blamed: if one of them does not
             pass, it is the cause of a failure of this check.
         tried_anyway: Whether it is run even then, to see if its property holds; otherwise it is skipped.
+        shown_by: Checks of the same component: where all of them pass, this one's property holds as well, and
+            it is not run. They are among `because`.
     """
 
     id: str
@@ -96,6 +99,7 @@ class CheckSpec:
     file: str = ""
     because: tuple[str, ...] = ()
     tried_anyway: bool = True
+    shown_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -503,10 +507,7 @@ class Assignment:
         return tuple(argument.arg for argument in all_arguments)
 
     def _arguments_of(self, component: str) -> ast.arguments:
-        signature = {part.name: part.signature for part in self.components}[component]
-        stub = ast.parse(f"def stub({signature}): ...").body[0]
-        assert isinstance(stub, ast.FunctionDef)
-        return stub.args
+        return _arguments({part.name: part.signature for part in self.components}[component])
 
     def mark_targets(self) -> dict[str, float]:
         """The targets to which a person can give points, with their maximum: see `RubricItem.targets`."""
@@ -537,3 +538,11 @@ class Assignment:
             if item.components and component in item.components:
                 return item
         return None
+
+
+@lru_cache(1000)  # asked for each time that a part is constructed
+def _arguments(signature: str) -> ast.arguments:
+    """The parameters of a stub with this signature."""
+    stub = ast.parse(f"def stub({signature}): ...").body[0]
+    assert isinstance(stub, ast.FunctionDef)
+    return stub.args

@@ -67,7 +67,7 @@ class Finding:
             `advice`, the student is told; it costs nothing; empty in some records of older versions. None:
             there is nothing to say.
         because: If it is folded: the id of the check of the same component that has the cause, which is not
-            itself folded.
+            itself folded. If it passed without being run: the first of the checks that show that it holds.
     """
 
     check: str

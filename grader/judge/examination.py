@@ -31,7 +31,7 @@ from grader.judge.repeated_calls import RandomPart, TrainedModel, trained_model
 from grader.judge.source_places import looked_for, place_of, with_own_names
 from grader.judge.student import Student
 from grader.judge.untrusted_replies import OutOfPatienceError, Picture, patience
-from grader.judge.verdict import decisive, explained, finding, noted, skipped, worst
+from grader.judge.verdict import decisive, explained, finding, noted, shown, skipped, worst
 from grader.kit import Cause, Mismatch
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import Module
@@ -140,12 +140,14 @@ class _SoFar:
     Attributes:
         hung: Component -> the check that hung in it, and how, as a clause; its other checks are not tried.
         waited: Component -> the seconds that the worker took for its checks.
+        held: The checks that were run and passed with all their parameters, and had nothing to say.
     """
 
     random_part: RandomPart
     folding: Folding = field(default_factory=Folding)
     hung: dict[str, tuple[str, str]] = field(default_factory=dict)
     waited: dict[str, float] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
     _places: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
 
     def place(self, program: Program, component: str, names: tuple[str, ...] = ()) -> str:
@@ -227,6 +229,7 @@ class Checks:
         """Hand over control once everything is collected."""
         for item in session.items:
             self._items.setdefault(_id(item), []).append(item)
+            item.location  # noqa: B018 - found once here, not for each submission
         self.collected = not session.testsfailed
         if self.collected:
             with _unreported(session.config.pluginmanager):
@@ -325,6 +328,8 @@ class Checks:
         if not items:
             return finding(spec, CourseError("pytest did not collect it."), where=where)
         folding = so_far.folding
+        if spec.shown_by and so_far.held.issuperset(spec.shown_by):
+            return shown(spec)
         reason, because = self._untried(spec, student, so_far)
         if reason:
             return folding.folded(spec, skipped(spec, reason, where=where, because=because), None)
@@ -335,6 +340,8 @@ class Checks:
         # what could not be judged at some sizes is shown where the property holds at the others
         elsewhere = [end for end in ends if not folding.says_nothing_new(spec, end.error)]
         result = worst([end.finding for end in elsewhere or ends])
+        if all(end.finding.status is Status.PASSED and not end.finding.has_remark for end in ends):
+            so_far.held.add(spec.id)
         return folding.folded(spec, result, next(end.error for end in ends if end.finding is result))
 
     def _untried(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> tuple[str, str | None]:

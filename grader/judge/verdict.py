@@ -385,6 +385,11 @@ def finding(
     )
 
 
+def shown(spec: CheckSpec) -> Finding:
+    """A check that was not run, because other checks have passed that show what it asks for."""
+    return Finding(spec.id, spec.component, spec.title, Status.PASSED, because=spec.shown_by[0])
+
+
 def skipped(
     spec: CheckSpec,
     reason: str,

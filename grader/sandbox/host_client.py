@@ -382,6 +382,8 @@ def _environment(folder: Path, added: Mapping[str, str]) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         # each arena reserves 64 MB of address space, by which memory may be bounded
         "MALLOC_ARENA_MAX": "2",
+        # the heap grows by huge pages where the kernel has any: a fork is asked for fewer, larger ones
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
         **added,
     }
 

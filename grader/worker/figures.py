@@ -346,13 +346,19 @@ def _hidden_axes_unmeasured(figure: Any) -> Iterator[None]:
     hidden = [
         axis for ax in figure.axes if not ax.axison for axis in (ax.xaxis, ax.yaxis) if axis.get_visible()
     ]
+    # above hidden axes there is nothing that a title without a place of its own would make way for
+    titled: list[Any] = [ax for ax in figure.axes if not ax.axison and getattr(ax, "_autotitlepos", None)]
     for axis in hidden:
         axis.set_visible(False)
         # to find out where its ticks are, it would make one; of a hidden axis it makes no difference
         axis.get_ticks_position = _nowhere_special  # type: ignore[method-assign]
+    for ax in titled:
+        ax._autotitlepos = False
     try:
         yield
     finally:
+        for ax in titled:
+            ax._autotitlepos = True
         for axis in hidden:
             del axis.get_ticks_position
             axis.set_visible(True)

@@ -336,11 +336,11 @@ def test_a_check_that_students_have_names_causes_that_they_have(tmp_path: Path) 
 # --- causes that explain others -------------------------------------------------------------------------
 
 
-def explaining(name: str, *others: str, component: str = "ViT") -> str:
+def explaining(name: str, *others: str, component: str = "ViT", verb: str = "explains") -> str:
     """The text of a check that says which others fail for the cause that it finds."""
     names = ", ".join(f'"{other}"' for other in others)
     return (
-        f'@pytest.mark.component("{component}")\n@pytest.mark.explains({names})\n'
+        f'@pytest.mark.component("{component}")\n@pytest.mark.{verb}({names})\n'
         f'def test_{name}():\n    """It does."""\n\n'
     )
 
@@ -360,6 +360,23 @@ def test_a_hidden_check_explains_public_ones(tmp_path: Path) -> None:
     assert [(check.id, check.because) for check in own] == [("shape", ()), ("apart", ("shape",))]
 
 
+def test_what_hidden_checks_show_has_its_cause_in_them_too(tmp_path: Path) -> None:
+    """They stand before it; what only explains it shows nothing; and students run it all the same."""
+    hidden = explaining("whole", "shape", verb="shows") + explaining("half", "shape")
+    hidden += explaining("rest", "shape", verb="shows")
+    folder = folder_with(tmp_path, test_public=declared("shape"), test_vit=hidden)
+    assert [(check.id, check.because, check.shown_by) for check in checks(folder, COMPONENTS)] == [
+        ("whole", (), ()),
+        ("half", (), ()),
+        ("rest", (), ()),
+        ("shape", ("whole", "half", "rest"), ("whole", "rest")),
+    ]
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "test_public.py").write_text((folder / "checks" / "test_public.py").read_text())
+    [own] = checks(tmp_path / "copy", COMPONENTS, public_only=True)
+    assert own.shown_by == ()
+
+
 WRONGLY_EXPLAINED = [
     (
         explaining("oracle", "shapes") + declared("shape"),
@@ -377,6 +394,18 @@ WRONGLY_EXPLAINED = [
         explaining("a", "b") + explaining("b", "a"),
         "test_a.py:3: 'a' because of 'b' because of 'a': the causes go around in a circle. Remove one of "
         "these marks.",
+    ),
+    (
+        explaining("oracle", "shapes", verb="shows") + declared("shape"),
+        "test_a.py:3: test_oracle shows 'shapes', and there is no such other check. Did you mean 'shape'?",
+    ),
+    (
+        explaining("oracle", "shape", verb="shows") + declared("shape", component="Attention"),
+        "test_a.py:3: test_oracle shows 'shape', which judges Attention. Name one that judges ViT, too.",
+    ),
+    (
+        '@pytest.mark.shows(NAME)\ndef test_one():\n    """One."""\n',
+        'test_a.py:1: pytest.mark.shows needs the ids of checks in quotes, as in shows("keeps_the_shape").',
     ),
     (
         '@pytest.mark.explains(NAME)\ndef test_one():\n    """One."""\n',

@@ -371,3 +371,62 @@ def test_the_points_are_those_without_folding(
     score = share("Doubler", 12, checks, found).score
     assert (score.points, score.passed, score.total) == (4.0, 2, 6)
     assert share("Doubler", 12, checks, [replace(one, because=None) for one in found]).score == score
+
+
+# --- what is shown --------------------------------------------------------------------------------------
+
+
+SHOWN = """
+@pytest.mark.shows("stays_even", "grows")
+def test_doubles(student):
+    \"""It doubles.\"""
+    x = student.tensor(2, 3)
+    if not same(student.build("Doubler", 3)(x), 2 * x):
+        raise Mismatch("It does not.")
+
+
+@pytest.mark.shows("grows")
+@pytest.mark.parametrize("dim", [3, 5])
+def test_any_size(student, dim):
+    \"""Any size.\"""
+    student.build("Doubler", dim)(student.tensor(2, dim), shape=(2, dim))
+
+
+def test_stays_even(student):
+    \"""Nothing passes this one.\"""
+    raise Mismatch("It was run.")
+
+
+def test_grows(student):
+    \"""Nor this one.\"""
+    raise Mismatch("It was run.")
+"""
+
+
+def test_what_other_checks_show_is_not_run(judged: Callable[..., list[Finding]]) -> None:
+    """If all of these passed with all parameters; else it is run, and folded as what it explains."""
+    assert ends(judged(SHOWN, homework("return 2 * x"))) == {
+        "doubles": ("passed", None),
+        "any_size": ("passed", None),
+        "stays_even": ("passed", "doubles"),
+        "grows": ("passed", "doubles"),
+    }
+    only_threes = "if x.shape[1] != 3:\n    raise ValueError('no')\nreturn 2 * x"
+    assert ends(judged(SHOWN, homework(only_threes))) == {
+        "doubles": ("passed", None),
+        "any_size": ("failed", None),
+        "stays_even": ("passed", "doubles"),
+        "grows": ("failed", "any_size"),
+    }
+    assert ends(judged(SHOWN, homework("return 3 * x"))) == {
+        "doubles": ("failed", None),
+        "any_size": ("passed", None),
+        "stays_even": ("failed", "doubles"),
+        "grows": ("failed", "doubles"),
+    }
+
+
+def test_a_check_with_a_remark_shows_nothing(judged: Callable[..., list[Finding]]) -> None:
+    said = SHOWN.replace('raise Mismatch("It does not.")', 'student.policy("unusual", "It is unusual.")')
+    assert ends(judged(said, homework("return 3 * x")))["stays_even"] == ("failed", None)
+    assert ends(judged(said, homework("return 2 * x")))["stays_even"] == ("passed", "doubles")

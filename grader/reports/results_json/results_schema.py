@@ -101,7 +101,8 @@ class FindingRecord(_Record):
     )
     because: str | None = Field(
         default=None,
-        description="of one that is folded: the check, of the same component, that has the cause; else null",
+        description="a check of the same component: of one that is folded, the one with the cause; of one "
+        "that passed without being run, one that shows that it holds; else null",
     )
 
 

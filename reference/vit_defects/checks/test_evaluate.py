@@ -228,7 +228,8 @@ def fault_of(found, wrong, reference):
     return None
 
 
-@pytest.mark.explains("evaluate_runs", "evaluate_tells_a_good_loss_from_a_bad_one")
+@pytest.mark.shows("evaluate_tells_a_good_loss_from_a_bad_one")
+@pytest.mark.explains("evaluate_runs")
 @pytest.mark.weight(2)
 def test_evaluate_reports_the_average_loss(student, reference, class_names):
     """evaluate reports the average loss over all images."""
@@ -277,7 +278,7 @@ def prints_only_the_loss(sets, runs):
 
 
 @pytest.mark.weight(2)
-@pytest.mark.explains("evaluate_counts_what_is_right")
+@pytest.mark.shows("evaluate_counts_what_is_right")
 def test_evaluate_reports_the_accuracy(student, reference, class_names):
     """evaluate reports how many images are classified correctly, as a count or as a share of all."""
     sets, runs = evaluated(student, class_names)
@@ -311,7 +312,7 @@ def test_evaluate_reports_the_accuracy(student, reference, class_names):
 
 
 @pytest.mark.weight(1)
-@pytest.mark.explains("evaluate_only_looks")
+@pytest.mark.shows("evaluate_only_looks")
 def test_evaluate_switches_to_evaluation_mode(student, reference, class_names):
     """evaluate puts the model in evaluation mode: model.eval()."""
     _, runs = evaluated(student, class_names)
@@ -320,7 +321,7 @@ def test_evaluate_switches_to_evaluation_mode(student, reference, class_names):
 
 
 @pytest.mark.weight(1)
-@pytest.mark.explains("evaluate_only_looks")
+@pytest.mark.shows("evaluate_only_looks")
 def test_evaluate_computes_no_gradients(student, reference, class_names):
     """evaluate runs without gradients: torch.no_grad()."""
     _, runs = evaluated(student, class_names)
@@ -331,7 +332,7 @@ def test_evaluate_computes_no_gradients(student, reference, class_names):
 
 
 @pytest.mark.weight(1)
-@pytest.mark.explains("evaluate_appends_a_number")
+@pytest.mark.shows("evaluate_appends_a_number")
 def test_evaluate_appends_the_loss(student, reference, class_names):
     """evaluate appends the average loss to loss_history, as a number."""
     sets, runs = evaluated(student, class_names)

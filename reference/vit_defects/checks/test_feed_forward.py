@@ -14,13 +14,13 @@ pytestmark = pytest.mark.component("FeedForward")
 DIM, HIDDEN = 22, 31
 
 
-@pytest.mark.explains(
+@pytest.mark.shows(
     "feed_forward_keeps_the_shape",
     "feed_forward_takes_each_token_alone",
     "feed_forward_is_not_linear",
     "feed_forward_has_two_layers",
-    "feed_forward_drops_out",
 )
+@pytest.mark.explains("feed_forward_drops_out")
 @pytest.mark.weight(4)
 def test_feed_forward_matches_oracle(student, reference):
     """FeedForward computes W2 activation(W1 x + b1) + b2 with one hidden layer of hidden_dim."""
@@ -126,7 +126,7 @@ def is_straight(x, y):
 
 
 @pytest.mark.weight(1)
-@pytest.mark.explains("feed_forward_drops_out")
+@pytest.mark.shows("feed_forward_drops_out")
 def test_feed_forward_drops_out_in_training_only(student, reference):
     """FeedForward's dropout acts in training, at the rate that is asked for, and is off in evaluation."""
     dropout_of(student, reference).require()

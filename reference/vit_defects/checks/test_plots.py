@@ -195,12 +195,8 @@ def is_part(heat, data):
     )
 
 
-@pytest.mark.explains(
-    "confusion_matrix_is_drawn",
-    "confusion_matrix_counts_every_image",
-    "confusion_matrix_names_the_classes",
-    "confusion_matrix_asks_the_model",
-)
+@pytest.mark.shows("confusion_matrix_is_drawn", "confusion_matrix_counts_every_image")
+@pytest.mark.explains("confusion_matrix_names_the_classes", "confusion_matrix_asks_the_model")
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(3)
 def test_confusion_matrix_is_right(student, reference, class_names):
@@ -372,7 +368,7 @@ def require_names_that_follow(student, reference, class_names):
 
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(1)
-@pytest.mark.explains("confusion_matrix_names_the_classes", "confusion_matrix_counts_every_image")
+@pytest.mark.shows("confusion_matrix_names_the_classes", "confusion_matrix_counts_every_image")
 def test_confusion_matrix_is_labeled(student, reference, class_names):
     """The confusion matrix carries the class names on both axes, each beside its own row and column."""
     data, run = drawn(student, "plot_confusion_matrix", class_names)
@@ -394,7 +390,7 @@ def test_confusion_matrix_is_labeled(student, reference, class_names):
 
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(1)
-@pytest.mark.explains("confusion_matrix_asks_the_model")
+@pytest.mark.shows("confusion_matrix_asks_the_model")
 def test_confusion_matrix_leaves_dropout_off(student, reference, class_names):
     """plot_confusion_matrix runs the model in evaluation mode."""
     _, run = drawn(student, "plot_confusion_matrix", class_names)
@@ -444,7 +440,8 @@ def shown_images(student, reference, class_names):
     return data, found
 
 
-@pytest.mark.explains("predictions_are_drawn", "predictions_are_of_every_class")
+@pytest.mark.shows("predictions_are_of_every_class")
+@pytest.mark.explains("predictions_are_drawn")
 @pytest.mark.component("plot_classwise_predictions")
 @pytest.mark.weight(2)
 def test_predictions_show_four_of_each_class(student, reference, class_names):
@@ -573,7 +570,8 @@ def chance_of(picture, right, stated, class_names):
 
 @pytest.mark.component("plot_classwise_predictions")
 @pytest.mark.weight(2)
-@pytest.mark.explains("predictions_are_captioned", "predictions_ask_the_model")
+@pytest.mark.shows("predictions_are_captioned")
+@pytest.mark.explains("predictions_ask_the_model")
 def test_predictions_name_both_labels(student, reference, class_names):
     """Each image carries its true and its predicted label."""
     data, found = shown_images(student, reference, class_names)
@@ -623,7 +621,7 @@ def names_are_fixed(student, class_names):
 
 @pytest.mark.component("plot_classwise_predictions")
 @pytest.mark.weight(1)
-@pytest.mark.explains("predictions_ask_the_model")
+@pytest.mark.shows("predictions_ask_the_model")
 def test_predictions_leave_dropout_off(student, reference, class_names):
     """plot_classwise_predictions runs the model in evaluation mode."""
     _, run = drawn(student, "plot_classwise_predictions", class_names)

@@ -14,7 +14,8 @@ INNER = AffineFake(scale=(1.7,), shift=(0.4,), roll=1)
 HELD = 7  # as many parameters as nothing else has
 
 
-@pytest.mark.explains("prenorm_keeps_the_shape", "prenorm_normalizes", "prenorm_adds_nothing")
+@pytest.mark.shows("prenorm_normalizes", "prenorm_adds_nothing")
+@pytest.mark.explains("prenorm_keeps_the_shape")
 @pytest.mark.weight(3)
 def test_prenorm_matches_oracle(student, reference):
     """PreNorm normalizes every token over its features, then calls the wrapped module: fn(norm(x))."""
@@ -45,7 +46,7 @@ def test_prenorm_matches_oracle(student, reference):
 
 
 @pytest.mark.weight(1)
-@pytest.mark.explains("prenorm_takes_keyword_arguments")
+@pytest.mark.shows("prenorm_takes_keyword_arguments")
 def test_prenorm_passes_keyword_arguments_on(student, reference):
     """PreNorm hands keyword arguments on to the wrapped module: forward(x, **kwargs)."""
     prenorm = student.build("PreNorm", DIM, inner=INNER)

@@ -79,7 +79,8 @@ def alike(used, expected):
     return 0 < factor < 1.001 and np.abs(used - factor * expected).max() < 1e-3 * size
 
 
-@pytest.mark.explains("train_epoch_runs", "train_epoch_clears_the_gradients")
+@pytest.mark.shows("train_epoch_clears_the_gradients")
+@pytest.mark.explains("train_epoch_runs")
 @pytest.mark.weight(3)
 def test_train_epoch_steps_along_each_batch(student, reference, class_names):
     """Every optimizer step uses the gradient of its own batch, and of nothing else."""
@@ -121,7 +122,7 @@ def test_train_epoch_steps_along_each_batch(student, reference, class_names):
 
 
 @pytest.mark.weight(2)
-@pytest.mark.explains("train_epoch_learns_the_labels")
+@pytest.mark.shows("train_epoch_learns_the_labels")
 def test_train_epoch_learns_from_the_labels(student, reference, class_names):
     """The loss is the cross-entropy between the model's scores and the labels, and alike for every batch."""
     epoch, oracle = trained(student, reference, class_names), reference.oracle
@@ -206,7 +207,7 @@ def loss_fault(student, reference, gradient, p, one_hot, factor):
 
 
 @pytest.mark.weight(1)
-@pytest.mark.explains("train_epoch_trains_in_training_mode")
+@pytest.mark.shows("train_epoch_trains_in_training_mode")
 def test_train_epoch_switches_to_training_mode(student, reference, class_names):
     """train_epoch puts the model in training mode: model.train()."""
     epoch = trained(student, reference, class_names)  # on a model that is handed over in evaluation mode

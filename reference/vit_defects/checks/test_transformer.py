@@ -35,7 +35,7 @@ def uses(transformer, name):
 
 @pytest.mark.because("transformer_matches_oracle")
 @pytest.mark.weight(1)
-@pytest.mark.explains(
+@pytest.mark.shows(
     "transformer_adds_to_its_input",
     "transformer_runs_its_blocks_in_order",
     "transformer_normalizes_before_each_part",
@@ -58,7 +58,7 @@ def test_transformer_has_depth_layers(student, reference):
 
 
 @pytest.mark.weight(6)
-@pytest.mark.explains(
+@pytest.mark.shows(
     "transformer_adds_to_its_input",
     "transformer_runs_its_blocks_in_order",
     "transformer_normalizes_before_each_part",
@@ -116,7 +116,7 @@ def description(student, x, norm, attentions, feed_forwards):
 
 
 @pytest.mark.weight(1)
-@pytest.mark.explains("transformer_gives_its_parts_their_sizes")
+@pytest.mark.shows("transformer_gives_its_parts_their_sizes")
 def test_transformer_hands_its_sizes_on(student, reference):
     """Transformer hands dim, heads, dim_head, mlp_dim and dropout on to its parts as they were given."""
     transformer = built(student, dropout=0.25)
@@ -155,7 +155,7 @@ def drops_out_itself(student):
 
 @pytest.mark.because("transformer_has_depth_layers")
 @pytest.mark.weight(1)
-@pytest.mark.explains("transformer_runs_its_blocks_in_order")
+@pytest.mark.shows("transformer_runs_its_blocks_in_order")
 def test_transformer_registers_its_layers(student, reference):
     """The optimizer sees the parameters of all blocks."""
     every = [built(student, depth) for depth in (1, 2, 3)]

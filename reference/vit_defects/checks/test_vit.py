@@ -79,7 +79,15 @@ def tokens_in(found, images, sizes):
     return found
 
 
-@pytest.mark.explains("vit_returns_logits", "vit_sees_the_whole_image")
+@pytest.mark.shows(
+    "vit_returns_logits",
+    "vit_sees_the_whole_image",
+    "vit_has_a_class_token",
+    "vit_pools_as_it_is_told",
+    "vit_returns_no_probabilities",
+    "vit_gives_the_transformer_its_sizes",
+    "vit_drops_out",
+)
 @pytest.mark.weight(1)
 def test_vit_takes_images_of_any_size(student, reference):
     """ViT works for any image_size, patch_size and number of channels that it is constructed with."""
@@ -105,7 +113,7 @@ def test_vit_takes_images_of_any_size(student, reference):
         raise reference.named("image_size_fixed")
 
 
-@pytest.mark.explains("vit_returns_logits", "vit_sees_the_whole_image")
+@pytest.mark.shows("vit_returns_logits", "vit_sees_the_whole_image")
 @pytest.mark.weight(2)
 def test_vit_cuts_patches(student, reference):
     """Every token sees exactly one patch of the image, in all its channels."""
@@ -160,7 +168,7 @@ POLICIES = {
 
 
 @pytest.mark.weight(1)
-@pytest.mark.explains("vit_sees_the_whole_image")
+@pytest.mark.shows("vit_sees_the_whole_image")
 def test_vit_projects_all_patches_alike(student, reference):
     """One projection with the same weights makes tokens of all patches."""
     sizes = reference.oracle.doable(student)
@@ -176,7 +184,7 @@ def test_vit_projects_all_patches_alike(student, reference):
 
 @pytest.mark.because("vit_cuts_patches")
 @pytest.mark.weight(1)
-@pytest.mark.explains("vit_has_a_class_token", "vit_pools_as_it_is_told")
+@pytest.mark.shows("vit_has_a_class_token", "vit_pools_as_it_is_told")
 def test_vit_puts_a_class_token_in_front(student, reference):
     """A learnable class token stands in front of the patches: number of patches + 1 tokens."""
     sizes = reference.oracle.doable(student)
@@ -243,7 +251,7 @@ def has_positions(model, sizes):
 )
 @pytest.mark.weight(1)
 @pytest.mark.parametrize("pool", ["cls", "mean"])
-@pytest.mark.explains("vit_pools_as_it_is_told")
+@pytest.mark.shows("vit_pools_as_it_is_told")
 def test_vit_pools(student, reference, pool):
     """pool='cls' classifies the first token after the Transformer, pool='mean' the mean of all tokens."""
     # rolling moves the last patches to the front, so that what is read shows in what the scores depend on
@@ -288,7 +296,7 @@ WRONG_POOLS = {
 
 
 @pytest.mark.weight(1)
-@pytest.mark.explains("vit_returns_no_probabilities")
+@pytest.mark.shows("vit_returns_no_probabilities")
 def test_vit_returns_scores_not_probabilities(student, reference):
     """ViT returns the scores as they are; the loss function applies the softmax."""
     sizes = reference.oracle.doable(student)
@@ -319,7 +327,7 @@ def test_vit_returns_scores_not_probabilities(student, reference):
 
 
 @pytest.mark.weight(1)
-@pytest.mark.explains("vit_gives_the_transformer_its_sizes")
+@pytest.mark.shows("vit_gives_the_transformer_its_sizes")
 def test_vit_hands_its_sizes_on(student, reference):
     """ViT hands dim, depth, heads, dim_head, mlp_dim and dropout on to one Transformer."""
     sizes = reference.oracle.doable(student)
@@ -344,7 +352,7 @@ def test_vit_hands_its_sizes_on(student, reference):
 
 @pytest.mark.because("vit_cuts_patches")
 @pytest.mark.weight(1)
-@pytest.mark.explains("vit_drops_out")
+@pytest.mark.shows("vit_drops_out")
 def test_vit_drops_out_in_training_only(student, reference):
     """emb_dropout acts on the tokens in training, at the rate that is asked for, and not in evaluation."""
 

@@ -92,7 +92,9 @@ class ProbedDropout:
         one, other = self._build(0.0), self._build(0.0)
         other.set_weights(one.weights())
         if same(one(self._x), other(self._x)):
-            found = "keeps_state"  # the first calls agree: nothing is drawn, and only what came before differs
+            found = (
+                "keeps_state"  # the first calls agree: nothing is drawn, and only what came before differs
+            )
         else:
             found = "is_random" if one.parameters else "layers_in_forward"
         mismatch = self._reference.named(self._part + found)

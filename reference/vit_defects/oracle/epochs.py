@@ -77,7 +77,7 @@ class Epoch:
 
     @cached_property
     def batches(self):
-        """For each batch: the gradient that reached the scores, their softmax, and the labels as one-hot rows.
+        """For each batch: the gradient that reached the scores, their softmax, and their labels one-hot.
 
         After a step that is not the optimizer's, nobody knows the weights: only the first batch is here then.
         """

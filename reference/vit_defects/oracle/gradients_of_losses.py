@@ -73,7 +73,7 @@ def is_mostly_plain(gradient, p, one_hot):
 
 
 def softmax_twice(p, one_hot):
-    """The gradient at the scores where their softmax is given to a cross-entropy, which takes it once more."""
+    """The gradient at the scores if their softmax goes into a cross-entropy, which takes it once more."""
     outer = softmax(p) - one_hot
     return p * (outer - (outer * p).sum(axis=1, keepdims=True))  # through the softmax's own derivative
 
