@@ -386,7 +386,8 @@ def _pixels(figure: Any) -> Any:
 def _indexed(pixels: Any) -> tuple[Any, Any]:
     """A picture with few colors, on white: a quarter of the bytes on their way to the report.
 
-    The method that chooses the colors is several times faster than the default, and no worse here.
+    Figures in shades of gray have few enough colors when each is rounded to one of 32 steps; for others, the
+    method that chooses the colors is several times faster than the default, and no worse here.
 
     Args:
         pixels: RGBA, uint8 (height, width, 4).
@@ -399,8 +400,29 @@ def _indexed(pixels: Any) -> tuple[Any, Any]:
     image = Image.fromarray(pixels)
     if pixels[..., 3].min() < OPAQUE:
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+        pixels = np.asarray(image)
+    rounded = _rounded(pixels)
+    if rounded is not None:
+        return rounded
     indexed = image.convert("RGB").quantize(COLORS, method=Image.Quantize.FASTOCTREE)
     return np.asarray(indexed), np.array(indexed.getpalette("RGB"), dtype=np.uint8).reshape(-1, 3)
+
+
+def _rounded(pixels: Any) -> tuple[Any, Any] | None:
+    """The picture with each color rounded to one of 32 steps; None if these are too many colors.
+
+    Args:
+        pixels: RGBA, uint8 (height, width, 4), opaque.
+    """
+    words = np.ascontiguousarray(pixels).view("<u4")[..., 0]  # red is the lowest byte
+    codes = ((words >> 3) & 31) | ((words >> 6) & 31 << 5) | ((words >> 9) & 31 << 10)
+    used = np.flatnonzero(np.bincount(codes.ravel(), minlength=1 << 15))
+    if len(used) > COLORS:
+        return None
+    number_of = np.zeros(1 << 15, dtype=np.uint8)
+    number_of[used] = np.arange(len(used))
+    steps = np.stack([used & 31, used >> 5 & 31, used >> 10], axis=1)
+    return number_of[codes], (steps * 255 // 31).astype(np.uint8)
 
 
 def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:

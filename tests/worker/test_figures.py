@@ -13,7 +13,7 @@ from grader.kit.rigged_data import classified_data
 from grader.protocol.link import StudentRaised
 from grader.protocol.replies import Axes, Ran
 from grader.protocol.requests import RunFunction
-from grader.worker.figures import _heatmaps_without_pixels, kept_figures
+from grader.worker.figures import _heatmaps_without_pixels, _indexed, _pixels, kept_figures
 
 NAMES = ("low", "middle", "high")
 MAP, LONG = np.arange(9.0).reshape(3, 3), ["a long name of a class"] * 3
@@ -279,3 +279,34 @@ def test_settings_of_matplotlib_are_as_before() -> None:
     with kept_figures(pictures=True):
         assert matplotlib.rcParams["text.hinting"] == "none"
     assert matplotlib.rcParams["text.hinting"] == "either"
+
+
+@pytest.mark.parametrize("title", ["one", "one\ntwo", "$x_y$ g"])
+def test_a_title_above_hidden_axes_is_where_matplotlib_draws_it(title: str) -> None:
+    """Although where it is drawn is not measured."""
+    from matplotlib.figure import Figure
+
+    def figure() -> Figure:
+        made = Figure(figsize=(3, 2), dpi=100)
+        for number in (1, 2):
+            ax = made.add_subplot(1, 2, number)
+            ax.imshow([[0.0, 1.0], [1.0, 0.5]], cmap="gray")
+            ax.axis("off")
+            ax.set_title(title)
+        return made
+
+    canvas = FigureCanvasAgg(figure())
+    canvas.draw()
+    np.testing.assert_array_equal(_pixels(figure()), np.asarray(canvas.buffer_rgba()))
+
+
+def test_shades_of_gray_are_kept_within_a_step_of_32() -> None:
+    gray = np.tile(np.arange(256, dtype=np.uint8)[:, None, None], (1, 3, 4))
+    gray[..., 3] = 255
+    indexes, palette = _indexed(gray)
+    assert len(palette) == 32
+    assert abs(palette[indexes].astype(int) - gray[..., :3].astype(int)).max() <= 8
+    colors = np.random.default_rng(1).integers(0, 256, (40, 40, 4), dtype=np.uint8)
+    colors[..., 3] = 255
+    _, palette = _indexed(colors)
+    assert 32 < len(palette) <= 128, "too many for steps: the best 128 are chosen"
