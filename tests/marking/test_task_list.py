@@ -106,14 +106,18 @@ def test_next_leaves_out_what_was_skipped_is_held_or_is_anothers(desk: Desk) -> 
 def test_marks_that_come_by_commands_are_followed(
     desk: Desk, added: Callable[..., None], mark: Callable[..., Marked]
 ) -> None:
-    handles = order(desk)
-    students = {handle: students_of(desk, handle)[0] for handle in handles}
-    added(mark(students[handles[0]], "q6", 2.0), mark(students[handles[1]], "q6", 7.0))
-    assert next_of(desk) == handles[1], "more points than there are is no mark"
+    """Those of a team by a mark for each of its members; the order is another one in each class."""
+    first, second, *_ = order(desk)
+
+    def given(handle: str, points: float | None) -> list[Marked]:
+        return [mark(student_id, "q6", points) for student_id in students_of(desk, handle)]
+
+    added(*given(first, 2.0), *given(second, 7.0))
+    assert next_of(desk) == second, "more points than there are is no mark"
     lines = {line.handle: line for line in task_lines(desk, "q6", "ta1", NOW)}
-    assert (lines[handles[0]].points, lines[handles[0]].marker) == (2.0, "ta9")
-    added(mark(students[handles[0]], "q6", None))
-    assert next_of(desk) == handles[0]
+    assert (lines[first].points, lines[first].marker) == (2.0, "ta9")
+    added(*given(first, None))
+    assert next_of(desk) == first
 
 
 def test_a_ruling_ends_what_is_to_be_marked_and_a_new_run_does_not(
