@@ -28,11 +28,14 @@ WEIGHTS_OF_ITS_OWN = (
     "attention_keeps_images_apart",
     "attention_looks_at_every_token",
     "attention_knows_no_order",
+)
+@pytest.mark.explains(
+    "attention_keeps_the_shape",
     "attention_averages_the_values",
     "attention_is_as_sharp_for_wide_heads",
     "attention_has_four_projections",
+    "attention_drops_out",
 )
-@pytest.mark.explains("attention_keeps_the_shape", "attention_drops_out")
 @pytest.mark.weight(6)
 @pytest.mark.parametrize(("heads", "dim_head"), SIZES)
 def test_attention_matches_oracle(student, reference, heads, dim_head):
@@ -298,7 +301,7 @@ def unreadable(reference, weights, heads, dim_head):
 
 @pytest.mark.because("attention_matches_oracle")
 @pytest.mark.weight(1)
-@pytest.mark.shows("attention_has_four_projections")
+@pytest.mark.explains("attention_has_four_projections")
 def test_attention_has_the_parameters_of_its_parts(student, reference):
     """Attention has projections to q, k and v and one back, with or without biases, for all sizes."""
     spares = []

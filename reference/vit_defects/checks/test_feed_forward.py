@@ -18,9 +18,8 @@ DIM, HIDDEN = 22, 31
     "feed_forward_keeps_the_shape",
     "feed_forward_takes_each_token_alone",
     "feed_forward_is_not_linear",
-    "feed_forward_has_two_layers",
 )
-@pytest.mark.explains("feed_forward_drops_out")
+@pytest.mark.explains("feed_forward_has_two_layers", "feed_forward_drops_out")
 @pytest.mark.weight(4)
 def test_feed_forward_matches_oracle(student, reference):
     """FeedForward computes W2 activation(W1 x + b1) + b2 with one hidden layer of hidden_dim."""

@@ -80,7 +80,6 @@ def tokens_in(found, images, sizes):
 
 
 @pytest.mark.shows(
-    "vit_returns_logits",
     "vit_sees_the_whole_image",
     "vit_has_a_class_token",
     "vit_pools_as_it_is_told",
@@ -88,6 +87,7 @@ def tokens_in(found, images, sizes):
     "vit_gives_the_transformer_its_sizes",
     "vit_drops_out",
 )
+@pytest.mark.explains("vit_returns_logits")
 @pytest.mark.weight(1)
 def test_vit_takes_images_of_any_size(student, reference):
     """ViT works for any image_size, patch_size and number of channels that it is constructed with."""
@@ -113,7 +113,8 @@ def test_vit_takes_images_of_any_size(student, reference):
         raise reference.named("image_size_fixed")
 
 
-@pytest.mark.shows("vit_returns_logits", "vit_sees_the_whole_image")
+@pytest.mark.shows("vit_sees_the_whole_image")
+@pytest.mark.explains("vit_returns_logits")
 @pytest.mark.weight(2)
 def test_vit_cuts_patches(student, reference):
     """Every token sees exactly one patch of the image, in all its channels."""
