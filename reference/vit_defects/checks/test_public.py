@@ -34,6 +34,11 @@ OPTIONS = {
     "dim_head": 6,
 }
 
+# kinds of code by which a line is found
+LOSSES = "cross_entropy() | nll_loss() | criterion() | loss_fn()"
+MAPS = "heatmap() | imshow() | matshow() | pcolormesh() | ConfusionMatrixDisplay() | from_predictions()"
+CAPTIONS = "set_title() | title() | set_xlabel() | xlabel() | text() | annotate()"
+
 
 def require_dropout(built, x):
     """Check that dropout acts in training, and only there, and only if it is asked for.
@@ -47,16 +52,19 @@ def require_dropout(built, x):
         raise Mismatch(
             "In evaluation two calls with the same input give different outputs.",
             hint="nn.Dropout is off in evaluation by itself; F.dropout needs training=self.training.",
+            look_for="randperm() | randn() | rand(), dropout() | Dropout()",
         )
     if same(*half(x, times=2, train=True)):
         raise Mismatch(
             "With a dropout of 0.5, two calls in training give the same output: nothing is dropped.",
             hint="nn.Dropout(dropout), applied where the docstring says.",
+            look_for="dropout() | Dropout(), Sequential()",
         )
     if not same(*off(x, times=2, train=True)):
         raise Mismatch(
             "With a dropout of 0, two calls in training give different outputs.",
             hint="Use the argument as the rate, not a number of your own.",
+            look_for="dropout() | Dropout()",
         )
 
 
@@ -95,8 +103,11 @@ def test_prenorm_keeps_the_shape(student):
     x = student.tensor(2, 5, 22)
     prenorm = student.build("PreNorm", 22, inner=AffineFake())
     prenorm(x, shape=(2, 5, 22))
-    if len(prenorm.calls) != 1:
-        raise Mismatch(f"PreNorm called the wrapped module {len(prenorm.calls)} times instead of once.")
+    if len(prenorm.inputs_of("inner")) != 1:
+        raise Mismatch(
+            f"PreNorm called the wrapped module {len(prenorm.calls)} times instead of once.",
+            look_for="fn()",
+        )
 
 
 @pytest.mark.component("PreNorm")
@@ -112,6 +123,7 @@ def test_prenorm_normalizes(student):
             "What the wrapped module receives is not normalized: over the features of a token the mean is "
             "not 0, or the variance not 1.",
             hint="nn.LayerNorm(dim) on x, before fn is called.",
+            look_for="softmax() | mean() | var() | std() | rsqrt(), fn()",
         )
 
 
@@ -128,16 +140,19 @@ def test_prenorm_adds_nothing(student):
         raise Mismatch(
             "PreNorm adds x to what the wrapped module returns.",
             hint="Return what fn returns: the Transformer adds the residual.",
+            look_for="fn() + _ | _ + fn(), fn()",
             diagnosis="prenorm_residual",
         )
     if not same(y, made):
         raise Mismatch(
             "What PreNorm returns is not what the wrapped module returned.",
             hint="Normalize first, then call fn, and return what it gives.",
+            look_for="fn()",
         )
 
 
 @pytest.mark.component("PreNorm")
+@pytest.mark.because("prenorm_keeps_the_shape")
 @pytest.mark.weight(0.25)
 def test_prenorm_takes_keyword_arguments(student):
     """PreNorm hands keyword arguments on to the wrapped module."""
@@ -147,6 +162,7 @@ def test_prenorm_takes_keyword_arguments(student):
         raise Mismatch(
             "The wrapped module does not receive the keyword argument that PreNorm was called with.",
             hint="forward(self, x, **kwargs), and self.fn(..., **kwargs).",
+            look_for="fn()",
             diagnosis="keywords_dropped",
         )
 
@@ -171,7 +187,10 @@ def test_feed_forward_takes_each_token_alone(student):
     if not moved[1, 3]:
         raise Mismatch("Changing a token does not change FeedForward's output for it.")
     if int(moved.sum()) != 1:
-        raise Mismatch("Changing one token changes FeedForward's output for other tokens too.")
+        raise Mismatch(
+            "Changing one token changes FeedForward's output for other tokens too.",
+            look_for="softmax() | Softmax() | mean() | BatchNorm1d() | randn() | rand() | randn_like()",
+        )
 
 
 @pytest.mark.component("FeedForward")
@@ -185,6 +204,7 @@ def test_feed_forward_is_not_linear(student):
         raise Mismatch(
             "FeedForward is linear: f(x + z) - f(0) is (f(x) - f(0)) + (f(z) - f(0)).",
             hint="An activation such as nn.GELU() stands between the two linear layers.",
+            look_for="Sequential()",
         )
     outputs = feed_forward(30 * student.tensor(1, 200, DIM))
     nearly = 0.02 * float(outputs.abs().max())  # GELU and LeakyReLU leave a little below zero
@@ -192,6 +212,7 @@ def test_feed_forward_is_not_linear(student):
         raise Mismatch(
             "Nearly all numbers that FeedForward returns have the same sign.",
             hint="No activation after the second linear layer.",
+            look_for="GELU() | ReLU() | SiLU() | gelu() | relu() | silu(), Sequential()",
         )
 
 
@@ -206,6 +227,7 @@ def test_feed_forward_has_two_layers(student):
             f"With hidden_dim={HIDDEN + 10} instead of {HIDDEN} it has {grown} more parameters; two layers "
             f"have at least {2 * 10 * DIM} more (dim={DIM}).",
             hint="Linear(dim, hidden_dim), activation, Linear(hidden_dim, dim).",
+            look_for="Sequential(), Linear()",
         )
 
 
@@ -242,7 +264,7 @@ def test_attention_keeps_images_apart(student):
         raise Mismatch(
             "The output for one image changes when another image of the batch changes.",
             hint="Look at every reshape and transpose: the batch axis must stay by itself.",
-            diagnosis="batch_leak",
+            look_for="softmax(dim=0) | softmax(0) | softmax(_, dim=0) | softmax(_, 0) | Softmax(dim=0)",
         )
 
 
@@ -261,6 +283,7 @@ def test_attention_looks_at_every_token(student):
         raise Mismatch(
             f"Changing token 4 of 6 leaves the output for token {unmoved[0]} as it was.",
             hint="Each query is compared with the keys of all tokens.",
+            look_for="is_causal, tril() | triu(), masked_fill() | masked_fill_() | eye()",
         )
 
 
@@ -291,25 +314,40 @@ def attention_weights(attention, x):
     Returns:
         The weights and how far the outputs are from what they put together, relative to their size.
     """
-    import torch
-
     alone = attention(x[:, None], shape=(len(x), 1, x.shape[1]))[:, 0].double()
     together = attention(x[None], shape=(1, *x.shape))[0].double()
-    weights = torch.linalg.lstsq(alone.T, together.T).solution.T
-    rest = (weights @ alone - together).abs().max() / alone.abs().max().clamp(min=1e-9)
-    return weights, max(float(rest), float((weights.sum(dim=1) - 1).abs().max()))
+    weights, rest = put_together(alone, together)
+    return weights, max(rest, float((weights.sum(dim=1) - 1).abs().max()))
 
 
-def one_head(student, dim_head):
+def put_together(parts, sums):
+    """The weights by which parts, (parts, dim), give the sums, (sums, dim), and how far off that is."""
+    import torch
+
+    weights = torch.linalg.lstsq(parts.T, sums.T).solution.T
+    rest = (weights @ parts - sums).abs().max() / parts.abs().max().clamp(min=1e-9)
+    return weights, float(rest)
+
+
+def is_weighted_sum(student):
+    """Whether outputs are put together from what each token gives by itself, with weights of any sum."""
+    attention = one_head(student, 16, biases=0.0)  # a bias is added once, whatever the weights
+    x = student.tensor(5, DIM)
+    alone = attention(x[:, None], shape=(5, 1, DIM))[:, 0].double()
+    together = attention(x[None], shape=(1, 5, DIM))[0].double()
+    return put_together(alone, together)[1] < 0.02
+
+
+def one_head(student, dim_head, biases=0.1):
     """Attention with one head, and weights of a size that no initial value decides."""
-    return with_other_weights(student, student.build("Attention", DIM, heads=1, dim_head=dim_head))
+    return with_other_weights(student, student.build("Attention", DIM, heads=1, dim_head=dim_head), biases)
 
 
-def with_other_weights(student, attention):
+def with_other_weights(student, attention, biases=0.1):
     """The same Attention with other weights of that size."""
     attention.set_weights(
         {
-            parameter.name: 0.1 * student.tensor(*parameter.shape)
+            parameter.name: (0.1 if len(parameter.shape) > 1 else biases) * student.tensor(*parameter.shape)
             for parameter in attention.parameters
             if parameter.trainable and parameter.shape
         }
@@ -332,10 +370,19 @@ def test_attention_averages_the_values(student):
     for _ in range(3):
         weights, rest = attention_weights(one_head(student, 16), student.tensor(5, DIM))
         if rest > 0.02 or weights.min() < -0.02:
-            raise Mismatch(
+            said = (
                 "With one head, a token's output is not an average of what each token gives by itself: the "
-                "attention of a query over all keys does not sum to 1, or something else is added.",
-                hint="softmax(dim=-1) on the scores (batch, heads, queries, keys): over the keys.",
+            )
+            hint = "softmax(dim=-1) on the scores (batch, heads, queries, keys): over the keys."
+            if is_weighted_sum(student):
+                raise Mismatch(
+                    f"{said}attention of a query over all keys does not sum to 1.",
+                    hint=hint,
+                    look_for="softmax() | Softmax() | log_softmax() | sigmoid() | relu()",
+                )
+            raise Mismatch(
+                f"{said}attention of a query over all keys does not sum to 1, or something else is added.",
+                hint=hint,
             )
         if float(weights.std()) < 1e-3:
             raise Mismatch(
@@ -353,7 +400,17 @@ def spread_of_scores(attentions, student):
     return float(sum(spreads) / len(spreads))
 
 
+def scores_are_mutual(student):
+    """Whether each two tokens have one score for each other; whatever is added to all scores of a query."""
+    logarithms = attention_weights(one_head(student, 8), student.tensor(5, DIM))[0].clamp(min=1e-6).log()
+    turned = logarithms - logarithms.T
+    of_queries = turned.mean(dim=1)  # what the softmax took away from each query's scores
+    rest = turned - (of_queries[:, None] - of_queries[None])
+    return float(rest.abs().max()) < 0.01 * float(logarithms.std())
+
+
 @pytest.mark.component("Attention")
+@pytest.mark.because("attention_averages_the_values")
 @pytest.mark.weight(0.375)
 def test_attention_is_as_sharp_for_wide_heads(student):
     """The scores are scaled by sqrt(dim_head): wide heads do not attend more sharply than narrow ones."""
@@ -369,11 +426,19 @@ def test_attention_is_as_sharp_for_wide_heads(student):
         ]
         if 0.7 < made[1] / max(made[0], 1e-9) < 1.4:
             return
+        if scores_are_mutual(student):
+            raise Mismatch(
+                "A token's score for another is the other's score for it: queries and keys are the same.",
+                hint="Queries and keys have projections of their own: scores = q @ k.transpose(-2, -1).",
+                diagnosis="keys_are_queries",
+                look_for="_ @ q.transpose() | matmul(_, q.transpose()), _ @ _.transpose() | _ @ _.mT",
+            )
         how = "more" if ratio > 1 else "less"
         raise Mismatch(
             f"With dim_head=128 the scores differ much {how} than with dim_head=8. "
             "Divided by sqrt(dim_head) they differ about as much.",
             hint="scores = q @ k.transpose(-2, -1) / sqrt(dim_head), before the softmax.",
+            look_for="_ ** -0.5 | _ ** 0.5 | sqrt() | rsqrt(), scale, _ @ _.transpose() | _ @ _.mT",
         )
 
 
@@ -391,6 +456,7 @@ def test_attention_has_four_projections(student):
                 f"{attention.parameter_count} parameters; four projections between {DIM} and {inner} "
                 f"features have {least}, and perhaps biases.",
                 hint="dim to heads * dim_head for q, k and v, and heads * dim_head back to dim.",
+                look_for="inner_dim | inner",
             )
 
 
@@ -449,10 +515,13 @@ def test_transformer_adds_to_its_input(student):
                 f"Where {part} gives {attention + feed_forward} for every number and the other part 0, each "
                 f"of {DEPTH} blocks should add just that to its input; it does not.",
                 hint="x = x + part(x), for both parts of every block.",
+                look_for="loop" if part == "Attention" else "loop_end",
             )
+        first, normed = transformer.inputs_of("FeedForward")[0], 0.7 * x + 0.2  # by the PreNorm around it
         raise Mismatch(
             "Where both parts give 0, the Transformer does not return its input as it was.",
             hint="x = x + part(x): what went into the PreNorm is added, not the normalized tokens.",
+            look_for="loop_end" if same(first, normed) else "loop",
         )
 
 
@@ -470,11 +539,13 @@ def test_transformer_runs_its_blocks_in_order(student):
         raise Mismatch(
             f"With depth={DEPTH} it calls, in this order: {', '.join(order) or 'nothing'}.",
             hint="In every block Attention first, then FeedForward, once each.",
+            look_for="loop",
         )
     if len(set(called)) != len(called):
         raise Mismatch(
             "The same Attention or FeedForward is used in several blocks.",
             hint="Construct the parts inside the loop, so that each block has weights of its own.",
+            look_for="_ * depth | repeat(), Attention() | FeedForward()",
             diagnosis="shared_layers",
         )
     x, received = student.tensor(2, 7, DIM), []
@@ -486,12 +557,14 @@ def test_transformer_runs_its_blocks_in_order(student):
         raise Mismatch(
             "What FeedForward receives does not depend on what Attention gives.",
             hint="x = x + attention(x), and then x = x + feed_forward(x): one after the other.",
+            look_for="loop_end",
         )
     counts = [transformer_around(student, depth=depth).parameter_count for depth in (1, 2)]
     if counts[1] - counts[0] < 7 + 11:
         raise Mismatch(
             "A second block adds no parameters of its parts: the optimizer will not see them.",
             hint="Modules in a plain Python list are not registered; those in an nn.ModuleList are.",
+            look_for="[], Attention() | FeedForward()",
         )
 
 
@@ -509,6 +582,7 @@ def test_transformer_normalizes_before_each_part(student):
             raise Mismatch(
                 f"{part} receives the tokens as they came, not normalized.",
                 hint=f"Wrap it: PreNorm(dim, {part}(...)), so that its input is normalized.",
+                look_for=f"{part}()",
             )
 
 
@@ -542,6 +616,7 @@ def require_sizes(owner, part, sizes, given, but=()):
             raise Mismatch(
                 f"{owner} was given {name}={size}, but constructs {part} with {name}={got}.",
                 hint=f"Hand it on by its name: {name}={name}.",
+                look_for=f"{part}()",
             )
 
 
@@ -625,11 +700,13 @@ def test_vit_sees_the_whole_image(student):
             f"{unseen} of the {found.seen[0].numel()} numbers of an image (2 channels of 15 x 15 pixels) "
             "reach no token.",
             hint="A patch has channels * patch_size**2 numbers, and all patches are used.",
+            look_for="Rearrange() | rearrange() | unfold() | Unfold()",
         )
     if not found.are_patches(5) and not (found.overlap() and found.are_windows()):
         raise Mismatch(
             "The tokens do not see one square patch of the image each.",
             hint="Rows and columns are cut alike: axes (h p) and (w q) become one token axis (h w).",
+            look_for="Rearrange() | rearrange() | unfold() | Unfold()",
         )
 
 
@@ -640,14 +717,15 @@ def test_vit_has_a_class_token(student):
     model = vit_around(student)
     if model is None:
         return
-    found = tokens(model, images(student))
-    fixed = (found[0] - found[1]).abs().amax(dim=-1) < 1e-6
+    found = tokens(model, images(student, 3))
+    fixed = (found - found[:1]).abs().amax(dim=(0, 2)) < 1e-6
     if not fixed[0] or int(fixed.sum()) != 1:
         places = [place for place, same_for_all in enumerate(fixed) if same_for_all]
         raise Mismatch(
             f"Of {len(fixed)} tokens those at {places or 'no place'} are the same for all images; only the "
             "first one should be: the class token.",
             hint="torch.cat([class_tokens, patches], dim=1): an nn.Parameter, repeated for the batch.",
+            look_for="cat() | concat()" if places else "",
         )
 
 
@@ -684,6 +762,7 @@ def test_vit_pools_as_it_is_told(student):
             raise Mismatch(
                 f"With pool={pool!r} the scores depend on {read}.",
                 hint="encoded[:, 0] for 'cls', encoded.mean(dim=1) for 'mean'.",
+                look_for="_[:, 0] | _[:, -1], mean()",
             )
 
 
@@ -707,6 +786,7 @@ def test_vit_returns_no_probabilities(student):
         raise Mismatch(
             f"The scores are never negative{', and those of an image add up to 1' if sums else ''}.",
             hint="Nothing after the last linear layer: the loss function applies the softmax.",
+            look_for="softmax() | Softmax() | sigmoid() | Sigmoid() | relu() | ReLU()",
         )
 
 
@@ -720,7 +800,11 @@ def test_vit_gives_the_transformer_its_sizes(student):
         return
     model(images(student), shape=(2, 7))
     if len(model.inputs_of("Transformer")) > 1:
-        raise Mismatch("ViT calls the Transformer several times.", hint="Once: it has all the blocks in it.")
+        raise Mismatch(
+            "ViT calls the Transformer several times.",
+            hint="Once: it has all the blocks in it.",
+            look_for="transformer() | encoder()",
+        )
     require_sizes("ViT", "Transformer", {**sizes, "dropout": 0.25}, model.constructions("Transformer")[0])
 
 
@@ -750,6 +834,7 @@ def test_train_epoch_runs(student, class_names):
         raise Mismatch(
             f"For a loader of 6 batches the optimizer took {run.steps} steps.",
             hint="Call optimizer.step() once for every batch, after loss.backward().",
+            look_for="step(), backward(), loop",
             diagnosis="no_step" if run.steps == 0 else None,
         )
 
@@ -784,11 +869,13 @@ def test_train_epoch_trains_in_training_mode(student, class_names):
         raise Mismatch(
             "The model was passed in evaluation mode, and was trained in it: dropout is off.",
             hint="model.train() before the loop over the batches.",
+            look_for="eval() | train(False), for",
             diagnosis="missing_train_mode",
         )
 
 
 @pytest.mark.component("train_epoch")
+@pytest.mark.because("train_epoch_runs")
 @pytest.mark.weight(0.2)
 def test_train_epoch_clears_the_gradients(student, class_names):
     """Every step follows the gradient of its own batch alone: gradients are cleared between the batches."""
@@ -808,10 +895,12 @@ def test_train_epoch_clears_the_gradients(student, class_names):
             raise Mismatch(
                 f"The step after batch {number} does not follow the gradient of that batch alone.",
                 hint="For every batch: optimizer.zero_grad(), loss.backward(), optimizer.step().",
+                look_for="retain_graph, zero_grad(), backward(), loop",
             )
 
 
 @pytest.mark.component("train_epoch")
+@pytest.mark.because("train_epoch_runs")
 @pytest.mark.weight(0.2)
 def test_train_epoch_learns_the_labels(student, class_names):
     """The loss raises the score of each image's own label, most of all where the model is wrong."""
@@ -837,10 +926,12 @@ def test_train_epoch_learns_the_labels(student, class_names):
         raise Mismatch(
             "The gradient does not raise the scores of the images' own labels.",
             hint="loss = F.cross_entropy(model(images), labels), and a step that makes it smaller.",
+            look_for=LOSSES,
         )
     raise Mismatch(
         "The gradient is smaller for images that the model gets wrong than for those it nearly gets right.",
         hint="F.cross_entropy takes the scores as they are: it applies the softmax itself.",
+        look_for=f"softmax() | log_softmax() | Softmax(), {LOSSES}",
     )
 
 
@@ -858,6 +949,7 @@ def reports(run):
 
 
 @pytest.mark.component("train_epoch")
+@pytest.mark.because("train_epoch_runs")
 @pytest.mark.weight(0.2)
 def test_train_epoch_keeps_floats(student, class_names):
     """train_epoch reports the loss, and what it appends to loss_history are numbers."""
@@ -867,7 +959,9 @@ def test_train_epoch_keeps_floats(student, class_names):
     data, run = epoch(student, class_names)
     if run.history_problem:
         raise Mismatch(
-            f"The loss_history is not plain: {run.history_problem}.", hint="loss_history.append(loss.item())."
+            f"The loss_history is not plain: {run.history_problem}.",
+            hint="loss_history.append(loss.item()).",
+            look_for="loss_history.append()",
         )
     if not reports(run):  # perhaps it begins with the hundredth batch, or the two hundredth
         long = trainable_data(class_names, (2,) * 210, features=5, seed=student.next_seed())
@@ -955,6 +1049,7 @@ def columns(runs):
 
 
 @pytest.mark.component("evaluate")
+@pytest.mark.because("evaluate_runs")
 @pytest.mark.weight(0.2)
 def test_evaluate_tells_a_good_loss_from_a_bad_one(student, class_names):
     """evaluate reports the average loss per image: near 0 for a model that is sure and right."""
@@ -977,6 +1072,7 @@ def test_evaluate_tells_a_good_loss_from_a_bad_one(student, class_names):
 
 
 @pytest.mark.component("evaluate")
+@pytest.mark.because("evaluate_runs")
 @pytest.mark.weight(0.2)
 def test_evaluate_counts_what_is_right(student, class_names):
     """evaluate reports the accuracy over all images: all, none and 120 of 127 in three cases."""
@@ -1003,18 +1099,21 @@ def test_evaluate_only_looks(student, class_names):
         raise Mismatch(
             "The model was passed in training mode, and was measured in it: dropout is on.",
             hint="model.eval() before the loop over the batches.",
+            look_for="train(), for",
             diagnosis="missing_eval_mode",
         )
     if any(forward.gradients for forward in forwards):
         raise Mismatch(
             "Gradients are computed while the model is measured.",
             hint="with torch.no_grad(): around the loop over the batches.",
+            look_for="for",
             diagnosis="gradients_in_evaluation",
         )
     if not all(run.gradients_after for run in runs):
         raise Mismatch(
             "After evaluate gradients are off for the whole program: nothing can be trained any more.",
             hint="with torch.no_grad(): switches them on again by itself.",
+            look_for="set_grad_enabled() | __enter__()",
             diagnosis="gradients_left_off",
         )
 
@@ -1026,7 +1125,11 @@ def test_evaluate_appends_a_number(student, class_names):
     runs = known_evaluations(student, class_names)
     for run in runs:
         if run.history_problem:
-            raise Mismatch(f"The loss_history is not plain: {run.history_problem}.")
+            raise Mismatch(
+                f"The loss_history is not plain: {run.history_problem}.",
+                hint="loss_history.append(loss.item()).",
+                look_for="loss_history.append()",
+            )
         if not run.history and not run.returned:
             raise Mismatch(
                 "evaluate appends nothing to loss_history.",
@@ -1034,7 +1137,10 @@ def test_evaluate_appends_a_number(student, class_names):
                 diagnosis="loss_not_appended",
             )
     if len({(run.history, run.returned) for run in runs}) == 1:
-        raise Mismatch("What evaluate appends is the same for a model that is right and one that is wrong.")
+        raise Mismatch(
+            "What evaluate appends is the same for a model that is right and one that is wrong.",
+            look_for="loss_history.append()",
+        )
 
 
 @pytest.mark.component("plot_confusion_matrix")
@@ -1078,6 +1184,7 @@ def is_share(heat):
 
 
 @pytest.mark.component("plot_confusion_matrix")
+@pytest.mark.because("confusion_matrix_is_drawn")
 @pytest.mark.weight(0.25)
 def test_confusion_matrix_counts_every_image(student, class_names):
     """A row of the matrix has all images of a true class, a column all that were taken for a class."""
@@ -1112,6 +1219,7 @@ def test_confusion_matrix_counts_every_image(student, class_names):
             "The rows add up to how often each class was predicted, the columns to how often it is true: "
             "rows and columns are exchanged.",
             hint="confusion_matrix(true_labels, predicted_labels): rows are true classes.",
+            look_for="confusion_matrix() | from_predictions(), _[_, _], bincount()",
         )
     raise Mismatch(
         f"The rows of the matrix do not add up to the images of each class: all together it counts "
@@ -1121,6 +1229,7 @@ def test_confusion_matrix_counts_every_image(student, class_names):
 
 
 @pytest.mark.component("plot_confusion_matrix")
+@pytest.mark.because("confusion_matrix_is_drawn")
 @pytest.mark.weight(0.25)
 def test_confusion_matrix_names_the_classes(student, class_names):
     """The names of all classes are written on both axes of the confusion matrix."""
@@ -1141,6 +1250,7 @@ def test_confusion_matrix_names_the_classes(student, class_names):
     raise Mismatch(
         "The names of the classes are not on both axes.",
         hint="seaborn.heatmap(..., xticklabels=class_names, yticklabels=class_names).",
+        look_for=MAPS,
         diagnosis="class_names_missing",
     )
 
@@ -1163,7 +1273,11 @@ def require_asked(student, function, class_names):
             hint="model(images).argmax(dim=1) is what it predicts for each image.",
         )
     if any(forward.training for forward in run.forwards):
-        raise Mismatch("The model is run in training mode: dropout is on.", hint="model.eval() first.")
+        raise Mismatch(
+            "The model is run in training mode: dropout is on.",
+            hint="model.eval() first.",
+            look_for="train(), no_grad() | inference_mode(), for",
+        )
 
 
 @pytest.mark.component("plot_classwise_predictions")
@@ -1177,7 +1291,10 @@ def test_predictions_are_drawn(student, class_names):
     if shown == 1:  # a grid of images in one, perhaps
         shown = max(images_within(run, data), 1)
     if not 4 * len(class_names) <= shown <= 4 * len(class_names) + 2:
-        raise Mismatch(f"It shows {shown} images instead of {4 * len(class_names)}.")
+        raise Mismatch(
+            f"It shows {shown} images instead of {4 * len(class_names)}.",
+            look_for="imshow() | matshow()",
+        )
 
 
 def shown_pictures(student, class_names):
@@ -1232,6 +1349,7 @@ def test_predictions_are_captioned(student, class_names):
                 f"An image of {class_names[true]} that the model takes for {class_names[said]} does not "
                 "carry both names.",
                 hint='ax.set_title(f"True: {...}, predicted: {...}") for every image.',
+                look_for=CAPTIONS,
             )
         roles = [stated(caption, class_names) for caption in picture.captions]
         if true != said and any((r.get(TRUE), r.get(PREDICTED)) == (said, true) for r in roles):
@@ -1239,6 +1357,7 @@ def test_predictions_are_captioned(student, class_names):
                 f"An image of {class_names[true]} that the model takes for {class_names[said]} is captioned "
                 "the other way round.",
                 hint="The true label comes from the loader, the predicted one from the model.",
+                look_for=CAPTIONS,
                 diagnosis="labels_exchanged",
             )
 
