@@ -194,6 +194,7 @@ def test_feed_forward_takes_each_token_alone(student):
 
 
 @pytest.mark.component("FeedForward")
+@pytest.mark.because("feed_forward_keeps_the_shape")
 @pytest.mark.weight(0.4)
 def test_feed_forward_is_not_linear(student):
     """FeedForward has a nonlinearity, not behind its last layer: it does more than one linear layer can."""
@@ -217,6 +218,7 @@ def test_feed_forward_is_not_linear(student):
 
 
 @pytest.mark.component("FeedForward")
+@pytest.mark.because("feed_forward_keeps_the_shape", "feed_forward_is_not_linear")
 @pytest.mark.weight(0.4)
 def test_feed_forward_has_two_layers(student):
     """FeedForward goes from dim to hidden_dim and back: both layers grow with hidden_dim."""
@@ -269,25 +271,27 @@ def test_attention_keeps_images_apart(student):
 
 
 @pytest.mark.component("Attention")
+@pytest.mark.because("attention_keeps_images_apart")
 @pytest.mark.weight(0.375)
 def test_attention_looks_at_every_token(student):
     """In Attention every token's output depends on every other token."""
-    x = student.tensor(1, 6, 22)
+    x = student.tensor(1, 6, 22).repeat(6, 1, 1)
     attention = student.build("Attention", 22, heads=5, dim_head=3)
-    before = attention(x, shape=(1, 6, 22))
+    before = attention(x, shape=(6, 6, 22))
     changed = x.clone()
-    changed[0, 4] += 2 * student.tensor(22)
-    moved = (attention(changed, shape=(1, 6, 22)) - before)[0].abs().amax(dim=-1)
-    unmoved = [token for token, distance in enumerate(moved) if distance < 1e-7]
-    if unmoved:
+    for token in range(6):  # another one in each image
+        changed[token, token] += 2 * student.tensor(22)
+    moved = (attention(changed, shape=(6, 6, 22)) - before).abs().amax(dim=-1)
+    for token, output in (moved < 1e-7).nonzero().tolist():
         raise Mismatch(
-            f"Changing token 4 of 6 leaves the output for token {unmoved[0]} as it was.",
+            f"Changing token {token} of 6 leaves the output for token {output} as it was.",
             hint="Each query is compared with the keys of all tokens.",
             look_for="is_causal, tril() | triu(), masked_fill() | masked_fill_() | eye()",
         )
 
 
 @pytest.mark.component("Attention")
+@pytest.mark.because("attention_keeps_images_apart", "attention_looks_at_every_token")
 @pytest.mark.weight(0.375)
 def test_attention_knows_no_order(student):
     """Attention knows no order: reordering tokens reorders their outputs, and changes nothing else."""
@@ -364,6 +368,7 @@ def heads_in_turn(student, dim_head):
 
 
 @pytest.mark.component("Attention")
+@pytest.mark.because("attention_keeps_images_apart", "attention_looks_at_every_token")
 @pytest.mark.weight(0.375)
 def test_attention_averages_the_values(student):
     """Each output of a head is an average of all tokens' values: its attention over all keys sums to 1."""
@@ -461,6 +466,7 @@ def test_attention_has_four_projections(student):
 
 
 @pytest.mark.component("Attention")
+@pytest.mark.because("attention_keeps_the_shape")
 @pytest.mark.weight(0.375)
 def test_attention_drops_out(student):
     """Attention drops values in training, at the rate `dropout`, and none in evaluation."""
@@ -683,6 +689,7 @@ def images(student, count=2):
 
 
 @pytest.mark.component("ViT")
+@pytest.mark.because("vit_returns_logits")
 @pytest.mark.weight(0.125)
 def test_vit_sees_the_whole_image(student):
     """Every pixel of every channel reaches the tokens, in one patch; images do not influence each other."""
@@ -750,6 +757,7 @@ def test_vit_tells_places_apart(student):
 
 
 @pytest.mark.component("ViT")
+@pytest.mark.because("vit_has_a_class_token")
 @pytest.mark.weight(0.125)
 def test_vit_pools_as_it_is_told(student):
     """pool='cls' classifies the class token, pool='mean' the mean of all tokens."""
@@ -1122,6 +1130,7 @@ def test_evaluate_only_looks(student, class_names):
 
 
 @pytest.mark.component("evaluate")
+@pytest.mark.because("evaluate_runs")
 @pytest.mark.weight(0.2)
 def test_evaluate_appends_a_number(student, class_names):
     """evaluate appends a number to loss_history, a different one for another model."""
@@ -1187,7 +1196,7 @@ def is_share(heat):
 
 
 @pytest.mark.component("plot_confusion_matrix")
-@pytest.mark.because("confusion_matrix_is_drawn")
+@pytest.mark.because("confusion_matrix_is_drawn", "confusion_matrix_asks_the_model")
 @pytest.mark.weight(0.25)
 def test_confusion_matrix_counts_every_image(student, class_names):
     """A row of the matrix has all images of a true class, a column all that were taken for a class."""
