@@ -4,12 +4,13 @@
 Each asks one question. The first line of its docstring is what the student reads.
 """
 
+import math
 import re
 from collections import Counter
 
 import pytest
 
-from grader.kit import AffineFake, Mismatch, answer, named, same
+from grader.kit import AffineFake, Cause, Mismatch, answer, named, same
 
 DEFAULTS = {
     "image_size": 28,
@@ -38,33 +39,39 @@ OPTIONS = {
 # kinds of code by which a line is found
 LOSSES = "cross_entropy() | nll_loss() | criterion() | loss_fn()"
 MAPS = "heatmap() | imshow() | matshow() | pcolormesh() | ConfusionMatrixDisplay() | from_predictions()"
+RANDOM = "randperm() | shuffle(), rand() | randn() | rand_like() | randn_like()"
 CAPTIONS = "set_title() | title() | set_xlabel() | xlabel() | text() | annotate()"
 
 
-def require_dropout(built, x):
+def require_dropout(built, x, rate="dropout"):
     """Check that dropout acts in training, and only there, and only if it is asked for.
 
     Args:
         built: rate -> the part with that dropout: called with `x` and `times`, it gives so many outputs.
         x: What it is called with.
+        rate: The argument that is the rate.
     """
     half, off = built(0.5), built(0.0)
     if not same(*half(x, times=2)):
+        is_dropout = same(*off(x, times=2))
         raise Mismatch(
             "In evaluation two calls with the same input give different outputs.",
-            hint="nn.Dropout is off in evaluation by itself; F.dropout needs training=self.training.",
-            look_for="randperm() | shuffle(), dropout() | Dropout()",
+            hint="nn.Dropout is off in evaluation by itself; F.dropout needs training=self.training."
+            if is_dropout
+            else "Look in forward for what is drawn at random, or kept from one call to the next.",
+            look_for="dropout() | Dropout()" if is_dropout else RANDOM,
+            cause=Cause.RANDOM,
         )
     if same(*half(x, times=2, train=True)):
         raise Mismatch(
-            "With a dropout of 0.5, two calls in training give the same output: nothing is dropped.",
-            hint="nn.Dropout(dropout), applied where the docstring says.",
+            f"With {rate}=0.5, two calls in training give the same output: nothing is dropped.",
+            hint=f"nn.Dropout({rate}), applied where the docstring says.",
             look_for="dropout() | Dropout(), Sequential()",
         )
     if not same(*off(x, times=2, train=True)):
         raise Mismatch(
-            "With a dropout of 0, two calls in training give different outputs.",
-            hint="Use the argument as the rate, not a number of your own.",
+            f"With {rate}=0, two calls in training give different outputs.",
+            hint=f"Use the argument {rate} as the rate, not a number of your own.",
             look_for="dropout() | Dropout()",
         )
 
@@ -136,13 +143,20 @@ def test_prenorm_adds_nothing(student):
     prenorm = student.build("PreNorm", DIM, inner=inner)
     x = 2 * student.tensor(3, 5, DIM) + 1
     y = prenorm(x, shape=(3, 5, DIM))
-    made = answer(inner, -1, prenorm.inputs_of("inner")[-1])
+    received = prenorm.inputs_of("inner")[-1]
+    made = answer(inner, -1, received)
     if same(y, made + x):
         raise Mismatch(
             "PreNorm adds x to what the wrapped module returns.",
             hint="Return what fn returns: the Transformer adds the residual.",
-            look_for="fn() + _ | _ + fn(), fn()",
+            look_for="fn() + _ | _ + fn(), _ + _, fn()",
             diagnosis="prenorm_residual",
+        )
+    if same(y, made + received):
+        raise Mismatch(
+            "PreNorm adds the normalized tokens to what the wrapped module returns.",
+            hint="Return what fn returns: the Transformer adds the residual.",
+            look_for="fn() + _ | _ + fn(), _ + _, fn()",
         )
     if not same(y, made):
         raise Mismatch(
@@ -229,8 +243,8 @@ def test_feed_forward_has_two_layers(student):
         raise Mismatch(
             f"With hidden_dim={HIDDEN + 10} instead of {HIDDEN} it has {grown} more parameters; two layers "
             f"have at least {2 * 10 * DIM} more (dim={DIM}).",
-            hint="Linear(dim, hidden_dim), activation, Linear(hidden_dim, dim).",
-            look_for="Sequential(), Linear()",
+            hint="Linear(dim, hidden_dim), activation, Linear(hidden_dim, dim): hidden_dim as it is given.",
+            look_for="hidden_dim, Sequential(), Linear()",
         )
 
 
@@ -299,8 +313,14 @@ def test_attention_knows_no_order(student):
     for heads, dim_head in ((HEADS, DIM_HEAD), (2, 7)):
         attention = student.build("Attention", DIM, heads=heads, dim_head=dim_head)
         x = 2 * student.tensor(2, 6, DIM)
-        moved = attention(x.flip(1), shape=(2, 6, DIM)).flip(1)
-        if not same(moved, attention(x, shape=(2, 6, DIM)), tolerance=1e-3):
+        y, moved = (attention(tokens, shape=(2, 6, DIM)) for tokens in (x, x.flip(1)))
+        if same(y, y[:, :1].expand_as(y)):
+            raise Mismatch(
+                "All tokens get the same output.",
+                hint="Each token has a query of its own, and its own attention over all keys.",
+                look_for="_[:, 0] | _[:, :1] | _[:, :, 0] | _[:, :, :1]",
+            )
+        if not same(moved.flip(1), y, tolerance=1e-3):
             raise Mismatch(
                 "With the tokens in another order, a token gets a different output.",
                 hint="Look at how the heads are split off and joined: (batch, tokens, heads * dim_head) "
@@ -369,7 +389,7 @@ def heads_in_turn(student, dim_head):
 
 
 @pytest.mark.component("Attention")
-@pytest.mark.because("attention_keeps_images_apart", "attention_looks_at_every_token")
+@pytest.mark.because("attention_keeps_images_apart", "attention_knows_no_order")
 @pytest.mark.weight(0.375)
 def test_attention_averages_the_values(student):
     """Each output of a head is an average of all tokens' values: its attention over all keys sums to 1."""
@@ -443,7 +463,9 @@ def test_attention_is_as_sharp_for_wide_heads(student):
         raise Mismatch(
             f"With dim_head=128 the scores differ much {how} than with dim_head=8. "
             "Divided by sqrt(dim_head) they differ about as much.",
-            hint="scores = q @ k.transpose(-2, -1) / sqrt(dim_head), before the softmax.",
+            hint="scores = q @ k.transpose(-2, -1) / sqrt(dim_head), before the softmax."
+            if ratio > 1
+            else "Divide once, by sqrt(dim_head); F.scaled_dot_product_attention does that by itself.",
             look_for="_ ** -0.5 | _ ** 0.5 | sqrt() | rsqrt(), scale, _ @ _.transpose() | _ @ _.mT",
         )
 
@@ -462,7 +484,7 @@ def test_attention_has_four_projections(student):
                 f"{attention.parameter_count} parameters; four projections between {DIM} and {inner} "
                 f"features have {least}, and perhaps biases.",
                 hint="dim to heads * dim_head for q, k and v, and heads * dim_head back to dim.",
-                look_for="inner_dim | inner",
+                look_for="_ // heads | _ // num_heads | _ // self.heads, inner_dim | inner",
             )
 
 
@@ -544,11 +566,18 @@ def test_transformer_runs_its_blocks_in_order(student):
         return
     called = [(call.component, call.instance) for call, _ in transformer.calls if call.component != "PreNorm"]
     order = [name for name, _ in called]
+    blocks = len(order) // 2
+    if blocks not in (0, DEPTH) and order == ["Attention", "FeedForward"] * blocks:
+        raise Mismatch(
+            f"With depth={DEPTH} it runs {blocks} blocks.",
+            hint="for _ in range(depth): an Attention and a FeedForward for each block.",
+            look_for="range(), loop",
+        )
     if order != ["Attention", "FeedForward"] * DEPTH:
         raise Mismatch(
             f"With depth={DEPTH} it calls, in this order: {', '.join(order) or 'nothing'}.",
             hint="In every block Attention first, then FeedForward, once each.",
-            look_for="range(), loop" if order == ["Attention", "FeedForward"] * (len(order) // 2) else "loop",
+            look_for="loop",
         )
     if len(set(called)) != len(called):
         raise Mismatch(
@@ -699,6 +728,14 @@ def test_vit_sees_the_whole_image(student):
     model = vit_around(student)
     if model is None:
         return
+    if not same(*tokens_each_time(model, images(student), times=2)):
+        raise Mismatch(
+            "In evaluation the same image gives other tokens each time.",
+            hint="Patches keep their order, and nothing in forward is drawn at random; F.dropout needs "
+            "training=self.training.",
+            look_for=f"{RANDOM}, F.dropout()",
+            cause=Cause.RANDOM,
+        )
     found = fields(lambda batch: tokens(model, batch), images(student, 1)[0])
     if not found.images_apart:
         raise Mismatch(
@@ -710,13 +747,14 @@ def test_vit_sees_the_whole_image(student):
         raise Mismatch(
             f"{unseen} of the {found.seen[0].numel()} numbers of an image (2 channels of 15 x 15 pixels) "
             "reach no token.",
-            hint="A patch has channels * patch_size**2 numbers, and all patches are used.",
-            look_for="Rearrange() | rearrange() | unfold() | Unfold()",
+            hint="A patch has channels * patch_size**2 numbers: 15 x 15 pixels make 9 patches of 5 x 5.",
+            look_for="interpolate() | resize(), Rearrange() | rearrange() | unfold() | Unfold()",
         )
     if not found.are_patches(5) and not (found.overlap() and found.are_windows()):
         raise Mismatch(
             "The tokens do not see one square patch of the image each.",
-            hint="Rows and columns are cut alike: axes (h p) and (w q) become one token axis (h w).",
+            hint="Rows and columns are cut alike: axes (h p) and (w q) become one token axis (h w), and the "
+            "channels go with the pixels of their patch.",
             look_for="Rearrange() | rearrange() | unfold() | Unfold()",
         )
 
@@ -730,6 +768,12 @@ def test_vit_has_a_class_token(student):
         return
     found = tokens(model, images(student, 3))
     fixed = (found - found[:1]).abs().amax(dim=(0, 2)) < 1e-6
+    if fixed[0] and len(fixed) > 10 and fixed[10:].all():
+        raise Mismatch(
+            f"Behind the class token and 9 patches stand {len(fixed) - 10} tokens that no image changes.",
+            hint="Positions are added, tokens + positions: torch.cat makes further tokens of them.",
+            look_for="cat() | concat()",
+        )
     if not fixed[0] or int(fixed.sum()) != 1:
         places = [place for place, same_for_all in enumerate(fixed) if same_for_all]
         raise Mismatch(
@@ -751,9 +795,14 @@ def test_vit_tells_places_apart(student):
     found = tokens(model, alike)[0, -9:]
     distances = (found[:, None] - found[None]).abs().amax(dim=-1)
     if (distances + distances.new_ones(len(found)).diag() < 1e-5).any():
+        shapes = [parameter.shape for parameter in model.parameters if parameter.trainable]
+        has_them = any(shape[-1:] == (DIM,) and {9, 10} & set(shape[:-1]) for shape in map(tuple, shapes))
         raise Mismatch(
             "An image of nine equal patches makes equal tokens: the model cannot tell where a patch was.",
-            hint="Add an nn.Parameter with a row for each token, (1, patches + 1, dim).",
+            hint="Its positions are not added: tokens + positions, behind the class token's torch.cat."
+            if has_them
+            else "Add an nn.Parameter with a row for each token, (1, patches + 1, dim).",
+            look_for="cat() | concat()" if has_them else "",
         )
 
 
@@ -828,7 +877,9 @@ def test_vit_drops_out(student):
     if models[0.5] is None:
         return
     require_dropout(
-        lambda rate: lambda batch, **how: tokens_each_time(models[rate], batch, **how), images(student)
+        lambda rate: lambda batch, **how: tokens_each_time(models[rate], batch, **how),
+        images(student),
+        rate="emb_dropout",
     )
 
 
@@ -904,6 +955,12 @@ def test_train_epoch_clears_the_gradients(student, class_names):
         across = (used * expected).sum() / max(np.linalg.norm(used) * np.linalg.norm(expected), 1e-12)
         longer = np.linalg.norm(used) / max(np.linalg.norm(expected), 1e-12)
         if across < 0.999 or longer > 1.001:
+            if np.abs(used).max() == 0:
+                raise Mismatch(
+                    f"The step after batch {number} saw no gradient: it was cleared, or not computed yet.",
+                    hint="For every batch: optimizer.zero_grad(), loss.backward(), optimizer.step().",
+                    look_for="zero_grad(), step()",
+                )
             raise Mismatch(
                 f"The step after batch {number} does not follow the gradient of that batch alone.",
                 hint="For every batch: optimizer.zero_grad(), loss.backward(), optimizer.step().",
@@ -1076,6 +1133,15 @@ def test_evaluate_tells_a_good_loss_from_a_bad_one(student, class_names):
         sums = model(images(student), shape=(2, 7)).exp().sum(dim=1)
         if same(sums, sums.new_ones(2)):  # its scores are logarithms: their negative is the loss
             return
+    twice = math.log(math.e + len(class_names) - 1)  # of one probability of 1 and others of 0, as scores
+    for values in columns(known_evaluations(student, class_names)):
+        if abs(values[0] - (twice - 1)) < 0.05 and abs(values[1] - twice) < 0.05:
+            raise Mismatch(
+                f"For a model that is sure and right, the average loss is {values[0]:.2f} instead of 0: it "
+                "is computed from probabilities, not from scores.",
+                hint="F.cross_entropy takes the scores as they are: it applies the softmax itself.",
+                look_for="softmax() | Softmax()",
+            )
     raise Mismatch(
         "For a model that is sure and right about all images, the average loss is near 0; for one that is "
         f"sure and wrong, it is about {SURE:.0f}. None of the numbers that evaluate reports is like that.",
@@ -1231,8 +1297,8 @@ def test_confusion_matrix_counts_every_image(student, class_names):
         raise Mismatch(
             "The rows add up to how often each class was predicted, the columns to how often it is true: "
             "rows and columns are exchanged.",
-            hint="confusion_matrix(true_labels, predicted_labels): rows are true classes.",
-            look_for="confusion_matrix() | from_predictions(), _[_, _], bincount()",
+            hint="confusion_matrix(true_labels, predicted_labels), or counts[true, predicted] += 1.",
+            look_for="confusion_matrix() | from_predictions(), _[_, _] | _[_][_], bincount() | at()",
         )
     raise Mismatch(
         f"The rows of the matrix do not add up to the images of each class: all together it counts "
@@ -1306,7 +1372,8 @@ def test_predictions_are_drawn(student, class_names):
     if not 4 * len(class_names) <= shown <= 4 * len(class_names) + 2:
         raise Mismatch(
             f"It shows {shown} images instead of {4 * len(class_names)}.",
-            look_for="next()" if shown else "imshow() | matshow()",
+            hint="" if shown else "imshow for each image that was collected; int(label) finds its class.",
+            look_for="next()",
         )
 
 
@@ -1369,7 +1436,7 @@ def test_predictions_are_captioned(student, class_names):
             raise Mismatch(
                 f"An image of {class_names[true]} that the model takes for {class_names[said]} is captioned "
                 "the other way round.",
-                hint="The true label comes from the loader, the predicted one from the model.",
+                hint="True labels are the loader's, predictions the model's: follow both to the title.",
                 look_for=CAPTIONS,
                 diagnosis="labels_exchanged",
             )
