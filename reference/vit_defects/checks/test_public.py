@@ -42,6 +42,12 @@ RANDOM = "randperm() | shuffle(), rand() | randn() | rand_like() | randn_like()"
 CAPTIONS = "set_title() | title() | set_xlabel() | xlabel() | text() | annotate()"
 
 
+def moved(part):
+    """A part with other weights than its first ones: a last layer that begins with zeros shows nothing."""
+    part.randomize(0.3)
+    return part
+
+
 def require_dropout(built, x, rate="dropout"):
     """Check that dropout acts in training, and only there, and only if it is asked for.
 
@@ -193,14 +199,14 @@ def test_feed_forward_keeps_the_shape(student):
 def test_feed_forward_takes_each_token_alone(student):
     """FeedForward treats every token by itself: changing one token changes no other."""
     x = student.tensor(2, 5, 22)
-    feed_forward = student.build("FeedForward", 22, 31)
+    feed_forward = moved(student.build("FeedForward", 22, 31))
     before = feed_forward(x, shape=(2, 5, 22))
     changed = x.clone()
     changed[1, 3] += student.tensor(22)
-    moved = (feed_forward(changed, shape=(2, 5, 22)) - before).abs().amax(dim=-1) > 1e-5
-    if not moved[1, 3]:
+    differs = (feed_forward(changed, shape=(2, 5, 22)) - before).abs().amax(dim=-1) > 1e-5
+    if not differs[1, 3]:
         raise Mismatch("Changing a token does not change FeedForward's output for it.")
-    if int(moved.sum()) != 1:
+    if int(differs.sum()) != 1:
         raise Mismatch(
             "Changing one token changes FeedForward's output for other tokens too.",
             look_for="softmax() | Softmax() | mean() | BatchNorm1d() | randn() | rand() | randn_like()",
@@ -212,7 +218,7 @@ def test_feed_forward_takes_each_token_alone(student):
 @pytest.mark.weight(0.4)
 def test_feed_forward_is_not_linear(student):
     """FeedForward has a nonlinearity, not behind its last layer: it does more than one linear layer can."""
-    feed_forward = student.build("FeedForward", DIM, HIDDEN)
+    feed_forward = moved(student.build("FeedForward", DIM, HIDDEN))
     x, z = 3 * student.tensor(1, 40, DIM), 3 * student.tensor(1, 40, DIM)
     zero = feed_forward(0 * x)
     if same(feed_forward(x + z) - zero, feed_forward(x) - zero + feed_forward(z) - zero):
@@ -252,7 +258,7 @@ def test_feed_forward_has_two_layers(student):
 def test_feed_forward_drops_out(student):
     """FeedForward drops values in training, at the rate `dropout`, and none in evaluation."""
     require_dropout(
-        lambda rate: student.build("FeedForward", DIM, HIDDEN, dropout=rate).repeated,
+        lambda rate: moved(student.build("FeedForward", DIM, HIDDEN, dropout=rate)).repeated,
         student.tensor(4, 9, DIM),
     )
 
@@ -271,7 +277,7 @@ def test_attention_keeps_the_shape(student):
 def test_attention_keeps_images_apart(student):
     """Attention never mixes the images of a batch."""
     x = student.tensor(3, 7, 22)
-    attention = student.build("Attention", 22, heads=5, dim_head=3)
+    attention = moved(student.build("Attention", 22, heads=5, dim_head=3))
     together = attention(x, shape=(3, 7, 22))
     changed = x.clone()
     changed[2] += student.tensor(7, 22)
@@ -290,13 +296,13 @@ def test_attention_keeps_images_apart(student):
 def test_attention_looks_at_every_token(student):
     """In Attention every token's output depends on every other token."""
     x = student.tensor(1, 6, 22).repeat(6, 1, 1)
-    attention = student.build("Attention", 22, heads=5, dim_head=3)
+    attention = moved(student.build("Attention", 22, heads=5, dim_head=3))
     before = attention(x, shape=(6, 6, 22))
     changed = x.clone()
     for token in range(6):  # another one in each image
         changed[token, token] += 2 * student.tensor(22)
-    moved = (attention(changed, shape=(6, 6, 22)) - before).abs().amax(dim=-1)
-    for token, output in (moved < 1e-7).nonzero().tolist():
+    differences = (attention(changed, shape=(6, 6, 22)) - before).abs().amax(dim=-1)
+    for token, output in (differences < 1e-7).nonzero().tolist():
         raise Mismatch(
             f"Changing token {token} of 6 leaves the output for token {output} as it was.",
             hint="Each query is compared with the keys of all tokens.",
@@ -310,16 +316,16 @@ def test_attention_looks_at_every_token(student):
 def test_attention_knows_no_order(student):
     """Attention knows no order: reordering tokens reorders their outputs, and changes nothing else."""
     for heads, dim_head in ((HEADS, DIM_HEAD), (2, 7)):
-        attention = student.build("Attention", DIM, heads=heads, dim_head=dim_head)
+        attention = moved(student.build("Attention", DIM, heads=heads, dim_head=dim_head))
         x = 2 * student.tensor(2, 6, DIM)
-        y, moved = (attention(tokens, shape=(2, 6, DIM)) for tokens in (x, x.flip(1)))
+        y, turned = (attention(tokens, shape=(2, 6, DIM)) for tokens in (x, x.flip(1)))
         if same(y, y[:, :1].expand_as(y)):
             raise Mismatch(
                 "All tokens get the same output.",
                 hint="Each token has a query of its own, and its own attention over all keys.",
                 look_for="_[:, 0] | _[:, :1] | _[:, :, 0] | _[:, :, :1]",
             )
-        if not same(moved.flip(1), y, tolerance=1e-3):
+        if not same(turned.flip(1), y, tolerance=1e-3):
             raise Mismatch(
                 "With the tokens in another order, a token gets a different output.",
                 hint="Look at how the heads are split off and joined: (batch, tokens, heads * dim_head) "
@@ -493,7 +499,9 @@ def test_attention_has_four_projections(student):
 def test_attention_drops_out(student):
     """Attention drops values in training, at the rate `dropout`, and none in evaluation."""
     require_dropout(
-        lambda rate: student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD, dropout=rate).repeated,
+        lambda rate: (
+            moved(student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD, dropout=rate)).repeated
+        ),
         student.tensor(4, 9, DIM),
     )
 

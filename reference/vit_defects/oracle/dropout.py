@@ -59,6 +59,7 @@ class ProbedDropout:
 
         def repeated(rate):
             component = build(rate)
+            component.randomize(0.3)  # a last layer may begin with zeros: what is dropped of them is not seen
             return lambda x, **how: component.repeated(x, shape=tuple(x.shape), **how)
 
         self.fault = dropout_fault(repeated, x)
