@@ -402,18 +402,17 @@ def test_attention_averages_the_values(student):
     for _ in range(3):
         weights, rest = attention_weights(one_head(student, 16), student.tensor(5, DIM))
         if rest > 0.02 or weights.min() < -0.02:
-            said = (
-                "With one head, a token's output is not an average of what each token gives by itself: the "
-            )
             hint = "softmax(dim=-1) on the scores (batch, heads, queries, keys): over the keys."
             if is_weighted_sum(student):
                 raise Mismatch(
-                    f"{said}attention of a query over all keys does not sum to 1.",
+                    "With one head, a token's output is no average of what each token gives by itself: the "
+                    "attention of a query over all keys does not sum to 1.",
                     hint=hint,
                     look_for="softmax() | Softmax() | log_softmax() | sigmoid() | relu()",
                 )
             raise Mismatch(
-                f"{said}attention of a query over all keys does not sum to 1, or something else is added.",
+                "With one head, a token's output is not an average of what each token gives by itself: the "
+                "attention of a query over all keys does not sum to 1, or something else is added.",
                 hint=hint,
             )
         if float(weights.std()) < 1e-3:
