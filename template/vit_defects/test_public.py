@@ -345,28 +345,25 @@ def attention_weights(attention, x):
     Returns:
         The weights and how far the outputs are from what they put together, relative to their size.
     """
-    alone = attention(x[:, None], shape=(len(x), 1, x.shape[1]))[:, 0].double()
-    together = attention(x[None], shape=(1, *x.shape))[0].double()
-    weights, rest = put_together(alone, together)
+    weights, rest = put_together(attention, x)
     return weights, max(rest, float((weights.sum(dim=1) - 1).abs().max()))
 
 
-def put_together(parts, sums):
-    """The weights by which parts, (parts, dim), give the sums, (sums, dim), and how far off that is."""
+def put_together(attention, x):
+    """The same, with weights of any sum."""
     import torch
 
-    weights = torch.linalg.lstsq(parts.T, sums.T).solution.T
-    rest = (weights @ parts - sums).abs().max() / parts.abs().max().clamp(min=1e-9)
+    alone = attention(x[:, None], shape=(len(x), 1, x.shape[1]))[:, 0].double()
+    together = attention(x[None], shape=(1, *x.shape))[0].double()
+    weights = torch.linalg.lstsq(alone.T, together.T).solution.T
+    rest = (weights @ alone - together).abs().max() / alone.abs().max().clamp(min=1e-9)
     return weights, float(rest)
 
 
 def is_weighted_sum(student):
     """Whether outputs are put together from what each token gives by itself, with weights of any sum."""
     attention = one_head(student, 16, biases=0.0)  # a bias is added once, whatever the weights
-    x = student.tensor(5, DIM)
-    alone = attention(x[:, None], shape=(5, 1, DIM))[:, 0].double()
-    together = attention(x[None], shape=(1, 5, DIM))[0].double()
-    return put_together(alone, together)[1] < 0.02
+    return put_together(attention, student.tensor(5, DIM))[1] < 0.02
 
 
 def one_head(student, dim_head, biases=0.1):
@@ -547,8 +544,8 @@ def test_transformer_adds_to_its_input(student):
         normed = normed / (normed.pow(2).mean(dim=-1, keepdim=True) + 1e-5).sqrt()
         if same(y, expected) or same(y, normed):  # a last normalization is usual
             continue
-        normed = 0.7 * (x + attention) + 0.2  # by the PreNorm around the first FeedForward
-        look_for = "loop_end" if same(transformer.inputs_of("FeedForward")[0], normed) else "loop"
+        second = 0.7 * (x + attention) + 0.2  # by the PreNorm around the first FeedForward
+        look_for = "loop_end" if same(transformer.inputs_of("FeedForward")[0], second) else "loop"
         if part:
             raise Mismatch(
                 f"Where {part} gives {attention + feed_forward} for every number and the other part 0, each "

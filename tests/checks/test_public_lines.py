@@ -3,12 +3,10 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from grader.course.assignment_file import read_assignment
 from grader.course.homework_versions import HomeworkVersion, Kind, homework_versions
 from grader.domain.analyzed_program import Program, line_at, place_of
 from grader.domain.assignment import Assignment
@@ -17,7 +15,6 @@ from grader.judge.examination import Checks
 from grader.judge.student import Student
 from grader.protocol.link import WorkerProcess
 
-FOLDER = Path(__file__).parents[2] / "reference" / "vit_defects"
 LEAST = 86  # mistakes for which a line that they change is marked
 MOST_MESSAGES = 1.1  # of a mistake that they see, on average
 # marked lines that are right by themselves: what is missing belongs beside them, or what they use is wrong
@@ -58,7 +55,7 @@ def test_a_public_check_marks_the_line_to_change(
     spawn: Callable[[], WorkerProcess],
     with_checks: Callable[[Callable[[Any], Any]], Any],
 ) -> None:
-    made = homework_versions(read_assignment(FOLDER))
+    made = homework_versions(assignment)
     solution = next(one for one in made if one.kind is Kind.REFERENCE)
     right = {line.strip() for line in solution.source.split("\n")}
 
