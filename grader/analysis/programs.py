@@ -10,6 +10,7 @@ tests/analysis/test_recipe.py
 """
 
 import ast
+import contextlib
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
 from grader.analysis.source import TOO_DEEP, Source, source
 from grader.analysis.stated_values import claim_in_outputs, epochs_in_outputs, tuned
 from grader.analysis.suspicious_code import written_data
-from grader.analysis.syntax_trees import DEFINITIONS, statements_within, walk
+from grader.analysis.syntax_trees import DEFINITIONS, depth, statements_within, walk
 from grader.analysis.training_recipe import DATA_ROLES, Reading, Sources, ingredients, reading
 from grader.analysis.units import Cell, Unit, further_units, text_constants, units
 from grader.domain.analyzed_program import (
@@ -42,7 +43,7 @@ from grader.domain.analyzed_program import (
     Statement,
 )
 from grader.domain.assignment import Component, ProgramRules, trainers
-from grader.domain.errors import SubmissionError
+from grader.domain.errors import EngineError, SubmissionError
 from grader.domain.measure import ProgramRoles
 
 FURTHEST = 2
@@ -163,6 +164,7 @@ def _cell_of(node: ast.expr, cells: Sequence[Cell]) -> Cell:
 # Python 3.11 counts the depth of trees for all threads together: a thread that parses while another one
 # does may get a "recursion depth mismatch"
 _ONE_AT_A_TIME = threading.Lock()
+_USUAL_DEPTH = 60  # of a syntax tree; code that people write reaches some twenty
 
 
 def program(
@@ -184,20 +186,37 @@ def program(
 
     Raises:
         SubmissionError: The file cannot be read as a script or a notebook; the sentence says where and why.
+        EngineError: The analysis has a defect.
     """
     name = path_name.replace("\\", "/").rsplit("/", 1)[-1]
     try:
         with _ONE_AT_A_TIME:
             submitted = source(name, data, modules, given=rules.modules, executed=executed)
-            return _together(
-                _analyzed(submitted, rules),
-                {
-                    measure: _analyzed(submitted, further_rules)
-                    for measure, further_rules in rules.further.items()
-                },
-            )
+            with _circles_are_ours(name, submitted):
+                return _together(
+                    _analyzed(submitted, rules),
+                    {
+                        measure: _analyzed(submitted, further_rules)
+                        for measure, further_rules in rules.further.items()
+                    },
+                )
     except (RecursionError, MemoryError) as error:
         raise SubmissionError(f"{name}: {TOO_DEEP}") from error
+
+
+@contextlib.contextmanager
+def _circles_are_ours(name: str, submitted: Source) -> Iterator[None]:
+    """What recurses for ever over code that is nested like any other is a defect of the analysis.
+
+    Raises:
+        EngineError: In place of such a RecursionError.
+    """
+    try:
+        yield
+    except RecursionError as error:
+        if max(depth(cell.tree) for cell in submitted.cells) > _USUAL_DEPTH:
+            raise
+        raise EngineError(f"{name}: its analysis went in circles.") from error
 
 
 def _together(main: Program, further: Mapping[str, Program]) -> Program:

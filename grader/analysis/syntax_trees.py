@@ -47,6 +47,14 @@ def walk(node: ast.AST) -> list[ast.AST]:
     return nodes
 
 
+def depth(tree: ast.AST) -> int:
+    """How deep nodes lie below a tree's root."""
+    level, deepest = [tree], 0
+    while level := [below for node in level for below in children(node)]:
+        deepest += 1
+    return deepest
+
+
 def statements_within(node: ast.AST) -> Iterator[ast.stmt]:
     """All statements in a block, without those of functions and classes defined in it."""
     stack: list[ast.AST] = [node]

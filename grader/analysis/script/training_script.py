@@ -313,17 +313,24 @@ class ScriptReader:
 
     def steps(self, call: ast.Call) -> bool:
         """Whether a call trains: a step, a backward pass, a function that does, or is handed over."""
+        return self._steps(call, set())
+
+    def _steps(self, call: ast.Call, methods: set[str]) -> bool:
+        """The same; methods of these names are looked into already, and may call each other in circles."""
         name = call.func
         if any(self._deep_steps(handed, set()) for handed in _handed_over(call)):
             return True
         if isinstance(name, ast.Attribute):
             if name.attr in ("backward", "step", "fit"):
                 return True
+            if name.attr in methods:
+                return False
+            methods.add(name.attr)
             return any(
-                self.steps(inner)
+                self._steps(inner, methods)
                 for _, method in self._definitions.methods(name.attr)
                 for inner in walk(method)
-                if isinstance(inner, ast.Call) and inner is not call and _other_name(inner, name.attr)
+                if isinstance(inner, ast.Call)
             )
         if not isinstance(name, ast.Name):
             return False
@@ -592,11 +599,3 @@ def _is_step(call: ast.Call, definitions: Definitions) -> bool:
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("step", "backward"):
         return False
     return not any(True for _ in definitions.methods(call.func.attr))
-
-
-def _other_name(call: ast.Call, name: str) -> bool:
-    return not (
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr == name
-        and name not in ("step", "backward", "fit")
-    )
