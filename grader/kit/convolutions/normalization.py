@@ -83,13 +83,16 @@ def batch_norms(
 
     A module whose vectors have PyTorch's names is one. In a student's own module they are recognized by their
     initial values: the gain and the variance are ones, the bias and the mean zeros; gain and bias are
-    trainable. If a module keeps no running statistics, a gain and a bias are enough.
+    trainable. If a module keeps no running statistics, a gain and a bias are enough. If no module holds one,
+    the component may keep the vectors of all its normalizations apart from them, in lists: then the first
+    gain, bias, mean and variance belong together, and so on.
 
     Args:
         weights: Parameters and buffers by name, as `component.weights()` gives them.
         initial: Their values when the component was built; without, only PyTorch's names are understood.
         trainable: The names of the parameters.
     """
+    initial = initial or {}
     groups: dict[str, list[str]] = {}
     for name in weights:
         groups.setdefault(module_of(name), []).append(name)
@@ -99,12 +102,44 @@ def batch_norms(
         lengths = {weights[name].numel() for name in vectors}
         if len(vectors) < 2 or len(lengths) != 1:
             continue
-        roles = _by_name(vectors) or _by_value(vectors, initial or {}, trainable)
+        roles = _by_name(vectors) or _by_value(vectors, initial, trainable)
         if roles:
-            read = {role: weights[roles[role]].reshape(-1) if role in roles else None for role in ROLES}
-            shapes = {role: tuple(weights[name].shape) for role, name in roles.items()}
-            norms.append(BatchNorm(module, **read, names=roles, shapes=shapes))
-    return norms
+            norms.append(_norm(module, roles, weights))
+    return norms or [_norm("", roles, weights) for roles in _by_order(weights, initial, trainable)]
+
+
+def _norm(module: str, roles: dict[str, str], weights: Mapping[str, Tensor]) -> BatchNorm:
+    read = {role: weights[roles[role]].reshape(-1) if role in roles else None for role in ROLES}
+    shapes = {role: tuple(weights[name].shape) for role, name in roles.items()}
+    return BatchNorm(module, **read, names=roles, shapes=shapes)
+
+
+def _by_order(
+    weights: Mapping[str, Tensor], initial: Mapping[str, Tensor], trainable: Collection[str]
+) -> list[dict[str, str]]:
+    """The roles of each norm, if there are as many vectors for each role, and those in one place fit."""
+    lists: dict[str, list[str]] = {role: [] for role in ROLES}
+    for name, value in weights.items():
+        role = _role(initial.get(name), name in trainable) if is_vector(value) else ""
+        if role:
+            lists[role].append(name)
+    if len({len(names) for names in lists.values()}) != 1:
+        return []
+    together = [dict(zip(ROLES, names, strict=True)) for names in zip(*lists.values(), strict=True)]
+    fits = all(len({weights[name].numel() for name in roles.values()}) == 1 for roles in together)
+    return together if fits else []
+
+
+def _role(value: Tensor | None, is_trainable: bool) -> str:
+    """What a vector is, by its initial value: one of `ROLES`, or nothing."""
+    if value is None or not value.numel() or bool((value != value.flatten()[0]).any()):
+        return ""
+    first = float(value.flatten()[0])
+    if first not in (0.0, 1.0):
+        return ""
+    if is_trainable:
+        return "gain" if first else "bias"
+    return "variance" if first else "mean"
 
 
 def _by_name(names: Sequence[str]) -> dict[str, str]:
@@ -125,16 +160,8 @@ def _by_value(
     """The roles, if the initial values show them."""
     roles: dict[str, str] = {}
     for name in names:
-        value = initial.get(name)
-        if (
-            value is None
-            or not bool(((value == 0) | (value == 1)).all())
-            or bool((value != value.flatten()[0]).any())
-        ):
-            return {}
-        ones = bool(value.flatten()[0] == 1)
-        role = ("gain" if ones else "bias") if name in trainable else ("variance" if ones else "mean")
-        if role in roles:
+        role = _role(initial.get(name), name in trainable)
+        if not role or role in roles:
             return {}
         roles[role] = name
     return roles

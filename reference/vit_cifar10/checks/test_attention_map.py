@@ -61,6 +61,11 @@ def test_map_is_what_the_class_token_attends_to(student, reference, tokens, shap
         return
     if np.allclose(found, right, atol=1e-5):
         raise reference.named("map_not_divided")
+    if found.max() > 0 and np.allclose(found / found.max(), right / right.max(), atol=1e-4):
+        raise Mismatch(
+            f"The map's largest value is {found.max():.3f}; it should be 1.",
+            hint="Divide by the largest value of the map itself.",
+        )
     image = torch.zeros(shape)
 
     class Known(torch.nn.Module):

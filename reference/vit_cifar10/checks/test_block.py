@@ -71,8 +71,14 @@ def test_block_hands_its_sizes_on(student, reference):
             raise reference.named("block_heads_ignored")
         if given.get("dim") != oracle.DIM:
             raise Mismatch(f"The attention gets dim={given.get('dim')}; it should get {oracle.DIM}.")
-    if not oracle.mlps(block.weights(), 33):
-        raise reference.named("block_mlp_ratio_ignored")
+    weights = block.weights()
+    if not oracle.mlps(weights, 33):
+        if oracle.mlps(weights, 4 * oracle.DIM):
+            raise reference.named("block_mlp_ratio_ignored")
+        raise Mismatch(
+            f"With mlp_ratio=1.5, the MLP's hidden width is not 33 = 1.5 * dim, for dim={oracle.DIM}.",
+            hint="Multiply first, then make it a whole number: int(dim * mlp_ratio).",
+        )
     x = student.tensor(2, 6, oracle.DIM)
     if not same(block(x), block(x)):
         raise reference.named("block_dropout_in_evaluation")

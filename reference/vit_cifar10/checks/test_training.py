@@ -227,18 +227,23 @@ def test_evaluation_changes_nothing(student, reference):
 # --- fit --------------------------------------------------------------------------------------------------
 
 
-def fitted(student, reference, values, epochs):
-    """(epoch whose weights are left, outcome) of a fit whose validation accuracies are scripted."""
+def fitted(student, reference, values, losses=()):
+    """(epoch whose weights are left, outcome) of a fit whose validation accuracies are scripted.
+
+    Args:
+        losses: On the validation images; without, the less the more is right.
+    """
+    epochs, losses = len(values), losses or [1.0 - value for value in values]
     model = student.keep(Fake.script([torch.zeros(2, 3)], parameters={"head.weight": (3, 2)}), "fit")
     evaluations = [
         {
-            "loss": 1.0 - value,
+            "loss": loss,
             "accuracy": value,
             "targets": torch.tensor([0, 1]),
             "predictions": torch.tensor([0, 1]),
             "probabilities": torch.full((2, 3), 1 / 3),
         }
-        for value in values
+        for value, loss in zip(values, losses, strict=True)
     ]
     fakes = {
         # training gets better and better: whoever chooses by it takes the last
@@ -263,7 +268,7 @@ def test_fit_keeps_the_best_weights(student, reference):
     """The model is left with the weights of the best epoch by validation accuracy, the first of equals."""
     scripts = (([0.2, 0.6, 0.4, 0.5], 2), ([0.3, 0.7, 0.7, 0.1], 2), ([0.1, 0.2, 0.3], 3), ([0.9, 0.2], 1))
     for values, best in scripts:
-        left, outcome = fitted(student, reference, values, len(values))
+        left, outcome = fitted(student, reference, values)
         if len(outcome.calls_of("train_epoch")) != len(values):
             raise Mismatch(
                 f"fit(..., epochs={len(values)}) trains {len(outcome.calls_of('train_epoch'))} epochs."
@@ -282,13 +287,16 @@ def test_fit_keeps_the_best_weights(student, reference):
         raise Mismatch(
             f"With validation accuracies of {values}, the model is left with the weights of epoch {left:.0f}."
         )
+    left, _ = fitted(student, reference, [0.2, 0.6, 0.4, 0.5], losses=[0.9, 0.8, 0.3, 0.7])
+    if left == 3:
+        raise reference.named("fit_chooses_by_loss")
 
 
 @pytest.mark.component("fit")
 @pytest.mark.weight(1)
 def test_fit_chooses_by_validation_images(student, reference):
     """train_epoch gets the training images, evaluate the validation images."""
-    _, outcome = fitted(student, reference, [0.2, 0.4], 2)
+    _, outcome = fitted(student, reference, [0.2, 0.4])
     for call in outcome.calls_of("evaluate"):
         given = (*call.args, *call.kwargs.values())
         for loader in [value for value in given if getattr(value, "kind", "") == "object"][:1]:

@@ -14,7 +14,9 @@ class VisionTransformer(nn.Module):
             table = sinusoidal_positions(count + (pool == "cls"), dim)
             self.register_buffer("table", table, persistent=False)
         else:
-            self.places = nn.Parameter(torch.empty(1, count + (pool == "cls"), dim).normal_(std=0.02))
+            self.places = nn.Parameter(torch.empty(1, count, dim).normal_(std=0.02))
+            if pool == "cls":
+                self.first_place = nn.Parameter(torch.empty(1, 1, dim).normal_(std=0.02))
         if pool == "cls":
             self.token = nn.Parameter(torch.empty(1, 1, dim).normal_(std=0.02))
         self.layers = nn.ModuleList(EncoderBlock(dim, heads, mlp_ratio, dropout) for _ in range(depth))
@@ -24,10 +26,14 @@ class VisionTransformer(nn.Module):
 
     def start(self, images):
         x = self.patches(images)
-        places = self.table.unsqueeze(0) if self.fixed else self.places
+        if not self.fixed:
+            x = x + self.places
         if self.pool == "cls":
-            x = torch.cat((self.token.expand(x.shape[0], 1, -1), x), dim=1)
-        return F.dropout(x + places, self.rate, self.training)
+            token = self.token if self.fixed else self.token + self.first_place
+            x = torch.cat((token.expand(x.shape[0], 1, -1), x), dim=1)
+        if self.fixed:
+            x = x + self.table.unsqueeze(0)
+        return F.dropout(x, self.rate, self.training)
 
     def forward(self, images):
         x = self.start(images)

@@ -290,8 +290,13 @@ def test_epoch_is_its_definition(student, reference, mixed):
         raise reference.named("epoch_without_step")
     if not reference.oracle.same_weights(epoch.found[2], right[2], 2e-4):
         raise Mismatch("After train_one_epoch, the weights are not those of a step for each batch.")
-    wrong = "loss" if abs(epoch.found[0] - right[0]) >= 2e-3 else "accuracy"
-    raise Mismatch(f"The {wrong} that train_one_epoch returns is not the mean over all images of the epoch.")
+    if abs(epoch.found[0] - right[0]) >= 2e-3:
+        raise Mismatch("The loss that train_one_epoch returns is not the mean over all images of the epoch.")
+    raise Mismatch(
+        "The accuracy that train_one_epoch returns is not the share of the epoch's images that were right "
+        "when they were trained on.",
+        hint="Count the hits of the very scores that the loss is of, and divide by the number of images.",
+    )
 
 
 @pytest.mark.component("train_one_epoch")
@@ -379,6 +384,8 @@ def test_evaluation_tells_all(student, reference):
         raise reference.named("evaluate_means_batches")
     if abs(loss - sum(losses)) < 1e-4:
         raise reference.named("evaluate_sums_losses")
+    if abs(loss - F.cross_entropy(scores.softmax(dim=1), labels).item()) < 1e-4:
+        raise reference.named("evaluate_takes_the_loss_of_shares")
     raise Mismatch("The loss is not the mean over all images.")
 
 

@@ -183,3 +183,28 @@ def test_a_layer_that_is_none_is_told() -> None:
     assert oddities(nn.Conv2d(3, 3, 1)) == [
         "Its parameters and buffers are not a gain, a bias, a running mean and a running variance."
     ]
+
+
+class InLists(nn.Module):
+    """The vectors of three norms, in lists that are no modules of one norm each."""
+
+    def __init__(self, channels: tuple[int, ...] = (4, 4, 6)) -> None:
+        super().__init__()
+        self.gains = nn.ParameterList(nn.Parameter(torch.ones(n)) for n in channels)
+        self.shifts = nn.ParameterList(nn.Parameter(torch.zeros(n)) for n in channels)
+        for number, n in enumerate(channels):
+            self.register_buffer(f"mean{number}", torch.zeros(n))
+            self.register_buffer(f"var{number}", torch.ones(n))
+
+
+def test_norms_in_lists_are_read_by_their_order() -> None:
+    module = InLists()
+    initial, trainable = dict(module.state_dict()), [name for name, _ in module.named_parameters()]
+    norms = batch_norms(initial, initial=initial, trainable=trainable)
+    assert [dict(norm.names) for norm in norms] == [
+        {"gain": f"gains.{i}", "bias": f"shifts.{i}", "mean": f"mean{i}", "variance": f"var{i}"}
+        for i in range(3)
+    ]
+    assert batch_norms(initial) == [], "without what they began as, nobody knows which is which"
+    lacking = {name: value for name, value in initial.items() if name != "var1"}
+    assert batch_norms(lacking, initial=lacking, trainable=trainable) == []
