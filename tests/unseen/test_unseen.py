@@ -12,30 +12,54 @@ from tests.unseen.build import build, homeworks
 ROOT = Path(__file__).parents[2]
 # folder -> (the part with the mistake, its name; empty: the message says what is found and what should be)
 OF_CIFAR10 = {
+    "attention_of_tokens_not_normalized": ("VisionTransformer", "vit_attention_not_normalized"),
     "attention_scaled_by_full_width": ("MultiHeadSelfAttention", "attention_scaled_by_dim"),
     "auc_ranks_ignore_ties": ("classification_metrics", "metrics_auc_ignores_ties"),
+    "best_epoch_by_loss": ("fit", "fit_chooses_by_loss"),
     "best_weights_shallow_copy": ("fit", "fit_keeps_by_reference"),
     "class_token_column_in_map": ("attention_map", "map_of_the_column"),
     "class_token_without_position": ("VisionTransformer", "vit_class_token_without_position"),
+    "cosine_begins_with_training": ("warmup_cosine", ""),
+    "dropout_on_the_scores": ("MultiHeadSelfAttention", ""),
     "export_counts_from_one": ("export_metrics", "export_counts_from_one"),
     "heads_merged_without_transpose": ("MultiHeadSelfAttention", "heads_not_joined"),
     "inference_mode_taken_for_eval": ("evaluate", "evaluate_in_training_mode"),
     "last_group_not_strided": ("ResNet18", ""),
     "loss_is_mean_of_batch_means": ("train_epoch", "epoch_means_batches"),
     "macro_f1_from_macro_averages": ("classification_metrics", "metrics_macro_f1_of_the_means"),
+    "map_leaves_training_mode_on": ("attention_map", "map_leaves_training_mode"),
+    "map_over_maximum_of_all_weights": ("attention_map", ""),
     "mean_pool_skips_first_patch": ("VisionTransformer", "vit_mean_skips_the_first_patch"),
+    "mlp_ratio_made_whole_first": ("EncoderBlock", ""),
+    "one_block_used_depth_times": ("VisionTransformer", "vit_shares_a_block"),
+    "outer_names_lost": ("export_metrics", "export_loses_outer_names"),
+    "overlay_without_the_image": ("plot_attention", "attention_without_overlay"),
+    "patches_by_plain_reshape": ("PatchEmbedding", "patches_mixed_up"),
     "patches_column_by_column": ("PatchEmbedding", "patches_column_by_column"),
+    "pooled_by_four_pixels": ("ResNet18", ""),
     "positions_own_frequency_per_column": ("sinusoidal_positions", "positions_frequency_for_each_column"),
+    "relu_before_the_sum": ("BasicBlock", "block_relu_before_the_sum"),
+    "roc_begins_at_first_threshold": ("plot_roc", "roc_begins_at_the_first_threshold"),
+    "schedule_moves_once_an_epoch": ("train_epoch", "schedule_per_epoch"),
     "second_residual_from_normalized": ("EncoderBlock", "block_mlp_adds_to_normalized"),
     "shortcut_projected_for_channels_only": ("BasicBlock", "block_shortcut_by_channels_only"),
+    "softmax_along_the_batch": ("evaluate", ""),
+    "table_for_positions_from_one": ("sinusoidal_positions", "positions_from_one"),
+    "table_without_frozen": ("parameter_table", "table_of_what_learns"),
     "top3_mean_and_std_swapped": ("plot_top3", "top3_mean_and_std_exchanged"),
     "validation_images_augmented_too": ("", ""),  # no part of it is wrong: it shows in the training
+    "values_through_the_key_layer": ("MultiHeadSelfAttention", "attention_values_by_the_keys_layer"),
     "warmup_starts_above_zero": ("warmup_cosine", "warmup_begins_above_zero"),
+    "weighted_by_predicted_counts": ("classification_metrics", ""),
     "weights_returned_after_dropout": ("MultiHeadSelfAttention", "weights_after_dropout"),
 }
 
 
 OF_FINETUNE = {
+    "absent_class_has_zero": ("per_class_accuracy", "per_class_zero_for_absent"),
+    "attention_of_the_first_block": ("show_attention", "attention_of_the_first_block"),
+    "best_moves_within_min_delta": ("EarlyStopping", ""),
+    "cosine_over_both_stages": ("fit", "fit_schedule_over_both_stages"),
     "counter_not_reset": ("EarlyStopping", "stopping_counts_from_the_start"),
     "cutmix_box_axes_swapped": ("cutmix", "cutmix_height_and_width_exchanged"),
     "cutmix_box_per_image": ("cutmix", ""),
@@ -43,18 +67,34 @@ OF_FINETUNE = {
     "divided_by_predictions": ("per_class_accuracy", "per_class_of_predictions"),
     "first_nan_is_best": ("EarlyStopping", "stopping_nan_stays_best"),
     "freeze_misses_bare_parameters": ("freeze_backbone", ""),
+    "head_not_unfrozen_again": ("freeze_backbone", "freeze_head_stays_frozen"),
     "hit_if_either_label": ("train_one_epoch", "epoch_counts_either_label"),
+    "hits_after_the_step": ("train_one_epoch", ""),
+    "labels_mixed_before_the_loss": ("mixed_loss", "loss_of_mixed_labels"),
+    "loss_of_the_softmax": ("evaluate", "evaluate_takes_the_loss_of_shares"),
     "loss_over_batches": ("evaluate", "evaluate_means_batches"),
     "mixed_loss_ignores_criterion": ("mixed_loss", "mixed_loss_ignores_its_criterion"),
     "mixup_lerp_direction": ("mixup", "mixup_share_of_the_other"),
     "mixup_shuffles_twice": ("mixup", "mixup_labels_permuted_alone"),
+    "mixup_writes_into_the_batch": ("mixup", "mixup_changes_its_input"),
+    "modes_set_and_undone": ("train_one_epoch", "epoch_frozen_blocks_in_training_mode"),
     "one_optimizer_new_rate": ("fit", "fit_optimizer_before_unfreezing"),
+    "partners_not_from_the_generator": ("mixup", "mixup_ignores_its_generator"),
+    "patches_in_the_wrong_places": ("show_patches", "patches_in_columns"),
+    "reads_what_was_written": ("cutmix", ""),
     "restored_only_if_stopped": ("fit", "fit_restores_only_when_stopped"),
+    "rows_of_the_shuffled_labels": ("stratified_split", "split_not_by_class"),
     "scale_by_whole_dim": ("show_attention", "attention_scaled_by_the_width"),
+    "seed_of_the_split_ignored": ("stratified_split", "split_ignores_its_seed"),
     "shallow_copy": ("EarlyStopping", "stopping_keeps_by_reference"),
+    "share_as_it_was_drawn": ("cutmix", "cutmix_share_as_drawn"),
+    "share_of_zero_alpha_drawn": ("mixup", "mixup_fails_without_alpha"),
+    "sorted_bars_unsorted_names": ("", ""),  # bars are not read
     "split_sizes_as_fractions": ("stratified_split", ""),
     "split_starts_not_cumulative": ("stratified_split", "split_parts_overlap"),
+    "stopping_watches_the_loss": ("fit", ""),
     "unfreeze_resets_blocks_only": ("unfreeze", ""),
+    "unfreezes_the_first_blocks": ("unfreeze", "unfreeze_first_blocks"),
     "zero_grad_once": ("train_one_epoch", "epoch_without_zero_grad"),
 }
 # homework with one mistake or two -> the parts with their names
@@ -306,9 +346,9 @@ def graded(group: str, out: Path) -> dict[str, dict[str, object]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("assignment", MISTAKES)
 def test_correct_homework_passes_every_check(tmp_path: Path, assignment: str) -> None:
-    """Ten styles, each with all points that checks give."""
+    """Eighteen styles, each with all points that checks give."""
     results = graded(f"{assignment}/correct", tmp_path)
-    assert len(results) == 10
+    assert len(results) == 18
     for name, result in results.items():
         assert {f["check"] for f in result["findings"] if f["status"] != "passed"} == set(), name
 

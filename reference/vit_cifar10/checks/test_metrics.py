@@ -157,11 +157,13 @@ def test_export_writes_what_the_measures_are(student):
 @pytest.mark.component("parameter_table")
 def test_table_adds_up(student, reference):
     """The numbers add up to all parameters, including those outside layers and those not learned."""
-    for depth, positions in ((1, "learned"), (3, "sinusoidal")):
+    for depth, positions, learns in ((1, "learned", True), (3, "sinusoidal", True), (1, "learned", False)):
         sizes = {"image_size": 8, "dim": 12, "depth": depth, "heads": 2, "positions": positions}
         made = student.build("VisionTransformer", **sizes)
+        if not learns:
+            made.call("requires_grad_", False)
         count = sum(int(np.prod(p.shape)) for p in made.parameters)
-        frozen = [p for p in made.parameters if not p.trainable]
+        frozen = [p for p in made.parameters if not (p.trainable and learns)]
         rows = student.call("parameter_table", made).returned.items(None, "rows")
         found = 0
         for row in rows:
