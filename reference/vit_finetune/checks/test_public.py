@@ -85,7 +85,8 @@ def test_split_takes_the_same_from_each_class(student):
     all_fit = [sum(each) for each in counts] == [size * len(COUNTS) for size in SIZES]
     raise Mismatch(
         f"Of classes with {', '.join(map(str, COUNTS))} images, part {number} gets "
-        f"{', '.join(map(str, counts[number]))}; with per_class={SIZES} it should get {SIZES[number]} of each.",
+        f"{', '.join(map(str, counts[number]))}; with per_class={SIZES} it should get {SIZES[number]} of "
+        "each.",
         hint="Shuffle and cut the indices of each class by themselves."
         if all_fit
         else "Take per_class[k] images of every class as they are: no share is needed.",
@@ -280,8 +281,8 @@ def test_mixup_mixes_each_image_with_another(student):
         if moved.any() and abs(share - one.lam) > 1e-3:
             if abs(1 - share - one.lam) < 1e-3:
                 raise Mismatch(
-                    f"lam is {one.lam:.3f}, and that is the share of the other image: images[i] itself, whose "
-                    f"label is in labels_a, has the share {share:.3f}.",
+                    f"lam is {one.lam:.3f}, which is the share of the other image: images[i] itself, whose "
+                    f"label is in labels_a, has {share:.3f}.",
                     hint="lam belongs to images[i], and 1 - lam to images[j].",
                     look_for="(1 - lam) * images + _ | lam * _ + (1 - lam) * images",
                 )
@@ -317,10 +318,10 @@ def test_cutmix_cuts_one_rectangle(student):
         except Mismatch as error:
             if bool((one.mixed == 0).any()):
                 raise Mismatch(
-                    "Pixels of the mixed images are 0, although none of the given ones is: nothing of another "
-                    "image stands there.",
+                    "Pixels of the mixed images are 0, and none of the images that were given: nothing of "
+                    "another image stands there.",
                     hint="Fill the rectangle from images[order], at the same place.",
-                    look_for="_[_] = 0",
+                    look_for="mixed",
                 ) from error
             same_place = "box is not the same" not in error.message
             raise Mismatch(
@@ -335,7 +336,7 @@ def test_cutmix_cuts_one_rectangle(student):
         if len(set(found.partners[changed].tolist())) < changed.sum():
             raise Mismatch(
                 "Two images have a rectangle of the same other one, so that the partners are no permutation.",
-                hint="Read from the batch and write into a copy of it; generator.permutation draws the partners.",
+                hint="Read from the batch, write into a copy; generator.permutation draws the partners.",
                 look_for="for, integers() | randint() | choice()",
             )
     if not moved:
@@ -390,7 +391,7 @@ def test_cutmix_tells_the_share_that_is_left(student):
         )
     raise Mismatch(
         message,
-        hint="Count the pixels of the rectangle that was cut: it is clipped at the border, its sides are whole.",
+        hint="Count the pixels of the rectangle that was cut: it is clipped, and its sides are whole.",
         look_for="return",
     )
 
@@ -402,7 +403,7 @@ def leaves_its_inputs(student, way):
             raise Mismatch(
                 "The images that were given are changed: whoever holds the batch finds mixed images in it.",
                 hint="Write into a copy: images.clone().",
-                look_for="mixed = images | images[_] = _",
+                look_for="mixed",
             )
         if one.outcome.args[1].plain is not one.labels:
             raise Mismatch("The labels that were given are changed.", hint="labels[order] makes a copy.")
@@ -525,8 +526,8 @@ def test_mixup_shares_depend_on_alpha(student):
     small, large = spread(0.2), spread(8.0)
     if small < 0.28 or large > 0.2:
         raise Mismatch(
-            f"In 30 calls lam is {small:.2f} away from one half on average with alpha=0.2, and {large:.2f} with "
-            "alpha=8. Drawn from Beta(alpha, alpha), it is about 0.39 and 0.10.",
+            f"In 30 calls lam is {small:.2f} away from one half on average with alpha=0.2, and {large:.2f} "
+            "with alpha=8. Drawn from Beta(alpha, alpha), it is about 0.39 and 0.10.",
             hint="generator.beta(alpha, alpha)",
             look_for="random() | uniform() | rand() | beta()",
         )
@@ -587,8 +588,8 @@ def test_mixed_loss_weighs_both_labels(student):
     }
     why = next((f": {clause}" for number, clause in wrong.items() if abs(value - number) < 1e-3), "")
     raise Mismatch(
-        f"For lam = 0.25, labels_a with the loss 1 and labels_b with the loss 3, mixed_loss gives {value:.2f}; "
-        f"it should be 2.5{why}.",
+        f"For lam = 0.25, labels_a with the loss 1 and labels_b with the loss 3, mixed_loss gives "
+        f"{value:.2f}; it should be 2.5{why}.",
         hint="Mix the losses, not the labels."
         if abs(value - 7) < 1e-3
         else "criterion gives the loss of labels_a, and that of labels_b: weigh them by lam and 1 - lam.",
@@ -711,7 +712,8 @@ def test_freezing_touches_nothing_else(student):
     missing = model.gradients(student.tensor(2, 3, 32, 32), student.tensor(2, 4)).missing
     if missing:
         raise Mismatch(
-            f"After freeze_backbone(model) and model.requires_grad_(True), `{missing[0]}` receives no gradient.",
+            f"After freeze_backbone(model) and model.requires_grad_(True), `{missing[0]}` receives no "
+            "gradient.",
             hint="Set requires_grad, and leave the model's forward alone.",
             look_for="no_grad() | detach()",
         )
@@ -862,7 +864,7 @@ def test_epoch_averages_over_images(student):
     if abs(loss - 2) > 0.02 and mixes_losses(student):
         clause, hint, look_for = why_wrong(loss)
         raise Mismatch(
-            f"4 images have the loss 1, and 2 images in another batch have the loss 4: the mean over images is 2. "
+            "4 images have the loss 1, and 2 images in another batch the loss 4: the mean over images is 2. "
             f"train_one_epoch returns {loss:.2f}{clause}.",
             hint=hint,
             look_for=look_for,
@@ -901,7 +903,7 @@ def test_epoch_trains_with_both_labels(student):
             look_for="loop",
         )
     losses = [epoch.returned.items(2)[0].number() for epoch in epochs]
-    if abs(losses[0] - 1.75) < 0.02 and abs(losses[1] - 3.25) < 0.02 or not mixes_losses(student):
+    if np.allclose(losses, [1.75, 3.25], atol=0.02) or not mixes_losses(student):
         return
     why = ""
     if abs(losses[0] - 1) < 0.02 and abs(losses[1] - 4) < 0.02:
@@ -909,8 +911,8 @@ def test_epoch_trains_with_both_labels(student):
     elif abs(losses[0] + float(KNOWN_SCORES[2])) < 0.02 and abs(losses[0] - losses[1]) < 0.02:
         why = ": it is that of the labels before mixing"
     raise Mismatch(
-        f"Where labels_a have the loss 1, labels_b the loss 4 and lam is 0.75, the loss is {losses[0]:.2f}; it "
-        f"should be 1.75{why}.",
+        f"Where labels_a have the loss 1, labels_b the loss 4 and lam is 0.75, the loss is {losses[0]:.2f}; "
+        f"it should be 1.75{why}.",
         hint="mixed_loss(criterion, logits, labels_a, labels_b, lam), with what mix returned.",
         look_for="criterion()",
     )
@@ -1053,7 +1055,7 @@ def test_evaluation_shows_the_images_as_they_are(student):
         raise Mismatch(
             "The images that the model is shown are not those that the loader gives.",
             hint="model(images), with images from the loader.",
-            look_for="images = _ * images + _, model()",
+            look_for="_ * images + _, model()",
         )
 
 
@@ -1099,7 +1101,7 @@ def test_evaluation_averages_over_images(student):
     if abs(loss - 2) > 0.01:
         clause, hint, look_for = why_wrong(loss)
         raise Mismatch(
-            f"4 images have the loss 1, and 2 images in another batch have the loss 4: the mean over images is 2. "
+            "4 images have the loss 1, and 2 images in another batch the loss 4: the mean over images is 2. "
             f"evaluate returns {loss:.2f}{clause}.",
             hint=hint,
             look_for=look_for,
@@ -1198,7 +1200,7 @@ def test_stopping_begins_to_count_anew(student):
 def test_stopping_compares_with_the_best(student):
     """A value is compared with the best so far, and not with the one before it."""
     hint = "Keep the best value; a value that is no improvement leaves it as it is."
-    require_said(student, [0.8, 0.3, 0.4, 0.5], 4, hint, "best = value", patience=3)
+    require_said(student, [0.8, 0.3, 0.4, 0.5], 4, hint, "best", patience=3)
 
 
 @pytest.mark.component("EarlyStopping")
@@ -1242,8 +1244,8 @@ def test_restore_gives_the_best_weights(student):
         return
     if left == [UNTOUCHED]:
         raise Mismatch(
-            "After restore the model has the weights that it had before: none were kept at the best value, or "
-            "what was kept changed with the model.",
+            "After restore the model has the weights that it had before: none were kept at the best value, "
+            "or what was kept changed with the model.",
             hint="Clone each tensor of state_dict() at each improvement: it refers to the weights.",
             look_for="state_dict(), if",
         )
@@ -1406,15 +1408,15 @@ def test_fit_learns_the_head_and_then_everything(student):
         return
     if moved == [head] * 4 + [everything] * 2:
         raise Mismatch(
-            "With epochs=(2, 4) the head alone learns for four epochs, and everything for two: the numbers are "
-            "exchanged.",
+            "With epochs=(2, 4) the head alone learns for four epochs, and everything for two: the numbers "
+            "are exchanged.",
             hint="epochs[0] is that of stage 1, in which the head learns.",
             look_for="range(epochs[1])",
         )
     if any(each != head for each in moved[:2]):
         raise Mismatch(
-            f"In stage 1 the optimizer moves {len(moved[0])} parameters; they should be the {len(head)} of the "
-            "head alone.",
+            f"In stage 1 the optimizer moves {len(moved[0])} parameters; they should be the {len(head)} of "
+            "the head alone.",
             hint="freeze_backbone(model) before the optimizer of stage 1 is made.",
             look_for="unfreeze(), freeze_backbone()",
         )
@@ -1443,7 +1445,7 @@ def test_fit_lowers_its_rate(student):
         raise Mismatch(
             f"Stage 1 has the rate {first:g}, and stage 2 begins at {base:g}; it should begin at a tenth.",
             hint="Pretrained weights should move only a little: the optimizer of stage 2 gets RATE / 10.",
-            look_for="lr=RATE | AdamW(lr=RATE) | SGD(lr=RATE) | Adam(lr=RATE), AdamW() | SGD() | Adam()",
+            look_for="AdamW(model.parameters()) | Adam(model.parameters()) | SGD(model.parameters())",
         )
     # of half a cosine over four epochs, and of one whose last epoch is at its end
     if any(np.allclose(shares, way, atol=0.03) for way in ([1, 0.854, 0.5, 0.146], [1, 0.75, 0.25, 0])):
@@ -1451,11 +1453,11 @@ def test_fit_lowers_its_rate(student):
     listed = ", ".join(f"{share:.2f}" for share in shares)
     constant = np.allclose(shares, 1)
     raise Mismatch(
-        f"In four epochs of stage 2 the rate is {listed} times that of the first one; half a cosine down to 0 "
-        "gives 1.00, 0.85, 0.50, 0.15.",
+        f"In four epochs of stage 2 the rate is {listed} times that of the first one; half a cosine down to "
+        "0 gives 1.00, 0.85, 0.50, 0.15.",
         hint="Step a schedule after each epoch."
         if constant
-        else "The schedule is as long as stage 2: epochs[1] steps, one an epoch, or all its batches, one a batch.",
+        else "The schedule is as long as stage 2: epochs[1] steps if it is stepped once an epoch.",
         look_for="CosineAnnealingLR() | LambdaLR() | OneCycleLR(), schedule.step() | scheduler.step()",
     )
 
@@ -1499,8 +1501,8 @@ def test_fit_leaves_the_best_weights(student):
             continue
         last = found.left == len(found.epochs)
         raise Mismatch(
-            f"Validation is best after epoch {best} of {len(found.epochs)}; the model is left with the weights "
-            + ("of the last one" if last else "of another one")
+            f"Validation is best after epoch {best} of {len(found.epochs)}; the model is left with the "
+            + ("weights of the last one" if last else "weights of another one")
             + (" if stage 2 is not ended early." if name == "no stop" else "."),
             hint="restore(model) of the EarlyStopping, after the loop over the epochs of stage 2.",
             look_for="restore(), end",
@@ -1548,8 +1550,8 @@ def test_fit_watches_each_stage_by_itself(student):
     if watched is None or {call.instance for call in watched.steps} != {0} or len(watched.steps) <= 6:
         return  # there is one for stage 2 alone
     raise Mismatch(
-        "One EarlyStopping watches both stages: stage 2 ends although its accuracies keep rising, because stage "
-        "1 had better ones.",
+        "One EarlyStopping watches both stages: stage 2 ends although its accuracies keep rising, because "
+        "stage 1 had better ones.",
         hint="Make a new EarlyStopping when stage 2 begins.",
         look_for="EarlyStopping()",
     )
@@ -1593,8 +1595,8 @@ def test_accuracies_are_shares_of_each_class(student):
             own = TARGETS.count(label)
             percent = all(abs(found[each] - 100 * share) < 0.01 for each, share in OF_CLASSES.items())
             raise Mismatch(
-                f"Of {own} images of class {label}, {round(right * own)} are predicted as class {label}: that is "
-                f"{right:.2f}. per_class_accuracy gives {found[label]:.2f}.",
+                f"Of {own} images of class {label}, {round(right * own)} are predicted as class {label}: that "
+                f"is {right:.2f}. per_class_accuracy gives {found[label]:.2f}.",
                 hint="Accuracies are between 0 and 1."
                 if percent
                 else "The hits of a class, divided by the number of images whose target it is.",
@@ -1615,7 +1617,8 @@ def test_absent_classes_have_nan(student):
     for label in (2, 4):
         if not math.isnan(found[label]):
             raise Mismatch(
-                f"Class {label} has no images, and per_class_accuracy gives {found[label]:g}; it should give NaN.",
+                f"Class {label} has no images, and per_class_accuracy gives {found[label]:g}; that should be "
+                "NaN.",
                 hint="Begin with np.full(classes, np.nan).",
                 look_for="zeros() | nan_to_num()",
             )
@@ -1705,7 +1708,7 @@ def test_patches_are_cut_from_the_image(student):
         raise Mismatch(
             f"Of the 16 patches of an image, {len(missing)} are not shown as they were.",
             hint="Patch (row, column) begins at row * patch_size and column * patch_size.",
-            look_for="_, _ = 0, 0 | top, left = _, _, imshow(_[_])",
+            look_for="top, imshow(_[_])",
         )
     rows, columns = (sorted({each[axis] for each in found}, reverse=axis == 0) for axis in (0, 1))
     if len(rows) != 4 or len(columns) != 4:
@@ -1718,7 +1721,7 @@ def test_patches_are_cut_from_the_image(student):
             if turned
             else "The patches are shown, but not in the places that they have in the image.",
             hint="The first axis of the grid is the row, from the top; the second one is the column.",
-            look_for="top, left = _, _, imshow(_[_])",
+            look_for="top, imshow(_[_])",
         )
 
 
@@ -1851,9 +1854,9 @@ def test_attention_of_a_known_model(student):
         if fits:
             raise Mismatch(message, hint=hint, look_for=look_for)
     raise Mismatch(
-        "The class token of a known model attends to the patches (1, 2), (2, 6), (5, 3) and (6, 1), by row and "
-        f"column; the map is bright at {', '.join(map(str, sorted(places)[:6])) if places else 'no patch'}.",
-        hint="Row 0 of the last block's attention weights is the class token's; its columns from 1 on are patches.",
+        "The class token of a known model attends to the patches (1, 2), (2, 6), (5, 3) and (6, 1), by row "
+        f"and column; the map is bright at {', '.join(map(str, sorted(places)[:6])) if places else 'no patch'}.",
+        hint="Row 0 of the last block's attention weights is the class token's; patches begin at column 1.",
         look_for="_[1:, 0] | _[:, 1:, 0] | _[..., 1:, 0], reshape()",
     )
 
@@ -1871,7 +1874,7 @@ def test_attention_shows_the_image_as_it_was(student):
         raise Mismatch(
             "No picture in the figure is the image as it was before it was normalized.",
             hint="image * std + mean, channel by channel.",
-            look_for="imshow(image.permute()) | imshow(_.permute().clamp().numpy()), imshow(shown()), imshow()",
+            look_for="imshow(image.permute()) | imshow(_.permute().clamp().numpy()), imshow()",
         )
 
 
@@ -2007,7 +2010,7 @@ def test_classes_are_drawn(student):
 @pytest.mark.because("classes_are_drawn")
 @pytest.mark.weight(0.25)
 def test_bars_have_names(student):
-    """Each bar has its class's name, even that of a class without an accuracy, and an axis says what it is."""
+    """Each bar has its class's name, even without an accuracy, and an axis says what is drawn."""
     outcome = _drawn(student, "plot_per_class", list(NAMES), np.array([0.4, math.nan, 0.9, 0.7]))
     every = [axes for figure in outcome.figures for axes in figure.axes]
     labels = [text for axes in every for text in (axes.title, axes.x_label, axes.y_label)]
