@@ -7,6 +7,7 @@ from grader.kit import Mismatch, same
 
 
 @pytest.mark.component("build_model")
+@pytest.mark.explains("model_begins_with_its_weights")
 def test_model_is_the_given_one(student, reference):
     """build_model gives the provided model with its weights, and a new head."""
     model = student.build("build_model", 7)

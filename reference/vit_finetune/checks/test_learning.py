@@ -82,6 +82,7 @@ def judged(student, reference, function, *arguments):
 
 @pytest.mark.component("freeze_backbone")
 @pytest.mark.weight(4)
+@pytest.mark.shows("freezing_leaves_the_head", "freezing_lets_a_frozen_head_learn")
 def test_exactly_the_head_learns(student, reference):
     """After freeze_backbone exactly the head is trainable, whatever was before."""
     judged(student, reference, "freeze_backbone")
@@ -100,6 +101,7 @@ def flows(student, reference, model, function):
 @pytest.mark.component("freeze_backbone")
 @pytest.mark.weight(1)
 @pytest.mark.because("exactly_the_head_learns")
+@pytest.mark.shows("freezing_touches_nothing_else")
 def test_freezing_can_be_undone(student, reference):
     """Freezing changes what requires gradients, and nothing else: what is unfrozen learns again."""
     model = reference.oracle.built(student, CLASSES)
@@ -150,6 +152,8 @@ def test_freezing_knows_torchvision(student, reference):
 @pytest.mark.component("unfreeze")
 @pytest.mark.weight(3)
 @pytest.mark.parametrize("blocks", [1, 2, DEPTH])
+@pytest.mark.shows("unfreezing_reaches_the_last_blocks")
+@pytest.mark.explains("unfreezing_with_zero_blocks")
 def test_exactly_the_last_blocks_learn(student, reference, blocks):
     """unfreeze(model, n): exactly head, norm and the last n blocks are trainable, whatever was before."""
     judged(student, reference, "unfreeze", blocks)
@@ -158,6 +162,7 @@ def test_exactly_the_last_blocks_learn(student, reference, blocks):
 @pytest.mark.component("unfreeze")
 @pytest.mark.weight(1)
 @pytest.mark.because("exactly_the_last_blocks_learn")
+@pytest.mark.shows("unfreezing_with_zero_blocks")
 def test_unfreezing_no_block(student, reference):
     """unfreeze(model, 0): exactly head and norm are trainable."""
     judged(student, reference, "unfreeze", 0)
@@ -165,6 +170,7 @@ def test_unfreezing_no_block(student, reference):
 
 @pytest.mark.component("unfreeze")
 @pytest.mark.weight(2)
+@pytest.mark.shows("unfreezing_reaches_everything")
 def test_unfreezing_everything(student, reference):
     """unfreeze(model): everything is trainable, patches, class token and positions too."""
     judged(student, reference, "unfreeze", None)
@@ -264,6 +270,13 @@ def agree(one, other, reference):
 @pytest.mark.component("train_one_epoch")
 @pytest.mark.weight(3)
 @pytest.mark.parametrize("mixed", [False, True], ids=["plain", "mixed"])
+@pytest.mark.explains(
+    "epoch_gives_two_numbers",
+    "epoch_averages_over_images",
+    "epoch_trains_with_both_labels",
+    "epoch_counts_hits_by_their_shares",
+    "epoch_takes_a_step_for_each_batch",
+)
 def test_epoch_is_its_definition(student, reference, mixed):
     """Each batch takes a step along its own loss, mixed or not; loss and accuracy are means over images."""
     epoch = Epoch(student, reference, mixed=mixed)
@@ -301,6 +314,7 @@ def test_epoch_is_its_definition(student, reference, mixed):
 
 @pytest.mark.component("train_one_epoch")
 @pytest.mark.weight(2)
+@pytest.mark.shows("epoch_sets_the_modes")
 def test_frozen_blocks_stay_in_evaluation_mode(student, reference):
     """Blocks in which nothing learns are in evaluation mode, and all others in training mode."""
     model = reference.oracle.built(student, CLASSES)
@@ -350,6 +364,12 @@ def evaluated(student):
 
 @pytest.mark.component("evaluate")
 @pytest.mark.weight(3)
+@pytest.mark.explains(
+    "evaluation_gives_four_values",
+    "evaluation_shows_the_images_as_they_are",
+    "evaluation_keeps_the_order",
+    "evaluation_averages_over_images",
+)
 def test_evaluation_tells_all(student, reference):
     """Loss and accuracy are means over images; targets and predictions keep the loader's order."""
     images, scores, labels, outcome = evaluated(student)
@@ -391,6 +411,7 @@ def test_evaluation_tells_all(student, reference):
 
 @pytest.mark.component("evaluate")
 @pytest.mark.weight(1)
+@pytest.mark.shows("evaluation_only_looks")
 def test_evaluation_changes_nothing(student, reference):
     """The model is in evaluation mode, and no gradients are kept."""
     *_, outcome = evaluated(student)
@@ -407,6 +428,12 @@ def test_evaluation_changes_nothing(student, reference):
 @pytest.mark.component("per_class_accuracy")
 @pytest.mark.weight(3)
 @pytest.mark.parametrize("kind", ["array", "list", "tensor"])
+@pytest.mark.explains(
+    "each_class_has_an_accuracy",
+    "absent_classes_keep_their_places",
+    "accuracies_are_shares_of_each_class",
+    "absent_classes_have_nan",
+)
 def test_each_class_by_itself(student, reference, kind):
     """A class's accuracy is the share of its images that are predicted correctly; an absent class has NaN."""
     targets = torch.tensor([0] * 5 + [1] * 4 + [3] * 6)[torch.randperm(15, generator=student.random)]

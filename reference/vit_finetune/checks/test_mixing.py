@@ -67,6 +67,8 @@ def seeds(student):
 
 @pytest.mark.component("mixup")
 @pytest.mark.weight(5)
+@pytest.mark.shows("mixup_mixes_each_image_with_another", "mixup_gives_the_labels_of_both")
+@pytest.mark.explains("mixup_gives_four_values", "mixup_mixes_nothing_without_alpha")
 def test_mixup_is_what_it_says(student, reference):
     """Each image is lam of itself and 1 - lam of another; labels_b are that other image's labels."""
     for seed in seeds(student):
@@ -93,6 +95,10 @@ def test_mixup_is_what_it_says(student, reference):
 
 @pytest.mark.component("cutmix")
 @pytest.mark.weight(5)
+@pytest.mark.shows(
+    "cutmix_cuts_one_rectangle", "cutmix_gives_the_labels_of_both", "cutmix_tells_the_share_that_is_left"
+)
+@pytest.mark.explains("cutmix_gives_four_values", "cutmix_mixes_nothing_without_alpha")
 def test_cutmix_is_what_it_says(student, reference):
     """One rectangle, the same in all images, comes from another image; lam is the share of pixels kept."""
     said, true, touching = [], [], []
@@ -164,6 +170,7 @@ def leaves_its_inputs(student, reference, way):
 
 @pytest.mark.component("mixup")
 @pytest.mark.weight(2)
+@pytest.mark.shows("mixup_changes_no_input")
 def test_mixup_leaves_its_inputs(student, reference):
     """The images and the labels that were given stay as they were."""
     leaves_its_inputs(student, reference, "mixup")
@@ -171,6 +178,7 @@ def test_mixup_leaves_its_inputs(student, reference):
 
 @pytest.mark.component("cutmix")
 @pytest.mark.weight(2)
+@pytest.mark.shows("cutmix_changes_no_input")
 def test_cutmix_leaves_its_inputs(student, reference):
     """The images and the labels that were given stay as they were."""
     leaves_its_inputs(student, reference, "cutmix")
@@ -195,6 +203,7 @@ def follows_its_generator(student, reference, way):
 
 @pytest.mark.component("mixup")
 @pytest.mark.weight(1)
+@pytest.mark.shows("mixup_draws_from_its_generator")
 def test_mixup_follows_its_generator(student, reference):
     """The same state of the generator gives the same result, and another state a different one."""
     follows_its_generator(student, reference, "mixup")
@@ -202,6 +211,7 @@ def test_mixup_follows_its_generator(student, reference):
 
 @pytest.mark.component("cutmix")
 @pytest.mark.weight(1)
+@pytest.mark.shows("cutmix_draws_from_its_generator")
 def test_cutmix_follows_its_generator(student, reference):
     """The same state of the generator gives the same result, and another state a different one."""
     follows_its_generator(student, reference, "cutmix")
@@ -223,6 +233,7 @@ def mixes_nothing(student, reference, way):
 
 @pytest.mark.component("mixup")
 @pytest.mark.weight(1)
+@pytest.mark.shows("mixup_mixes_nothing_without_alpha")
 def test_mixup_of_nothing(student, reference):
     """With alpha=0 lam is 1, and the images are what they were."""
     mixes_nothing(student, reference, "mixup")
@@ -230,6 +241,7 @@ def test_mixup_of_nothing(student, reference):
 
 @pytest.mark.component("cutmix")
 @pytest.mark.weight(1)
+@pytest.mark.shows("cutmix_mixes_nothing_without_alpha")
 def test_cutmix_of_nothing(student, reference):
     """With alpha=0 lam is 1, and the images are what they were."""
     mixes_nothing(student, reference, "cutmix")
@@ -238,6 +250,7 @@ def test_cutmix_of_nothing(student, reference):
 @pytest.mark.component("mixup")
 @pytest.mark.weight(1)
 @pytest.mark.because("mixup_is_what_it_says")
+@pytest.mark.shows("mixup_shares_depend_on_alpha")
 def test_mixup_draws_by_alpha(student, reference):
     """Small alpha gives shares near 0 and 1, large alpha shares near one half."""
 
@@ -263,6 +276,9 @@ def test_mixup_draws_by_alpha(student, reference):
 @pytest.mark.component("mixed_loss")
 @pytest.mark.weight(3)
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.explains(
+    "mixed_loss_is_a_number", "mixed_loss_weighs_both_labels", "mixed_loss_asks_its_criterion"
+)
 def test_mixed_loss_is_its_definition(student, reference, smoothing):
     """The loss is lam of labels_a and 1 - lam of labels_b, by the criterion, and so are its gradients."""
     logits, lam = student.tensor(5, 4), 0.3

@@ -71,6 +71,7 @@ def framed(outcome, looks):
 
 @pytest.mark.component("show_patches")
 @pytest.mark.weight(3)
+@pytest.mark.explains("patches_are_drawn", "patches_are_cut_from_the_image")
 def test_patches_are_those_of_the_image(student, reference):
     """Each patch is shown as it was, in its place."""
     looks, image = picture(student)
@@ -155,6 +156,7 @@ def attentions(model, image, width=None):
 
 @pytest.mark.component("show_attention")
 @pytest.mark.weight(4)
+@pytest.mark.explains("attention_is_drawn", "attention_of_a_known_model")
 def test_attention_is_that_of_the_class_token(student, reference):
     """The map is the last block's attention of the class token to the patches, the mean over the heads."""
     component = student.build("build_model", 4)
@@ -215,6 +217,7 @@ def like(found, right):
 
 @pytest.mark.component("show_attention")
 @pytest.mark.weight(1)
+@pytest.mark.explains("attention_shows_the_image_as_it_was")
 def test_attention_stands_beside_the_image(student, reference):
     """The image is shown as it was before it was normalized, and the model stays as it is."""
     looks, image = picture(student, 32)
@@ -232,6 +235,7 @@ def test_attention_stands_beside_the_image(student, reference):
 
 @pytest.mark.component("plot_history")
 @pytest.mark.weight(3)
+@pytest.mark.explains("history_is_drawn", "history_shows_every_epoch", "history_says_what_it_shows")
 def test_history_is_drawn_as_curves(student, reference):
     """Both stages are in one picture: losses and accuracies of training and validation, epoch by epoch."""
     outcome, values = _history(student)
@@ -252,6 +256,7 @@ def test_history_is_drawn_as_curves(student, reference):
 @pytest.mark.component("plot_history")
 @pytest.mark.weight(1)
 @pytest.mark.because("history_is_drawn_as_curves")
+@pytest.mark.explains("history_marks_stage_2")
 def test_history_marks_the_stages(student, reference):
     """Something marks where stage 2 begins."""
     outcome, _ = _history(student)
@@ -321,6 +326,7 @@ def _in_pieces(found, values):
 
 @pytest.mark.component("plot_per_class")
 @pytest.mark.weight(2)
+@pytest.mark.explains("classes_are_drawn", "bars_have_names")
 def test_classes_have_their_names(student, reference):
     """Each class is shown with its name, even one that has no accuracy, and an axis says what is drawn."""
     outcome = drawn(student, "plot_per_class", list(NAMES), np.array([0.4, math.nan, 0.9, 0.7]))
@@ -335,6 +341,7 @@ def test_classes_have_their_names(student, reference):
 
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(3)
+@pytest.mark.explains("matrix_is_drawn", "matrix_has_the_true_classes_as_rows", "matrix_names_its_classes")
 def test_confusion_matrix_is_shown(student, reference):
     """The counts are shown with the true classes as rows, and both axes have the names."""
     matrix = torch.randint(1, 40, (len(NAMES), len(NAMES)), generator=student.random).numpy()

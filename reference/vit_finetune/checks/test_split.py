@@ -34,6 +34,8 @@ def described(labels, found):
 
 @pytest.mark.weight(4)
 @pytest.mark.parametrize("kind", ["array", "list", "tensor"])
+@pytest.mark.shows("split_takes_the_same_from_each_class", "split_parts_have_no_image_in_common")
+@pytest.mark.explains("split_has_its_sizes", "split_depends_on_its_seed")
 def test_split_is_exact_in_every_class(student, reference, kind):
     """Each part has exactly per_class images of every class, and no image is in two parts."""
     labels = labels_of(student)
@@ -75,6 +77,7 @@ def test_split_may_use_all_images(student, reference):
 
 @pytest.mark.weight(2)
 @pytest.mark.because("split_is_exact_in_every_class")
+@pytest.mark.shows("split_depends_on_its_seed")
 def test_split_follows_its_seed(student, reference):
     """The same seed gives the same parts, and another seed gives others."""
     labels = labels_of(student)
@@ -91,6 +94,7 @@ def test_split_follows_its_seed(student, reference):
 
 @pytest.mark.weight(2)
 @pytest.mark.because("split_is_exact_in_every_class")
+@pytest.mark.shows("split_raises_for_too_few")
 def test_split_refuses_too_few(student, reference):
     """A class that has too few images raises ValueError."""
     labels = np.repeat(np.arange(3), (9, 7, 9))

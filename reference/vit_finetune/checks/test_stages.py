@@ -125,6 +125,15 @@ def of_solution(reference):
 
 @pytest.mark.component("EarlyStopping")
 @pytest.mark.weight(4)
+@pytest.mark.explains(
+    "stopping_stops",
+    "stopping_begins_to_count_anew",
+    "stopping_compares_with_the_best",
+    "stopping_takes_ties_for_none",
+    "stopping_knows_nan",
+    "stopping_uses_min_delta",
+    "restore_gives_the_best_weights",
+)
 def test_stopping_counts_steps_in_a_row(student, reference):
     """step gives True at the patience-th step in a row without an improvement."""
     found, right = all_followed(student), of_solution(reference)
@@ -140,6 +149,7 @@ def test_stopping_counts_steps_in_a_row(student, reference):
 @pytest.mark.component("EarlyStopping")
 @pytest.mark.weight(3)
 @pytest.mark.because("stopping_counts_steps_in_a_row")
+@pytest.mark.explains("restore_gives_the_best_weights")
 def test_restoring_gives_the_best_back(student, reference):
     """restore puts a copy of the best weights back, the first of equally good ones."""
     found, right = all_followed(student), of_solution(reference)
@@ -154,6 +164,7 @@ def test_restoring_gives_the_best_back(student, reference):
 
 @pytest.mark.component("EarlyStopping")
 @pytest.mark.weight(1)
+@pytest.mark.shows("restore_before_any_step")
 def test_restoring_before_any_step(student, reference):
     """restore does nothing where there are no best weights yet."""
     stopping = student.make("EarlyStopping", 2)
@@ -247,6 +258,7 @@ def own_parts_work(student):
 
 @pytest.mark.component("fit")
 @pytest.mark.weight(3)
+@pytest.mark.explains("fit_goes_through_both_stages", "fit_learns_the_head_and_then_everything")
 def test_each_stage_learns_its_own(student, reference):
     """In stage 1 exactly the head learns, in stage 2 everything, by the optimizer that is used."""
     fitted = Fitted(student, [0.1, 0.2, 0.3, 0.4, 0.5], (2, 3))
@@ -293,6 +305,7 @@ def rates(moved):
 
 @pytest.mark.component("fit")
 @pytest.mark.weight(2)
+@pytest.mark.explains("fit_lowers_its_rate")
 def test_stage_2_has_its_rates(student, reference):
     """Stage 2 begins at a tenth of stage 1's rate, and half a cosine over its epochs takes it down."""
     count = 6
@@ -337,6 +350,7 @@ def test_stage_2_has_its_rates(student, reference):
 
 @pytest.mark.component("fit")
 @pytest.mark.weight(3)
+@pytest.mark.explains("fit_ends_stage_2_early", "fit_leaves_the_best_weights", "fit_chooses_by_validation")
 def test_fit_stops_and_restores(student, reference):
     """Stage 2 stops early when validation falls, and the weights of its best epoch are left."""
     pair, best = (2, 40), 4
@@ -366,6 +380,7 @@ def test_fit_stops_and_restores(student, reference):
 @pytest.mark.component("fit")
 @pytest.mark.weight(1)
 @pytest.mark.because("fit_stops_and_restores")
+@pytest.mark.explains("fit_leaves_the_best_weights")
 def test_fit_restores_without_stopping(student, reference):
     """The model is left with the best weights even if stage 2 goes through all its epochs."""
     pair, best, last = (1, 4), 4, 5
@@ -401,6 +416,7 @@ def _follows(watched, values):
 @pytest.mark.component("fit")
 @pytest.mark.weight(2)
 @pytest.mark.because("fit_stops_and_restores")
+@pytest.mark.explains("fit_watches_each_stage_by_itself")
 def test_stages_do_not_share_their_stopping(student, reference):
     """What stage 1 reached does not end stage 2: each stage has an EarlyStopping of its own, or none."""
     pair = (6, 6)
@@ -420,6 +436,7 @@ def test_stages_do_not_share_their_stopping(student, reference):
 
 @pytest.mark.component("fit")
 @pytest.mark.weight(1)
+@pytest.mark.explains("fit_chooses_by_validation")
 def test_fit_chooses_by_validation_images(student, reference):
     """train_one_epoch gets the training images, evaluate the validation images."""
     fitted = Fitted(student, [0.1, 0.2, 0.3], (1, 2))
