@@ -5,6 +5,7 @@ Each asks one question. The first line of its docstring is what the student read
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -658,13 +659,9 @@ def require_trainable(found, wanted, call, before, hints, look_for):
     names = sorted(more or wanted - found)
     shown = ", ".join(f"`{name}`" for name in names[:SHOWN])
     listed = shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
-    state = (
-        "what requires gradients and should not is"
-        if more
-        else "what should require gradients and does not is"
-    )
+    now = "do, and should not" if more else "do not, and should"
     raise Mismatch(
-        f"After {call}, where {before} required gradients before it, {state}: {listed}.",
+        f"Before {call} {before} required gradients; after it these {now}: {listed}.",
         hint=hints[0] if more else hints[1],
         look_for=look_for[0] if more else look_for[1],
     )
@@ -778,8 +775,8 @@ def test_model_begins_with_its_weights(student):
     ]
     if not drawn and "norm.weight" in one and bool((one["norm.weight"] == 1).all()):
         raise Mismatch(
-            "All weights of the final norm are 1, as in a model that was never trained: the pretrained weights "
-            "are not loaded.",
+            "All weights of the final norm are 1, as in a model that was never trained: the pretrained "
+            "weights are not loaded.",
             hint=hint,
             look_for="VisionTransformer()",
         )
@@ -1465,7 +1462,7 @@ def test_fit_lowers_its_rate(student):
     if any(np.allclose(shares, way, atol=0.03) for way in ([1, 0.854, 0.5, 0.146], [1, 0.75, 0.25, 0])):
         return
     listed = ", ".join(f"{share:.2f}" for share in shares)
-    rises = any(later > earlier + 1e-6 for earlier, later in zip(shares, shares[1:], strict=False))
+    rises = any(later > earlier + 1e-6 for earlier, later in pairwise(shares))
     raise Mismatch(
         f"In four epochs of stage 2 the rate is {listed} times that of the first one; half a cosine down to "
         "0 gives 1.00, 0.85, 0.50, 0.15.",
