@@ -41,8 +41,15 @@ DRAWN_ELSEWHERE = (
 def test_split_has_its_sizes(student):
     """Each part has as many images as were asked for."""
     parts = student.call("stratified_split", [0, 1] * 10, (6, 4), 3).returned.items(2, "index arrays")
-    parts[0].array(12, whole=True)
-    parts[1].array(8, whole=True)
+    for number, (part, size) in enumerate(zip(parts, (12, 8), strict=True)):
+        found = len(part.array(None, whole=True))
+        if found != size:
+            raise Mismatch(
+                f"For two classes of 10 images and per_class=(6, 4), part {number} has {found} indices; it "
+                f"should have {size}.",
+                hint="Take per_class[k] images of every class as they are: no share is needed.",
+                look_for="int() | round(), _ // sum() | _ / sum()",
+            )
 
 
 def split_labels(student):
@@ -166,8 +173,18 @@ def _gives_four(student, way):
         4, "values: images, two labels, lam"
     )
     found[0].tensor(4, 3, 8, 6)
-    found[1].array(4, whole=True)
-    found[2].array(4, whole=True)
+    for name, each in zip(("labels_a", "labels_b"), found[1:3], strict=True):
+        try:
+            each.array(4, whole=True)
+        except Mismatch as error:
+            held = student.attempted(lambda each=each: each.array(4, finite=False))
+            if held is None or not np.mod(held, 1).any():
+                raise
+            raise Mismatch(
+                f"{name} holds numbers that are not whole: class 2 and class 4 do not make class 3.",
+                hint="Return both rows of labels as they are; the loss weighs them.",
+                look_for="_ * labels + _",
+            ) from error
     found[3].number(0, 1)
 
 
@@ -841,6 +858,17 @@ def rigged_epoch(student, labels, sizes, mixes=None):
     return student.call("train_one_epoch", model, loader, optimizer, criterion, CPU, **further)
 
 
+def require_share(accuracy):
+    """Check that an accuracy is between 0 and 1."""
+    value = accuracy.number(0)
+    if value > 1:
+        raise Mismatch(
+            f"The accuracy is {value:.2f}; it should be between 0 and 1.",
+            hint="The hits, divided by the number of images.",
+            look_for="100 * _ | _ * 100 | 100.0 * _ | _ * 100.0, return",
+        )
+
+
 @pytest.mark.component("train_one_epoch")
 def test_epoch_gives_two_numbers(student):
     """train_one_epoch gives a loss and an accuracy, and the model learns."""
@@ -850,7 +878,7 @@ def test_epoch_gives_two_numbers(student):
     loader = batches(student.tensor(6, 3, 32, 32), torch.tensor([0, 1, 2, 3, 0, 1]), [4, 2])
     found = student.call("train_one_epoch", model, loader, optimizer, criterion, CPU).returned.items(2)
     found[0].number(0)
-    found[1].number(0, 1)
+    require_share(found[1])
     if torch.equal(before["head.weight"], model.weights()["head.weight"]):
         raise Mismatch(
             "After train_one_epoch, the model's weights are what they were.",
@@ -984,7 +1012,7 @@ def test_epoch_takes_a_step_for_each_batch(student):
             "An epoch over two batches does not leave the weights that an epoch over the first batch and one "
             "over the second leave: gradients of different batches are added up, or a batch has no step.",
             hint="For every batch: optimizer.zero_grad(), loss.backward(), optimizer.step().",
-            look_for="zero_grad(), loop",
+            look_for="zero_grad(), loop, backward()",
         )
 
 
@@ -1050,9 +1078,16 @@ def test_evaluation_gives_four_values(student):
     found = student.call("evaluate", Fake.rows(student.tensor(6, 3)), loader, criterion, CPU).returned
     loss, accuracy, targets, predictions = found.items(4, "values: loss, accuracy, targets, predictions")
     loss.number(0)
-    accuracy.number(0, 1)
-    targets.array(6, whole=True)
-    predictions.array(6, whole=True)
+    require_share(accuracy)
+    for name, each in (("targets", targets), ("predictions", predictions)):
+        count = each.array(None, whole=True).size
+        if count < 6:
+            raise Mismatch(
+                f"For 6 images in two batches evaluate gives {count} {name}.",
+                hint="Collect those of every batch.",
+                look_for="_[-1], return",
+            )
+        each.array(6, whole=True)
 
 
 @pytest.mark.component("evaluate")
@@ -1429,7 +1464,7 @@ def test_fit_learns_the_head_and_then_everything(student):
             f"In stage 1 the optimizer moves {len(moved[0])} parameters; they should be the {len(head)} of "
             "the head alone.",
             hint="freeze_backbone(model) before the optimizer of stage 1 is made.",
-            look_for="unfreeze(), freeze_backbone()",
+            look_for="freeze_backbone(), body",
         )
     late = {name for call in found.epochs[2:] for name in call.learns} == everything
     raise Mismatch(
