@@ -28,7 +28,10 @@ def proven(x, y, found):
     return [parts for parts in found if parts.out is not None and same(y, attention(x, parts))]
 
 
-@pytest.mark.explains("attention_lets_gradients_through")
+@pytest.mark.shows("attention_knows_no_order", "attention_scales_and_projects")
+@pytest.mark.explains(
+    "attention_lets_gradients_through", "attention_weights_are_shares", "attention_averages_by_its_weights"
+)
 @pytest.mark.weight(5)
 @pytest.mark.parametrize(("dim", "heads"), [(22, 2), (15, 3)])
 def test_attention_is_attention(student, reference, dim, heads):
@@ -60,7 +63,8 @@ def test_attention_is_attention(student, reference, dim, heads):
     )
 
 
-@pytest.mark.explains("attention_has_its_shapes")
+@pytest.mark.shows("attention_weights_are_shares")
+@pytest.mark.explains("attention_has_its_shapes", "attention_averages_by_its_weights")
 @pytest.mark.weight(3)
 def test_weights_are_those_of_the_answer(student, reference):
     """With return_weights=True, the weights of this very answer are returned too, for each head."""
@@ -91,6 +95,7 @@ def test_weights_are_those_of_the_answer(student, reference):
     raise Mismatch("The returned weights are not those that produced the answer.")
 
 
+@pytest.mark.shows("attention_weights_are_shown_before_dropout")
 @pytest.mark.weight(1)
 @pytest.mark.because("weights_are_those_of_the_answer")
 def test_weights_are_those_before_dropout(student, reference):
@@ -115,6 +120,7 @@ def test_weights_are_those_before_dropout(student, reference):
     )
 
 
+@pytest.mark.shows("attention_drops_out")
 @pytest.mark.weight(1)
 def test_attention_drops_out_in_training_only(student, reference):
     """Dropout acts in training, and in training alone."""

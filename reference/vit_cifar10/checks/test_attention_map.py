@@ -50,6 +50,12 @@ def drawn_weights(student, heads, tokens):
     return (2 * student.tensor(1, heads, tokens, tokens)).softmax(dim=-1)
 
 
+@pytest.mark.explains(
+    "map_has_a_value_for_each_patch",
+    "map_is_as_large_as_the_image",
+    "map_is_the_class_tokens_row",
+    "map_without_class_token_is_the_mean_row",
+)
 @pytest.mark.weight(5)
 @pytest.mark.parametrize(("tokens", "shape"), [(10, (3, 12, 12)), (17, (3, 32, 32)), (9, (3, 12, 12))])
 def test_map_is_what_the_class_token_attends_to(student, reference, tokens, shape):
@@ -98,6 +104,7 @@ def test_a_constant_map_is_constant(student, reference):
         raise Mismatch("Where all patches get the same attention, the map is not the same everywhere.")
 
 
+@pytest.mark.shows("map_needs_evaluation_mode")
 @pytest.mark.weight(1)
 @pytest.mark.because("map_is_what_the_class_token_attends_to")
 def test_map_asks_in_evaluation_mode(student, reference):

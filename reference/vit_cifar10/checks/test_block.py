@@ -11,6 +11,13 @@ ATTENTION = AffineFake(scale=(0.7,), shift=(0.3,), roll=1, parameters=5, heads=2
 REPLACED = {"MultiHeadSelfAttention": ATTENTION}
 
 
+@pytest.mark.shows("block_normalizes_for_its_attention", "block_adds_to_its_input")
+@pytest.mark.explains(
+    "block_normalizes_for_its_mlp",
+    "block_has_its_mlp_after_its_attention",
+    "block_has_an_mlp_that_is_not_linear",
+    "block_passes_its_sizes_on",
+)
 @pytest.mark.weight(5)
 def test_block_adds_attention_and_mlp(student, reference):
     """A block computes x = x + attention(norm(x)), then x = x + mlp(norm(x))."""
@@ -38,6 +45,7 @@ def test_block_adds_attention_and_mlp(student, reference):
     )
 
 
+@pytest.mark.explains("block_has_two_norms")
 @pytest.mark.weight(1)
 @pytest.mark.because("block_adds_attention_and_mlp")
 def test_block_has_norms_of_its_own(student, reference):
@@ -61,6 +69,7 @@ def test_block_has_norms_of_its_own(student, reference):
         raise Mismatch("What the attention is given is not the normalized input.")
 
 
+@pytest.mark.explains("block_passes_its_sizes_on")
 @pytest.mark.weight(1)
 def test_block_hands_its_sizes_on(student, reference):
     """dim, heads and dropout reach the attention; the MLP has mlp_ratio times the width."""

@@ -40,6 +40,12 @@ def measured(student, numbers, targets, probabilities):
     return found
 
 
+@pytest.mark.explains(
+    "metrics_count_each_image",
+    "metrics_of_each_class_are_right",
+    "metrics_have_the_area_under_the_curve",
+    "metrics_have_two_kinds_of_means",
+)
 @pytest.mark.component("classification_metrics")
 @pytest.mark.weight(4)
 def test_measures_are_right(student, reference):
@@ -47,6 +53,7 @@ def test_measures_are_right(student, reference):
     judged(student, reference, ["40 images of four classes"])
 
 
+@pytest.mark.explains("metrics_count_ties_as_one_half", "metrics_know_classes_that_do_not_occur")
 @pytest.mark.component("classification_metrics")
 @pytest.mark.weight(2)
 @pytest.mark.because("measures_are_right")
@@ -99,6 +106,7 @@ FLAT = {
 }  # fmt: skip
 
 
+@pytest.mark.explains("export_joins_the_names")
 @pytest.mark.component("export_metrics")
 @pytest.mark.weight(3)
 def test_export_writes_every_number(student, reference):
@@ -154,6 +162,7 @@ def test_export_writes_what_the_measures_are(student):
 # --- parameters -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.explains("table_has_names_and_numbers")
 @pytest.mark.component("parameter_table")
 def test_table_adds_up(student, reference):
     """The numbers add up to all parameters, including those outside layers and those not learned."""

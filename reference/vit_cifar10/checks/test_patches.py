@@ -18,6 +18,7 @@ def patched(student, oracle):
     return embed, *oracle.operator(embed)
 
 
+@pytest.mark.explains("patches_have_their_shape")
 @pytest.mark.component("PatchEmbedding")
 @pytest.mark.weight(1)
 def test_patches_give_tokens(student, reference):
@@ -35,6 +36,7 @@ def test_patches_give_tokens(student, reference):
             )
 
 
+@pytest.mark.shows("patches_stand_row_by_row", "patches_have_all_channels")
 @pytest.mark.explains("patches_are_mapped_by_one_linear_map")
 @pytest.mark.component("PatchEmbedding")
 @pytest.mark.weight(3)
@@ -58,6 +60,7 @@ def test_tokens_see_their_own_patches(student, reference):
     raise Mismatch(f"The tokens are not the patches, row by row: {said}.")
 
 
+@pytest.mark.shows("patches_are_mapped_linearly")
 @pytest.mark.component("PatchEmbedding")
 @pytest.mark.weight(2)
 @pytest.mark.because("patches_give_tokens")
@@ -93,7 +96,11 @@ def test_patches_are_mapped_by_one_linear_map(student, reference):
         )
 
 
-@pytest.mark.explains("positions_begin_with_zero_and_one")
+@pytest.mark.explains(
+    "positions_begin_with_zero_and_one",
+    "positions_pair_a_sine_with_its_cosine",
+    "positions_turn_slower_pair_by_pair",
+)
 @pytest.mark.component("sinusoidal_positions")
 @pytest.mark.weight(3)
 def test_positions_are_sines_and_cosines(student, reference):

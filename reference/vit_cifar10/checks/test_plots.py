@@ -46,6 +46,7 @@ def texts(outcome):
 # --- curves -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.explains("curves_show_training_and_validation")
 @pytest.mark.component("plot_learning_curves")
 @pytest.mark.weight(3)
 def test_learning_curves_are_the_history(student, reference):
@@ -99,6 +100,7 @@ def _draws(curve, values):
     )
 
 
+@pytest.mark.explains("roc_has_a_curve_for_each_class")
 @pytest.mark.component("plot_roc")
 @pytest.mark.weight(3)
 def test_roc_curves_are_right(student, reference):
@@ -147,6 +149,7 @@ def _same_curve(curve, corners):
 # --- the confusion matrix ---------------------------------------------------------------------------------
 
 
+@pytest.mark.explains("confusion_matrix_has_true_classes_as_rows")
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(3)
 def test_confusion_matrix_is_shown(student, reference):
@@ -181,6 +184,7 @@ def images(student):
     return data, looks, (looks - mean) / std
 
 
+@pytest.mark.explains("top3_names_the_likeliest_classes")
 @pytest.mark.component("plot_top3")
 @pytest.mark.weight(3)
 def test_top3_are_the_likeliest(student, reference):
@@ -213,6 +217,7 @@ def test_top3_are_the_likeliest(student, reference):
             raise Mismatch("The three likeliest classes are not in the right order.")
 
 
+@pytest.mark.explains("top3_has_the_images_as_they_were")
 @pytest.mark.component("plot_top3")
 @pytest.mark.weight(1)
 @pytest.mark.because("top3_are_the_likeliest")
@@ -242,6 +247,7 @@ def restored(outcome, looks):
     return False
 
 
+@pytest.mark.explains("attention_is_drawn_over_the_image")
 @pytest.mark.component("plot_attention")
 @pytest.mark.weight(3)
 def test_attention_is_shown_with_the_image(student, reference):

@@ -31,7 +31,11 @@ from grader.kit import (
     same,
     trainable_data,
 )
+
+# >>> ONLY full
 from grader.kit.convolutions import batch_norms, convolutions
+
+# <<< ONLY
 from grader.kit.transformers import UnreadableWeights, attention, readings
 
 # 3 x 3 patches of 4 x 4 pixels, 2 channels
@@ -64,8 +68,7 @@ def test_patches_have_their_shape(student):
     if tuple(found.shape) == (2, 6, 4):
         raise Mismatch(
             "For 2 images of 4 patches and dim=6, the tokens are (2, 6, 4): (batch, dim, patches); they "
-            "should "
-            "be (batch, patches, dim).",
+            "should be (batch, patches, dim).",
             hint="Swap the last two axes at the end.",
             look_for="return",
         )
@@ -103,8 +106,7 @@ def test_patches_stand_row_by_row(student):
     if near:
         raise Mismatch(
             f"Changing the pixels of one patch changes the tokens of its neighbors, too ({len(seen[4])} "
-            "tokens "
-            "for the patch in the middle): the patches overlap.",
+            "tokens for the patch in the middle): the patches overlap.",
             hint="kernel_size and stride are both patch_size, and nothing is padded.",
             look_for="Conv2d() | unfold() | Unfold()",
         )
@@ -198,8 +200,7 @@ def test_positions_pair_a_sine_with_its_cosine(student):
         raise Mismatch(
             f"With dim=10, pair {pair} (counted from 0) at position {position} holds "
             f"{sines[position, pair]:.3f} and {cosines[position, pair]:.3f}, which are not sine and cosine "
-            "of "
-            "one angle: their squares do not add up to 1.",
+            "of one angle: their squares do not add up to 1.",
             hint="One exponent for each pair, 2i / dim: the cosine takes its sine's angle.",
             look_for="10000 ** _ | 10000.0 ** _, exp()",
         )
@@ -255,8 +256,7 @@ def test_attention_has_its_shapes(student):
     if tuple(both[1].tensor().shape) == (2, 5, 5):
         raise Mismatch(
             "The returned weights are one matrix for each image, (batch, tokens, tokens); there should be "
-            "one "
-            "for each head: (batch, heads, tokens, tokens).",
+            "one for each head: (batch, heads, tokens, tokens).",
             hint="Return the softmax as it is, without a mean over the heads.",
             look_for="return",
         )
@@ -287,8 +287,8 @@ def test_attention_weights_are_shares(student):
         _, y, own, alone = one_head(student)
         if same(y, own.T @ alone, tolerance=1e-3):
             raise Mismatch(
-                "The returned weights are transposed: their columns add up to 1, and row i does not say what "
-                "token i looks at.",
+                "The returned weights are transposed: their columns add up to 1, and row i does not say "
+                "what token i looks at.",
                 hint="Return the weights as they are multiplied with v: (batch, heads, queries, keys).",
                 look_for="return",
             )
@@ -326,8 +326,8 @@ def test_attention_averages_by_its_weights(student):
             look_for="x + _ | _ + x",
         )
     raise Mismatch(
-        "With one head, a token's output is not the mean of what each token gives by itself, weighted by the "
-        "weights that are returned.",
+        "With one head, a token's output is not the mean of what each token gives by itself, weighted by "
+        "the weights that are returned.",
         hint="weights @ v, and the projection of that; the weights are (batch, heads, queries, keys).",
         look_for="_ @ v | matmul(_, v) | einsum()",
     )
@@ -344,8 +344,7 @@ def test_attention_knows_no_order(student):
         raise Mismatch(
             "With the tokens in another order, a token gets a different output.",
             hint="Split and join the heads by a reshape and a transpose, not by one alone: what the heads "
-            "give "
-            "is (batch, heads, tokens, dim / heads), and tokens must come before heads to be joined.",
+            "give is (batch, heads, tokens, dim / heads), and tokens must come before heads to be joined.",
             look_for="(_ @ _).reshape() | (_ @ _).view(), reshape(), view()",
         )
 
@@ -431,8 +430,7 @@ def test_attention_weights_are_shown_before_dropout(student):
     if zeros:
         raise Mismatch(
             f"In training with dropout=0.5, {zeros} of the {trained.numel()} weights that are returned are "
-            "0: "
-            "they were dropped.",
+            "0: they were dropped.",
             hint="Keep the softmax before anything is dropped, and return that.",
             look_for="dropout()",
         )
@@ -491,8 +489,7 @@ def test_block_normalizes_for_its_attention(student):
     if is_normalized(y):
         raise Mismatch(
             "The norms come after the sums: what the block returns is normalized, and what its attention "
-            "gets "
-            "is not.",
+            "gets is not.",
             hint="x + attention(norm(x)), not norm(x + attention(x)); the same for the MLP.",
             look_for="body",
         )
@@ -526,8 +523,8 @@ def test_block_adds_to_its_input(student):
         )
     if same(y, received + made, tolerance=1e-3):
         raise Mismatch(
-            "What the attention gives is added to the normalized tokens; it should be added to the tokens as "
-            "they came.",
+            "What the attention gives is added to the normalized tokens; it should be added to the tokens "
+            "as they came.",
             hint="x = x + attention(norm(x)): the x in front of the sum is not normalized.",
             look_for="body",
         )
@@ -566,8 +563,8 @@ def test_block_normalizes_for_its_mlp(student):
     x = 2 * student.tensor(2, TOKENS, DIM)
     if not same(added_by_mlp(block, 3 * x), added_by_mlp(block, x), tolerance=1e-2):
         raise Mismatch(
-            "For tokens that are three times as large, the MLP adds something else: it gets tokens that are "
-            "not normalized.",
+            "For tokens that are three times as large, the MLP adds something else: it gets tokens that "
+            "are not normalized.",
             hint="x = x + mlp(norm(x)), with a norm of its own.",
             look_for=f"mlp(x) | feed_forward(x) | ff(x) | ffn(x), {MLP}",
         )
@@ -594,8 +591,7 @@ def test_block_has_its_mlp_after_its_attention(student):
     if same(*added, tolerance=1e-4):
         raise Mismatch(
             "What the MLP adds to a token does not depend on what the attention added to it: the MLP gets "
-            "the "
-            "block's input.",
+            "the block's input.",
             hint="First x = x + attention(norm(x)), then x = x + mlp(norm(x)) with the new x.",
             look_for=MLP,
         )
@@ -707,8 +703,7 @@ class Around:
         if self.first.ndim != 3 or self.first.shape[::2] != (IMAGES, FEATURES):
             raise Mismatch(
                 f"The blocks get a tensor of the shape {tuple(self.first.shape)}; it should be (batch, "
-                "tokens, "
-                f"dim): {IMAGES} images and dim={FEATURES}."
+                f"tokens, dim): {IMAGES} images and dim={FEATURES}."
             )
         pool = settings.get("pool", "cls")
         tokens, expected = self.first.shape[1], PATCHES + (pool == "cls")
@@ -775,8 +770,8 @@ def test_model_has_its_class_token_in_front(student):
             look_for=CAT,
         )
     raise Mismatch(
-        "What the blocks get behind the first token is not the patches, each plus something that all images "
-        "share.",
+        "What the blocks get behind the first token is not the patches, each plus something that all "
+        "images share.",
         hint="torch.cat([class_token, patches], dim=1), and then tokens + positions.",
         look_for=CAT,
     )
@@ -808,6 +803,8 @@ def test_model_tells_places_apart(student):
 @pytest.mark.weight(0.25)
 def test_model_has_fixed_positions(student):
     """With positions='sinusoidal', the table is added as it is: position 0 belongs to the class token."""
+    if Around(student, positions="sinusoidal").model is None:
+        return
     table = student.attempted(
         lambda: student.call("sinusoidal_positions", PATCHES + 1, FEATURES).returned.array(
             PATCHES + 1, FEATURES
@@ -827,8 +824,7 @@ def test_model_has_fixed_positions(student):
         if extra and same(rest, table[:PATCHES], tolerance=1e-3):
             raise Mismatch(
                 "With pool='cls' and positions='sinusoidal', the first patch has position 0; that is the "
-                "class "
-                "token's, and the patches have the ones from 1 on.",
+                "class token's, and the patches have the ones from 1 on.",
                 hint="Put the class token in front first, then add sinusoidal_positions(patches + 1, dim).",
                 look_for="_ + self.positions | self.positions + _, cat()",
             )
@@ -897,10 +893,9 @@ def test_model_gives_its_class_token_a_position(student):
         if bare:
             raise Mismatch(
                 f"With positions={positions!r}, {named(bare[0])} goes into the blocks as it is: no position "
-                "is "
-                "added to the class token.",
-                hint="Put the class token in front of the patches first, then add a position to every token, "
-                "patches + 1 of them.",
+                "is added to the class token.",
+                hint="Put the class token in front of the patches first, then add a position to every "
+                "token, patches + 1 of them.",
                 look_for=CAT,
             )
 
@@ -963,8 +958,8 @@ def test_model_pools_as_it_is_told(student):
         first, last = (not same(around.scores[n], around.scores[0]) for n in (1, 2))
         if pool == "cls" and (first or last):
             raise Mismatch(
-                "With pool='cls' and blocks that mix no tokens, the scores depend on patches: it is not the "
-                "class token alone that is classified.",
+                "With pool='cls' and blocks that mix no tokens, the scores depend on patches: it is not "
+                "the class token alone that is classified.",
                 hint="x[:, 0] with pool='cls', x.mean(dim=1) with pool='mean'.",
                 look_for="mean(), _[:, -1]",
             )
@@ -1023,8 +1018,7 @@ def test_model_normalizes_at_its_end(student):
         if not same(other.scores, one.scores, tolerance=1e-2):
             raise Mismatch(
                 f"With pool={pool!r} and a last block that gives ten times larger tokens, the scores are "
-                "others: "
-                "nothing is normalized after the last block.",
+                "others: nothing is normalized after the last block.",
                 hint="self.norm = nn.LayerNorm(dim), after the last block and before the linear layer.",
                 look_for="head() | classifier() | fc()",
             )
@@ -1056,8 +1050,7 @@ def test_model_shows_its_last_block(student):
     if own and same(shown(), before):
         raise Mismatch(
             f"With other weights of the last block ({named(own[0])} and further ones), attention shows what "
-            "it "
-            "showed before: the weights are those of another block.",
+            "it showed before: the weights are those of another block.",
             hint="Run all blocks but the last, and ask the last one's attention for its weights.",
             look_for="blocks[0]",
         )
@@ -1099,8 +1092,8 @@ def test_model_shows_attention_to_normalized_tokens(student):
             "With tokens that are five times as large, attention shows other weights: the last block's "
             "attention does not get normalized tokens there.",
             hint="In the block, the norm comes before the attention; so it does here.",
-            look_for="attention(x, _) | attention(x, return_weights=True) | attn(x, _), "
-            "attention(_, return_weights=True) | attn(_, return_weights=True)",
+            look_for="attention(x, _) | attention(x, return_weights=True) | attn(x, _), attention(_, "
+            "return_weights=True) | attn(_, return_weights=True)",
         )
 
 
@@ -1190,8 +1183,8 @@ def test_map_is_the_class_tokens_row(student):
         return
     if found.shows(row[1:].reshape(3, 3).T):
         raise Mismatch(
-            "Rows and columns of the map are exchanged: the value of patch 1, right of the first one, stands "
-            "below it.",
+            "Rows and columns of the map are exchanged: the value of patch 1, right of the first one, "
+            "stands below it.",
             hint="The patches fill the grid row by row: reshape(rows, columns), without a transpose.",
             look_for="transpose() | permute() | _.T, reshape() | view()",
         )
@@ -1231,8 +1224,7 @@ def test_map_is_the_class_tokens_row(student):
     )
     raise Mismatch(
         f"The map's first three patches have the values {shown}; divided by the maximum, the class token's "
-        "row "
-        f"of the heads' mean is {wanted} there.",
+        f"row of the heads' mean is {wanted} there.",
         hint="The mean over the heads; its row 0 without column 0; divided by its maximum.",
     )
 
@@ -1295,18 +1287,19 @@ def residual_block(student, *sizes):
 def test_residual_block_has_its_shape(student):
     """BasicBlock gives (batch, channels, height / stride, width / stride), whatever its sizes."""
     for ins, outs, stride in ((4, 6, 2), (5, 5, 1), (5, 8, 1), (6, 6, 2)):
-        block, x = student.build("BasicBlock", ins, outs, stride), student.tensor(2, ins, 8, 8)
-        if stride > 1 and ins == outs and student.attempted(lambda made=block, x=x: made(x)) is None:
+        block = student.build("BasicBlock", ins, outs, stride)
+        try:
+            block(student.tensor(2, ins, 8, 8), shape=(2, outs, 8 // stride, 8 // stride))
+        except Mismatch as error:
+            if ins != outs or stride == 1 or "The size of tensor" not in error.message:
+                raise
             raise Mismatch(
-                f"BasicBlock({ins}, {outs}, stride={stride}) cannot add its two ways: the branch halves "
-                "height "
-                "and width, and the shortcut does not, perhaps because the number of channels stays the "
-                "same.",
+                f"BasicBlock({ins}, {outs}, stride={stride}) cannot add its two ways, because their sizes "
+                "differ. With a stride the sizes change, even where the number of channels stays the same.",
                 hint="The shortcut is a convolution where stride != 1 or in_channels != channels.",
                 look_for="in_channels != channels | channels != in_channels | in_channels == channels | "
                 "channels == in_channels",
-            )
-        block(x, shape=(2, outs, 8 // stride, 8 // stride))
+            ) from None
 
 
 @pytest.mark.component("BasicBlock")
@@ -1343,8 +1336,7 @@ def test_residual_block_has_a_shortcut(student):
         )
     raise Mismatch(
         "With all weights 0, the block does not return relu(x): its shortcut should be the identity where "
-        "the "
-        "shape stays the same.",
+        "the shape stays the same.",
         hint="nn.Identity() or nn.Sequential() for stride=1 and as many channels as before.",
     )
 
@@ -1476,28 +1468,28 @@ def test_resnet_has_four_groups_of_two(student):
     strides = [given.get("stride", 1) for given in around.made]
     if None in channels or None in strides:
         return
-    kernels = [layer.kernel for layer in convolutions(student.build("ResNet18", SCORES, RES_WIDTH).weights())]
-    blocks = kernels.count((3, 3)) // 2  # what is made and not used is not registered
-    if len(channels) != 8 or blocks < 8:
+    whole, one = (
+        [layer.kernel for layer in convolutions(student.build(*sizes).weights())].count((3, 3))
+        for sizes in (("ResNet18", SCORES, RES_WIDTH), ("BasicBlock", RES_WIDTH, RES_WIDTH))
+    )
+    count = min(len(channels), whole // one) if one else len(channels)  # some are made and not used
+    if count != 8:
         raise Mismatch(
-            f"ResNet18 has {min(len(channels), blocks)} blocks; there should be 8, two in each of four "
-            "groups.",
+            f"ResNet18 has {count} blocks; there should be 8, two in each of four groups.",
             hint="It has 16 convolutions in its blocks, one in its stem, and a linear layer.",
             look_for="BasicBlock(), for",
         )
     if channels != CHANNELS_OF:
         raise Mismatch(
             f"With width={RES_WIDTH}, the blocks have {', '.join(map(str, channels))} channels; they should "
-            "have "
-            f"{', '.join(map(str, CHANNELS_OF))}.",
+            f"have {', '.join(map(str, CHANNELS_OF))}.",
             hint="width for the first group, and twice as many for each further one.",
             look_for="BasicBlock()",
         )
     if strides != [1, 1, 2, 1, 2, 1, 2, 1]:
         raise Mismatch(
             f"The blocks have the strides {', '.join(map(str, strides))}; the first block of each group but "
-            "the "
-            "first one should have 2, and all others 1.",
+            "the first one should have 2, and all others 1.",
             hint="Each further group halves height and width.",
             look_for="BasicBlock()",
         )
@@ -1574,8 +1566,8 @@ def test_table_has_names_and_numbers(student):
     )
     if found > count:
         raise Mismatch(
-            f"The numbers of the table add up to {found}; the model has {count} parameters: some are counted "
-            "twice.",
+            f"The numbers of the table add up to {found}; the model has {count} parameters: some are "
+            "counted twice.",
             hint="named_modules has parts and the parts within them; named_parameters has each parameter "
             "once.",
             look_for="named_modules() | modules()",
@@ -1614,8 +1606,8 @@ def test_schedule_warms_up(student):
     if not np.allclose(found[:4], [0, 0.25, 0.5, 0.75], atol=1e-4):
         raise Mismatch(
             "With warmup_steps=4 and total_steps=12, the factor is "
-            f"{', '.join(f'{each:.2f}' for each in found[:4])} "
-            "at the steps 0 to 3; it should be 0.00, 0.25, 0.50, 0.75.",
+            f"{', '.join(f'{each:.2f}' for each in found[:4])} at the steps 0 to 3; it should be 0.00, "
+            "0.25, 0.50, 0.75.",
             hint="The steps count from 0: at step 0 the factor is 0.",
             look_for="step + 1",
         )
@@ -1644,12 +1636,11 @@ def test_schedule_falls_by_half_a_cosine(student):
             kind = "a quarter of a cosine"
         said = f": that is {kind}" if kind[0:3] != "a c" else ""
         raise Mismatch(
-            f"With warmup_steps=4 and total_steps=12, the factor at the steps 6, 8 and 10 is "
+            "With warmup_steps=4 and total_steps=12, the factor at the steps 6, 8 and 10 is "
             f"{', '.join(f'{each:.3f}' for each in found)}{said}. Half a cosine gives 0.854, 0.500 and "
             "0.146.",
             hint="cos(0) is 1 and cos(pi) is -1: half a cosine goes from the one to the other, and that is "
-            "moved "
-            "and shrunk to go from 1 to 0.",
+            "moved and shrunk to go from 1 to 0.",
             look_for="cos(), 1 - _",
         )
 
@@ -1795,15 +1786,13 @@ def test_epoch_means_over_images(student):
         if abs(found - value) < 1e-3 * max(1.0, value):
             raise Mismatch(
                 f"For batches of 8, 8, 8 and 5 images the loss is {said}, {found:.3f}; the mean over images "
-                "is "
-                f"{expected:.3f}.",
+                f"is {expected:.3f}.",
                 hint="Add up loss.item() * len(labels), and divide by the number of images at the end.",
                 look_for=look_for,
             )
     raise Mismatch(
         f"For batches of 8, 8, 8 and 5 images train_epoch returns the loss {found:.3f}; the mean over "
-        "images, as "
-        f"it was when each batch was trained on, is {expected:.3f}.",
+        f"images, as it was when each batch was trained on, is {expected:.3f}.",
         hint="Add up loss.item() * len(labels), and divide by the number of images at the end.",
         look_for="return",
     )
@@ -1872,8 +1861,8 @@ def test_evaluate_gives_probabilities(student):
             look_for="log_softmax()",
         )
     raise Mismatch(
-        f"For scores of 3, 0, 0 the probabilities are {', '.join(f'{each:.3f}' for each in found[0])}; their "
-        "softmax is 0.909, 0.045, 0.045.",
+        f"For scores of 3, 0, 0 the probabilities are {', '.join(f'{each:.3f}' for each in found[0])}; "
+        "their softmax is 0.909, 0.045, 0.045.",
         hint="scores.softmax(dim=1), over the classes.",
         look_for="softmax() | Softmax()",
     )
@@ -1909,8 +1898,7 @@ def test_evaluate_means_over_images(student):
         if abs(loss - LOSS) > 1e-3 and abs(loss - value) < 1e-3:
             raise Mismatch(
                 f"For three images in batches of two and one, 'loss' is {loss:.3f}{said}; the mean over "
-                "images is "
-                f"{LOSS:.3f}.",
+                f"images is {LOSS:.3f}.",
                 hint="A batch's loss counts as often as the batch has images.",
                 look_for=look_for,
             )
@@ -1973,18 +1961,17 @@ def test_fit_trains_each_epoch(student):
 def test_fit_measures_on_validation_images(student):
     """evaluate gets the validation images."""
     _, outcome = fitted(student, [0.4, 0.6])
+    lengths = set()  # of the loaders, in batches: the training images are in two
     for call in outcome.calls_of("evaluate"):
-        given = [
-            value for value in (*call.args, *call.kwargs.values()) if getattr(value, "kind", "") == "object"
-        ]
-        for loader in given[:1]:
-            if student.attempted(lambda it=loader: it.call("__len__").returned.whole_number()) == 2:
-                raise Mismatch(
-                    "evaluate gets the training images: by them, the epoch that learned most by heart looks "
-                    "best.",
-                    hint='evaluate(model, loaders["validation"], criterion, device)',
-                    look_for="evaluate()",
-                )
+        given = (*call.args, *call.kwargs.values())
+        for loader in [value for value in given if getattr(value, "kind", "") == "object"][:1]:
+            lengths.add(student.attempted(lambda it=loader: it.call("__len__").returned.whole_number()))
+    if lengths == {2}:
+        raise Mismatch(
+            "evaluate gets the training images: by them, the epoch that learned most by heart looks best.",
+            hint='evaluate(model, loaders["validation"], criterion, device)',
+            look_for="evaluate()",
+        )
 
 
 @pytest.mark.component("fit")
@@ -1994,8 +1981,8 @@ def test_fit_leaves_the_best_weights(student):
     """The model is left with the weights of the best epoch by validation accuracy, of equals the first."""
     for accuracies, best in (([0.2, 0.6, 0.4, 0.5], 2), ([0.3, 0.7, 0.7, 0.1], 2)):
         left, outcome = fitted(student, accuracies)
-        if not outcome.calls_of("train_epoch") or not outcome.calls_of("evaluate"):
-            return  # without the template's parts: that is looked at when it is graded
+        if any(len(outcome.calls_of(part)) != len(accuracies) for part in ("train_epoch", "evaluate")):
+            return  # it uses the other parts in a way of its own: that is looked at when it is graded
         if left == best:
             continue
         said = ", ".join(map(str, accuracies))
@@ -2004,15 +1991,13 @@ def test_fit_leaves_the_best_weights(student):
                 f"With the validation accuracies {said}, the model is left with the weights of the last "
                 "epoch.",
                 hint="model.state_dict() refers to the weights, which go on changing: keep a copy of each, "
-                "or "
-                "copy.deepcopy of it, and load it at the end.",
+                "or copy.deepcopy of it, and load it at the end.",
                 look_for="_.state_dict(), end",
             )
         if left == 3 and best == 2 and accuracies[1] == accuracies[2]:
             raise Mismatch(
                 f"With the validation accuracies {said}, the weights of epoch 3 are kept; of equals, the "
-                "first "
-                "should be.",
+                "first should be.",
                 hint="Keep the weights only if the accuracy is larger than the best one so far: >, not >=.",
                 look_for="_ >= _ | _ <= _",
             )
@@ -2137,9 +2122,8 @@ def test_metrics_have_the_area_under_the_curve(student):
         )
     raise Mismatch(
         f"'roc_auc' is {listed(found)}; it should be {listed(AREAS)}.",
-        hint="For class k: of all pairs of an image of k and another one, the share in which the image of k "
-        "has "
-        "the larger probability of k.",
+        hint="For class k: of all pairs of an image of k and another one, the share in which the image of "
+        "k has the larger probability of k.",
     )
 
 
@@ -2154,8 +2138,7 @@ def test_metrics_count_ties_as_one_half(student):
     if not np.allclose(found, 0.875, atol=1e-3):
         raise Mismatch(
             f"For positives with 0.5 and 0.9 and negatives with 0.5 and 0.2, 'roc_auc' is {found[1]:.3f}; "
-            "three "
-            "and a half of four pairs are 0.875.",
+            "three and a half of four pairs are 0.875.",
             hint="Of a tied pair, one half counts: equal scores share the mean of their ranks.",
             look_for="argsort() | sort() | sorted()",
         )
@@ -2208,8 +2191,7 @@ def test_metrics_know_classes_that_do_not_occur(student):
         if not abs(found) < 1e-9:
             raise Mismatch(
                 f"For a class that neither occurs nor is predicted, '{name}' is {found:.3g}; what would be "
-                "0 / 0 "
-                "should be 0.",
+                "0 / 0 should be 0.",
                 hint="Divide by the count where it is not 0, and by 1 elsewhere: the count above is 0 then.",
                 look_for=name,
             )
@@ -2217,8 +2199,7 @@ def test_metrics_know_classes_that_do_not_occur(student):
     if not np.isnan(area):
         raise Mismatch(
             f"For a class that does not occur, 'roc_auc' is {area:.3g}; without positives there are no "
-            "pairs, and "
-            "it should be NaN.",
+            "pairs, and it should be NaN.",
             hint='float("nan") for a class without positives or without negatives.',
             look_for="nan_to_num() | nan_to_num(_, nan=0.5), 0.5",
         )
@@ -2226,8 +2207,7 @@ def test_metrics_know_classes_that_do_not_occur(student):
     if not abs(recall - 0.75) < 1e-3:
         raise Mismatch(
             f"For recalls of 0.5 and 1 and a class that does not occur, 'macro_recall' is {recall:.3f}; the "
-            "mean "
-            "over the classes that occur is 0.75.",
+            "mean over the classes that occur is 0.75.",
             hint="Take the mean over the classes whose support is not 0.",
         )
 
@@ -2325,7 +2305,7 @@ def test_curves_show_training_and_validation(student):
         lambda: student.call("fit", model, loaders, 3, torch.device("cpu"), replace=fakes).returned
     )
     if history is None:
-        return  # fit has to work first
+        raise Mismatch("There is no history to draw: fit has to work first.")
     outcome = drawing(student, "plot_learning_curves", history.plain)
     found = [curve for curve in curves(outcome) if len(curve.y) == 3]
 
@@ -2563,14 +2543,13 @@ def test_top3_names_the_likeliest_classes(student):
         if true in said and likely not in said and len(said) == 3:
             raise Mismatch(
                 f"An image has {least[0]} instead of the three likeliest: {FOUR_NAMES[likely]!r}, its "
-                "likeliest, "
-                "is missing.",
+                "likeliest, is missing.",
                 hint="The three largest probabilities, the largest first: torch.topk(3).",
                 look_for=least[1],
             )
         if said == others:
             raise Mismatch(
-                f"An image is shown with its three likeliest classes, but without its true one, "
+                "An image is shown with its three likeliest classes, but without its true one, "
                 f"{FOUR_NAMES[true]!r}.",
                 hint="Write the true class above the three, too: class_names[int(label)].",
                 look_for="set_title() | title()",

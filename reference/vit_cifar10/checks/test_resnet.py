@@ -50,6 +50,14 @@ def computed(x, weights, stride, norms, train=False):
     return F.relu(y + around) if y.shape == around.shape else None
 
 
+@pytest.mark.explains(
+    "residual_block_has_its_shape",
+    "residual_block_ends_with_a_relu",
+    "residual_block_has_a_shortcut",
+    "residual_block_has_a_norm_for_each_convolution",
+    "residual_block_has_a_relu_inside",
+    "residual_block_strides_first",
+)
 @pytest.mark.component("BasicBlock")
 @pytest.mark.weight(5)
 @pytest.mark.parametrize(("ins", "outs", "stride"), BLOCKS)
@@ -124,6 +132,7 @@ def with_fakes(student):
     return network, answers
 
 
+@pytest.mark.explains("resnet_has_four_groups_of_two")
 @pytest.mark.component("ResNet18")
 @pytest.mark.weight(3)
 def test_resnet_has_eight_blocks(student, reference):
@@ -155,6 +164,7 @@ def test_resnet_has_eight_blocks(student, reference):
         raise Mismatch(f"The blocks get {into} channels; they should get {[WIDTH, *CHANNELS[:-1]]}.")
 
 
+@pytest.mark.explains("resnet_has_a_small_stem", "resnet_classifies_the_mean")
 @pytest.mark.component("ResNet18")
 @pytest.mark.weight(3)
 @pytest.mark.because("resnet_has_eight_blocks")

@@ -16,6 +16,9 @@ SIZES = (8, 8, 8, 5)
 # --- the schedule -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.explains(
+    "schedule_is_a_share", "schedule_warms_up", "schedule_falls_by_half_a_cosine", "schedule_ends_at_zero"
+)
 @pytest.mark.component("warmup_cosine")
 def test_schedule_rises_and_falls(student, reference):
     """Linear from 0 to 1 over the warm-up, half a cosine to 0 afterwards, and 0 from the end on."""
@@ -63,6 +66,7 @@ def trained(student):
     return data, run
 
 
+@pytest.mark.explains("epoch_takes_a_step_for_each_batch", "epoch_clears_the_gradients")
 @pytest.mark.component("train_epoch")
 @pytest.mark.weight(3)
 def test_each_batch_is_a_step(student, reference):
@@ -98,6 +102,7 @@ def test_each_batch_is_a_step(student, reference):
         )
 
 
+@pytest.mark.shows("epoch_trains_in_training_mode")
 @pytest.mark.component("train_epoch")
 @pytest.mark.weight(1)
 def test_epoch_runs_in_training_mode(student, reference):
@@ -107,7 +112,7 @@ def test_epoch_runs_in_training_mode(student, reference):
         raise reference.named("epoch_in_evaluation_mode")
 
 
-@pytest.mark.explains("epoch_returns_two_numbers")
+@pytest.mark.explains("epoch_returns_two_numbers", "epoch_means_over_images")
 @pytest.mark.component("train_epoch")
 @pytest.mark.weight(2)
 @pytest.mark.because("each_batch_is_a_step")
@@ -172,7 +177,9 @@ def evaluated(student):
     return scores, labels, outcome
 
 
-@pytest.mark.explains("evaluate_returns_a_dictionary")
+@pytest.mark.explains(
+    "evaluate_returns_a_dictionary", "evaluate_gives_probabilities", "evaluate_means_over_images"
+)
 @pytest.mark.component("evaluate")
 @pytest.mark.weight(3)
 def test_evaluation_tells_all(student, reference):
@@ -212,6 +219,7 @@ def test_evaluation_tells_all(student, reference):
     raise Mismatch("'loss' is not the mean over all images.")
 
 
+@pytest.mark.shows("evaluate_only_looks")
 @pytest.mark.component("evaluate")
 @pytest.mark.weight(1)
 def test_evaluation_changes_nothing(student, reference):
@@ -262,6 +270,7 @@ def fitted(student, reference, values, losses=()):
     return left[0] if len(left) == 1 else math.nan, outcome
 
 
+@pytest.mark.explains("fit_leaves_the_best_weights")
 @pytest.mark.component("fit")
 @pytest.mark.weight(4)
 def test_fit_keeps_the_best_weights(student, reference):
@@ -292,6 +301,7 @@ def test_fit_keeps_the_best_weights(student, reference):
         raise reference.named("fit_chooses_by_loss")
 
 
+@pytest.mark.explains("fit_measures_on_validation_images")
 @pytest.mark.component("fit")
 @pytest.mark.weight(1)
 def test_fit_chooses_by_validation_images(student, reference):

@@ -53,7 +53,14 @@ class Inside:
             yield pooled @ head.T + bias
 
 
-@pytest.mark.explains("model_gives_scores", "everything_learns")
+@pytest.mark.explains(
+    "model_gives_scores",
+    "everything_learns",
+    "model_has_its_class_token_in_front",
+    "model_tells_places_apart",
+    "model_has_fixed_positions",
+    "model_gives_its_class_token_a_position",
+)
 @pytest.mark.weight(3)
 @pytest.mark.parametrize("pool", ["cls", "mean"])
 def test_tokens_are_patches_with_positions(student, reference, pool):
@@ -86,6 +93,7 @@ def test_tokens_are_patches_with_positions(student, reference, pool):
             raise reference.named("vit_class_token_without_position")
 
 
+@pytest.mark.explains("model_has_fixed_positions", "model_gives_its_class_token_a_position")
 @pytest.mark.weight(2)
 @pytest.mark.because("tokens_are_patches_with_positions")
 @pytest.mark.parametrize("pool", ["cls", "mean"])
@@ -118,7 +126,14 @@ def test_fixed_positions_are_the_table(student, reference, pool):
     )
 
 
-@pytest.mark.explains("attention_is_that_of_the_last_block", "everything_learns")
+@pytest.mark.explains(
+    "attention_is_that_of_the_last_block",
+    "everything_learns",
+    "model_runs_its_blocks_in_order",
+    "model_pools_as_it_is_told",
+    "model_gives_no_probabilities",
+    "model_normalizes_at_its_end",
+)
 @pytest.mark.weight(3)
 @pytest.mark.parametrize("pool", ["cls", "mean"])
 def test_scores_come_from_the_last_block(student, reference, pool):
@@ -163,7 +178,7 @@ def test_scores_come_from_the_last_block(student, reference, pool):
     raise Mismatch("The scores are not head(norm(...)) of what the last block gives.")
 
 
-@pytest.mark.explains("model_gives_scores")
+@pytest.mark.explains("model_gives_scores", "model_runs_its_blocks_in_order")
 @pytest.mark.weight(1)
 def test_sizes_are_handed_on(student, reference):
     """The blocks get dim, heads, mlp_ratio and dropout as they were given."""
@@ -188,6 +203,7 @@ def _cut_off_in_parts(student):
             yield from component.gradients(x, x).missing
 
 
+@pytest.mark.explains("model_learns_its_positions_and_its_class_token")
 @pytest.mark.weight(1)
 def test_everything_learns(student, reference):
     """Class token, positions, patches, blocks, norm and head receive gradients."""
@@ -208,6 +224,7 @@ def test_everything_learns(student, reference):
         raise reference.named("vit_class_token_not_learned")
 
 
+@pytest.mark.explains("model_shows_its_last_block", "model_shows_attention_to_normalized_tokens")
 @pytest.mark.weight(2)
 def test_attention_is_that_of_the_last_block(student, reference):
     """model.attention gives the last block's weights, (batch, heads, tokens, tokens), for each image."""
