@@ -1003,7 +1003,7 @@ def test_model_gives_no_probabilities(student):
 def test_model_normalizes_at_its_end(student):
     """What is classified is normalized: ten times larger tokens from the last block give the same scores."""
     for pool in POOLS:
-        small, large = (AffineFake(scale=(1.0, 1.0, factor), parameters=7, heads=2) for factor in (3.0, 30.0))
+        small, large = (AffineFake(scale=(1.0, 1.0, factor), parameters=7, heads=2) for factor in (30.0, 300.0))
         one = Around(student, pool=pool, blocks=small)
         if one.model is None:
             return
