@@ -17,7 +17,7 @@ from grader.domain.evidence import Finding, Status
 
 ROOT = Path(__file__).parents[2]
 RIGHT = ROOT / "tests" / "unseen" / "vit_cifar10" / "correct"
-LEAST_TOLD, LEAST_LINES = 134, 111  # of 141 mistakes; with a line within the part
+LEAST_TOLD, LEAST_LINES = 134, 114  # of 141 mistakes; with a line within the part
 MOST_MESSAGES = 1.1  # of a mistake that is told, on average
 OUTSIDE = ("def ", "class ")  # of a part: nothing is marked within it
 
