@@ -371,6 +371,12 @@ def test_attention_scales_and_projects(student):
 
     if fits(None):
         return
+    if any(same(y, attention(x, replace(parts, v=parts.k, v_bias=parts.k_bias))) for parts in found):
+        raise Mismatch(
+            "The layer of the keys makes the values too.",
+            hint="Three projections of x: queries, keys and values, each by weights of its own.",
+            look_for="_.k() | _.key() | _.keys() | _.to_k() | _.w_k() | _.wk() | _.k_proj()",
+        )
     if fits(None, projected=False):
         raise Mismatch(
             "What the heads give is returned as it is: the output projection is missing.",
@@ -1265,6 +1271,12 @@ def test_map_needs_evaluation_mode(student):
             hint="Remember model.training before model.eval(), and restore it afterwards.",
             look_for="train(), eval()",
         )
+    if Mapped(student, training=False).training_after:
+        raise Mismatch(
+            "The model came in evaluation mode, and is left in training mode.",
+            hint="Remember model.training before model.eval(), and restore it afterwards.",
+            look_for="train(), eval()",
+        )
 
 
 BLOCK = 6, 6, 1  # a BasicBlock whose shortcut is the identity
@@ -1346,16 +1358,18 @@ def test_residual_block_has_a_shortcut(student):
 @pytest.mark.weight(0.25)
 def test_residual_block_has_a_norm_for_each_convolution(student):
     """Batch normalization follows each convolution, that of the shortcut too, and all of it is used."""
-    block = moved(student.build("BasicBlock", 4, 6, 2))
-    weights = block.weights()
-    layers, norms = convolutions(weights), batch_norms(weights)
-    if len(layers) == 3 and len(norms) < 3:
+    block = student.build("BasicBlock", 4, 6, 2)
+    initial, trainable = block.weights(), [each.name for each in block.parameters if each.trainable]
+    weights = moved(block).weights()
+    layers, norms = convolutions(weights), batch_norms(weights, initial=initial, trainable=trainable)
+    x = student.tensor(4, 4, 8, 8)
+    if len(layers) == 3 and len(norms) < 3 and (norms or same(block(x), block(x, train=True))):
         raise Mismatch(
             f"BasicBlock(4, 6, stride=2) has 3 convolutions and {len(norms)} batch normalizations.",
             hint="One nn.BatchNorm2d(channels) after each convolution, that of the shortcut too.",
             look_for="Conv2d(_, _, 1) | Conv2d(_, _, kernel_size=1)",
         )
-    found = block.gradients(student.tensor(4, 4, 8, 8), student.tensor(4, 6, 4, 4), train=True)
+    found = block.gradients(x, student.tensor(4, 6, 4, 4), train=True)
     if found.missing:
         raise Mismatch(
             f"{named(found.missing[0])} gets no gradient: it is not used.",
@@ -1548,15 +1562,21 @@ def test_resnet_classifies_the_mean(student):
         )
 
 
+def sum_of_table(student, model):
+    """What the numbers of the table add up to."""
+    found = 0
+    for row in student.call("parameter_table", model).returned.items(None, "rows"):
+        name, number = row.items(2, "values: a name and a number")
+        name.text()
+        found += number.whole_number(0)
+    return found
+
+
 @pytest.mark.component("parameter_table")
 def test_table_has_names_and_numbers(student):
     """parameter_table gives pairs of a name and a number, which add up to all parameters."""
     made = student.build("VisionTransformer", image_size=8, num_classes=5, dim=12, depth=2, heads=3)
-    found = 0
-    for row in student.call("parameter_table", made).returned.items(None, "rows"):
-        name, number = row.items(2, "values: a name and a number")
-        name.text()
-        found += number.whole_number(0)
+    found = sum_of_table(student, made)
     count, own = (
         sum(int(np.prod(p.shape)) for p in made.parameters if not bare or "." not in p.name)
         for bare in (False, True)
@@ -1580,6 +1600,14 @@ def test_table_has_names_and_numbers(student):
             hint="Class token and positions are in no layer: named_children misses them, named_parameters "
             "has all.",
             look_for="named_children() | children() | named_modules() | modules()",
+        )
+    made.call("requires_grad_", False)
+    if (unlearned := sum_of_table(student, made)) != count:
+        raise Mismatch(
+            f"Where nothing requires gradients, the numbers of the table add up to {unlearned}; the model "
+            f"has {count} parameters.",
+            hint="Count those that are not learned as well.",
+            look_for="requires_grad",
         )
 
 
@@ -1920,14 +1948,18 @@ def test_evaluate_only_looks(student):
         )
 
 
-def fitted(student, accuracies):
-    """(the epoch whose weights are left, outcome) of a fit with these validation accuracies."""
+def fitted(student, accuracies, losses=()):
+    """(the epoch whose weights are left, outcome) of a fit with these validation accuracies.
+
+    Args:
+        losses: On the validation images; without, the higher the accuracy, the lower the loss.
+    """
     evaluations = [
         {
-            "loss": 1 - value, "accuracy": value, "targets": torch.tensor([0, 1]),
+            "loss": loss, "accuracy": value, "targets": torch.tensor([0, 1]),
             "predictions": torch.tensor([0, 1]), "probabilities": torch.full((2, 2), 0.5),
         }
-        for value in accuracies
+        for value, loss in zip(accuracies, losses or [1 - value for value in accuracies], strict=True)
     ]  # fmt: skip
     # each call of train_epoch fills the weights with its number, and gives a better training accuracy
     trained = [(1 - n / 100, n / 100) for n in range(1, len(accuracies) + 1)]
@@ -2006,6 +2038,14 @@ def test_fit_leaves_the_best_weights(student):
             else f"With the validation accuracies {said}, the weights left are those of no epoch.",
             hint="Keep a copy of the weights whenever the validation accuracy is larger than before.",
             look_for="_ < best | _ <= best | best > _, if" if worst else "",
+        )
+    left, _ = fitted(student, [0.2, 0.6, 0.4, 0.5], losses=[0.9, 0.8, 0.3, 0.7])
+    if left == 3:
+        raise Mismatch(
+            "With the validation accuracies 0.2, 0.6, 0.4, 0.5 and losses 0.9, 0.8, 0.3, 0.7, the weights "
+            "of epoch 3 are kept: the best epoch is chosen by its loss.",
+            hint="The best epoch is the one with the highest validation accuracy.",
+            look_for="_ < best | best > _ | min(), loss",
         )
 
 
@@ -2384,11 +2424,18 @@ def test_roc_draws(student):
 def test_roc_has_a_curve_for_each_class(student):
     """Each class has its ROC curve, with its name: the false positive rate is the horizontal axis."""
     outcome = drawing(student, "plot_roc", TRUE_CLASSES, SAID, list(CLASS_NAMES))
-    areas = []
+    areas, begun = [], []
     for curve in curves(outcome):
         x, y = np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
         if len(x) > 2 and np.isfinite(x).all() and np.isfinite(y).all():
             areas.append(abs(float(((y[1:] + y[:-1]) / 2 * (x[1:] - x[:-1])).sum())))
+            begun.append(bool((np.abs(x) + np.abs(y)).min() < 1e-6))
+    if begun and not any(begun):
+        raise Mismatch(
+            "No curve begins at (0, 0), where no image is called positive.",
+            hint="Put a threshold above all probabilities in front, or the point (0, 0).",
+            look_for="unique() | sort() | argsort(), plot()",
+        )
 
     def shown(wanted):
         return all(any(abs(area - each) < 5e-3 for area in areas) for each in wanted)
