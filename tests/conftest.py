@@ -1,6 +1,7 @@
 """What the tests of several folders share: the assignment, workers, and its checks as they are run."""
 
 import functools
+import gc
 import importlib.util
 import os
 import queue
@@ -74,6 +75,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Together(config, log)
 
 
+def pytest_collection_finish() -> None:
+    """Looks for garbage were a sixth of the time: what is loaded stays, and the rest can wait longer."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Most `sampled` cases are slow; what shares hosts comes first, as it takes the longest."""
@@ -96,6 +104,15 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADER_CACHE", str(shared / "cache"))
         patch.setenv("GRADER_WARM", "0")  # no process outlives the tests but where one is asked for
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _disk_is_not_waited_for() -> Iterator[None]:
+    """No power is cut in a test: what a killed process has written is there, on the disk or not yet."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        patch.setattr("grader.gradebook.database._SYNCHRONOUS", "OFF")
         yield
 
 

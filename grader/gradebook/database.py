@@ -32,6 +32,7 @@ from grader.gradebook.statements import BOOK
 
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _ATTEMPTS = 200
+_SYNCHRONOUS = "FULL"  # each commit is on the disk before it returns
 _SETTLED = 0.03  # seconds: within one tick of the file system's clock, two writes have the same time
 
 
@@ -448,11 +449,10 @@ def _prepare(connection: Any, _record: Any) -> None:
     # the driver would begin transactions too late for a consistent view: `_begin` does it instead
     connection.isolation_level = None
     # With a write-ahead log, readers and the writer do not block each other, and the gradebook survives any
-    # kill; each commit is on the disk before it returns. The mode is stored in the file, and setting it again
-    # would need exclusive access.
+    # kill. The mode is stored in the file, and setting it again would need exclusive access.
     if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
     connection.execute("PRAGMA foreign_keys = ON")
 
 

@@ -110,7 +110,8 @@ def _run(kind: str, tree: PackageTree, settings: PackageSettings, outcome: Path)
                 if most > settings.memory_mb * _MEGABYTE:
                     return out_of_memory(settings.memory_mb)
                 started.reap_orphans()
-                time.sleep(_POLL_SECONDS)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_POLL_SECONDS)
         finally:
             process.kill()  # nothing, where it has ended
             process.wait()

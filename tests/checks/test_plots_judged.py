@@ -65,7 +65,7 @@ def flags(findings: Callable[..., tuple[Finding, ...]]) -> Callable[..., set[str
     return found
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -108,7 +108,7 @@ UNTOLD = dict.fromkeys(("show_four_of_each_class", "name_both_labels"), "undecid
 OTHERS = dict.fromkeys(("show_four_of_each_class", "name_both_labels"), "other_images_shown")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("body", "expected", "drawn"),
     [
@@ -169,7 +169,7 @@ def test_images_in_another_form(
 SET = "grid[label, k].set_title"
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -202,7 +202,7 @@ def maps(*matrices: str) -> str:
     return "\n".join(f"plt.figure()\n{MAP.format(matrix)}\nplt.show()" for matrix in matrices)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -251,7 +251,7 @@ FOUR = """four = list(dict.fromkeys([int(true[i]), int(said[i]), *range(6)]))[:4
 """
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -277,7 +277,7 @@ if label or k: grid[label, k].images[0].set_data(images[i, 0][3:, 2:])"""
     assert found["predictions_show_four_of_each_class"].status == "failed"
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("chosen", ["[:1]", "[:3]", "[: samples_per_class + 1]"])
 def test_another_number_of_examples_is_not_the_one_that_was_asked_for(
     chosen: str, findings: Callable[..., tuple[Finding, ...]]
@@ -292,7 +292,7 @@ def test_another_number_of_examples_is_not_the_one_that_was_asked_for(
     assert asked.because == "predictions_show_four_of_each_class"
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("how", "expected"),
     [

@@ -210,7 +210,7 @@ def test_mistakes_of_evaluate_are_told_once(
     assert [f.label for f in found if f.status == "failed" and f.because is None] == [name]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("form", HONEST)
 def test_honest_reports_are_believed(
     form: str, composed: Callable[..., str], examined: Callable[..., Examined]
@@ -229,7 +229,7 @@ KEPT = """shares = [*(shares if number else []), hits / len(labels)]
             first = first if number else batch_loss"""
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     ("end", "expected"),
     [
@@ -314,7 +314,7 @@ GUESSES = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("guess", GUESSES)
 def test_guesses_are_not_believed(
     guess: str, composed: Callable[..., str], examined: Callable[..., Examined]

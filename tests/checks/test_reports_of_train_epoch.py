@@ -71,7 +71,7 @@ def of_reports(found: Examined) -> tuple[str, str | None]:
     return str(finding.status), finding.label
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("form", HONEST)
 def test_honest_reports_are_believed(
     form: str, composed: Callable[..., str], examined: Callable[..., Examined]
@@ -135,7 +135,7 @@ def train_epoch(model, optimizer, data_loader, loss_history):
 """
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("look", LOOKS)
 def test_who_looks_at_a_batch_again_loses_nothing(
     look: str, composed: Callable[..., str], examined: Callable[..., Examined]
@@ -154,7 +154,7 @@ DIVIDED = {
 }
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("divided", DIVIDED)
 def test_a_mean_that_is_divided_once_more_is_named(
     divided: str, composed: Callable[..., str], examined: Callable[..., Examined]
@@ -165,7 +165,7 @@ def test_a_mean_that_is_divided_once_more_is_named(
     assert of_reports(found) == ("failed", "reported_loss_divided_again")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("divided", ["loss.item() / 2", "loss.item() * 2", "loss.item() / (3 + i)"])
 def test_a_mean_that_is_scaled_otherwise_is_for_a_person(
     divided: str, composed: Callable[..., str], examined: Callable[..., Examined]
@@ -190,7 +190,7 @@ ADVISED = {
 }
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("advice", ADVISED)
 def test_losses_other_than_asked_are_advised_about(
     advice: str, composed: Callable[..., str], examined: Callable[..., Examined]
@@ -204,7 +204,7 @@ def test_losses_other_than_asked_are_advised_about(
     assert [f.label for f in found if f.is_advice] == [advice]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("end", "expected"),
     [

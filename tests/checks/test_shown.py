@@ -33,7 +33,7 @@ def findings(examined: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     return of
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize("version", VERSIONS, ids=[version.name for version in VERSIONS])
 def test_what_is_shown_passes_when_it_is_run(
     version: HomeworkVersion, assignment: Assignment, findings: Callable[..., dict[str, Any]]

@@ -55,7 +55,7 @@ def judged_with(solved: str, examined: Callable[..., Examined]) -> Callable[...,
     return of
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("component", MISTAKES)
 @pytest.mark.parametrize("spare", [*UNUSED, *UNREADABLE])
 def test_a_wrong_part_fails_for_its_mistake_whatever_is_added(
@@ -68,7 +68,7 @@ def test_a_wrong_part_fails_for_its_mistake_whatever_is_added(
     assert found[oracle] == ("failed", "" if spare in UNREADABLE else diagnosis)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("spare", USED)
 def test_what_is_added_and_used_does_not_hide_a_mistake(
     spare: str, judged_with: Callable[..., dict[str, tuple[str, str]]]
@@ -86,7 +86,7 @@ def test_a_mistake_without_a_name_is_decided_too(
     assert found["attention_matches_oracle"][0] == "failed"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("spare", ["a matrix", "a layer", "a buffer", "a frozen weight"])
 def test_a_right_attention_stays_right_beside_what_it_does_not_use(
     spare: str, judged_with: Callable[..., dict[str, tuple[str, str]]]
@@ -108,7 +108,7 @@ def test_a_right_attention_with_a_part_of_its_own_goes_to_a_person(
 BEGINS = "self.to_qkv.weight.data[: heads * dim_head] *= {}"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("factor", "expected"),
     [

@@ -96,6 +96,7 @@ def test_a_part_under_another_name_is_told_at_the_end(desk, run, solved):
     assert "Begin with this: " in last and "`ViT`" in last
 
 
+@pytest.mark.slow
 def test_details_list_every_statement(desk, run):
     result = run("check", "--details")
     assert "torch.manual_seed(42)" in result.output and "Line by line" not in result.output

@@ -1,7 +1,6 @@
 """`grader inquiries`: what was found, the question that a person chooses, the answer, and what follows."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.reports.whole_class.similarity_record import PairRecord, SimilarityRecord, record_text
 from tests.cli.test_oral_command import NOW
+from tests.copied_assignment import copied_assignment
 
 FIRST, SECOND = "400101201", "400101202"
 CODE = "import torch\nexec(open('x').read())  # <script>alert(1)</script>\n"
@@ -142,7 +142,7 @@ def test_a_report_in_persian_asks_in_persian(
     out: Path, course_root: Path, assignment: Assignment, tmp_path: Path, monkeypatch: Any
 ) -> None:
     folder = tmp_path / "course"
-    shutil.copytree(assignment.folder, folder / "reference" / assignment.id)
+    copied_assignment(assignment.folder, folder)
     text = (course_root / "course.toml").read_text("utf-8")
     (folder / "course.toml").write_text('language = "fa"\n' + text, "utf-8")
     monkeypatch.setenv("GRADER_COURSE", str(folder))

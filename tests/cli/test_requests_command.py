@@ -18,6 +18,7 @@ from grader.domain.assignment import Assignment
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from tests.cli.test_oral_command import NOW
+from tests.copied_assignment import copied_assignment
 
 FIRST, SECOND, THIRD = "400101201", "400101202", "400101203"
 RULES = '\n[regrade_requests]\ndays = 7\nmost = 2\nanswered_by = "{}"\n'
@@ -33,7 +34,7 @@ def said(*words: object, by: str = "head", code: int = 0) -> str:
 def course(tmp_path: Path, course_root: Path, assignment: Assignment, monkeypatch: Any) -> Path:
     """A course that takes requests; who answers is still to be written."""
     folder = tmp_path / "course"
-    shutil.copytree(assignment.folder, folder / "reference" / assignment.id)
+    copied_assignment(assignment.folder, folder)
     shutil.copy(course_root / "course.toml", folder)
     monkeypatch.setenv("GRADER_COURSE", str(folder))
     monkeypatch.delenv("GRADER_GRADEBOOK", raising=False)

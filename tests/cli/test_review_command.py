@@ -1,7 +1,6 @@
 """`grader review`: how far grades are by section, reviews, and what a release says or demands of them."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from tests.cli.test_oral_command import NOW
 from tests.cli.test_requests_command import said
+from tests.copied_assignment import copied_assignment
 
 FIRST, SECOND, THIRD = "400101201", "400101202", "400101203"
 WORKSHEET = "Identifier,Full name,ID number,Grade,Maximum Grade,Last modified (grade)\n" + "".join(
@@ -26,7 +26,7 @@ WORKSHEET = "Identifier,Full name,ID number,Grade,Maximum Grade,Last modified (g
 def course(tmp_path: Path, course_root: Path, assignment: Assignment, monkeypatch: Any) -> Path:
     """A course with two sections."""
     folder = tmp_path / "course"
-    shutil.copytree(assignment.folder, folder / "reference" / assignment.id)
+    copied_assignment(assignment.folder, folder)
     text = (course_root / "course.toml").read_text("utf-8")
     (folder / "course.toml").write_text(text + '\n[people]\nstudents = "students.csv"\n', "utf-8")
     rows = f"student_id,section\n{FIRST},A\n{SECOND},A\n{THIRD},B\n"

@@ -133,6 +133,7 @@ def test_each_student_is_graded_by_values_of_their_own(
     assert "Your values: <b>heads = 4, pooling = mean</b>" in page and "not what was drawn for you" in page
 
 
+@pytest.mark.slow
 def test_a_mistake_is_recognized_with_the_students_values(
     course: Course,
     tmp_path: Path,

@@ -261,6 +261,7 @@ def test_names_tell_whose_the_files_are(
     ]
 
 
+@pytest.mark.slow
 def test_it_is_valid(run: Callable[..., Result], on_warm_hosts: None) -> None:
     """Also its mistake, which is one in a file that is not code."""
     done = run("validate", "letter_survey")

@@ -403,6 +403,7 @@ def test_a_library_finds_its_models_weights_where_they_are_provided(
     assert checked.exit_code == 1 and sentence in flat(checked.output), checked.output
 
 
+@pytest.mark.slow
 def test_a_grade_says_the_same_of_what_is_not_provided(
     run: Callable[..., Result], letters: Path, tmp_path: Path, on_warm_hosts: None
 ) -> None:

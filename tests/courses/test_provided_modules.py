@@ -137,6 +137,7 @@ def test_no_cell_writes_it(handing_out: Path) -> None:
     assert "ascii_lowercase" in statement.source
 
 
+@pytest.mark.slow
 def test_who_puts_another_in_the_place_of_what_is_given_is_told(
     run: Callable[..., Result], handing_out: Path, tmp_path: Path, on_warm_hosts: None
 ) -> None:

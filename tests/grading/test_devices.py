@@ -27,6 +27,7 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="others' work is graded on Linux")
 @pytest.mark.skipif(torch.version.cuda is None, reason="this PyTorch was built without CUDA")
 def test_a_host_does_not_ask_cuda_for_anything() -> None:

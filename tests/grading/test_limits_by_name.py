@@ -141,7 +141,7 @@ LIMITS: dict[str, tuple[str, dict[str, float], str]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("limit", LIMITS)
 def test_a_limit_that_is_hit_is_named(limit: str, judge: Judging) -> None:
     """In the finding, which is the student's."""
@@ -180,7 +180,7 @@ def by_check(found: Judged) -> dict[str, Finding]:
     return findings
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("answer", "words"), [(7, "computed for more than 2 s"), (8, "memory was not enough")]
 )

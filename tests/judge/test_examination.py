@@ -1,7 +1,6 @@
 """All checks of one submission: hangs, deaths, lies, isolation, seeds."""
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +18,7 @@ from grader.judge.student import Student
 from grader.kit import AffineFake, Mismatch
 from grader.protocol.frames import Frame
 from grader.protocol.link import WorkerFault, WorkerProcess
+from tests.copied_assignment import copied_assignment
 
 HANG = """
 class Attention(Attention):
@@ -116,7 +116,7 @@ def test_the_first_finding_waits_for_no_worker(
 def test_tests_around_an_assignment_do_not_matter(tmp_path: Path, assignment: Assignment) -> None:
     """A course may lie in a project with tests of its own: what configures those does not count."""
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["plugins_of_another_project"]\n')
-    folder = Path(shutil.copytree(assignment.folder, tmp_path / "reference" / "copied"))
+    folder = copied_assignment(assignment.folder, tmp_path)
     used: list[Checks] = []
     run_pytest([folder / "checks" / "test_prenorm.py"], replace(assignment, folder=folder), None, used.append)
     assert len(used) == 1
@@ -256,6 +256,7 @@ def test_lies_in_arrays_are_the_workers_fault(
         student.close()
 
 
+@pytest.mark.slow
 def test_a_slow_part_costs_no_other_part(
     examined: Callable[..., Any], solved: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[
             return [sys.executable, "-c", f"OUTCOME = {str(outcome)!r}\nROOT = {str(tmp_path)!r}\n{code}"]
 
         monkeypatch.setattr(parent_process, "grading_command", command)
+        monkeypatch.setattr(run_processes, "_GRACE_SECONDS", 0.5)  # no host is among them that needs more
         parent_process.supervised_run(kind, tmp_path)
         document = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
         assert is_result(kind, document)
@@ -128,6 +129,7 @@ def test_what_left_its_parent_ends_with_it(left: Callable, tmp_path: Path) -> No
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
 
 
+@pytest.mark.slow
 def test_what_forks_share_counts_once(left: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forks of a process of 100 MB, some without their parent; in a container they hide what they share."""
     monkeypatch.setattr(run_processes, "_proportional_share", lambda pid: None)

@@ -28,6 +28,7 @@ from grader.student_web.student_links import StudentAccess
 from grader.student_web.student_serving import opened_site
 from grader.student_web.student_site import StudentSite, student_application
 from grader.web.listening import Listening
+from tests.copied_assignment import copied_assignment
 from tests.web.conftest import new_database, objections
 
 __all__ = ["new_database", "objections"]
@@ -84,7 +85,7 @@ def release(
         others: Further students, to whom nobody gave points.
     """
     course = home / "course"
-    shutil.copytree(assignment.folder, course / "reference" / assignment.id)
+    copied_assignment(assignment.folder, course)
     shutil.copy(course_root / "course.toml", course)
     toml = course / "reference" / assignment.id / "assignment.toml"
     rules = '\n[regrade_requests]\ndays = 7\nmost = 2\nanswered_by = "marker"\n'

@@ -39,6 +39,7 @@ def test_the_last_line_is_true(
     assert variant.last in said and int(known.outcome) == variant.code, said
 
 
+@pytest.mark.slow
 def test_every_variant_is_read_as_something_that_trains(
     solved: str, analyzed: Callable[[str], Program]
 ) -> None:

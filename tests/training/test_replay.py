@@ -183,6 +183,7 @@ def fields(text: str) -> dict[str, str]:
     return dict(re.findall(r"^(\w+): (.+?)(?:\"\"\")?$", text.split('"""')[1], flags=re.MULTILINE))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("style", STYLES, ids=lambda path: path.stem)
 def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> None:
     """What its docstring says was trained: epochs, rates, optimizer, schedule, and the weights at the end."""
@@ -269,6 +270,7 @@ def outcome(found: Replayed) -> dict[str, str]:
     }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("style", UNSEEN, ids=lambda path: path.stem)
 def test_an_unseen_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> None:
     text = style.read_text(encoding="utf-8")

@@ -89,6 +89,7 @@ def test_a_decision_about_one_reads_nobody_s_work_scores_one_and_writes_no_file(
     assert scored == [], "the queue has it from the decision"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", DECISIONS)
 def test_pages_follow_when_people_pause(head, asking_desk, clock, tmp_path, kind):
     pages = DelayedPages(asking_desk, clock)
@@ -102,6 +103,7 @@ def test_pages_follow_when_people_pause(head, asking_desk, clock, tmp_path, kind
     assert not are_behind(asking_desk.book, asking_desk.out, asking_desk.assignment.id)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", DECISIONS)
 def test_after_a_kill_whoever_comes_next_writes_them(head, asking_desk, clock, tmp_path, kind):
     assert decided(head, kind, **fields_of(kind, asking_desk)).status_code == 303
