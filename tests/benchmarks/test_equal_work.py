@@ -39,6 +39,7 @@ def environment() -> Environment:
         pytest.skip(str(error))
 
 
+@pytest.mark.slow
 def test_the_notebooks_are_many_and_neither_train_nor_read(assignment):
     found = homework(assignment, ROOT, 24)
     assert len({one.student_id for one in found}) == len({one.name for one in found}) == 24

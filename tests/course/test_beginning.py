@@ -80,9 +80,8 @@ def test_students_do_not_get_the_beginnings() -> None:
     assert "course/beginnings/**/*.txt" in packed["tool"]["setuptools"]["package-data"]["grader"]
 
 
-@pytest.mark.parametrize(
-    "kind", [KINDS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in KINDS[1:])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_is_valid_at_once(run: Callable[..., Result], kind: str, on_warm_hosts: None) -> None:
     """From nothing: the reference full, the template nothing, each mistake by its name."""
     assert run("new-course", "course").exit_code == 0

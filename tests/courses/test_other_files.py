@@ -244,6 +244,7 @@ def test_a_class_is_graded_by_its_files(
     assert "Files that count" in page and f"<code>{ID}_metrics.csv</code>, {len(TABLE)} bytes" in page
 
 
+@pytest.mark.slow
 def test_names_tell_whose_the_files_are(
     run: Callable[..., Result], tmp_path: Path, survey_solved: str, on_warm_hosts: None
 ) -> None:

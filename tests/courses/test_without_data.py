@@ -89,6 +89,7 @@ def test_it_is_graded_without_data(
     assert "2 unchanged" in again.output
 
 
+@pytest.mark.slow
 def test_it_is_valid(run: Callable[..., Result], on_warm_hosts: None) -> None:
     done = run("validate", "letter_counts")
     assert done.exit_code == 0, done.output

@@ -62,6 +62,7 @@ def test_the_solved_homework_passes(handout, solved):
     assert "submission: solved.py" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_notebook_with_little_in_it_fails_kindly(handout, tmp_path, run_here):
     """Nothing is written but Attention, which hangs: that costs one limit, not one for each check."""
     (tmp_path / "assignment.toml").write_text(

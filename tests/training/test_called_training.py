@@ -166,7 +166,12 @@ def test_only_a_value_that_is_a_placeholder_stands_for_something(
         (("return inputs * self", "return None and self"), TrainingOutcome.FAILED, "tensor or an array"),
         (("return inputs * self", "return inputs[:2] * self"), TrainingOutcome.FAILED, "gives 2 outputs"),
         (("return inputs * self", "return inputs[:, [0, 0, 0]] * self"), TrainingOutcome.UNKNOWN, "measured"),
-        (("    for _ in range(epochs):", "    while True:"), TrainingOutcome.BUDGET, "time limit of 3 s"),
+        pytest.param(
+            ("    for _ in range(epochs):", "    while True:"),
+            TrainingOutcome.BUDGET,
+            "time limit of 3 s",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_does_not_end_in_a_number(
