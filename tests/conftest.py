@@ -82,6 +82,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(100_000)
 
 
+def pytest_unconfigure() -> None:
+    """What stays frozen would be called a leak at the end."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Most `sampled` cases are slow; what shares hosts comes first, as it takes the longest."""

@@ -102,6 +102,7 @@ def test_details_list_every_statement(desk, run):
     assert "torch.manual_seed(42)" in result.output and "Line by line" not in result.output
 
 
+@pytest.mark.slow
 def test_in_a_course_the_template_of_its_only_assignment_is_meant(course_of_one, run, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text("class Attention:\n    pass\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -87,6 +87,7 @@ def linear_accuracy(objects: ModuleType, features: Callable[[np.ndarray], Featur
     return float(((other @ weights).argmax(axis=1) == test.labels).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("features", "most"), [(colors, 0.3), (places, 0.2)], ids=["colors alone", "places alone"]
 )

@@ -153,6 +153,7 @@ def test_a_limit_that_is_hit_is_named(limit: str, judge: Judging) -> None:
     assert all(f.blame == "student" for f in found if f.status is not Status.PASSED)
 
 
+@pytest.mark.slow
 def test_a_slow_submission_runs_out_of_its_time(judge: Judging) -> None:
     """Every call just within its limit: the checks that are left are skipped, with the total limit named."""
     found = judge("time.sleep(0.8)", call_seconds=1.0, checks_seconds=1.0).findings
@@ -197,6 +198,7 @@ def test_an_answer_that_blows_up_a_check_leaves_that_check_undecided(
     assert found["z_the_last_one"].status is Status.PASSED
 
 
+@pytest.mark.slow
 def test_a_judge_that_cannot_be_interrupted_is_ended_alone(
     judge: Judging, tiny: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,6 +118,7 @@ def test_a_module_that_is_saved_counts_as_a_save(tmp_path):
     assert watcher.reaches(1)
 
 
+@pytest.mark.slow
 def test_one_part_alone_is_checked_after_each_save(course_root, tmp_path, warm_workers):
     folder = tmp_path / "vit"
     shutil.copytree(course_root / "template" / "vit_defects", folder)
