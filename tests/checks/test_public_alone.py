@@ -15,7 +15,8 @@ from grader.analysis import program
 from grader.course.assignment_file import read_assignment
 from grader.course.homework_versions import Kind, homework_versions
 from grader.domain.analyzed_program import Program, line_at, place_of
-from grader.domain.evidence import Finding, Status
+from grader.domain.evidence import Finding
+from tests.checks.test_public_lines import BEGINS, MOST_MESSAGES, unfolded
 
 ROOT = Path(__file__).parents[2]
 # assignment -> mistakes that are not told; mistakes for which a line within the part is marked
@@ -30,8 +31,6 @@ EXPECTED = {
     ),
     "vit_finetune": (set(), 120),
 }
-MOST_MESSAGES = 1.1  # of a mistake that is told, on average
-OUTSIDE = ("def ", "class ")  # of a part: nothing is marked within it
 
 pytestmark = [
     pytest.mark.slow,
@@ -68,27 +67,19 @@ def told(request: pytest.FixtureRequest) -> tuple[str, list[Read]]:
     """The assignment, and all its homeworks."""
     from grader.judge.course_code import course_code
     from grader.judge.examination import Checks, run_pytest
-    from grader.judge.student import Student
     from grader.sandbox.host_client import Host
     from grader.sandbox.process_limits import ProcessLimits
     from grader.sandbox.readable_files import given_files
 
     assignment = read_assignment(ROOT / "reference" / request.param)
-    public = tuple(replace(spec, shown_by=()) for spec in assignment.checks if spec.public)
     found: list[Read] = []
     errors: list[Exception] = []
 
     def ask(checks: Checks) -> None:
-        checks.assignment, checks.code = replace(assignment, checks=public), None
         try:
             for one in homeworks(assignment):
-                student = Student(lambda: host.spawn(ProcessLimits()), one.program, checks.assignment, seed=1)
-                try:
-                    findings = checks.examined(student, components=one.parts).findings
-                finally:
-                    student.close()
-                wrong = [each for each in findings if each.status is not Status.PASSED and not each.because]
-                found.append(replace(one, wrong=tuple(wrong)))
+                job = unfolded(assignment, one.program, one.parts, lambda: host.spawn(ProcessLimits()))
+                found.append(replace(one, wrong=tuple(job(checks))))
         except Exception as error:  # noqa: BLE001 - pytest around the checks would swallow it
             errors.append(error)
 
@@ -116,5 +107,5 @@ def test_mistakes_are_told(told: tuple[str, list[Read]]) -> None:
     marked = 0
     for one in told_ones:
         places = [place for each in one.wrong if (place := place_of(each.where)) is not None]
-        marked += any(not line_at(one.program.source, place).startswith(OUTSIDE) for place in places)
+        marked += any(not line_at(one.program.source, place).startswith(BEGINS) for place in places)
     assert marked >= least_lines

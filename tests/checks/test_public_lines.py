@@ -17,6 +17,7 @@ from grader.protocol.link import WorkerProcess
 
 LEAST = 86  # mistakes for which a line that they change is marked
 MOST_MESSAGES = 1.1  # of a mistake that they see, on average
+BEGINS = ("def ", "class ")  # of a part: nothing is marked within it
 # marked lines that are right by themselves: what is missing belongs beside them, or what they use is wrong
 BESIDE = {
     *("all_attentions_first", "attention_not_called", "feed_forward_first", "feed_forward_not_called"),
@@ -29,9 +30,9 @@ BESIDE = {
 
 
 def unfolded(
-    assignment: Assignment, read: Program, parts: tuple[str, ...], spawn: Callable[[], WorkerProcess]
+    assignment: Assignment, read: Program, parts: tuple[str, ...] | None, spawn: Callable[[], WorkerProcess]
 ) -> Callable[[Checks], list[Finding]]:
-    """What a student reads who has neither hidden checks nor the reference."""
+    """What a student reads who has neither hidden checks nor the reference; parts: None for all."""
 
     def job(checks: Checks) -> list[Finding]:
         public = tuple(replace(spec, shown_by=()) for spec in assignment.checks if spec.public)
@@ -66,8 +67,7 @@ def test_a_public_check_marks_the_line_to_change(
         return [line_at(read.source, place) for place in places if place is not None]
 
     told = {one.name: lines for one in made if one.kind is Kind.MISTAKE and (lines := marked(one))}
-    begins = ("def ", "class ")  # of a part: nothing is marked within it
-    inner = {name: [line for line in lines if not line.startswith(begins)] for name, lines in told.items()}
+    inner = {name: [line for line in lines if not line.startswith(BEGINS)] for name, lines in told.items()}
     assert sum(any(line not in right for line in lines) for lines in inner.values()) >= LEAST
     assert {name for name, lines in inner.items() if not right.isdisjoint(lines)} == BESIDE
     assert sum(map(len, told.values())) / len(told) <= MOST_MESSAGES, Counter(map(len, told.values()))
