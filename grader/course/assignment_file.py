@@ -20,7 +20,7 @@ from grader.course.assignment_tables import (
     DataTable,
     LateTable,
 )
-from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
+from grader.course.check_files import checks, trained_checks
 from grader.course.editions import edition_of
 from grader.course.homework_files import file_stem, provided_files, submitted_files
 from grader.course.marking_file import NO_MARKING_ITEMS, read_marking_items
@@ -113,7 +113,7 @@ _INSTRUCTORS_FILES = (
 )
 _STUDENTS_FILES = (
     FILE,
-    PUBLIC_FILE,
+    "test_public*.py",
     MEASURES_FILE,
 )  # without the homework beside them, which changes every day
 

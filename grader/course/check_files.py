@@ -15,6 +15,7 @@ from pathlib import Path
 from grader.course.toml_file import listing, remedy
 from grader.domain.assignment import SUBMISSION, CheckSpec
 from grader.domain.errors import CourseError
+from grader.files.known_folders import PUBLIC_CHECKS, is_public_checks, public_checks
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def with_explained(
             if spec.public and name in spec_by_id and not spec_by_id[name].public:
                 raise CourseError(
                     f"{places[spec.id]}: test_{spec.id} names '{name}' as its cause, which students do not "
-                    f"have. Name one of {spec.file}."
+                    "have. Name a public check."
                 )
     causes: dict[str, list[str]] = {}
     shown_by: dict[str, list[str]] = {}
@@ -77,7 +78,7 @@ def causes_first(specs: Sequence[CheckSpec], places: Mapping[str, str]) -> tuple
     """The checks in their order, but each after those that it names as its causes.
 
     Args:
-        specs: In the order of their files and lines.
+        specs: In the order of their components, files and lines.
         places: Check -> where it is declared, for messages.
 
     Raises:
@@ -143,7 +144,6 @@ def _after_causes(
 # --- check files -----------------------------------------------------------------------------------------
 
 
-PUBLIC_FILE = "test_public.py"
 CHECKS, TRAINED = "checks", "trained"  # folders of an assignment
 _PREFIX = "test_"
 _MARKS = ("component", "weight", "because", "explains", "shows")
@@ -163,12 +163,15 @@ def checks(
     public_only: bool = False,
     left_out: Collection[str] = (),
 ) -> tuple[CheckSpec, ...]:
-    """The checks of an assignment, in the order of their files and lines, each after the causes it names.
+    """The checks of an assignment, each after the causes it names.
+
+    They are in the order of the components, and within one in that of their files and lines.
 
     Args:
-        folder: The assignment's folder: its checks are `checks/test_*.py`, or a student's `test_public.py`.
+        folder: The assignment's folder: its checks are `checks/test_*.py`, or a student's public
+            checks.
         components: The components that a check may judge, besides `submission`.
-        public_only: The folder is a student's: only its `test_public.py` counts.
+        public_only: The folder is a student's: only its public checks count.
         left_out: Components of other editions, whose checks are left out.
 
     Returns:
@@ -179,14 +182,26 @@ def checks(
             that they cannot have.
     """
     files = [] if public_only else sorted((folder / CHECKS).glob(f"{_PREFIX}*.py"))
-    if not files and (folder / PUBLIC_FILE).is_file():
-        files = [folder / PUBLIC_FILE]
+    if not files:
+        files = public_checks(folder)
+    _require_one_kind([path.name for path in files if is_public_checks(path.name)])
     return _all_declared(files, components, left_out)
+
+
+def _require_one_kind(public: Sequence[str]) -> None:
+    """Check that public checks are in `test_public.py` or in several files, not in both."""
+    if PUBLIC_CHECKS in public and len(public) > 1:
+        other = next(name for name in public if name != PUBLIC_CHECKS)
+        raise CourseError(
+            f"{PUBLIC_CHECKS} and {other} are there: public checks are in the one file or in several. "
+            "Remove the file that is left from before."
+        )
 
 
 def _all_declared(
     files: Iterable[Path], components: Collection[str], left_out: Collection[str]
 ) -> tuple[CheckSpec, ...]:
+    order = (SUBMISSION, *components, *sorted(left_out))
     places: dict[str, str] = {}
     specs = []
     about_others: dict[str, AboutOthers] = {}
@@ -202,6 +217,7 @@ def _all_declared(
             places[spec.id] = place
             about_others[spec.id] = said
             specs.append(spec)
+    specs.sort(key=lambda spec: order.index(spec.component))
     ordered = causes_first(with_explained(specs, about_others, places), places)
     return tuple(spec for spec in ordered if spec.component not in left_out)
 
@@ -301,7 +317,7 @@ def _spec(
         component=component,
         title=title,
         weight=next((weight for weight in (own_marks.weight, file_marks.weight) if weight is not None), 1.0),
-        public=file == PUBLIC_FILE,
+        public=is_public_checks(file),
         file=file,
         because=causes.checks,
         tried_anyway=causes.tried_anyway,

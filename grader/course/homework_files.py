@@ -34,10 +34,11 @@ from grader.domain.assignment_files import (
 )
 from grader.domain.limits import MEGABYTE
 from grader.domain.submission import Role
+from grader.files.known_folders import is_public_checks
 
 # other files of a student's folder, and names that tools would take for their own
 _TAKEN = {
-    *("homework.py", "homework.ipynb", "readme.md", "test_public.py", "assignment.toml", "course.toml"),
+    *("homework.py", "homework.ipynb", "readme.md", "assignment.toml", "course.toml"),
     *("dataset.zip", "datasets", "handin", "pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg"),
 }
 _PROVIDED_CODE = (".ipynb", ".whl", ".pyc", ".so")
@@ -94,7 +95,7 @@ def _require_name(name: str) -> None:
             f"[provided]: '{name}' is not the name of a file in {PROVIDED}/. Use letters, digits, '_', '-' "
             "and dots, and no folder."
         )
-    if name.lower() in _TAKEN:
+    if name.lower() in _TAKEN or is_public_checks(name.lower()):
         raise fault(f"[provided]: '{name}' is the name of another file that students have. Rename it.")
     if name.lower().endswith(_PROVIDED_CODE):
         raise fault(

@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from grader.course.assignment_file import read_assignment
-from grader.course.check_files import PUBLIC_FILE
 from grader.course.submission_rules import course_late_days
 from grader.course.term_files import PeopleTable, TotalTable, term_plan
 from grader.course.toml_file import FILE as ASSIGNMENT_FILE
@@ -20,6 +19,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import DrawnValue, PackedValues, Value, drawn_values
 from grader.domain.errors import CourseError, UsageError
 from grader.domain.term_total import NO_PLAN, TermPlan
+from grader.files.known_folders import PUBLIC_CHECKS, public_checks
 from grader.language import ENGLISH, language, require_language
 from grader.language.translation import FOLDER as CATALOG_FOLDER
 
@@ -205,14 +205,17 @@ def student_assignment(folder: Path) -> Assignment:
     """The assignment as a student has it: the public file and the public checks beside the homework.
 
     Args:
-        folder: The folder that the course handed out, with `assignment.toml` and `test_public.py`.
+        folder: The folder that the course handed out, with `assignment.toml` and public checks.
 
     Raises:
         UsageError: The folder is not such a folder.
         CourseError: One of its files is malformed.
     """
-    for name in (ASSIGNMENT_FILE, PUBLIC_FILE):
-        if not (folder / name).is_file():
+    for name, there in (
+        (ASSIGNMENT_FILE, (folder / ASSIGNMENT_FILE).is_file()),
+        (PUBLIC_CHECKS, bool(public_checks(folder))),
+    ):
+        if not there:
             raise UsageError(
                 f"{folder} has no {name}. "
                 "Run this in the folder that the course handed out, or copy the file back."

@@ -82,7 +82,7 @@ class CheckSpec:
         component: The stub that it judges, or `submission`.
         title: The first line of its docstring: what the student reads.
         weight: Its share within the component's points.
-        public: It is in `test_public.py`, which students have.
+        public: It is in `test_public.py` or `test_public_*.py`, which students have.
         file: The check file's name.
         because: Checks of the same component, in the order in which they are blamed: if one of them does not
             pass, it is the cause of a failure of this check.

@@ -1,6 +1,7 @@
 """Folders that are found without being named: a user's own, and the one that a course handed out."""
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,18 +26,38 @@ def runtime_folder() -> Path:
 # --- the folder that a course handed out -----------------------------------------------------------------
 
 
-ASSIGNMENT_FILE, PUBLIC_CHECKS = "assignment.toml", "test_public.py"
+ASSIGNMENT_FILE = "assignment.toml"
+PUBLIC_CHECKS = "test_public.py"  # or several files: `test_public_*.py`
 HOMEWORK = ("homework.py", "homework.ipynb")
 
+_PUBLIC_CHECKS = re.compile(r"test_public(_\w+)?\.py")
 
-def files_present(folder: Path) -> int:
-    """How many of the two files that mark a folder as handed out by a course are in it."""
-    return sum((folder / name).is_file() for name in (ASSIGNMENT_FILE, PUBLIC_CHECKS))
+
+def is_public_checks(name: str) -> bool:
+    """Whether a file of this name holds public checks: `test_public.py`, `test_public_attention.py`."""
+    return _PUBLIC_CHECKS.fullmatch(name) is not None
+
+
+def public_checks(folder: Path) -> list[Path]:
+    """The files of a folder that hold public checks, by name."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if is_public_checks(path.name) and path.is_file())
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether a folder has what marks it as handed out by a course: the assignment and public checks."""
+    return (folder / ASSIGNMENT_FILE).is_file() and bool(public_checks(folder))
+
+
+def is_incomplete(folder: Path) -> bool:
+    """Whether a folder has one of these alone."""
+    return (folder / ASSIGNMENT_FILE).is_file() != bool(public_checks(folder))
 
 
 def handed_out_folder(near: Sequence[Path]) -> Path | None:
-    """The first of some folders that has both files; None when none has."""
-    return next((folder for folder in near if files_present(folder) == 2), None)
+    """The first of some folders that has both; None when none has."""
+    return next((folder for folder in near if is_complete(folder)), None)
 
 
 def homework_in(folder: Path) -> Path | None:

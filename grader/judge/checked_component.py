@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
+from typing import Self
 
 import numpy as np
 import torch
@@ -296,6 +297,11 @@ class Component(Thing):
         arrays = {name: value.numpy().copy() for name, value in values.items()}
         if arrays:
             self._student.set_later(SetWeights(self._handle, arrays), self._link, self.name)
+
+    def randomized(self, spread: float = 0.5) -> Self:
+        """Itself after `randomize`: of a part whose last layer begins with zeros, nothing shows before."""
+        self.randomize(spread)
+        return self
 
     def randomize(self, spread: float = 0.5) -> dict[str, Tensor]:
         """Move every trainable parameter away from its initial value, so that none is zero or one by chance.

@@ -170,10 +170,10 @@ def _of_part(local: "LocalAssignment", part: str) -> "LocalAssignment":
 def _version(request: CheckRequest) -> tuple[str, str | None, tuple[int, ...]]:
     """Which assignment a request is about: where it is, and when its files were written."""
     from grader.course.toml_file import FILE
-    from grader.files.known_folders import PUBLIC_CHECKS
+    from grader.files.known_folders import public_checks
 
     folder = Path(request.working, request.folder or "")
-    files = [folder / name for name in (FILE, PUBLIC_CHECKS)]
+    files = [folder / FILE, *public_checks(folder)]
     written = tuple(path.stat().st_mtime_ns for path in files if path.is_file())
     return request.working, request.folder, written
 

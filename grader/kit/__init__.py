@@ -39,12 +39,15 @@ from grader.kit.drawn_figures import (
     classes_named,
     curves,
     drawn,
+    figure_text,
     heat_maps,
     numbers_named,
     pictures,
     plain,
+    plotted,
     stated,
 )
+from grader.kit.dropout import require_dropout
 from grader.kit.mixing import Cutmix, Mixup, cutmix_of, mixup_of
 from grader.kit.reported import evaluation_data, evaluations, losses
 from grader.kit.rigged_data import (
@@ -96,6 +99,7 @@ __all__ = [
     "drawn",
     "evaluation_data",
     "evaluations",
+    "figure_text",
     "gradient_fault",
     "heat_maps",
     "image_number",
@@ -109,7 +113,9 @@ __all__ = [
     "numbers_named",
     "pictures",
     "plain",
+    "plotted",
     "quoted",
+    "require_dropout",
     "same",
     "stated",
     "stratified_split",

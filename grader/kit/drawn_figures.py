@@ -207,6 +207,31 @@ def drawn(
     return data, run
 
 
+def plotted(student: Any, function: str, *arguments: Any, **settings: Any) -> Any:
+    """The outcome of a call of a plotting function, with its figures.
+
+    Raises:
+        Mismatch: The function raised, does not exist, or drew nothing.
+    """
+    outcome = student.call(function, *arguments, figures=True, **settings)
+    if not outcome.figures:
+        raise Mismatch(
+            f"{function} draws nothing, or its figure cannot be found.", hint="Leave it open, or return it."
+        )
+    return outcome
+
+
+def figure_text(outcome: Any) -> str:
+    """All that is written in the figures of an outcome, a line for each place."""
+    words = []
+    for figure in outcome.figures:
+        words.append(figure.title)
+        for axes in figure.axes:
+            words += [axes.title, axes.x_label, axes.y_label, *axes.texts, *axes.headings, *axes.line_names]
+            words += [*axes.x_ticks, *axes.y_ticks]
+    return "\n".join(words)
+
+
 # --- heat maps ------------------------------------------------------------------------------------------
 
 

@@ -19,8 +19,9 @@ from grader.domain.formatting import listed, named
 from grader.files.known_folders import (
     ASSIGNMENT_FILE,
     PUBLIC_CHECKS,
-    files_present,
     handed_out_folder,
+    is_incomplete,
+    public_checks,
 )
 from grader.students.own_machine import file_content, homework_file
 
@@ -41,9 +42,9 @@ class LocalAssignment:
     part: str = ""
 
     @property
-    def public_checks(self) -> Path:
-        """The check file."""
-        return self.assignment.folder / PUBLIC_CHECKS
+    def public_checks(self) -> Sequence[Path]:
+        """The check files."""
+        return public_checks(self.assignment.folder)
 
     def of_part(self, part: str) -> "LocalAssignment":
         """The same with the checks of one part alone.
@@ -100,7 +101,7 @@ def local_assignment(
     if (complete := handed_out_folder(near)) is not None:
         return _handed_out(complete)
     for candidate in near:
-        if files_present(candidate) == 1 and not (candidate / "checks").is_dir():
+        if is_incomplete(candidate) and not (candidate / "checks").is_dir():
             return _handed_out(candidate)  # says which of the two is missing
     around = _course_around(course)
     if around is not None:

@@ -299,7 +299,7 @@ def with_checks(local: LocalAssignment, assignment: Assignment, use: Callable[["
             errors.append(error)
 
     with _no_bytecode():
-        run_pytest([local.public_checks], assignment, None, used)
+        run_pytest(local.public_checks, assignment, None, used)
     if errors:
         raise errors[0]
     if not outcome:

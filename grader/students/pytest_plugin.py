@@ -1,7 +1,7 @@
-"""The pytest plugin for a student's folder, where bare `pytest` runs `test_public.py` on `homework.py`.
+"""The pytest plugin for a student's folder, where bare `pytest` runs the public checks on `homework.py`.
 
 `pytest --submission homework.ipynb` runs it on another file. A failure is shown as a sentence, a hint and a
-place, not as a traceback of the check. Outside such a folder (`assignment.toml` and `test_public.py`) it
+place, not as a traceback of the check. Outside such a folder (`assignment.toml` beside public checks) it
 does nothing. It is loaded in every run of pytest, so it imports nothing slow until a check needs it.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from grader.domain.assignment import CHECK_MARKERS, SUBMISSION
+from grader.files.known_folders import ASSIGNMENT_FILE, PUBLIC_CHECKS, is_complete
 
 if TYPE_CHECKING:
     from grader.domain.assignment import Assignment, CheckSpec
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from grader.domain.evidence import Finding
     from grader.judge.student import Student
     from grader.students.own_machine import OwnWorkers
-
-STUDENTS_FILES = ("assignment.toml", "test_public.py")
 
 
 # --- hooks ------------------------------------------------------------------------------------------------
@@ -281,12 +280,12 @@ def _submission_of(request: pytest.FixtureRequest) -> _Submission:
     folder = request.path.parent
     if not _is_students(folder):
         raise pytest.UsageError(
-            f"This fixture is for the checks of a homework, but {folder} has no "
-            f"{' and '.join(STUDENTS_FILES)}."
+            f"This fixture is for the checks of a homework, but {folder} is not a folder that a "
+            f"course handed out: it has no {ASSIGNMENT_FILE} beside {PUBLIC_CHECKS}."
         )
     return request.config.stash[_SUBMISSIONS].of(folder)
 
 
 def _is_students(folder: Path) -> bool:
     """Whether the folder is one that a course handed out."""
-    return all((folder / name).is_file() for name in STUDENTS_FILES)
+    return is_complete(folder)

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from grader.cli.check_watch import ctrl_c
+from grader.files.known_folders import public_checks
 from grader.students.check_on_save import saves_of
 
 STUBS = ("PreNorm", "FeedForward", "Attention", "Transformer", "ViT", "train_epoch", "evaluate")
@@ -130,7 +131,8 @@ def test_a_file_that_cannot_be_read_gets_a_sentence(desk, run, name, content, to
 
 def test_a_missing_file_and_a_missing_folder_are_said(desk, run, tmp_path, monkeypatch):
     assert "nothing.py does not exist" in run("check", "nothing.py").output
-    (desk / "test_public.py").unlink()
+    for path in public_checks(desk):
+        path.unlink()
     assert "has no test_public.py" in run("check").output
     monkeypatch.chdir(tmp_path)
     assert "There is no homework.py or homework.ipynb" in run("check").output

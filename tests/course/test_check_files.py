@@ -124,6 +124,32 @@ def test_a_student_has_the_public_file_beside_the_homework(tmp_path: Path) -> No
     assert [check.id for check in checks(tmp_path, COMPONENTS, public_only=True)] == ["seen"]
 
 
+def test_public_checks_may_be_in_several_files(tmp_path: Path) -> None:
+    text = '@pytest.mark.component("ViT")\ndef test_{0}():\n    """It does."""\n'
+    seen = {f"test_public_{name}": text.format(name) for name in ("shape", "order")}
+    folder = folder_with(tmp_path, test_publicity=text.format("hidden"), **seen)
+    assert [(check.id, check.public) for check in checks(folder, COMPONENTS)] == [
+        ("order", True),
+        ("shape", True),
+        ("hidden", False),
+    ]
+
+
+def test_what_is_left_of_a_single_public_file_is_told(tmp_path: Path) -> None:
+    text = '@pytest.mark.component("ViT")\ndef test_{0}():\n    """It does."""\n'
+    for name, check in (("test_public", "old"), ("test_public_vit", "new")):
+        (tmp_path / f"{name}.py").write_text(text.format(check))
+    with pytest.raises(CourseError, match=r"test_public\.py and test_public_vit\.py are there: .* left from"):
+        checks(tmp_path, COMPONENTS, public_only=True)
+
+
+def test_checks_are_in_the_order_of_the_components(tmp_path: Path) -> None:
+    text = '@pytest.mark.component("{0}")\ndef test_{1}():\n    """It does."""\n\n'
+    first = text.format(COMPONENTS[1], "second") + text.format("submission", "whole")
+    folder = folder_with(tmp_path, test_a=first, test_b=text.format(COMPONENTS[0], "first"))
+    assert [check.id for check in checks(folder, COMPONENTS)] == ["whole", "first", "second"]
+
+
 def test_no_check_files_are_no_checks(tmp_path: Path) -> None:
     assert checks(tmp_path, COMPONENTS) == ()
 
@@ -245,14 +271,14 @@ def test_a_check_names_the_causes_of_its_failure(tmp_path: Path) -> None:
 
 
 def test_a_check_stands_behind_the_causes_that_it_names(tmp_path: Path) -> None:
-    """Whatever the order of the files and lines; nothing else moves."""
+    """Whatever the order of the files and lines; but for the components' order, nothing else moves."""
     folder = folder_with(
         tmp_path,
         test_a=declared("one") + declared("two", "six") + declared("three", component="Attention"),
         test_b=declared("four", "two") + declared("five") + declared("six", "seven") + declared("seven"),
     )
     assert [check.id for check in checks(folder, COMPONENTS)] == [
-        *("one", "seven", "six", "two", "three", "four", "five")
+        *("three", "one", "seven", "six", "two", "four", "five")
     ]
 
 
@@ -327,7 +353,7 @@ def test_a_check_that_students_have_names_causes_that_they_have(tmp_path: Path) 
         checks(folder, COMPONENTS)
     assert str(caught.value) == (
         "test_public.py:3: test_seen names 'hidden' as its cause, which students do not have. "
-        "Name one of test_public.py."
+        "Name a public check."
     )
     folder = folder_with(tmp_path, test_public=declared("seen"), test_vit=declared("hidden", "seen"))
     assert [check.id for check in checks(folder, COMPONENTS)] == ["seen", "hidden"]

@@ -12,6 +12,7 @@ from grader.course.reference_solution import homework_source
 from grader.course.student_template import student_files
 from grader.domain.assignment_versions import Edition
 from grader.domain.errors import CourseError
+from grader.files.known_folders import is_public_checks, public_checks
 from tests.editions import course_in_edition
 
 ROOT = Path(__file__).parents[2]
@@ -110,7 +111,10 @@ def test_the_core_has_checks_mistakes_and_files_of_its_own_parts_only(tmp_path: 
 
 def test_what_students_of_the_core_get_says_nothing_of_the_rest(tmp_path: Path) -> None:
     files = student_files(chosen(tmp_path, "laptop", "core"))
-    for name in ("homework.py", "homework.ipynb", "README.md", "assignment.toml", "test_public.py"):
+    public = {name for name in files if is_public_checks(name)}
+    whole = {path.name for path in public_checks(ROOT / "reference" / "vit_cifar10" / "checks")}
+    assert whole - public == {"test_public_attention_map.py", "test_public_resnet.py"}
+    for name in ("homework.py", "homework.ipynb", "README.md", "assignment.toml", *sorted(public)):
         assert "ONLY" not in files[name], name
         told = files[name].replace("resnet", "ResNet")
         assert "ResNet" not in told, name

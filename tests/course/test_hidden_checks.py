@@ -11,6 +11,7 @@ from grader.course.rubric import hidden_checks_text
 from grader.course.student_template import student_files
 from grader.domain.assignment import CheckSpec, HiddenCheck
 from grader.domain.errors import CourseError
+from grader.files.known_folders import is_public_checks
 
 CHECKS = (
     CheckSpec("shape", "ViT", "ViT keeps the shape.", public=True, because=("proof",)),
@@ -49,8 +50,9 @@ def test_the_copy_of_an_assignment_tells_of_all_that_it_lacks(course_root: Path,
 
 def test_tables_that_cannot_be(course_root: Path, tmp_path: Path) -> None:
     files = student_files(course_root / "reference" / "vit_defects", course_root / "datasets")
-    for name in ("assignment.toml", "test_public.py"):
-        (tmp_path / name).write_text(files[name], encoding="utf-8")
+    for name, text in files.items():
+        if name == "assignment.toml" or is_public_checks(name):
+            (tmp_path / name).write_text(text, encoding="utf-8")
     with (tmp_path / "assignment.toml").open("a", encoding="utf-8") as file:
         file.write('\n[[hidden_check]]\ncomponent = "Atention"\ntitle = "One."\nweight = 1\n')
     with pytest.raises(CourseError) as caught:

@@ -311,6 +311,20 @@ def test_student_files_of_a_small_course(tiny_course: Path) -> None:
     assert files["assignment.toml"] == 'id = "tiny"\n\n[data]\nreal = "photos"\nsynthetic = "drawings"\n'
 
 
+def test_public_checks_of_several_files_take_the_place_of_one(tiny_course: Path, tmp_path: Path) -> None:
+    """What was generated before goes; what a student wrote under such a name stays."""
+    write_template(tiny_course, tmp_path)
+    (tmp_path / "test_public_own.py").write_text("# Mine.\n")
+    old = tiny_course / "checks" / "test_public.py"
+    for name in ("test_public_vit.py", "test_public_plots.py"):
+        (tiny_course / "checks" / name).write_text(f'"""Checks of {name}."""\n')
+    old.unlink()
+    written = {path.name for path in write_template(tiny_course, tmp_path)}
+    found = {path.name for path in tmp_path.glob("test_*")}
+    assert found == {"test_public_vit.py", "test_public_plots.py", "test_public_own.py"}
+    assert found - written == {"test_public_own.py"}
+
+
 @pytest.mark.parametrize(
     "name",
     [

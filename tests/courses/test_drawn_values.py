@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from grader.course.reference_solution import solved_source
 from grader.course.student_template import handed_out_copy, student_files
 from grader.domain.assignment_versions import Value
 from grader.domain.submission import Submission
+from grader.files.known_folders import is_public_checks
 from grader.grading.grade_class import ClassResult, GradeRequest, grade_class
 from grader.grading.submission_draws import values_of
 
@@ -64,15 +66,21 @@ def solved(course: Course) -> Solved:
 @pytest.fixture
 def other_checks() -> Iterator[None]:
     """Public checks are collected in this process, which other tests do with those of other assignments."""
-    public = {
-        name: module for name, module in sys.modules.items() if name.rpartition(".")[2] == "test_public"
-    }
+    public = _modules_of_public_checks()
     for name in public:
         del sys.modules[name]
     yield
-    for name in [name for name in sys.modules if name.rpartition(".")[2] == "test_public"]:
+    for name in _modules_of_public_checks():
         del sys.modules[name]
     sys.modules.update(public)
+
+
+def _modules_of_public_checks() -> dict[str, ModuleType]:
+    return {
+        name: module
+        for name, module in sys.modules.items()
+        if is_public_checks(f"{name.rpartition('.')[2]}.py")
+    }
 
 
 class Silent:

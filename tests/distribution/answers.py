@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+from grader.files.known_folders import is_public_checks
+
 LONG_LINE = 50
 SHORT_LINE = 14
 SENTENCE = 40
@@ -33,7 +35,7 @@ class Answers:
         self.pairs: dict[tuple[str, str], str] = {}
         self.sentences: dict[str, str] = {}
         for path in _files(course / "reference" / assignment_id):
-            if path.name in ("student_readme.md", "test_public.py"):
+            if path.name == "student_readme.md" or is_public_checks(path.name):
                 continue
             text, name = path.read_text("utf-8"), path.relative_to(course).as_posix()
             kept = [line for line in _significant(text) if line not in public]

@@ -13,6 +13,7 @@ import pytest
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import FindingKind
+from grader.files.known_folders import public_checks
 from grader.judge.examination import Checks, run_pytest
 from grader.judge.student import Student
 from grader.kit import AffineFake, Mismatch
@@ -109,7 +110,7 @@ def test_the_first_finding_waits_for_no_worker(
             components=["submission"],
         )
 
-    run_pytest([assignment.folder / "checks" / "test_public.py"], public, None, use)
+    run_pytest(public_checks(assignment.folder / "checks"), public, None, use)
     assert told == [("names_are_the_templates", "passed", 0), ("file_can_be_loaded", "failed", 1)]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from grader.analysis.notebook import OWN_CHECK
+from grader.files.known_folders import public_checks
 from grader.jupyter import check_service
 from grader.jupyter.check_service import CheckRequest, CheckService
 
@@ -120,7 +121,8 @@ def test_an_assignment_that_changes_is_read_again(serve, handed_out, tmp_path):
 
     def requests():
         yield wait
-        (folder / "test_public.py").unlink()
+        for path in public_checks(folder):
+            path.unlink()
         yield wait
 
     answers: list[dict[str, Any]] = []

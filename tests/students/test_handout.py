@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from grader.domain.errors import UsageError
+from grader.files.known_folders import public_checks
 from grader.students.homework import local_assignment
 
 
@@ -16,8 +17,9 @@ def folders(course_root, tmp_path, monkeypatch):
     handed_out, empty = tmp_path / "handed out", tmp_path / "empty"
     handed_out.mkdir()
     empty.mkdir()
-    for name in ("assignment.toml", "test_public.py"):
-        shutil.copy(course_root / "template" / "vit_defects" / name, handed_out)
+    template = course_root / "template" / "vit_defects"
+    for path in (template / "assignment.toml", *public_checks(template)):
+        shutil.copy(path, handed_out)
     monkeypatch.chdir(empty)
     return handed_out, empty
 
@@ -28,7 +30,9 @@ def test_the_files_are_found_beside_the_homework_or_in_the_working_folder(folder
         found = local_assignment(near)
         assert found.assignment.folder == handed_out and found.assignment.public_only
         assert found.datasets == handed_out / "datasets"
-        assert found.public_checks == handed_out / "test_public.py"
+        assert [path.name for path in found.public_checks] == [
+            f"test_public_{part}.py" for part in ("parts", "plots", "training", "vit")
+        ]
 
 
 def test_a_named_folder_comes_first(folders):

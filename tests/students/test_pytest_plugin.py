@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from grader.course.student_template import notebook, write_template
+from grader.files.known_folders import is_public_checks, public_checks
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +43,14 @@ def run_here(warm_workers, monkeypatch):
         plugins = ["-p", "no:cacheprovider", "-p", "no:faulthandler", "-s", "--import-mode=importlib"]
         said = io.StringIO()
         # pytest would find a file of the same name in another folder, if one was imported
-        earlier = sys.modules.pop("test_public", None)
+        earlier = {name: module for name, module in sys.modules.items() if is_public_checks(f"{name}.py")}
+        for name in earlier:
+            del sys.modules[name]
         with contextlib.redirect_stdout(said):
             code = pytest.main([*plugins, *arguments])
-        sys.modules.pop("test_public", None)
-        if earlier is not None:
-            sys.modules["test_public"] = earlier
+        for name in [name for name in sys.modules if is_public_checks(f"{name}.py")]:
+            del sys.modules[name]
+        sys.modules.update(earlier)
         return int(code), said.getvalue()
 
     return of
@@ -69,7 +72,8 @@ def test_a_notebook_with_little_in_it_fails_kindly(handout, tmp_path, run_here):
         (handout / "assignment.toml").read_text("utf-8").replace("call_seconds = 10", "call_seconds = 1"),
         encoding="utf-8",
     )
-    (tmp_path / "test_public.py").write_bytes((handout / "test_public.py").read_bytes())
+    for path in public_checks(handout):
+        shutil.copy(path, tmp_path)
     stub = re.compile(r"raise NotImplementedError\(\s*\"TODO Attention.__init__[^\n]*\n?\s*\)?")
     text, count = stub.subn("while True: pass\n", (handout / "homework.py").read_text("utf-8"))
     assert count == 1
@@ -146,12 +150,14 @@ def test_its_fixture_says_what_it_is_for(tmp_path):
     (tmp_path / "test_own.py").write_text("def test_x(student):\n    pass\n", encoding="utf-8")
     done = run(tmp_path)
     assert done.returncode == 1
-    assert "has no assignment.toml and test_public.py" in done.stdout
+    assert "it has no assignment.toml beside test_public.py" in done.stdout
 
 
 def test_what_fails_for_the_cause_of_another_check_says_so(handout, tmp_path, run_here):
     folder = tmp_path / "vit"
     shutil.copytree(handout, folder)
+    for path in public_checks(folder):
+        path.unlink()
     (folder / "test_public.py").write_text(
         'import pytest\n\npytestmark = pytest.mark.component("ViT")\n\n\n'
         'def test_first(student):\n    """The first."""\n    assert False, "It is wrong."\n\n\n'

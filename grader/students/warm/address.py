@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 import grader
 from grader import __version__
 from grader.domain.errors import Interruption
-from grader.files.known_folders import cache_folder, runtime_folder
+from grader.files.known_folders import cache_folder, public_checks, runtime_folder
 
 OWN = 0o700
 NAME = "warm"
@@ -154,8 +154,8 @@ else:
 # --- fingerprint -----------------------------------------------------------------------------------------
 
 
-# the files of an assignment that are read or executed for a check, beside the homework
-ASSIGNMENT_FILES = ("assignment.toml", "test_public.py", "conftest.py", "variant.json")
+# the files of an assignment that are read or executed for a check, beside the homework and public checks
+ASSIGNMENT_FILES = ("assignment.toml", "conftest.py", "variant.json")
 # prefixes of the variables that Python and the libraries read while they are loaded
 READ_ON_LOADING = (
     *("PYTHON", "PYTEST", "VIRTUAL_ENV", "CONDA", "LD_", "DYLD_", "LANG", "LC_", "TZ", "GLIBC_", "MALLOC_"),
@@ -178,7 +178,11 @@ def fingerprint(folder: Path, environment: Mapping[str, str]) -> str:
         "grader": [__version__, *_modules(Path(grader.__file__).parent)],
         "python": [sys.version, sys.executable, sys.prefix],
         "libraries": _libraries(),
-        "assignment": [str(folder.resolve()), *(_digest(folder / name) for name in ASSIGNMENT_FILES)],
+        "assignment": [
+            str(folder.resolve()),
+            *(_digest(folder / name) for name in ASSIGNMENT_FILES),
+            *([path.name, _digest(path)] for path in public_checks(folder)),
+        ],
         "environment": sorted(what_matters(environment).items()),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

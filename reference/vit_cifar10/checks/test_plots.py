@@ -12,35 +12,16 @@ from grader.kit import (
     classes_named,
     classified_data,
     curves,
+    figure_text,
     heat_maps,
     images_within,
     pictures,
+    plotted,
 )
 
 NAMES = ("anvil", "bell", "crown", "drum")
 MEAN, STD = (0.4, 0.5, 0.3), (0.25, 0.2, 0.3)
 SHOWN = 4
-
-
-def drawn(student, name, *args):
-    """The outcome of a call of a plotting function, with its figures."""
-    outcome = student.call(name, *args, figures=True)
-    if not outcome.figures:
-        raise Mismatch(
-            f"{name} draws nothing, or its figure cannot be found.", hint="Leave it open, or return it."
-        )
-    return outcome
-
-
-def texts(outcome):
-    """All that is written in the figures, in one text."""
-    words = []
-    for figure in outcome.figures:
-        words.append(figure.title)
-        for axes in figure.axes:
-            words += [axes.title, axes.x_label, axes.y_label, *axes.texts, *axes.headings, *axes.line_names]
-            words += [*axes.x_ticks, *axes.y_ticks]
-    return "\n".join(words)
 
 
 # --- curves -----------------------------------------------------------------------------------------------
@@ -62,7 +43,7 @@ def test_learning_curves_are_the_history(student, reference):
     )
     if history is None:
         raise Mismatch("There is no history to draw: fit has to work first.")
-    outcome = drawn(student, "plot_learning_curves", history.plain)
+    outcome = plotted(student, "plot_learning_curves", history.plain)
     found = curves(outcome)
     for what, values in (
         ("training loss", (0.91, 0.72, 0.63)),
@@ -107,7 +88,7 @@ def test_roc_curves_are_right(student, reference):
     """Each class has its ROC curve from (0, 0) to (1, 1), and its name."""
     shares = (1.5 * student.tensor(60, len(NAMES))).softmax(dim=1).numpy()
     targets = torch.randint(0, len(NAMES), (60,), generator=student.random).numpy()
-    outcome = drawn(student, "plot_roc", targets, shares, list(NAMES))
+    outcome = plotted(student, "plot_roc", targets, shares, list(NAMES))
     found = curves(outcome)
     for label, name in enumerate(NAMES):
         corners = reference.oracle.roc(targets, shares, label)
@@ -121,7 +102,8 @@ def test_roc_curves_are_right(student, reference):
             if any(_same_curve(curve, reference.oracle.roc(targets, predicted, label)) for curve in found):
                 raise reference.named("roc_of_predictions")
             raise Mismatch(f"No curve is the ROC curve of {name!r} against all other classes.")
-        if label not in classes_named("\n".join(curve.name for curve in fitting) or texts(outcome), NAMES):
+        written = "\n".join(curve.name for curve in fitting) or figure_text(outcome)
+        if label not in classes_named(written, NAMES):
             raise reference.named("roc_without_names")
 
 
@@ -155,7 +137,7 @@ def _same_curve(curve, corners):
 def test_confusion_matrix_is_shown(student, reference):
     """The counts are shown with the true classes as rows, and both axes have the names."""
     matrix = torch.randint(1, 40, (len(NAMES), len(NAMES)), generator=student.random).numpy()
-    outcome = drawn(student, "plot_confusion_matrix", matrix, list(NAMES))
+    outcome = plotted(student, "plot_confusion_matrix", matrix, list(NAMES))
     found = heat_maps(outcome, NAMES)
     if not found:
         raise Mismatch("No figure shows a map of 4 x 4 counts.", hint="imshow, pcolormesh or a heat map.")
@@ -192,7 +174,7 @@ def test_top3_are_the_likeliest(student, reference):
     data, _, normalized = images(student)
     shares = (2 * student.tensor(SHOWN, len(NAMES))).softmax(dim=1)
     labels = shares.argmin(dim=1)  # so that the true class is none of the three
-    outcome = drawn(student, "plot_top3", normalized, labels, shares, list(NAMES), MEAN, STD)
+    outcome = plotted(student, "plot_top3", normalized, labels, shares, list(NAMES), MEAN, STD)
     if images_within(outcome, data) < SHOWN:
         raise Mismatch(f"Of {SHOWN} images, {images_within(outcome, data)} are shown.")
     _, found = pictures(outcome, data)
@@ -225,7 +207,7 @@ def test_top3_shows_images_as_they_were(student, reference):
     """Images are shown as they were before they were normalized."""
     data, looks, normalized = images(student)
     shares = student.tensor(SHOWN, len(NAMES)).softmax(dim=1)
-    outcome = drawn(
+    outcome = plotted(
         student, "plot_top3", normalized, torch.from_numpy(data.labels), shares, list(NAMES), MEAN, STD
     )
     if restored(outcome, looks):
@@ -264,14 +246,11 @@ def test_attention_is_shown_with_the_image(student, reference):
     student.component(model).call("eval")
     heat = torch.rand(16, 16, generator=student.random)
     replaced = {"attention_map": Fake.script([heat])}
-    outcome = student.call(
-        *("plot_attention", model, normalized, torch.from_numpy(data.labels), list(NAMES), MEAN, STD),
-        figures=True,
-        replace=replaced,
+    labels = torch.from_numpy(data.labels)
+    outcome = plotted(
+        student, "plot_attention", model, normalized, labels, list(NAMES), MEAN, STD, replace=replaced
     )
     if not restored(outcome, looks):
-        if not outcome.figures:
-            raise Mismatch("plot_attention draws nothing.", hint="Leave the figure open, or return it.")
         raise reference.named("attention_not_restored")
     maps = [each for each in outcome.arrays.values() if each.shape == (16, 16) and _like(each, heat.numpy())]
     own = [each for each in outcome.arrays.values() if each.ndim == 2 and each.shape == (16, 16)]
@@ -282,7 +261,7 @@ def test_attention_is_shown_with_the_image(student, reference):
     overlays = sum(_is_overlay(axes, outcome, looks) for figure in outcome.figures for axes in figure.axes)
     if not overlays and not _blended(outcome, looks):
         raise reference.named("attention_without_overlay")
-    if not any(label in classes_named(texts(outcome), NAMES) for label in data.labels.tolist()):
+    if not any(label in classes_named(figure_text(outcome), NAMES) for label in data.labels.tolist()):
         raise reference.named("attention_without_labels")
 
 

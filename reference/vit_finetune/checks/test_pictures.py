@@ -7,32 +7,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from grader.kit import Fake, Mismatch, batches, classes_named, curves, heat_maps
+from grader.kit import Fake, Mismatch, batches, classes_named, curves, figure_text, heat_maps, plotted
 
 NAMES = ("anvil", "bell", "crown", "drum")
 MEAN, STD = (0.4, 0.5, 0.3), (0.25, 0.2, 0.3)
 CPU = torch.device("cpu")
-
-
-def drawn(student, name, *args):
-    """The outcome of a call of a plotting function, with its figures."""
-    outcome = student.call(name, *args, figures=True)
-    if not outcome.figures:
-        raise Mismatch(
-            f"{name} draws nothing, or its figure cannot be found.", hint="Leave it open, or return it."
-        )
-    return outcome
-
-
-def texts(outcome):
-    """All that is written in the figures, in one text."""
-    words = []
-    for figure in outcome.figures:
-        words.append(figure.title)
-        for axes in figure.axes:
-            words += [axes.title, axes.x_label, axes.y_label, *axes.texts, *axes.headings, *axes.line_names]
-            words += [*axes.x_ticks, *axes.y_ticks]
-    return "\n".join(words)
 
 
 def picture(student, side=16):
@@ -76,7 +55,7 @@ def test_patches_are_those_of_the_image(student, reference):
     """Each patch is shown as it was, in its place."""
     looks, image = picture(student)
     size, grid = 4, 4
-    outcome = drawn(student, "show_patches", image, size, MEAN, STD)
+    outcome = plotted(student, "show_patches", image, size, MEAN, STD)
     found = places(outcome, size)
     wanted = {
         (row, column): looks[size * row : size * (row + 1), size * column : size * (column + 1)]
@@ -165,7 +144,7 @@ def test_attention_is_that_of_the_class_token(student, reference):
     if model is None:
         raise Mismatch("build_model gives a different model from the provided one.")
     _, image = picture(student, 32)
-    outcome = drawn(student, "show_attention", component, image, MEAN, STD)
+    outcome = plotted(student, "show_attention", component, image, MEAN, STD)
     maps = list(shown_maps(outcome))
     every = attentions(model, image)
     last = every[-1]
@@ -223,7 +202,7 @@ def test_attention_stands_beside_the_image(student, reference):
     looks, image = picture(student, 32)
     component = student.build("build_model", 4)
     before = component.weights()
-    outcome = drawn(student, "show_attention", component, image, MEAN, STD)
+    outcome = plotted(student, "show_attention", component, image, MEAN, STD)
     if not shows(outcome, looks):
         raise reference.named("attention_not_restored")
     if not reference.oracle.same_weights(before, component.weights(), 1e-7):
@@ -261,7 +240,7 @@ def test_history_marks_the_stages(student, reference):
     """Something marks where stage 2 begins."""
     outcome, _ = _history(student)
     found = curves(outcome)
-    said = texts(outcome).lower()
+    said = figure_text(outcome).lower()
     words = ("stage", "phase", "unfre", "fine", "head")
     upright = any(len(curve.x) >= 2 and np.ptp(curve.x) == 0 for curve in found)
     pieces = any(len(curve.y) in (2, 3) and np.ptp(curve.x) > 0 for curve in found)
@@ -301,7 +280,7 @@ def _history(student):
         "validation loss": [each[0] for each in validation],
         "validation accuracy": [each[1] for each in validation],
     }
-    return drawn(student, "plot_history", history.plain), values
+    return plotted(student, "plot_history", history.plain), values
 
 
 def _draws(curve, values):
@@ -329,8 +308,8 @@ def _in_pieces(found, values):
 @pytest.mark.explains("classes_are_drawn", "bars_have_names")
 def test_classes_have_their_names(student, reference):
     """Each class is shown with its name, even one that has no accuracy, and an axis says what is drawn."""
-    outcome = drawn(student, "plot_per_class", list(NAMES), np.array([0.4, math.nan, 0.9, 0.7]))
-    if set(classes_named(texts(outcome), NAMES)) != set(range(len(NAMES))):
+    outcome = plotted(student, "plot_per_class", list(NAMES), np.array([0.4, math.nan, 0.9, 0.7]))
+    if set(classes_named(figure_text(outcome), NAMES)) != set(range(len(NAMES))):
         raise reference.named("classes_without_names")
     axes = [axes for figure in outcome.figures for axes in figure.axes]
     if all(each.x_label + each.y_label + each.title == "" for each in axes) and not any(
@@ -345,7 +324,7 @@ def test_classes_have_their_names(student, reference):
 def test_confusion_matrix_is_shown(student, reference):
     """The counts are shown with the true classes as rows, and both axes have the names."""
     matrix = torch.randint(1, 40, (len(NAMES), len(NAMES)), generator=student.random).numpy()
-    outcome = drawn(student, "plot_confusion_matrix", matrix, list(NAMES))
+    outcome = plotted(student, "plot_confusion_matrix", matrix, list(NAMES))
     found = heat_maps(outcome, NAMES)
     if not found:
         raise Mismatch("No figure shows a map of 4 x 4 counts.", hint="imshow, pcolormesh or a heat map.")

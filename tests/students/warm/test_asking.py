@@ -1,6 +1,7 @@
 """Who asks a warm process, and what follows when it does not answer to the end."""
 
 import os
+import shutil
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -11,6 +12,7 @@ import pytest
 
 from grader.domain.errors import SubmissionError
 from grader.domain.evidence import Finding, Status
+from grader.files.known_folders import public_checks
 from grader.files.stored_records import validator
 from grader.students.homework import local_assignment
 from grader.students.own_check import LocalCheck
@@ -28,8 +30,9 @@ def folder(course_root, tmp_path, monkeypatch, runtime_folder):
     """What a course handed out, in an environment that lets processes stay."""
     folder = tmp_path / "vit"
     folder.mkdir()
-    for name in ("assignment.toml", "test_public.py"):
-        (folder / name).write_bytes((course_root / "template" / "vit_defects" / name).read_bytes())
+    template = course_root / "template" / "vit_defects"
+    for path in (template / "assignment.toml", *public_checks(template)):
+        shutil.copy(path, folder)
     (folder / "homework.py").write_text("x = 1\n", encoding="utf-8")
     monkeypatch.chdir(folder)
     return folder

@@ -14,7 +14,7 @@ ENVIRONMENT = {"PATH": "/bin", "TERM": "xterm", "PYTHONPATH": "/a"}
 
 @pytest.fixture
 def folder(tmp_path):
-    for name in ("assignment.toml", "test_public.py", "homework.py"):
+    for name in ("assignment.toml", "test_public_vit.py", "homework.py"):
         (tmp_path / name).write_text(f"{name}\n")
     return tmp_path
 
@@ -26,7 +26,9 @@ def test_what_is_not_read_on_loading_makes_no_difference(folder):
     assert fingerprint(folder, other) == before
 
 
-@pytest.mark.parametrize("name", ["assignment.toml", "test_public.py", "conftest.py", "variant.json"])
+@pytest.mark.parametrize(
+    "name", ["assignment.toml", "test_public_vit.py", "test_public_new.py", "conftest.py", "variant.json"]
+)
 def test_a_file_of_the_assignment_does(folder, name):
     before = fingerprint(folder, ENVIRONMENT)
     (folder / name).write_text("another\n")

@@ -1,9 +1,12 @@
 """What a person says of warm processes on the command line."""
 
+import shutil
+
 import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
+from grader.files.known_folders import public_checks
 from grader.students.warm import asking
 
 
@@ -40,8 +43,9 @@ def test_a_check_does_without_where_that_is_asked_for(
     monkeypatch.setattr("grader.students.warm.question.Question.asked", lambda *a, **o: asked.append("early"))
     folder = tmp_path / "vit"
     folder.mkdir()
-    for name in ("assignment.toml", "test_public.py", "homework.py"):
-        (folder / name).write_bytes((course_root / "template" / "vit_defects" / name).read_bytes())
+    template = course_root / "template" / "vit_defects"
+    for path in (template / "assignment.toml", template / "homework.py", *public_checks(template)):
+        shutil.copy(path, folder)
     monkeypatch.chdir(folder)
     assert run(*words, "--json").exit_code == 3
     assert asked == (["early", True] if warm else [False])

@@ -221,7 +221,7 @@ def test_a_worker_host_that_is_gone_costs_nothing(desk):
 
 def test_another_assignment_or_environment_ends_it(desk, monkeypatch):
     for change in (
-        lambda: (desk / "test_public.py").write_bytes((desk / "test_public.py").read_bytes() + b"\n"),
+        lambda: (desk / "test_public_vit.py").write_text("\n" + (desk / "test_public_vit.py").read_text()),
         lambda: monkeypatch.setenv("OMP_NUM_THREADS", "2"),
     ):
         pid = begin(desk, FORKS)

@@ -1,0 +1,296 @@
+"""Public checks of accuracies of the classes, and plots."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from grader.kit import Fake, Mismatch, batches, classes_named, curves, heat_maps, plotted
+
+CPU = torch.device("cpu")
+
+# class 0 has 4 images, class 1 two, class 3 one; classes 2 and 4 have none
+TARGETS, PREDICTIONS = [0, 0, 1, 0, 3, 1, 0], [0, 1, 1, 0, 3, 2, 0]
+OF_CLASSES = {0: 0.75, 1: 0.5, 3: 1.0}
+
+
+@pytest.mark.component("per_class_accuracy")
+def test_each_class_has_an_accuracy(student):
+    """per_class_accuracy gives a number for each class."""
+    student.call("per_class_accuracy", [0, 1, 1], [0, 1, 0], 2).returned.array(2)
+
+
+@pytest.mark.component("per_class_accuracy")
+@pytest.mark.because("each_class_has_an_accuracy")
+@pytest.mark.weight(0.25)
+def test_absent_classes_keep_their_places(student):
+    """The array has a place for each class, even for one that has no images."""
+    found = student.call("per_class_accuracy", TARGETS, PREDICTIONS, 5).returned.array(None, finite=False)
+    if found.shape != (5,):
+        raise Mismatch(
+            f"For 5 classes, of which 2 have no images, the array has the shape {found.shape}.",
+            hint="Fill an array of `classes` numbers.",
+            look_for="return",
+        )
+
+
+@pytest.mark.component("per_class_accuracy")
+@pytest.mark.because("each_class_has_an_accuracy", "absent_classes_keep_their_places")
+@pytest.mark.weight(0.25)
+def test_accuracies_are_shares_of_each_class(student):
+    """A class's accuracy is the share of its own images that are predicted as that class."""
+    found = student.call("per_class_accuracy", TARGETS, PREDICTIONS, 5).returned.array(5, finite=False)
+    for label, right in OF_CLASSES.items():
+        if abs(found[label] - right) > 1e-4 or math.isnan(found[label]):
+            own = TARGETS.count(label)
+            percent = all(abs(found[each] - 100 * share) < 0.01 for each, share in OF_CLASSES.items())
+            raise Mismatch(
+                f"Of {own} images of class {label}, {round(right * own)} are predicted correctly: that is "
+                f"{right:.2f}. per_class_accuracy gives {found[label]:.2f}.",
+                hint="Accuracies are between 0 and 1."
+                if percent
+                else "The hits of a class, divided by the number of images whose target it is.",
+                look_for="100 * _ | _ * 100"
+                if percent
+                else "predictions == _ | sum(axis=0) | sum(0), _ / len(), _ / _",
+            )
+
+
+@pytest.mark.component("per_class_accuracy")
+@pytest.mark.because(
+    "each_class_has_an_accuracy", "absent_classes_keep_their_places", "accuracies_are_shares_of_each_class"
+)
+@pytest.mark.weight(0.25)
+def test_absent_classes_have_nan(student):
+    """A class that does not occur in the targets has NaN: nobody knows its accuracy."""
+    found = student.call("per_class_accuracy", TARGETS, PREDICTIONS, 5).returned.array(5, finite=False)
+    for label in (2, 4):
+        if not math.isnan(found[label]):
+            raise Mismatch(
+                f"Class {label} has no images, and per_class_accuracy gives {found[label]:g}; that should be "
+                "NaN.",
+                hint="Begin with np.full(classes, np.nan).",
+                look_for="zeros() | nan_to_num()",
+            )
+
+
+NAMES = ("anvil", "bell", "crown", "drum")
+MAPS = "imshow() | heatmap() | matshow() | pcolormesh() | ConfusionMatrixDisplay()"
+
+
+def history_of_fit(student):
+    """(the history of a fit of five epochs, its values)."""
+    training = [(0.91, 0.31), (0.72, 0.52), (0.63, 0.63), (0.55, 0.64), (0.51, 0.68)]
+    validation = [(0.84, 0.41), (0.75, 0.47), (0.77, 0.52), (0.71, 0.57), (0.70, 0.61)]
+    targets = torch.tensor([0, 1])
+    methods = {
+        "step": Fake.script([False], kind="function", name="step"),
+        "restore": Fake.script([None], kind="function", name="restore"),
+    }
+    fakes = {
+        "train_one_epoch": Fake.script(training),
+        "evaluate": Fake.script([(loss, accuracy, targets, targets) for loss, accuracy in validation]),
+        "EarlyStopping": Fake.script([None], methods=methods),
+    }
+    loader = batches(torch.zeros(2, 3, 32, 32), torch.tensor([0, 1]), [1, 1])
+    loaders, model = {"train": loader, "validation": loader}, student.build("build_model", 4)
+    history = student.call("fit", model, loaders, (2, 3), CPU, replace=fakes).returned
+    values = {
+        "training loss": [each[0] for each in training],
+        "validation loss": [each[0] for each in validation],
+        "validation accuracy": [each[1] for each in validation],
+    }
+    return history.plain, values
+
+
+def history_drawn(student):
+    """(the outcome of plot_history, the values that it should show); drawn once for all checks."""
+
+    def make():
+        try:
+            history, values = history_of_fit(student)
+            return plotted(student, "plot_history", history), values
+        except Mismatch as error:
+            return error
+
+    found = student.shared("history", make)
+    if isinstance(found, Mismatch):
+        raise found.again()
+    return found
+
+
+@pytest.mark.component("plot_history")
+def test_history_is_drawn(student):
+    """plot_history draws what fit returns."""
+    model = student.build("build_model", 4)
+    fakes = {
+        "train_one_epoch": Fake.script([(1.0, 0.5)]),
+        "evaluate": Fake.script([(1.0, 0.5, torch.tensor([0]), torch.tensor([0]))]),
+    }
+    loaders = {
+        part: batches(torch.zeros(1, 3, 32, 32), torch.tensor([0])) for part in ("train", "validation")
+    }
+    history = student.call("fit", model, loaders, (1, 1), CPU, replace=fakes).returned
+    plotted(student, "plot_history", history.plain)
+
+
+def draws(curve, values):
+    """Whether a curve has these values, or the same in percent."""
+    return any(
+        len(curve.y) == len(values) and np.allclose(curve.y, unit * np.array(values), atol=1e-3 * unit)
+        for unit in (1, 100)
+    )
+
+
+@pytest.mark.component("plot_history")
+@pytest.mark.because("history_is_drawn")
+@pytest.mark.weight(0.25)
+def test_history_shows_every_epoch(student):
+    """Losses and accuracies of training and validation are drawn for the epochs of both stages."""
+    outcome, values = history_drawn(student)
+    found = curves(outcome)
+    for what, wanted in values.items():
+        pieces = ((wanted[:2], wanted[2:]), (wanted[:2], wanted[1:]))
+        if any(draws(curve, wanted) for curve in found) or any(
+            all(any(draws(curve, piece) for curve in found) for piece in pair) for pair in pieces
+        ):
+            continue
+        alone = [
+            name
+            for name, part in (("1", wanted[:2]), ("2", wanted[2:]))
+            if any(draws(c, part) for c in found)
+        ]
+        raise Mismatch(
+            f"Of the {what}, only the epochs of stage {alone[0]} are drawn."
+            if alone
+            else f"No curve shows the {what} of all five epochs of a history.",
+            hint="Draw each list of the history as a whole, from the first epoch on.",
+            look_for="_[_:] | _[:_]" if alone else "plot()",
+        )
+
+
+@pytest.mark.component("plot_history")
+@pytest.mark.because("history_is_drawn", "history_shows_every_epoch")
+@pytest.mark.weight(0.25)
+def test_history_says_what_it_shows(student):
+    """Axes and curves have names."""
+    outcome, _ = history_drawn(student)
+    if all(curve.x_label + curve.y_label + curve.title + curve.name == "" for curve in curves(outcome)):
+        raise Mismatch(
+            "Nothing says what the axes and the curves are.",
+            hint="label= for each curve and ax.legend(); ax.set_xlabel and ax.set_ylabel for each axes.",
+            look_for="plot()",
+        )
+
+
+@pytest.mark.component("plot_history")
+@pytest.mark.because("history_is_drawn", "history_shows_every_epoch", "history_says_what_it_shows")
+@pytest.mark.weight(0.25)
+def test_history_marks_stage_2(student):
+    """Something marks where stage 2 begins."""
+    outcome, _ = history_drawn(student)
+    found = curves(outcome)
+    said = " ".join(
+        " ".join([figure.title, axes.title, axes.x_label, axes.y_label, *axes.texts, *axes.headings])
+        + " ".join([*axes.line_names, *axes.x_ticks])
+        for figure in outcome.figures
+        for axes in figure.axes
+    ).lower()
+    upright = any(len(curve.x) >= 2 and np.ptp(curve.x) == 0 for curve in found)
+    pieces = any(len(curve.y) in (2, 3) and np.ptp(curve.x) > 0 for curve in found)
+    if (
+        not upright
+        and not pieces
+        and not any(word in said for word in ("stage", "phase", "unfre", "fine", "head"))
+    ):
+        raise Mismatch(
+            "Nothing marks where stage 2 begins.",
+            hint="ax.axvline draws an upright line.",
+            look_for="legend(), plot()",
+        )
+
+
+@pytest.mark.component("plot_per_class")
+def test_classes_are_drawn(student):
+    """plot_per_class draws a figure."""
+    plotted(student, "plot_per_class", ["cat", "dog", "cow"], np.array([0.5, 0.7, 0.2]))
+
+
+@pytest.mark.component("plot_per_class")
+@pytest.mark.because("classes_are_drawn")
+@pytest.mark.weight(0.25)
+def test_bars_have_names(student):
+    """Each bar has its class's name, even without an accuracy, and an axis says what is drawn."""
+    outcome = plotted(student, "plot_per_class", list(NAMES), np.array([0.4, math.nan, 0.9, 0.7]))
+    every = [axes for figure in outcome.figures for axes in figure.axes]
+    labels = [text for axes in every for text in (axes.title, axes.x_label, axes.y_label)]
+    labels += [figure.title for figure in outcome.figures]
+    written = [text for axes in every for text in (*axes.texts, *axes.headings, *axes.line_names)]
+    ticks = [text for axes in every for text in (*axes.x_ticks, *axes.y_ticks)]
+    named = set(classes_named("\n".join([*labels, *written, *ticks]), NAMES))
+    missing = [name for label, name in enumerate(NAMES) if label not in named]
+    if missing:
+        raise Mismatch(
+            f"The names of {len(missing)} of {len(NAMES)} classes are not in the picture.",
+            hint="ax.set_xticks(range(len(names)), names)",
+            look_for="bar() | barh()",
+        )
+    if not any(labels):
+        raise Mismatch(
+            "Nothing says what the bars' length is: no axis has a label, and there is no title.",
+            hint='ax.set_ylabel("accuracy")',
+            look_for="bar() | barh()",
+        )
+
+
+@pytest.mark.component("plot_confusion_matrix")
+def test_matrix_is_drawn(student):
+    """plot_confusion_matrix draws a figure."""
+    plotted(student, "plot_confusion_matrix", np.array([[3, 1], [0, 4]]), ["cat", "dog"])
+
+
+@pytest.mark.component("plot_confusion_matrix")
+@pytest.mark.because("matrix_is_drawn")
+@pytest.mark.weight(0.25)
+def test_matrix_has_the_true_classes_as_rows(student):
+    """The counts are shown as they are given, with the true classes as rows."""
+    matrix = np.array([[9, 1, 2, 3], [0, 7, 4, 1], [5, 0, 8, 2], [1, 6, 0, 5]])
+    found = heat_maps(plotted(student, "plot_confusion_matrix", matrix, list(NAMES)), NAMES)
+    if not found:
+        raise Mismatch(
+            "No figure shows a map of 4 x 4 counts.", hint="imshow, pcolormesh or a heat map.", look_for=MAPS
+        )
+    shown = found[0]
+    ways = (
+        matrix,
+        matrix / matrix.sum(axis=1, keepdims=True),
+        100 * matrix / matrix.sum(axis=1, keepdims=True),
+    )
+    turned = shown.row_role == "predicted" or shown.column_role == "true"
+    values = shown.values.T if turned else shown.values
+    if any(values.shape == way.shape and np.allclose(values, way, atol=1e-2) for way in ways):
+        return
+    if any(np.allclose(values.T, way, atol=1e-2) for way in ways):
+        raise Mismatch(
+            "The map is transposed: its rows are the predicted classes"
+            + (", although the axes say otherwise." if shown.row_role or shown.column_role else "."),
+            hint="Show the matrix as it is given: its rows are the true classes.",
+            look_for=f"_.T | transpose(), {MAPS}",
+        )
+    raise Mismatch("What the map shows is not the matrix.", look_for=MAPS)
+
+
+@pytest.mark.component("plot_confusion_matrix")
+@pytest.mark.because("matrix_is_drawn", "matrix_has_the_true_classes_as_rows")
+@pytest.mark.weight(0.25)
+def test_matrix_names_its_classes(student):
+    """The names of all classes are on both axes."""
+    matrix = np.array([[9, 1, 2, 3], [0, 7, 4, 1], [5, 0, 8, 2], [1, 6, 0, 5]])
+    found = heat_maps(plotted(student, "plot_confusion_matrix", matrix, list(NAMES)), NAMES)
+    if found and not found[0].is_named:
+        raise Mismatch(
+            "The names of the classes are not on both axes.",
+            hint="ax.set_xticks(range(len(class_names)), class_names), and set_yticks in the same way.",
+            look_for=MAPS,
+        )
