@@ -10,6 +10,7 @@ It writes source text, executes nothing, and does not decide whether a homework 
 """
 
 import ast
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,11 +43,7 @@ def composed(solved: str, part: str, *, after: bool = False, values: bool = Fals
         The source.
     """
     lines = solved.splitlines(keepends=True)
-    spans = {
-        name: (_first_line(node) - 1, node.end_lineno or node.lineno)
-        for node in ast.parse(solved).body
-        if (name := _defined_name(node, values=values))
-    }
+    spans = _spans(solved, values=values)
     part_lines = part.splitlines(keepends=True)
     changes: list[tuple[int, int, str]] = []
     pending: list[str] = []
@@ -63,6 +60,16 @@ def composed(solved: str, part: str, *, after: bool = False, values: bool = Fals
     for start, end, text in sorted(changes, reverse=True):
         lines[start:end] = [text]
     return "".join(lines)
+
+
+@functools.lru_cache(4)  # hundreds of parts are put into one solution
+def _spans(solved: str, *, values: bool) -> Mapping[str, tuple[int, int]]:
+    """The lines of each top-level definition of a homework, the first counted from 0, by its name."""
+    return {
+        name: (_first_line(node) - 1, node.end_lineno or node.lineno)
+        for node in ast.parse(solved).body
+        if (name := _defined_name(node, values=values))
+    }
 
 
 def first_sentence(docstring: str) -> str:

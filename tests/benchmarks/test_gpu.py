@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import gpu
 from benchmarks.section import write
 from datasets.synthetic_steel import made_images
 from grader.domain.assignment import Assignment
@@ -23,6 +22,8 @@ def splits(assignment: Assignment) -> Splits:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="grading others' work needs Linux")
 def test_a_class_and_an_epoch(splits: Splits) -> None:
+    from benchmarks import gpu  # slow to load: not while tests are collected
+
     found = gpu.compared("cpu", splits, epochs=2, rounds=1, students=2)
     assert [row[0] for row in found.rows] == ["an epoch", "a class"]
     assert all(float(row[3].split()[0]) > 0 for row in found.rows)
@@ -34,6 +35,8 @@ def test_without_a_gpu_nothing_is_claimed_and_nothing_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    from benchmarks import gpu
+
     found, results = gpu.measured(), tmp_path / "RESULTS.md"
     assert {row[1] for row in found.rows} == {"not measured"} and not found.measured
     write(found, found.where, results)

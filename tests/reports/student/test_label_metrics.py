@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import precision_recall_fscore_support
 
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.reports.student.model_figures import class_figures
@@ -16,6 +15,8 @@ def figures(predicted: list[int], labels: list[int], classes: int) -> list[tuple
 
 
 def test_they_are_those_of_scikit_learn() -> None:
+    from sklearn.metrics import precision_recall_fscore_support  # slow to load: not while tests are collected
+
     random = np.random.default_rng(4)
     labels = random.integers(0, 6, 200)
     predicted = np.where(random.random(200) < 0.6, labels, random.integers(0, 6, 200))
