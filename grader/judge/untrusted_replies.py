@@ -12,6 +12,7 @@ tests/worker/test_rigged_runs.py
 
 import contextlib
 import itertools
+import math
 import re
 import signal
 import threading
@@ -305,12 +306,14 @@ def _is_drawable(figure: DrawnFigure) -> bool:
         return False
     for axes in figure.axes:
         lists = (axes.x_ticks, axes.y_ticks, axes.texts, axes.row_names, axes.column_names, axes.headings,
-                 axes.line_names)  # fmt: skip
-        if max(map(len, (*lists, axes.images, axes.heat_maps, axes.lines))) > MAX_TEXTS:
+                 axes.line_names, axes.bar_names)  # fmt: skip
+        if max(map(len, (*lists, axes.images, axes.heat_maps, axes.lines, axes.bars))) > MAX_TEXTS:
             return False
         if len(axes.text_cells) not in (0, len(axes.texts)):
             return False
-        if len(axes.line_names) != len(axes.lines):
+        if len(axes.line_names) != len(axes.lines) or len(axes.bar_names) != len(axes.bars):
+            return False
+        if not all(map(math.isfinite, axes.bars)):
             return False
         texts = (axes.title, axes.x_label, axes.y_label, *(text for texts in lists for text in texts))
         if any(len(text) > MAX_WORDS for text in texts):

@@ -340,6 +340,32 @@ def curves(run: Any) -> list[Curve]:
     ]
 
 
+# --- bars -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of a figure.
+
+    Attributes:
+        name: The label beside it on its axis; empty if there is none.
+        length: Its height if it stands, its width if it lies; 0 where nothing is drawn.
+    """
+
+    name: str
+    length: float
+
+
+def bars(run: Any) -> list[Bar]:
+    """The bars of a run's figures, or of a call's."""
+    return [
+        Bar(name, length)
+        for figure in run.figures
+        for axes in figure.axes
+        for name, length in zip(axes.bar_names, axes.bars, strict=True)
+    ]
+
+
 # --- pictures -------------------------------------------------------------------------------------------
 
 

@@ -214,6 +214,8 @@ class Axes:
             with up to 40 of them, in the order of its array; empty where there is none.
         lines: The numbers of arrays `line<k>`, (2, points): horizontal and vertical coordinates.
         line_names: The label of each line, whether or not a legend shows it; empty if it has none.
+        bars: The length of each bar, 0 where it has none: its height if it stands, its width if it lies.
+        bar_names: The tick label within the width of each bar; empty if there is none.
         headings: Titles of the subfigures that it is in, and texts of the figure beside or above it.
         text_cells: The row and the column of the cell of that image or heat map in which each text lies, in
             the order of its array; (-1, -1) where it lies in none. Empty where there is no such map.
@@ -233,6 +235,8 @@ class Axes:
     text_cells: tuple[tuple[int, int], ...] = ()
     lines: tuple[int, ...] = ()
     line_names: tuple[str, ...] = ()
+    bars: tuple[float, ...] = ()
+    bar_names: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()
     place: tuple[float, float, float, float] = (0.0, 0.0, 1.0, 1.0)
 

@@ -24,6 +24,7 @@ from grader.worker.student_faults import students_code
 
 MAX_CELLS = 40  # rows or columns that may have names; a photograph has more
 MAX_TEXTS = 100  # of a figure
+MAX_BARS = 100  # of axes
 EPSILON = 1e-6
 
 Edges = tuple[Any, Any]  # of rows (rows + 1,) and of columns (columns + 1,), in data coordinates
@@ -70,6 +71,30 @@ def cell_names(edges: Edges | None, x_ticks: TickLabels, y_ticks: TickLabels) ->
         all if no map is small enough.
     """
     return (_beside(y_ticks, edges[0]), _beside(x_ticks, edges[1])) if edges else ([], [])
+
+
+def named_bars(ax: Any, x_ticks: TickLabels, y_ticks: TickLabels) -> list[tuple[float, str]]:
+    """Each bar's length, 0 if it is not a number, and the tick label nearest to its middle.
+
+    A bar within whose width there is none has an empty text.
+
+    Args:
+        x_ticks, y_ticks: Of the axes.
+    """
+    bars: list[tuple[float, str]] = []
+    for container in ax.containers:
+        if type(container).__name__ != "BarContainer":
+            continue
+        lies = container.orientation == "horizontal"
+        ticks = [(at, text) for at, text in (y_ticks if lies else x_ticks).major if text.strip()]
+        for bar in container.patches[: MAX_BARS - len(bars)]:
+            standing = (bar.get_x(), bar.get_width(), bar.get_height())
+            start, width, length = (bar.get_y(), bar.get_height(), bar.get_width()) if lies else standing
+            middle = start + width / 2
+            within = [(abs(at - middle), text) for at, text in ticks if abs(at - middle) <= abs(width) / 2]
+            name = min(within)[1] if within else ""
+            bars.append((float(length) if math.isfinite(length) else 0.0, name))
+    return bars
 
 
 def text_cells(ax: Any, edges: Edges | None, texts: Sequence[Any]) -> list[tuple[int, int]]:
@@ -438,6 +463,7 @@ def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:
     x_ticks, y_ticks = tick_labels(ax, "x"), tick_labels(ax, "y")
     edges, texts = edges_of_cells([*ax.images[:4], *meshes]), ax.texts[:400]
     rows, columns = cell_names(edges, x_ticks, y_ticks)
+    bars = named_bars(ax, x_ticks, y_ticks)
     return Axes(
         title=_short(" ".join(filter(None, (ax.get_title(loc) for loc in ("left", "center", "right"))))),
         x_label=_short(ax.get_xlabel() or shared_label(ax, "x")),
@@ -452,6 +478,8 @@ def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:
         text_cells=tuple(text_cells(ax, edges, texts)),
         lines=tuple(number for number, _ in lines),
         line_names=tuple(name for _, name in lines),
+        bars=tuple(length for length, _ in bars),
+        bar_names=tuple(_short(name) for _, name in bars),
         headings=tuple(_short(text) for text in headings(ax)),
         place=place(ax),
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from grader.kit import Fake, Mismatch, batches, classes_named, curves, heat_maps, plotted
+from grader.kit import Fake, Mismatch, bars, batches, classes_named, curves, heat_maps, plotted
 
 CPU = torch.device("cpu")
 
@@ -77,6 +77,7 @@ def test_absent_classes_have_nan(student):
 
 
 NAMES = ("anvil", "bell", "crown", "drum")
+SORTS = "argsort() | sort() | sorted() | sort_values() | reversed()"
 MAPS = "imshow() | heatmap() | matshow() | pcolormesh() | ConfusionMatrixDisplay()"
 
 
@@ -243,6 +244,38 @@ def test_bars_have_names(student):
             hint='ax.set_ylabel("accuracy")',
             look_for="bar() | barh()",
         )
+
+
+@pytest.mark.component("plot_per_class")
+@pytest.mark.because("classes_are_drawn", "bars_have_names")
+@pytest.mark.weight(0.25)
+def test_bars_are_as_long_as_accuracies(student):
+    """The bar beside a class's name is as long as that class's accuracy, and one without has none."""
+    accuracies = np.array([0.4, math.nan, 0.9, 0.7])
+    found = bars(plotted(student, "plot_per_class", list(NAMES), accuracies))
+    lengths = {}
+    for bar in found:
+        for label in classes_named(bar.name, NAMES)[:1]:
+            lengths.setdefault(label, []).append(bar.length)
+    if any(len(lengths.get(label, ())) != 1 for label in (0, 2, 3)):
+        return  # not bars, or their names are elsewhere: who grades looks at the picture
+    drawn = np.array([lengths.get(label, [0.0])[0] for label in range(len(NAMES))])
+    drawn, wanted = drawn / (100 if np.abs(drawn).max() > 1.5 else 1), np.nan_to_num(accuracies)
+    wrong = np.flatnonzero(np.abs(drawn - wanted) > 0.005)
+    if not len(wrong):
+        return
+    label = wrong[0]
+    said = f"its accuracy is {wanted[label]:.2f}" if wanted[label] else "it has no accuracy"
+    sentence = f"The bar beside {NAMES[label]!r} is {drawn[label]:.2f} long; {said}."
+    if np.allclose(np.sort(drawn), np.sort(wanted), atol=0.005):
+        raise Mismatch(
+            f"{sentence} The bars have the right lengths, and stand beside other classes' names.",
+            hint="Names and accuracies belong together: sort both by one order, or neither.",
+            look_for=f"{SORTS}, bar() | barh()",
+        )
+    raise Mismatch(
+        sentence, hint="Draw the accuracies as they are given, and NaN as nothing.", look_for="bar() | barh()"
+    )
 
 
 @pytest.mark.component("plot_confusion_matrix")

@@ -123,6 +123,8 @@ FIGURES = some(
                 NAMES,
                 images=some(INTEGERS),
                 heat_maps=some(SMALL),
+                bars=some(FLOATS),
+                bar_names=some(NAMES),
                 place=st.tuples(FLOATS, FLOATS, FLOATS, FLOATS),
             )
         ),
@@ -224,7 +226,7 @@ HONEST: dict[type[Any], Any] = {
     Ran: Ran(
         "loss",
         "float",
-        figures=(DrawnFigure(0, "a", (Axes("b", images=(0,)),)),),
+        figures=(DrawnFigure(0, "a", (Axes("b", images=(0,), bars=(0.5,), bar_names=("c",)),)),),
         steps=1,
         arrays={
             "returned": np.ones(1),

@@ -89,7 +89,9 @@ VALID: list[Any] = [
         1,
         ("forward",),
         (0, 1),
-        figures=(DrawnFigure(0, "t", (Axes("t", x_ticks=("1",), images=(0,)),)),),
+        figures=(
+            DrawnFigure(0, "t", (Axes("t", x_ticks=("1",), images=(0,), bars=(0.5,), bar_names=("1",)),)),
+        ),
         arrays={"returned": np.zeros(1), "history": np.zeros(0)},
     ),
     ForwardPass(2, True, False, (1, 2)),

@@ -178,7 +178,23 @@ MESSAGES = [
         False,
         (
             DrawnFigure(
-                0, "title", (Axes("t", "x", "y", ("1",), ("2",), ("3",), (0,), (1,), text_cells=((0, 1),)),)
+                0,
+                "title",
+                (
+                    Axes(
+                        "t",
+                        "x",
+                        "y",
+                        ("1",),
+                        ("2",),
+                        ("3",),
+                        (0,),
+                        (1,),
+                        text_cells=((0, 1),),
+                        bars=(0.5,),
+                        bar_names=("c",),
+                    ),
+                ),
             ),
         ),
         {"returned": np.zeros(1)},

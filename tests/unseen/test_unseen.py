@@ -89,7 +89,7 @@ OF_FINETUNE = {
     "shallow_copy": ("EarlyStopping", "stopping_keeps_by_reference"),
     "share_as_it_was_drawn": ("cutmix", "cutmix_share_as_drawn"),
     "share_of_zero_alpha_drawn": ("mixup", "mixup_fails_without_alpha"),
-    "sorted_bars_unsorted_names": ("", ""),  # bars are not read
+    "sorted_bars_unsorted_names": ("plot_per_class", "bars_at_other_names"),
     "split_sizes_as_fractions": ("stratified_split", ""),
     "split_starts_not_cumulative": ("stratified_split", "split_parts_overlap"),
     "stopping_watches_the_loss": ("fit", ""),

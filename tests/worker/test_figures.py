@@ -84,6 +84,32 @@ def test_names_stand_beside_their_columns(axes_of: Callable[[str], list[Axes]]) 
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        "plt.bar(names, [3, 1, 2])",
+        "plt.barh(names, [3, 1, 2])\nplt.gca().invert_yaxis()",
+        "plt.bar(range(3), [3, 1, 2], align='edge')\nplt.xticks([0.4, 1.4, 2.4], names)",
+        "plt.bar([2, 0, 1], [3, 1, 2], bottom=5, tick_label=names)",
+        "for at, (name, length) in enumerate(zip(names, [3, 1, 2])):\n    plt.bar([name], [length])",
+        "import seaborn as sns\nsns.barplot(x=names, y=[3, 1, 2], hue=names)",
+        "import seaborn as sns\nsns.barplot(y=names, x=[3, 1, 2])",
+        "import pandas as pd\npd.Series([3, 1, 2], index=names).plot.barh()",
+    ],
+)
+def test_bars_have_their_lengths_and_the_names_beside_them(
+    axes_of: Callable[[str], list[Axes]], body: str
+) -> None:
+    """Standing or lying, and however they are drawn."""
+    (axes,) = axes_of(body)
+    assert sorted(zip(axes.bar_names, axes.bars, strict=True)) == sorted(zip(NAMES, (3, 1, 2), strict=True))
+
+
+def test_a_bar_of_nothing_and_a_bar_without_a_name(axes_of: Callable[[str], list[Axes]]) -> None:
+    (axes,) = axes_of("plt.bar([0, 7], [float('nan'), 2], width=0.5)\nplt.xticks([0, 1], names[:2])")
+    assert (axes.bars, axes.bar_names) == ((0, 2), (NAMES[0], ""))
+
+
+@pytest.mark.parametrize(
     ("body", "cells"),
     [
         ("plt.imshow(cm)\nplt.text(2, 0, 'a')\nplt.text(0, 1, 'b')", [(0, 2), (1, 0)]),

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from grader.kit import Fake, Mismatch, batches, classes_named, curves, figure_text, heat_maps, plotted
+from grader.kit import Fake, Mismatch, bars, batches, classes_named, curves, figure_text, heat_maps, plotted
 
 NAMES = ("anvil", "bell", "crown", "drum")
 MEAN, STD = (0.4, 0.5, 0.3), (0.25, 0.2, 0.3)
@@ -316,6 +316,39 @@ def test_classes_have_their_names(student, reference):
         figure.title for figure in outcome.figures
     ):
         raise reference.named("classes_without_a_label")
+
+
+@pytest.mark.component("plot_per_class")
+@pytest.mark.weight(2)
+@pytest.mark.because("classes_have_their_names")
+@pytest.mark.explains("bars_are_as_long_as_accuracies")
+def test_bars_show_their_accuracies(student, reference):
+    """The bar of each class is as long as its accuracy, whatever the order of the bars."""
+    # never in an order, and never two alike
+    accuracies = np.array([0.55, math.nan, 0.85, 0.25]) + torch.rand((), generator=student.random).item() / 10
+    outcome = plotted(student, "plot_per_class", list(NAMES), accuracies)
+    lengths = {}
+    for bar in bars(outcome):
+        for label in classes_named(bar.name, NAMES)[:1]:
+            lengths.setdefault(label, []).append(bar.length)
+    if any(len(lengths.get(label, ())) != 1 for label in (0, 2, 3)):
+        return  # not bars, or their names are elsewhere; a person looks at the picture
+    drawn = np.array([lengths.get(label, [0.0])[0] for label in range(len(NAMES))])
+    drawn = drawn / (100 if np.abs(drawn).max() > 1.5 else 1)
+    wanted = np.nan_to_num(accuracies)
+    if np.allclose(drawn, wanted, atol=5e-3):
+        return
+    if np.allclose(drawn, np.nan_to_num(1 - accuracies), atol=5e-3):
+        raise reference.named("bars_of_errors")
+    if np.allclose(np.sort(drawn), np.sort(wanted), atol=5e-3):
+        raise reference.named("bars_at_other_names")
+    label = int(np.abs(drawn - wanted).argmax())
+    said = f"its accuracy is {wanted[label]:.2f}" if wanted[label] else "it has no accuracy"
+    raise Mismatch(
+        f"The bar beside {NAMES[label]!r} is {drawn[label]:.2f} long; {said}.",
+        hint="Draw the accuracies as they are given, and NaN as nothing.",
+        look_for="bar() | barh()",
+    )
 
 
 @pytest.mark.component("plot_confusion_matrix")
