@@ -263,8 +263,11 @@ class Training:
             images of a split.
         seconds: Of training in total.
         projected_seconds: The time that all epochs would take, if that exceeds our limit.
+        steps_per_batch: How many optimizer steps were taken for each batch of the training loader, in the
+            epoch with most of them; None: not counted.
         doubts: Sentences on why the student's training may be worth more than was measured.
-        objections: Sentences on why the measured model may not be the one that was checked.
+        objections: Sentences on why the measured model may not be the one that was checked, or was trained
+            more than was asked for.
     """
 
     outcome: TrainingOutcome
@@ -291,6 +294,7 @@ class Training:
     notes: tuple[Note, ...] = ()
     seconds: float = 0.0
     projected_seconds: float | None = None
+    steps_per_batch: float | None = None
     doubts: tuple[str, ...] = ()
     objections: tuple[str, ...] = ()
 

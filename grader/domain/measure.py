@@ -127,6 +127,13 @@ class TrainingCall:
     standardized: bool = False
     accepts: tuple[str, ...] = ()
 
+    @property
+    def epochs(self) -> int | None:
+        """How many epochs it asks for, if it says so: one number, or one for each stage."""
+        stated = self.given.get("epochs")
+        counts = stated if isinstance(stated, list) else [stated]
+        return sum(counts) if counts and all(type(count) is int for count in counts) else None
+
 
 @dataclass(frozen=True)
 class Measure:

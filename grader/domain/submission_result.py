@@ -142,16 +142,28 @@ def unproven_sentence(stage: str) -> str:
 # --- allowed training ------------------------------------------------------------------------------------
 
 
-def beyond_what_is_allowed(measure: Measure, rehearsal: Rehearsal | None, epochs: int = 0) -> tuple[str, ...]:
-    """Sentences about a training beyond what the assignment allows.
+MOST_STEPS = 2.0  # for each batch: a student's own batches may be half as large as the loader's
+
+
+def beyond_what_is_allowed(
+    measure: Measure, rehearsal: Rehearsal | None, epochs: int = 0, steps: float | None = None
+) -> tuple[str, ...]:
+    """Sentences about a training beyond what the assignment allows, or of which that is not known.
 
     Args:
         rehearsal: The trial of the training; None: there was none.
         epochs: The number of epochs trained.
+        steps: The optimizer steps for each batch, in the epoch with most of them; None: not counted.
     """
     sentences = []
     size = rehearsal.multiply_adds if rehearsal is not None else None
     most = measure.most_multiply_adds
+    was_trained = epochs > 0 or (rehearsal is not None and bool(rehearsal.stages))
+    if most is not None and size is None and was_trained:
+        sentences.append(
+            f"The model's multiply-adds could not be counted; at most {most / 1e6:g} million per image are "
+            "allowed."
+        )
     if most is not None and size is not None and size > most:
         sentences.append(
             f"The model takes {size / 1e6:.1f} million multiply-adds per image; at most "
@@ -161,6 +173,13 @@ def beyond_what_is_allowed(measure: Measure, rehearsal: Rehearsal | None, epochs
     if measure.most_epochs is not None and planned > measure.most_epochs:
         sentences.append(
             f"It is trained for {counted(planned, 'epoch')}; at most {measure.most_epochs} are allowed."
+        )
+    asked_for = measure.call.epochs if measure.call is not None else None
+    is_bounded = measure.most_epochs is not None or asked_for is not None
+    if is_bounded and steps is not None and steps > MOST_STEPS:
+        sentences.append(
+            f"It takes {steps:.1f} optimizer steps for each batch of an epoch: each epoch is worth about "
+            f"{steps:.0f}."
         )
     return tuple(sentences)
 

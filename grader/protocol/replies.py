@@ -380,6 +380,8 @@ class EpochDone:
         per_batch: The learning rate changed between the first step and the last one.
         modules: The tree of the model that the student's code has now.
         other_numbers: Trainable numbers that optimizers stepped in this epoch and that are not the model's.
+        steps: How many steps the optimizer with most of them took in this epoch.
+        batches: How many batches a pass over the training loader has.
         arrays: `reported` float64 (numbers,): the losses that train_epoch appended or returned during this
             epoch; `state:<name>`: the model's parameters and buffers.
     """
@@ -394,8 +396,23 @@ class EpochDone:
     per_batch: bool = False
     modules: tuple[Module, ...] = ()
     other_numbers: int = 0
+    steps: int = 0
+    batches: int = 0
     made: ModelMade | None = None
     arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """A call that trains a model has returned.
+
+    Attributes:
+        steps: The optimizer steps that moved the model.
+        batches: How many batches a pass over its longest loader has.
+    """
+
+    steps: int
+    batches: int
 
 
 @dataclass(frozen=True)
@@ -568,6 +585,7 @@ Reply = (
     | Ran
     | TrainingPlan
     | EpochDone
+    | Stepped
     | Trained
     | Measurable
     | Answered

@@ -146,7 +146,8 @@ class Invoke:
             among its positional arguments.
         cotangent: Packed; None: ones.
         seed: Of torch, numpy and random.
-        passes_of: A model: EpochDone is sent for each pass over a shuffled loader in which it is trained.
+        passes_of: A model: EpochDone is sent for each pass over a shuffled loader in which it is trained, and
+            Stepped at the end.
         trainer: The graded function that trains for an epoch: its results belong to these passes.
         arrays: Of the trees; `file:<name>`: the content of files that it finds.
     """

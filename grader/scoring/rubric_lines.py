@@ -325,7 +325,10 @@ def _training_beyond_limits(measure: str, assignment: Assignment, evidence: Evid
         for measured in assignment.measures
         if measured.id == measure
         for sentence in beyond_what_is_allowed(
-            measured, model_evidence.plan.rehearsal, len(model_evidence.training.epochs)
+            measured,
+            model_evidence.plan.rehearsal,
+            len(model_evidence.training.epochs),
+            model_evidence.training.steps_per_batch,
         )
     )
 

@@ -11,10 +11,16 @@ from grader.domain.evidence import Epoch, Training, TrainingOutcome
 from grader.domain.measure import call_in_words
 from grader.domain.program_run import Ending
 from grader.protocol.link import StudentRaised, WorkerFault
-from grader.protocol.replies import EpochDone
+from grader.protocol.replies import EpochDone, Stepped
 from grader.protocol.worker_reports import raised_at, unwritten
 from grader.training.examples import example_images, predictions
-from grader.training.metrics import accuracy_interval, confusion, cross_entropy, mean_reported, value_interval
+from grader.training.metrics import (
+    accuracy_interval,
+    confusion,
+    cross_entropy,
+    mean_reported,
+    value_interval,
+)
 from grader.training.training_job import (
     CalledJob,
     EpochReport,
@@ -51,10 +57,21 @@ class CalledRecord:
         self._outputs: Any = None
         self._seen: float | None = None
         self._report = report
-        self._planned = _planned(job)
+        self._planned = job.call.epochs
         self._pass_started = self._started
+        self._passes = 0
+        self._steps: float | None = None  # for each batch of the epochs that were asked for
         self._epochs: list[Epoch] = []
         self._epoch_replies: list[EpochDone] = []
+
+    def note_pass(self) -> None:
+        """A pass over the training loader has ended, whether or not the model can be measured after it."""
+        self._passes += 1
+
+    def note_steps(self, stepped: Stepped) -> None:
+        """The function that trains took so many steps, in passes that were seen or not."""
+        if self._planned and stepped.batches > 0:
+            self._steps = stepped.steps / (self._planned * stepped.batches)
 
     def take_pass(self, done: EpochDone, outputs: Any) -> None:
         """Take a pass over the training loader, and what the model then answers for the hidden inputs."""
@@ -157,9 +174,19 @@ class CalledRecord:
             stages=stages(self._epoch_replies, job.program),
             counted=f"after {call_in_words(job.call)}",
             seconds=self._seconds if self._seconds is not None else time.monotonic() - self._started,
+            steps_per_batch=self._steps,
+            objections=self._objections(),
             **values,
         )
         return Measured(training, images, lacked_gpu_memory=self._lacked_gpu_memory)
+
+    def _objections(self) -> tuple[str, ...]:
+        if self._planned is None or self._passes <= self._planned:
+            return ()
+        return (
+            f"`{self._job.call.function}` trained in {self._passes} passes over images; it was asked "
+            f"for {self._planned} epochs.",
+        )
 
     def _values(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """What was measured of the outputs, as fields of a training, and pictures of some of them."""
@@ -199,10 +226,3 @@ class CalledRecord:
         shape, kind = tuple(self._outputs.shape), self._outputs.dtype.name
         reason = f"What the trained model gives ({kind} of shape {shape}) could not be measured: {error}"
         self.end(TrainingOutcome.UNKNOWN, reason)
-
-
-def _planned(job: CalledJob) -> int | None:
-    """How many epochs the call asks for, if it says so: one number, or one for each stage."""
-    stated = job.call.given.get("epochs")
-    counts = stated if isinstance(stated, list) else [stated]
-    return sum(counts) if counts and all(type(count) is int for count in counts) else None

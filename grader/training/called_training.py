@@ -21,7 +21,7 @@ from grader.domain.evidence import TrainingOutcome
 from grader.domain.measure import placeholders_in
 from grader.protocol.frames import FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault
-from grader.protocol.replies import EpochDone, Invoked, Loaded
+from grader.protocol.replies import EpochDone, Invoked, Loaded, Stepped
 from grader.protocol.requests import MOST_STATE, STATE, Invoke
 from grader.protocol.trees import Node, Packer, TooMuch, Unpacker
 from grader.training.called_record import CalledRecord
@@ -201,11 +201,12 @@ def _prove_watch(link: Link, job: CalledJob) -> None:
     link.prove_watch(secrets.randbelow(2**31), seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
 
 
-def trained_by(link: Link, job: CalledJob, take: Callable[[EpochDone], None]) -> Any:
+def trained_by(link: Link, job: CalledJob, take: Callable[[EpochDone | Stepped], None]) -> Any:
     """The numbers of the trained model, a tree of arrays.
 
     Args:
-        take: Called with each pass over the training loader, if the passes can be seen.
+        take: Called with each pass over the training loader, if the passes can be seen, and with how many
+            steps were taken.
 
     Raises:
         NotUsable, StudentRaised, WorkerFault, EngineError: There are no such numbers.
@@ -219,7 +220,8 @@ def trained_by(link: Link, job: CalledJob, take: Callable[[EpochDone], None]) ->
     if model is not None and job.splits is not None:
         request = replace(request, passes_of=model, trainer=job.trainer)
     seconds = job.limits.training_seconds
-    for message in link.conversation(request, (EpochDone, Invoked), seconds=seconds, limit=WEIGHTS_LIMIT):
+    replies = (EpochDone, Stepped, Invoked)
+    for message in link.conversation(request, replies, seconds=seconds, limit=WEIGHTS_LIMIT):
         if isinstance(message, Invoked):
             reply = message
             break
@@ -276,8 +278,12 @@ class _Passes:
         self._asked: _AskedModel | None = None
         self._given_up = False
 
-    def take(self, done: EpochDone) -> None:
+    def take(self, done: EpochDone | Stepped) -> None:
         """Measure the model after a pass."""
+        if isinstance(done, Stepped):
+            self._record.note_steps(done)
+            return
+        self._record.note_pass()
         if self._given_up:
             return
         try:

@@ -27,7 +27,7 @@ from grader.domain.program_run import Rehearsal
 from grader.kit.splits import Examples, Splits
 from grader.protocol.error_kinds import RAISED, gap_in_words
 from grader.protocol.link import Link, StudentRaised, WorkerFault
-from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
+from grader.protocol.replies import EpochDone, Loaded, Stepped, Trained, TrainingPlan
 from grader.protocol.requests import Train
 from grader.protocol.worker_reports import raised_at
 from grader.training.called_training import NotUsable, called_training, loaded_for, trained_by
@@ -185,13 +185,18 @@ def rehearsed_call(workers: Workers, job: CalledJob) -> Rehearsal | None:
     trial = replace(job, splits=few, examples=images_as_examples(few), limits=limits)
     epochs: list[EpochDone] = []
     complete = False
+
+    def note(done: EpochDone | Stepped) -> None:
+        if isinstance(done, EpochDone):
+            epochs.append(replace(done, arrays={}, modules=()))
+
     with (
         contextlib.closing(trial.linked(workers())) as link,
         # the training itself will report what is wrong
         contextlib.suppress(StudentRaised, WorkerFault, NotUsable, EngineError),
     ):
         loaded_for(link, trial)
-        trained_by(link, trial, lambda done: epochs.append(replace(done, arrays={}, modules=())))
+        trained_by(link, trial, note)
         complete = True
     return Rehearsal(stages(epochs, job.program), complete=complete) if epochs else None
 

@@ -8,7 +8,7 @@ The accuracy and that result come with confidence intervals. It never decides wh
 import math
 import statistics
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from grader.domain.errors import CourseError
 from grader.domain.evidence import RocCurve
+from grader.protocol.replies import EpochDone
 from grader.training.training_job import ScoreFunction
 
 Z_95 = 1.959964  # the 97.5 % quantile of the standard normal distribution
@@ -97,6 +98,11 @@ def mean_reported(reported: Any) -> float | None:
 
 
 MOST_POINTS = 40  # of a curve, as it is kept and drawn
+
+
+def steps_for_each_batch(epochs: Iterable[EpochDone]) -> float | None:
+    """The optimizer steps for each batch of a pass, in the epoch with most; None: they were not counted."""
+    return max((epoch.steps / epoch.batches for epoch in epochs if epoch.batches > 0), default=None)
 
 
 def roc_curves(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[RocCurve, ...]:

@@ -34,6 +34,7 @@ from grader.training.metrics import (
     mean_reported,
     probabilities,
     roc_curves,
+    steps_for_each_batch,
     value_interval,
 )
 from grader.training.trained_weights import Measurer, ModelThen, OtherModel, asked, same_answers, same_state
@@ -348,6 +349,7 @@ class Record:
             stages=stages(self._epoch_replies, self._job.program),
             seconds=time.monotonic() - self._started,
             projected_seconds=self._projected,
+            steps_per_batch=steps_for_each_batch(self._epoch_replies),
             doubts=() if self._answers_alike else (ANSWERS_OTHERWISE,),
             objections=self._objections(),
         )

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from grader.domain.program_run import AffineFake
-from grader.protocol.replies import EpochDone, Invoked
+from grader.protocol.replies import EpochDone, Invoked, Stepped
 from grader.protocol.requests import DRAWN, FILE, FakeForm, Invoke
 from grader.protocol.trees import Node, Packer, Unpacker
 from grader.worker.exchanged_values import Kept, Objects, fill, packer, thing_node, unpacker
@@ -42,7 +42,11 @@ class Invocations:
     """Uses the student's parts and the objects that these made."""
 
     def __init__(
-        self, student: StudentModule, objects: Objects, ask: AskJudge, tell: Callable[[EpochDone], None]
+        self,
+        student: StudentModule,
+        objects: Objects,
+        ask: AskJudge,
+        tell: Callable[[EpochDone | Stepped], None],
     ) -> None:
         """Nothing is used yet.
 

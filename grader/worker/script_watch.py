@@ -9,6 +9,7 @@ Tests: tests/training/test_replay.py, tests/training/test_cheats.py
 """
 
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from grader.protocol.replies import EpochDone, Trained, TrainingPlan
+from grader.protocol.replies import EpochDone, Stepped, Trained, TrainingPlan
 from grader.protocol.requests import STATE
 from grader.protocol.trees import ModelMade
 from grader.worker.model_outputs import array, module_tree, same_random_numbers, state
@@ -27,7 +28,7 @@ from grader.worker.student_module import StudentModule
 from grader.worker.training_passes import LossWatch, schedule_of
 from grader.worker.training_setup import Prepared, learning_rate
 
-Tell = Callable[[TrainingPlan | EpochDone | Trained], None]
+Tell = Callable[[TrainingPlan | EpochDone | Stepped | Trained], None]
 MOST_KEPT = 200  # epochs of models that may turn out not to count
 
 
@@ -121,6 +122,7 @@ class ScriptWatch:
         self._began: _FirstStep | None = None
         self._schedules: dict[tuple[int, int, str], str] = {}  # looking one up takes some 30 ms
         self._optimizers: dict[int, torch.optim.Optimizer] = {}
+        self._steps: Counter[int] = Counter()  # of each optimizer, in this epoch
         self._begun: dict[int, Epochs] = {}  # models that were stepped, and have no epoch yet
         self._limit: int | None = None
         self._others = 0
@@ -162,6 +164,7 @@ class ScriptWatch:
             self._began = self._first_step(optimizer, self._rate)
             self._note_beginning(optimizer)
         self._optimizers[id(optimizer)] = optimizer
+        self._steps[id(optimizer)] += 1
         if self._plan is None:
             self._plan = self._planned(optimizer)
             if self._script.single:
@@ -211,6 +214,7 @@ class ScriptWatch:
         self.report_pending()
         optimizers, self._optimizers = list(self._optimizers.values()), {}
         began, self._began = self._began, None
+        steps, self._steps = max(self._steps.values(), default=0), Counter()
         with students_code():
             stepped = {id(p): p for o in optimizers for group in o.param_groups for p in group["params"]}
             model = self._model_of(stepped) if stepped else None
@@ -235,6 +239,8 @@ class ScriptWatch:
             per_batch=began.rate != self._rate,
             modules=tree,
             other_numbers=others,
+            steps=steps,
+            batches=len(self.loader),
             made=self._made_with(model),
             arrays=arrays,
         )

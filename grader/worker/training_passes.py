@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from grader.protocol.replies import EpochDone
+from grader.protocol.replies import EpochDone, Stepped
 from grader.worker.model_outputs import same_random_numbers, state
 from grader.worker.rigged_objects import WatchedLoader
 from grader.worker.student_faults import students_code
@@ -113,7 +113,11 @@ MOST_PASSES = 10_000
 
 
 class PassWatch:
-    """Watches the passes in which a model is trained."""
+    """Watches the passes in which a model is trained.
+
+    Attributes:
+        steps: The optimizer steps that moved the model, in passes or not.
+    """
 
     def __init__(self, model: nn.Module, losses: LossWatch, tell: Callable[[EpochDone], None]) -> None:
         """Nothing is trained yet.
@@ -123,6 +127,8 @@ class PassWatch:
             tell: Called with each pass.
         """
         self._model, self._losses, self._tell = model, losses, tell
+        self.steps = 0
+        self._moves: dict[int, bool] = {}  # whether an optimizer has parameters of the model, by its id
         self._count = 0
         self._first: EpochDone | None = None  # what the first step of the current pass showed
         self._rate = 0.0
@@ -131,6 +137,13 @@ class PassWatch:
     def stepping(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """An optimizer is about to take a step."""
         self._rate = learning_rate(optimizer)
+        if id(optimizer) not in self._moves:
+            with students_code():
+                own = {id(p) for p in self._model.parameters()}
+                self._moves[id(optimizer)] = any(
+                    id(p) in own for group in optimizer.param_groups for p in group["params"]
+                )
+        self.steps += self._moves[id(optimizer)]
         if self._first is not None:
             return
         with students_code():
@@ -171,7 +184,7 @@ def watched_passes(
     arguments: Iterable[Any],
     namespace: Mapping[str, Any],
     trainer: str,
-    tell: Callable[[EpochDone], None],
+    tell: Callable[[EpochDone | Stepped], None],
 ) -> Iterator[dict[str, Any]]:
     """Watch the training of a model, if it is a PyTorch module, over the loaders among the arguments.
 
@@ -196,6 +209,7 @@ def watched_passes(
     try:
         yield {trainer: losses.watched()} if trainer in namespace else {}
         watch.report_pending()
+        tell(Stepped(watch.steps, max(map(len, loaders))))
     finally:
         hook.remove()
 

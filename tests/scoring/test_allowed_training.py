@@ -8,7 +8,7 @@ import pytest
 from grader.course.assignment_file import read_assignment
 from grader.domain.analyzed_program import Place
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
-from grader.domain.measure import Measure
+from grader.domain.measure import Measure, TrainingCall
 from grader.domain.program_run import Plan, Rehearsal, Stage
 from grader.domain.score import LineState
 from grader.domain.submission_result import beyond_what_is_allowed
@@ -27,11 +27,16 @@ def trial(epochs: int, multiply_adds: int | None) -> Rehearsal:
     ("measure", "rehearsal", "epochs", "said"),
     [
         (LIMITED, trial(15, 40_000_000), 15, ""),
-        (LIMITED, None, 15, ""),
-        (LIMITED, trial(15, None), 15, ""),
+        (LIMITED, None, 0, ""),
+        (
+            LIMITED,
+            trial(15, None),
+            15,
+            "The model's multiply-adds could not be counted; at most 40 million per image are allowed.",
+        ),
         (Measure("vit"), trial(90, 10**9), 90, ""),
         (LIMITED, trial(16, 1), 0, "It is trained for 16 epochs; at most 15 are allowed."),
-        (LIMITED, None, 20, "It is trained for 20 epochs; at most 15 are allowed."),
+        (Measure("vit", most_epochs=15), None, 20, "It is trained for 20 epochs; at most 15 are allowed."),
         (
             LIMITED,
             trial(1, 60_500_000),
@@ -45,6 +50,31 @@ def test_what_is_more_than_allowed_is_told(
 ) -> None:
     told = " ".join(beyond_what_is_allowed(measure, rehearsal, epochs))
     assert told.replace("\xa0", " ") == said
+
+
+@pytest.mark.parametrize(
+    ("measure", "steps", "said"),
+    [
+        (LIMITED, 1.0, ""),
+        (LIMITED, 2.0, ""),  # batches of one's own may be half as large
+        (LIMITED, None, ""),
+        (
+            LIMITED,
+            3.0,
+            "It takes 3.0 optimizer steps for each batch of an epoch: each epoch is worth about 3.",
+        ),
+        (Measure("vit"), 3.0, ""),
+        (
+            Measure("fit", call=TrainingCall("Net", "fit", given={"epochs": [3, 12]})),
+            2.7,
+            "It takes 2.7 optimizer steps for each batch of an epoch: each epoch is worth about 3.",
+        ),
+        (Measure("fit", call=TrainingCall("Net", "fit")), 2.7, ""),
+    ],
+)
+def test_more_steps_than_batches_are_more_epochs(measure: Measure, steps: float | None, said: str) -> None:
+    """Where the number of epochs is bounded."""
+    assert " ".join(beyond_what_is_allowed(measure, trial(1, 1), 1, steps)) == said
 
 
 @pytest.mark.parametrize(("epochs", "points"), [(15, 10.0), (16, None)])

@@ -333,6 +333,32 @@ def test_the_stages_are_seen_in_a_trial_before(spawn: Callable[[], WorkerProcess
     assert rehearsed_call(spawn, nothing) is None
 
 
+@pytest.mark.parametrize(
+    ("more", "steps", "said"),
+    [
+        ("", 1.0, ()),
+        (
+            "    for _ in range(3):\n        one_pass(model, loader, optimizer)\n",
+            1.6,
+            ("`fit` trained in 8 passes over images; it was asked for 5 epochs.",),
+        ),
+        # copies of batches are no pass over the loader, and steps are counted all the same
+        (
+            "    kept = [*loader]\n    for _ in range(10):\n        one_pass(model, kept, optimizer)\n",
+            3.0,
+            (),
+        ),
+    ],
+)
+def test_more_training_than_was_asked_for_is_seen(
+    spawn: Callable[[], WorkerProcess], more: str, steps: float, said: tuple[str, ...]
+) -> None:
+    source = IN_STAGES.replace("\n\ndef one_pass", f"{more}\n\ndef one_pass")
+    training = trained_once(spawn, net_job(source, epochs=5)).training
+    assert training.outcome is TrainingOutcome.COMPLETED, training.reason
+    assert (training.steps_per_batch, training.objections) == (steps, said)
+
+
 OWN_LOADER = "    loader = torch.utils.data.DataLoader(loader.dataset, 4, shuffle=True)\n"
 
 
@@ -342,6 +368,7 @@ def test_a_loader_of_ones_own_is_trained_by_and_has_no_curve(spawn: Callable[[],
     training = trained_once(spawn, net_job(source, epochs=5)).training
     assert training.outcome is TrainingOutcome.COMPLETED and training.accuracy is not None
     assert training.epochs == training.stages == () and training.planned_epochs is None
+    assert training.steps_per_batch == 1.8, "its batches are half as large"
 
 
 def test_near_what_is_asked_for_three_trainings_are_made(spawn: Callable[[], WorkerProcess]) -> None:

@@ -262,6 +262,14 @@ def test_pytorchs_own_wrappers_are_no_other_model(trained: Callable[..., Trainin
     assert (found.doubts, found.objections) == ((), ())
 
 
+def test_steps_for_each_batch_are_counted(trained: Callable[..., Training]) -> None:
+    """Each of them is training that the number of epochs does not show; two optimizers take turns."""
+    thrice = HEAD.replace("optimizer.step()", "[optimizer.step() for _ in range(3)]")
+    assert thrice != HEAD
+    assert trained(HEAD + LOOP).steps_per_batch == 1
+    assert trained(thrice + LOOP).steps_per_batch == 3
+
+
 def test_what_an_optimizer_steps_besides_the_model_is_listed(
     spawn: Callable[[], WorkerProcess], analyzed: Callable[[str], Program], splits: Splits
 ) -> None:
