@@ -16,6 +16,7 @@ from grader.analysis.name_scopes import ANYTHING, DottedPath, Scope, Scopes, nam
 from grader.analysis.reflection import (
     ATTRIBUTES,
     DEFINED,
+    EVALUATING,
     FINDING,
     GETTERS,
     LOOKING_UP,
@@ -301,6 +302,8 @@ class _Visitor:
         elif name in (FINDING | MODELS | GETTERS) and not (args and self._scopes.texts_of(args[0])):
             if args or node.keywords:
                 self._record_computed(name, None, node)
+        elif any(keyword.arg == EVALUATING and not _is_false(keyword.value) for keyword in node.keywords):
+            self._record_computed(EVALUATING, None, node)
         elif name == "globals" and id(node) not in self._harmless:
             self._record_computed(name, None, node)
         elif name in ("eval", "query") and isinstance(node.func, ast.Attribute) and args:
@@ -507,6 +510,10 @@ def _pairs(target: ast.expr, assigned: ast.expr | None) -> list[tuple[ast.expr, 
             if not any(isinstance(element, ast.Starred) for element in (*targets, *values)):
                 return list(zip(targets, values, strict=True))
     return [(target, assigned)]
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not node.value
 
 
 def _is_plain_name(node: ast.expr) -> bool:

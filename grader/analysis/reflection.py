@@ -20,8 +20,12 @@ EXECUTING = frozenset({"exec", "eval", "compile", "__import__", "breakpoint"})
 # functions that look up a name in their first argument, and those that find a module or object by its name
 LOOKING_UP = frozenset({"getattr", "getattr_static", "__getattribute__", "__getattr__"})
 FINDING = frozenset(
-    {"import_module", "__import__", "find_spec", "resolve_name", "locate", "import_string", "load_object"}
+    {
+        *("import_module", "__import__", "find_spec", "resolve_name", "locate", "import_string"),
+        *("load_object", "import_item", "import_from_string", "import_class", "import_object"),
+    }
 )
+EVALUATING = "eval_str"  # with this argument, `inspect` executes the texts of annotations
 MODELS = frozenset({"get_model", "get_model_builder"})  # of torchvision.models, by a name
 GETTERS = frozenset(
     {"attrgetter", "methodcaller"}

@@ -30,7 +30,7 @@ WRITTEN = frozenset({"__code__", "__defaults__", "__kwdefaults__", "__bases__"})
 # Python's own modules that do what they are asked: their caller counts
 EXECUTING = (
     *("timeit", "code", "codeop", "runpy", "bdb", "pdb", "profile", "cProfile", "trace", "doctest"),
-    "typing",
+    *("typing", "inspect"),
 )
 OPENING = (
     *("linecache", "inspect", "tokenize", "pkgutil", "pathlib", "pathlib/_local", "codecs", "os"),

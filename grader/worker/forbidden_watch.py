@@ -103,9 +103,11 @@ def _named(pattern: str) -> Iterator[tuple[ModuleType, str, Any]]:
 
 
 def _defined(module: ModuleType) -> Iterator[tuple[ModuleType, str, Any]]:
-    """What a module defines itself."""
+    """What a module defines itself, or takes from modules inside it: `sklearn.metrics` is made of such."""
+    inside = f"{module.__name__}."
     for name, value in list(vars(module).items()):
-        if callable(value) and getattr(value, "__module__", None) == module.__name__:
+        home = getattr(value, "__module__", None)
+        if callable(value) and isinstance(home, str) and (home == module.__name__ or home.startswith(inside)):
             yield module, name, value
 
 

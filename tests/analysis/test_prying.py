@@ -153,6 +153,8 @@ PRYING = {
     "a benchmark": ("from torch.utils.benchmark import Timer", "Timer('x').timeit()"),
     "runsource": ("import code", "code.InteractiveInterpreter().runsource('x')"),
     "codeop": ("from codeop import compile_command as c", "c('x')"),
+    "a signature": ("import inspect", "inspect.signature(self, eval_str=True)"),
+    "an item of traitlets": ("from traitlets import import_item", "import_item('sk' + str(dim))"),
     "annotations": ("import typing", "typing.get_type_hints(self)"),
     "TorchScript": ("", "torch.jit.CompilationUnit('def f(x): return x')"),
     "fx": ("from torch import fx", "fx.symbolic_trace(self)"),

@@ -92,6 +92,22 @@ def test_a_use_is_told_at_once_however_it_comes_about(attention: Any, way: str) 
     assert worker.link.watch.watched.unproven == ()
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "hidden(metrics, 'f1_sc')([0, 1], [0, 1])",
+        "model_selection.cross_validate(DummyClassifier(), [[0]] * 8, [0, 1] * 4, scoring='f1', cv=2)",
+    ],
+)
+def test_what_a_package_takes_from_its_modules_is_its_own(attention: Any, use: str) -> None:
+    """Also where another part of the library uses it because the student names it."""
+    imports = "from sklearn import metrics, model_selection\nfrom sklearn.dummy import DummyClassifier\n"
+    worker = attention(f"{imports}{use}", forbidden=("sklearn.metrics*",))
+    built(worker)
+    assert "sklearn.metrics.f1_score" in worker.reached
+    assert worker.link.watch.watched.unproven == ()
+
+
 def test_a_use_comes_with_the_students_line(attention: Any) -> None:
     worker = attention("pass\nself.inner = hidden(nn, 'Multihead')(4, 2)")
     built(worker)
@@ -216,6 +232,10 @@ SEEN = {
     "text by code": ("import code\ncode.InteractiveInterpreter().runsource('1')", {Prying.DYNAMIC_CODE}),
     "text in annotations": (
         "import typing\ntyping.get_type_hints(type('A', (), {'__annotations__': {'a': 'int'}}))",
+        {Prying.DYNAMIC_CODE},
+    ),
+    "text in a signature": (
+        "import inspect\ndef own(x: '1 + 1'): pass\ninspect.signature(own, eval_str=True)",
         {Prying.DYNAMIC_CODE},
     ),
     "a function of code": (
