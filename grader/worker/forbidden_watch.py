@@ -249,6 +249,8 @@ def _report_use(args: tuple[Any, ...]) -> bool:
     frame: Any = "sealed:frame"
     asked_by: Any = "sealed:asked_by"
     inside, file, line = asked_by(frame(2), "sealed:numbers")
+    if inside is True:
+        return False
     if inside is None:
         inside = "sealed:nothing"
     if inside != part:  # if a part calls itself, the first call was reported

@@ -108,6 +108,12 @@ def test_what_a_package_takes_from_its_modules_is_its_own(attention: Any, use: s
     assert worker.link.watch.watched.unproven == ()
 
 
+def test_what_a_library_does_while_it_is_imported_is_its_own(load: Callable[..., Any]) -> None:
+    """`sklearn.model_selection` asks `sklearn.metrics` for the names of its measures."""
+    worker = load("import sklearn.model_selection\n\nclass Attention: ...\n", forbidden=("sklearn.metrics*",))
+    assert worker.reached == {} and worker.link.watch.watched.unproven == ()
+
+
 def test_a_use_comes_with_the_students_line(attention: Any) -> None:
     worker = attention("pass\nself.inner = hidden(nn, 'Multihead')(4, 2)")
     built(worker)
