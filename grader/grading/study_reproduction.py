@@ -28,11 +28,11 @@ from grader.protocol.trees import OtherValues
 
 MOST_BYTES = 200_000
 MOST_ROWS = 500
-# the standard deviation between seeds; the table may show less, or too much for any comparison
-LEAST_NOISE, MOST_NOISE = 0.01, 0.03
+# the standard deviation between seeds; what the table shows of it is a claim like all others
+LEAST_NOISE = 0.01
 FURTHER_SEEDS = 2  # all rows are trained with these too if one disagrees
 ALL_CHANCE = 0.05  # the probability that any row with a true claim is beyond what is taken for chance
-MOST_SHOWN = 0.06  # the largest scatter of our own trainings that is taken into account
+MOST_TOLERANCE = 0.15  # where chance accounts for more, any claim would agree
 Trained = Callable[[Mapping[str, Any], int], tuple[float | None, str, float]]
 """The values of a row, the number of its training from 1 -> its accuracy (0 to 1), why none, seconds."""
 
@@ -76,10 +76,27 @@ def study_again(
     unexpected = _unexpected(table, list(others.values()), claimed, base_rows[0].size)
     complete = trainings.add(1)
     once = StudyAgain(trainings.rows, _tolerance(claims, images), unexpected=unexpected)
-    if not complete or once.agrees:
+    if not complete:
+        return once
+    if len({row.measured for row in once.rows}) == 1:
+        same = f"{100 * (once.rows[0].measured or 0.0):.1f}"
+        return replace(
+            once,
+            reason=f"Trained again, each row reaches exactly what the base reaches, {same} %: it may be "
+            "that their values make no difference to the model.",
+        )
+    if once.agrees:
         return once
     trainings.add(FURTHER_SEEDS)
-    return replace(once, rows=trainings.rows, tolerance=_tolerance(claims, images, trainings.scatter))
+    often = replace(once, rows=trainings.rows, tolerance=_tolerance(claims, images, trainings.scatter))
+    if often.tolerance > MOST_TOLERANCE:
+        scatter = f"{100 * often.tolerance:.1f}"
+        return replace(
+            often,
+            reason=f"Trained again, the rows scatter so much that differences of up to {scatter} points "
+            "would be chance: whether they are as claimed cannot be told.",
+        )
+    return often
 
 
 class _Trainings:
@@ -236,11 +253,10 @@ def _tolerance(claims: Sequence[float], images: int, scatter: _Scatter | None = 
         claims: The results of the base's rows, each with its seed.
         scatter: Of our own trainings, if there are several of each row.
     """
-    claimed = statistics.mean(claims)
-    noise = min(max(statistics.stdev(claims) if len(claims) > 1 else 0.0, LEAST_NOISE), MOST_NOISE)
+    claimed, noise = statistics.mean(claims), LEAST_NOISE
     spread, seeds = FULL_SPREAD, 1
     if scatter is not None and scatter.freedom:
-        noise = max(noise, min(scatter.deviation, MOST_SHOWN))
+        noise = max(noise, scatter.deviation)
         spread, seeds = _quantile(ALL_CHANCE / scatter.rows, scatter.freedom), 1 + FURTHER_SEEDS
     variance = noise**2 * (1 + 1 / len(claims)) + 2 * noise**2 / seeds
     return spread * math.sqrt(variance + 2 * claimed * (1 - claimed) / max(images, 1))

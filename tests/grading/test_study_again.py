@@ -66,9 +66,19 @@ def test_differences_that_agree_give_full_points() -> None:
     assert (line.points, line.state) == (3, LineState.DECIDED) and "as claimed" in line.reason
 
 
-def test_a_base_that_scatters_widely_does_not_make_everything_agree() -> None:
-    base = BASE.replace("0.50", "0.10").replace("0.52", "0.90")
-    assert again(HEAD + base + ROWS).tolerance < 0.13
+def test_a_base_that_is_said_to_scatter_makes_nothing_agree() -> None:
+    """What the table shows of it is a claim, too."""
+    base = BASE.replace("0.50", "0.40").replace("0.52", "0.62")
+    assert again(HEAD + base + ROWS).tolerance == pytest.approx(again().tolerance, abs=1e-3)
+
+
+def test_rows_that_are_all_the_same_model_go_to_a_person() -> None:
+    """The same seed and the same model give the same number: no claim is confirmed by that."""
+    rows = "8.001,plain,3,0,100,0.51\n8.002,plain,3,0,100,0.51\n"
+    found = again(HEAD + BASE + rows, trained=lambda values, number: (0.4, "", 2.0))
+    assert found.agrees is None and "exactly what the base reaches, 40.0 %" in found.reason
+    line = study_line(RubricItem("study", "The study", 3, study=True), found)
+    assert line.points is None and "make no difference to the model" in line.reason
 
 
 def test_a_difference_beyond_chance_goes_to_a_person() -> None:
@@ -101,7 +111,7 @@ def test_a_row_that_disagrees_is_trained_with_more_seeds_and_its_mean_counts() -
         reached, why_not, seconds = trained(values, number)
         assert reached is not None
         return (
-            (reached - 0.12 if number == 1 and calls[0][:3] != calls[-1][:3] else reached),
+            (reached - 0.08 if number == 1 and calls[0][:3] != calls[-1][:3] else reached),
             why_not,
             seconds,
         )
@@ -109,7 +119,7 @@ def test_a_row_that_disagrees_is_trained_with_more_seeds_and_its_mean_counts() -
     found = again(HEAD + BASE + "16,plain,3,0,200,0.60\n", trained=unlucky)
     assert calls == [(dim, "plain", 3, number) for number in (1, 2, 3) for dim in (8, 16)]
     assert found.agrees is True and [row.seeds for row in found.rows] == [3, 3]
-    assert found.rows[1].measured == pytest.approx(0.46) and found.rows[1].seconds == 6.0
+    assert found.rows[1].measured == pytest.approx(0.4733, abs=1e-4) and found.rows[1].seconds == 6.0
     calls.clear()
     assert again(trained=unlucky, rows=HEAD + BASE + "16,plain,3,0,200,0.49\n").agrees is True
     assert len(calls) == 2
@@ -125,15 +135,20 @@ def test_what_is_invented_stays_beyond_chance_with_all_seeds() -> None:
 def test_what_scatters_is_believed_less() -> None:
     """Of a few trainings, a deviation is not known well: Student's t with as many degrees of freedom."""
 
-    def scattering(values: Mapping[str, Any], number: int) -> tuple[float | None, str, float]:
-        reached, why_not, seconds = trained(values, number)
-        assert reached is not None
-        return reached + (0.0, 0.04, -0.04)[number - 1], why_not, seconds
+    def scattering(by: float) -> Any:
+        def reached(values: Mapping[str, Any], number: int) -> tuple[float | None, str, float]:
+            mean, why_not, seconds = trained(values, number)
+            assert mean is not None
+            return mean + (0.0, by, -by)[number - 1], why_not, seconds
 
-    rows = HEAD + BASE + "16,plain,3,0,200,0.70\n4,plain,3,0,50,0.54\n"
-    quiet, noisy = again(rows), again(rows, trained=scattering)
+        return reached
+
+    rows = HEAD + BASE + "16,plain,3,0,200,0.68\n4,plain,3,0,50,0.54\n"
+    quiet, noisy = again(rows), again(rows, trained=scattering(0.02))
     assert quiet.agrees is False and quiet.tolerance < 0.06
-    assert noisy.agrees is True and 0.10 < noisy.tolerance < 0.20
+    assert noisy.agrees is True and 0.07 < noisy.tolerance < 0.15
+    wild = again(rows, trained=scattering(0.05))
+    assert wild.agrees is None and "points would be chance" in wild.reason
     assert _quantile(0.05, 6) == pytest.approx(2.447, abs=0.02)
     assert _quantile(0.025, 6) == pytest.approx(2.969, abs=0.03)
 
