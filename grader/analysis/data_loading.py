@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from grader.analysis.flow import Flow, Flows, arguments
+from grader.analysis.inlining import written_out
 from grader.analysis.recognized_roles import split_side
 from grader.analysis.syntax_trees import assigned, calls, children, statements_within, walk
 from grader.analysis.units import Unit
@@ -175,12 +176,29 @@ class DataUse:
                     if argument is not None and not _is_none(argument):
                         yield from self._followed(outer, caller, place, outer_call, argument, depth - 1)
                 return
-        yield DataArgument(
-            value,
-            self._flows.before(statement, function),
-            dataset_side or split_side(ast.unparse(value)),
-            unit,
-        )
+        inlined = list(self._inlined(function, value)) if dataset_side is None and depth > 0 else []
+        yield from inlined or [
+            DataArgument(
+                value,
+                self._flows.before(statement, function),
+                dataset_side or split_side(ast.unparse(value)),
+                unit,
+            )
+        ]
+
+    def _inlined(self, function: str | None, value: ast.expr) -> Iterator[DataArgument]:
+        """What an expression in a function is in each call of it: `Compose(steps)` of `folder("train")`.
+
+        There is nothing where it depends on what is not bound once, by an expression, in the function's body.
+        """
+        if function is None:
+            return
+        node = self._flows.functions[function]
+        for outer, caller, place, outer_call in self._calls_of(function):
+            expression = written_out(node, value, arguments(node, outer_call))
+            if expression is not None:
+                flow, side = self._flows.before(place, caller), self._dataset_side(place, outer_call)
+                yield DataArgument(expression, flow, side, outer)
 
     def _is_transform(self, node: ast.expr, flow: Flow, depth: int) -> bool:
         """Whether an expression makes a transform, or is a name for one."""

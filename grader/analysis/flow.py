@@ -234,6 +234,9 @@ def arguments(node: ast.FunctionDef, call: ast.Call | None) -> dict[str, ast.exp
             zip(positional, (a for a in call.args if not isinstance(a, ast.Starred)), strict=False)
         )
         by_parameter.update((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
+    if args.vararg is not None and call is not None:
+        further = ast.Tuple(call.args[len(positional) :], ast.Load())
+        by_parameter[args.vararg.arg] = ast.fix_missing_locations(ast.copy_location(further, call))
     return by_parameter
 
 

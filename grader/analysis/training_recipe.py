@@ -162,6 +162,7 @@ def _count(call: ast.Call) -> ast.expr | None:
 EPOCH_NAMES = ("n_epochs", "num_epochs", "epochs", "epoch_count", "max_epochs", "nb_epochs", "total_epochs")
 Text = Callable[[str, ast.expr | None, Flow | None, Phase], str | None]
 MOST_FUNCTIONS = 20  # that are searched for the model
+MODEL = "model"  # what nothing is in the place of
 DATA_ROLES = {"train_loader", "test_loader", "train_dataset", "test_dataset", "class_names", "num_classes"}
 
 
@@ -344,14 +345,15 @@ def reading(sources: Sources, parts: Ingredients) -> Reading:
         missing = lifting.missing(node, flow, phase, loaded_nodes)
         if missing is None:
             return ast.unparse(node)
+        instead = " The handed-out one is used in its place." if what != MODEL else ""
         result.notes.append(
             f"The {what} {as_code(ast.unparse(node))} could not be taken over: it needs {named(missing)}, "
-            "which is not executed on loading."
+            f"which is not executed on loading.{instead}"
         )
         return None
 
     result.recipe = Recipe(
-        model=text("model", unwrapped(parts.model[1]), parts.model[2], Phase.DATA) if parts.model else None,
+        model=text(MODEL, unwrapped(parts.model[1]), parts.model[2], Phase.DATA) if parts.model else None,
         model_name=model,
         train_transform=_text_of(text, "training transform", parts.train_transform),
         test_transform=_text_of(text, "test transform", parts.test_transform),

@@ -330,7 +330,8 @@ def training_rows(
     tried_optimizers = (
         ", ".join(dict.fromkeys(s.optimizer for s in plan.rehearsal.stages)) if plan.rehearsal else ""
     )
-    optimizer = tuned.get("optimizer") or tried_optimizers or "none was found"
+    unknown = "none was found" if plan.rehearsal else "a trial of the training shows it"
+    optimizer = tuned.get("optimizer") or tried_optimizers or unknown
     settings = [
         f"{name.replace('_', ' ')} {_value_text(tuned[name])}" for name in OPTIMIZER_VALUES if name in tuned
     ]

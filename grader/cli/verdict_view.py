@@ -107,7 +107,8 @@ def _point_rows(split: KnownPoints) -> Iterator[tuple[str, str]]:
             f"{points(split.sure)} of {points(split.maximum)} points, by the public checks that pass",
         )
     if split.lost >= NEVER_LEAST:
-        yield "lost", f"{points(split.lost)} points, as it stands now"
+        more = "; more of the same parts is decided below" if split.hidden >= NEVER_LEAST else ""
+        yield "lost", f"at least {points(split.lost)} points, as it stands now{more}"
     if split.hidden >= NEVER_LEAST:
         yield "open", _open_text(split)
         yield from (

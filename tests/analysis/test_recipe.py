@@ -300,6 +300,30 @@ def test_transforms_are_told_apart(analyzed, cooked, source, train, test):
         assert cooked(made)["train_transform"] is not None
 
 
+def test_a_transform_that_a_function_puts_together_is_that_of_each_call(analyzed, cooked):
+    """The arguments of the training images' call are not those of the test images'."""
+    made = analyzed(
+        MODEL
+        + """
+def folder(name, *more):
+    steps = [*more, transforms.Grayscale(), transforms.ToTensor()]
+    return datasets.ImageFolder(f"data/{name}", transform=transforms.Compose(steps))
+
+augmented = folder("train", transforms.RandomHorizontalFlip(), transforms.RandomCrop(28, 2))
+plain, test_images = folder("train"), folder("test")
+"""
+    )
+    values = cooked(made)
+    kinds = [
+        [type(step).__name__ for step in values[f"{side}_transform"].transforms] for side in ("train", "test")
+    ]
+    assert kinds == [
+        ["RandomHorizontalFlip", "RandomCrop", "Grayscale", "ToTensor"],
+        ["Grayscale", "ToTensor"],
+    ]
+    assert not [note for note in made.notes if "taken over" in note.text]
+
+
 def test_what_needs_the_data_cannot_be_a_transform(analyzed):
     made = analyzed(
         MODEL
@@ -311,9 +335,9 @@ other = datasets.ImageFolder("data/train", transform=transform)
 """
     )
     assert made.recipe.train_transform is None
-    assert any(
-        "`transform` could not be taken over: it needs `transform`" in note.text for note in made.notes
-    )
+    notes = [note.text for note in made.notes if "taken over" in note.text]
+    assert "`transform` could not be taken over: it needs `transform`" in notes[0]
+    assert notes[0].endswith("not executed on loading. The handed-out one is used in its place.")
 
 
 def test_a_model_of_another_make_is_not_taken_for_the_students(analyzed):
