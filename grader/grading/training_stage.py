@@ -400,7 +400,7 @@ def _with_objections(
             run.assignment,
             measured.trained,
             seed=job.order_seed or 0,
-            component=measure.roles.model if len(run.assignment.measures) > 1 else None,
+            component=_checked_part(measure) if len(run.assignment.measures) > 1 else None,
             values=values,
         )
         own_findings = [finding for finding in findings if finding.because is None]
@@ -408,6 +408,11 @@ def _with_objections(
     except EngineError as error:
         objections = (f"It is unknown whether the trained model is the one that was checked: {error}",)
     return replace(training, objections=(*training.objections, *objections))
+
+
+def _checked_part(measure: Measure) -> str | None:
+    """The graded name of the model that a measure trains."""
+    return measure.roles.model if measure.call is None else measure.call.model
 
 
 def _hanging(assignment: Assignment, findings: tuple[Finding, ...]) -> Finding | None:

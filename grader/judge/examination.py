@@ -25,6 +25,7 @@ from grader.domain.assignment import CHECK_MARKERS, Assignment, CheckSpec
 from grader.domain.assignment_versions import StudentValues, Value, first_choices
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Blame, Finding, LayerSummary, Status
+from grader.domain.measure import TrainingCall
 from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.judge.course_code import CourseCode, freshly_imported
 from grader.judge.repeated_calls import RandomPart, TrainedModel, trained_model
@@ -315,12 +316,17 @@ class Checks:
         self._student = student
         specs = [spec for spec in self.assignment.trained_checks if component in (None, spec.component)]
         try:
-            self._trained = trained_model(student, state, inputs, scores)
+            self._trained = trained_model(student, state, inputs, scores, self._call_of(component))
         except (Mismatch, WorkerFault) as error:
             return (finding(specs[0], error, where=place_of(student.program, specs[0].component)),)
         so_far = _SoFar(RandomPart(self.assignment.limits.call_seconds))
         results = [self._finding_of(spec, student, so_far) for spec in specs]
         return tuple(result for result in results if result.status is not Status.PASSED or result.has_remark)
+
+    def _call_of(self, component: str | None) -> TrainingCall | None:
+        """The call that trains the model of this graded name; None: the student's own program trains it."""
+        called = (measure.call for measure in self.assignment.measures if measure.call is not None)
+        return next((call for call in called if component in (None, call.model)), None)
 
     def _finding_of(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> Finding:
         where = so_far.place(student.program, spec.component)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from grader.domain.assignment import CheckSpec
+from grader.domain.measure import TrainingCall
 from grader.judge.checked_component import Component
 from grader.judge.student import Student
 from grader.kit import Cause, Mismatch, same
@@ -113,12 +114,17 @@ class TrainedModel:
 
 
 def trained_model(
-    student: Student, state: Mapping[str, Tensor], inputs: Tensor, scores: Tensor
+    student: Student,
+    state: Mapping[str, Tensor],
+    inputs: Tensor,
+    scores: Tensor,
+    call: TrainingCall | None = None,
 ) -> TrainedModel:
     """The trained model, in a worker of the checks.
 
     Args:
         student: The submission.
+        call: How the model is made where it is trained by a call; None: as the student's source makes it.
         state: Its parameters and buffers by name.
         inputs: Some of the hidden images as the model is fed them.
         scores: What it answered for them when it was measured, (images, classes).
@@ -127,7 +133,8 @@ def trained_model(
         Mismatch: It cannot be built, or answers differently here.
         WorkerFault: The worker hung, died or talked nonsense.
     """
-    model = TrainedModel(student.configured_model(), state, inputs)
+    made = student.configured_model() if call is None else student.build(call.model, **call.arguments)
+    model = TrainedModel(made, state, inputs)
     here = model(inputs)
     if here.shape != scores.shape:
         raise Mismatch(f"{OTHERWISE}: its scores have the shape {tuple(here.shape)}.")

@@ -24,6 +24,7 @@ from grader.training.metrics import (
 from grader.training.training_job import (
     CalledJob,
     EpochReport,
+    FinalModel,
     Measured,
     Report,
     is_crowded,
@@ -56,6 +57,7 @@ class CalledRecord:
         self._lacked_gpu_memory = False
         self._outputs: Any = None
         self._seen: float | None = None
+        self._final: FinalModel | None = None
         self._report = report
         self._planned = job.call.epochs
         self._pass_started = self._started
@@ -99,16 +101,17 @@ class CalledRecord:
         """The function that trains has returned."""
         self._seconds = time.monotonic() - self._started
 
-    def take(self, outputs: Any, seen_accuracy: float | None) -> None:
+    def take(self, outputs: Any, seen_accuracy: float | None, final: FinalModel | None) -> None:
         """Take what the trained model answers for the hidden inputs, (n, ...).
 
         Args:
             seen_accuracy: Its accuracy for some of the images that it was trained on, 0 to 1.
+            final: The model, if a judge can look at it again.
         """
         if outputs.dtype.kind == "f" and not np.isfinite(outputs).all():
             self.end(TrainingOutcome.DIVERGED, "The trained model's outputs are not finite numbers.")
             return
-        self._outputs, self._seen = outputs, seen_accuracy
+        self._outputs, self._seen, self._final = outputs, seen_accuracy, final
         self.outcome = TrainingOutcome.COMPLETED
 
     def fail(self, raised: StudentRaised, ending: Ending) -> None:
@@ -178,7 +181,7 @@ class CalledRecord:
             objections=self._objections(),
             **values,
         )
-        return Measured(training, images, lacked_gpu_memory=self._lacked_gpu_memory)
+        return Measured(training, images, lacked_gpu_memory=self._lacked_gpu_memory, trained=self._final)
 
     def _objections(self) -> tuple[str, ...]:
         if self._planned is None or self._passes <= self._planned:

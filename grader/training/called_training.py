@@ -26,7 +26,7 @@ from grader.protocol.requests import MOST_STATE, STATE, Invoke
 from grader.protocol.trees import Node, Packer, TooMuch, Unpacker
 from grader.training.called_record import CalledRecord
 from grader.training.examples import SEEN, some_of_each
-from grader.training.training_job import REPLY_LIMIT, CalledJob, Measured, Report, Workers
+from grader.training.training_job import REPLY_LIMIT, CalledJob, FinalModel, Measured, Report, Workers
 
 VALIDATION_SHARE = 0.1  # of the training data, if the function is given data for validation
 MOST_BYTES = 3_000_000_000  # of a data set
@@ -104,6 +104,21 @@ class Arguments:
             return node
         return {"scaled": node, **self._channels} if self._job.call.standardized else {"scaled": node}
 
+    def as_fed(self, images: Any) -> Any:
+        """Images as a model is fed them, float32 (n, channels, height, width).
+
+        Args:
+            images: uint8, of the same shape.
+        """
+        shares: Any = images.astype(np.float32) / 255
+        if not self._job.call.standardized:
+            return shares
+        mean, deviation = (
+            np.array(self._channels[name], dtype=np.float32).reshape(-1, 1, 1)
+            for name in ("mean", "deviation")
+        )
+        return (shares - mean) / deviation
+
     @cached_property
     def _channels(self) -> dict[str, list[float]]:
         """Mean and standard deviation of each channel of the training images, as shares of one."""
@@ -170,7 +185,8 @@ def called_training(workers: Workers, job: CalledJob, report: Report = lambda _:
             stack.callback(measurer.close)
             loaded_for(measurer, job)
             asked = _AskedModel(measurer, job)
-            record.take(asked.outputs(weights), asked.seen_accuracy())
+            outputs = asked.outputs(weights)
+            record.take(outputs, asked.seen_accuracy(), final_model(job, weights, outputs))
             _prove_watch(measurer, job)
         except StudentRaised as raised:
             answering.close()  # what the kernel says about its memory is known once it has ended
@@ -263,6 +279,26 @@ def _weights(link: Link, job: CalledJob, model: int) -> Any:
     if isinstance(weights, TooMuch):
         raise NotUsable(f"`{member}` of the trained model holds more than can be taken over.")
     return weights
+
+
+SHOWN_AGAIN = 8  # hidden images that a judge is shown with the trained model
+
+
+def final_model(job: CalledJob, weights: Any, outputs: Any) -> FinalModel | None:
+    """What a judge needs to look at the trained model again; None if it does not classify images by itself.
+
+    Args:
+        weights: The numbers of the trained model.
+        outputs: What it answers for the hidden inputs, (n, ...).
+    """
+    call = job.call
+    is_state = isinstance(weights, dict) and all(isinstance(value, np.ndarray) for value in weights.values())
+    is_plain = not (call.weights or call.answers or call.answers_with or placeholders_in(call.arguments))
+    if job.splits is None or not (is_state and is_plain and job.scaled) or outputs.ndim != 2:
+        return None
+    rows = some_of_each(job.splits.test_labels, 1)[:SHOWN_AGAIN]
+    inputs = Arguments(job).as_fed(job.examples.test_inputs[rows])
+    return FinalModel(weights, inputs, outputs[rows].astype(np.float32))
 
 
 class _Passes:

@@ -333,6 +333,22 @@ def test_the_stages_are_seen_in_a_trial_before(spawn: Callable[[], WorkerProcess
     assert rehearsed_call(spawn, nothing) is None
 
 
+def test_the_trained_model_can_be_looked_at_again(spawn: Callable[[], WorkerProcess]) -> None:
+    """With its weights, some hidden images as it is fed them, and what it answers for these."""
+    measured = trained_once(spawn, net_job(STANDARDIZED, standardized=True))
+    final = measured.trained
+    assert final is not None and set(final.state) >= {"head.weight", "norm.running_mean"}
+    assert final.inputs.shape == (2, 1, 2, 2) and final.inputs.dtype == np.float32
+    assert abs(final.inputs.mean()) < 0.2 and 0.5 < final.inputs.std() < 1.5
+    normalized = (final.inputs.reshape(2, 4) - final.state["norm.running_mean"]) / np.sqrt(
+        final.state["norm.running_var"] + 1e-5
+    )
+    hidden = normalized * final.state["norm.weight"] + final.state["norm.bias"]
+    scores = hidden @ final.state["head.weight"].T + final.state["head.bias"]
+    assert np.allclose(scores, final.scores, atol=1e-4)
+    assert trained_once(spawn, line_job(LINE)).trained is None
+
+
 @pytest.mark.parametrize(
     ("more", "steps", "said"),
     [
