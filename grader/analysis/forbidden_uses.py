@@ -264,7 +264,7 @@ def run_time_uses(
             if not part.inside and _is_shown(assignment, shown, rule, part):
                 continue
             key = (rule.pattern, part.name, part.inside)
-            stages.setdefault(key, []).append("the model" if part.stage == LOADING else part.stage)
+            stages.setdefault(key, []).append("the model" if part.stage in (LOADING, "") else part.stage)
             place = part.place or _place(program, part.stage)
             uses.setdefault(key, ForbiddenUse(rule.pattern, part.name, place, (), part.inside))
     return tuple(_with_stages(uses, stages))
