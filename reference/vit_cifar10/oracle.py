@@ -4,11 +4,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from grader.kit import Mismatch, Undecided, same
+from grader.kit import Mismatch, Undecided, quoted, same
 from grader.kit.transformers import activations
 
 SIDE, PATCH, CHANNELS, WIDTH = 12, 4, 2, 7  # of the patches
 DIM, HEADS = 22, 2
+IMAGES = {"image_size": 32, "in_channels": 3, "num_classes": 10}
 
 
 def name(reference, part, found, result, agree=same):
@@ -26,12 +27,61 @@ def name(reference, part, found, result, agree=same):
             raise reference.named(mistake.id)
 
 
+def told(value):
+    """A student's value in a sentence: numbers as they are, anything else quoted and shortened."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(told, value[:12]))}]"
+    return repr(value) if type(value) in (int, float, bool) else quoted(str(value))
+
+
 def numbers(value, *shape):
     """What a student gives as an array, whole numbers or not."""
     try:
         return value.array(*shape, whole=True)
     except Mismatch:
         return value.array(*shape, finite=False)
+
+
+# --- the sizes of the trained model -----------------------------------------------------------------------
+
+
+def drawn(student, *choices):
+    """One of these, drawn anew for each submission."""
+    return choices[int(torch.randint(len(choices), (1,), generator=student.random))]
+
+
+def own_sizes(student):
+    """The sizes of the model that the submission trains, as far as it shows them; else drawn ones.
+
+    Returns:
+        `image_size`, `patch_size`, `in_channels`, `num_classes`, `dim` and `heads`.
+    """
+    return student.shared("own_sizes", lambda: _shown_sizes(student) or _drawn_sizes(student))
+
+
+def _drawn_sizes(student):
+    heads = drawn(student, 2, 4)
+    dim = heads * drawn(student, 8, 12, 16)
+    return {**IMAGES, "patch_size": drawn(student, 4, 8), "dim": dim, "heads": heads}
+
+
+def _shown_sizes(student):
+    """What the model of the submission's own top level is like from outside; None if that cannot be seen."""
+    try:
+        model = student.configured_model()
+        shown = model.call("attention", student.tensor(1, 3, 32, 32), training=False).returned.tensor()
+        shapes = [tuple(p.shape) for p in model.parameters]
+    except Mismatch:
+        return None
+    if shown.ndim != 4:
+        return None
+    heads, tokens = shown.shape[1], shown.shape[-1]
+    side = int(tokens**0.5)
+    widths = [shape[-1] for shape in shapes if len(shape) == 2 and shape[0] == IMAGES["num_classes"]]
+    if not widths or side < 1 or tokens - side**2 > 1 or 32 % side:
+        return None
+    sizes = {**IMAGES, "patch_size": 32 // side, "dim": widths[-1], "heads": heads}
+    return sizes if heads > 0 and 4 <= sizes["dim"] <= 1024 and sizes["dim"] % heads == 0 else None
 
 
 # --- patches ----------------------------------------------------------------------------------------------
@@ -58,6 +108,27 @@ def own_patches():
     number = places[:, None] * (SIDE // PATCH) + places
     tokens = torch.arange((SIDE // PATCH) ** 2)
     return (number == tokens[:, None, None])[:, None].expand(-1, CHANNELS, -1, -1)
+
+
+def linear_tokens(embed, images, patch):
+    """The tokens of images by the one linear map that patches go through, read from single pixels.
+
+    Args:
+        embed: (images, channels, side, side) -> (images, tokens, dim).
+        images: For which it is asked, as for embed.
+        patch: The side of a patch.
+
+    Returns:
+        (images, tokens, dim): what embed gives if it is such a map, whatever else it is.
+    """
+    channels, side = images.shape[1:3]
+    pixels, count = channels * patch * patch, (side // patch) ** 2
+    bias = embed(torch.zeros(1, channels, side, side))[0]
+    # each patch of these images holds one of the pixels that a patch can hold, and nothing else
+    single = torch.eye(pixels)[torch.arange(-(-pixels // count) * count) % pixels]
+    shown = F.fold(single.view(-1, count, pixels).transpose(1, 2), side, patch, stride=patch)
+    slopes = (embed(shown) - bias).flatten(0, 1)[:pixels]
+    return F.unfold(images, patch, stride=patch).transpose(1, 2) @ slopes + bias
 
 
 # --- attention --------------------------------------------------------------------------------------------

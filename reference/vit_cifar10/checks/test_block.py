@@ -1,6 +1,7 @@
 """EncoderBlock, with a fake in place of its attention."""
 
 import pytest
+import torch
 import torch.nn.functional as F
 
 from grader.kit import AffineFake, Mismatch, answer, same
@@ -23,10 +24,17 @@ def test_block_adds_attention_and_mlp(student, reference):
     """A block computes x = x + attention(norm(x)), then x = x + mlp(norm(x))."""
     oracle = reference.oracle
     block = student.build("EncoderBlock", oracle.DIM, oracle.HEADS, replace=REPLACED)
-    x = student.tensor(2, 6, oracle.DIM)
+    found = oracle.mlps(block.weights(), 4 * oracle.DIM)
+    for tokens in (6, int(torch.randint(40, 90, (1,), generator=student.random))):
+        require_both_sums(student, reference, block, found, tokens)
+
+
+def require_both_sums(student, reference, block, found, tokens):
+    """The same for a number of tokens, with the perceptrons that the weights may be."""
+    oracle = reference.oracle
+    x = student.tensor(2, tokens, oracle.DIM)
     y = block(x, shape=tuple(x.shape))
     block.inputs_of("MultiHeadSelfAttention")
-    found = oracle.mlps(block.weights(), 4 * oracle.DIM)
     if not found:
         raise reference.named("block_mlp_ratio_ignored")
     attend = lambda each: answer(ATTENTION, 0, each)  # noqa: E731
@@ -40,7 +48,7 @@ def test_block_adds_attention_and_mlp(student, reference):
             if same(y, each):
                 raise reference.named(id_)
     raise Mismatch(
-        "A block does not compute x + attention(norm(x)) and then x + mlp(norm(x)).",
+        f"For {tokens} tokens, a block does not compute x + attention(norm(x)) and then x + mlp(norm(x)).",
         hint="Two residual connections, each around a norm and what follows it.",
     )
 
@@ -79,7 +87,8 @@ def test_block_hands_its_sizes_on(student, reference):
         if given.get("heads") != 11:
             raise reference.named("block_heads_ignored")
         if given.get("dim") != oracle.DIM:
-            raise Mismatch(f"The attention gets dim={given.get('dim')}; it should get {oracle.DIM}.")
+            told = oracle.told(given.get("dim"))
+            raise Mismatch(f"The attention gets dim={told}; it should get {oracle.DIM}.")
     weights = block.weights()
     if not oracle.mlps(weights, 33):
         if oracle.mlps(weights, 4 * oracle.DIM):
