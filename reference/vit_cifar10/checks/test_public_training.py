@@ -331,11 +331,12 @@ def test_evaluate_gives_probabilities(student):
             hint="softmax, not log_softmax.",
             look_for="log_softmax()",
         )
-    across = not np.allclose(found.sum(axis=1), 1, atol=1e-3) and np.allclose(found.sum(axis=0), 1, atol=1e-3)
+    # of the batch of two images, and of that of one
+    across = all(np.allclose(batch.sum(axis=0), 1, atol=1e-3) for batch in (found[:2], found[2:]))
     raise Mismatch(
         f"For scores of 3, 0, 0 the probabilities are {', '.join(f'{each:.3f}' for each in found[0])}; "
         "their softmax is 0.909, 0.045, 0.045."
-        + (" Each column adds up to 1, not each row: the softmax is over the images of a batch." * across),
+        + (" In each batch, a column adds up to 1, not a row: the softmax is over the images." * across),
         hint="dim=1, over the classes of an image, not dim=0." if across else "scores.softmax(dim=1)",
         look_for="softmax(0) | softmax(dim=0) | log_softmax(0) | log_softmax(dim=0), softmax() | Softmax() | "
         "log_softmax() | exp()",
