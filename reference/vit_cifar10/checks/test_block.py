@@ -22,17 +22,17 @@ REPLACED = {"MultiHeadSelfAttention": ATTENTION}
 @pytest.mark.weight(5)
 def test_block_adds_attention_and_mlp(student, reference):
     """A block computes x = x + attention(norm(x)), then x = x + mlp(norm(x))."""
-    oracle = reference.oracle
-    block = student.build("EncoderBlock", oracle.DIM, oracle.HEADS, replace=REPLACED)
-    found = oracle.mlps(block.weights(), 4 * oracle.DIM)
-    for tokens in (6, int(torch.randint(40, 90, (1,), generator=student.random))):
-        require_both_sums(student, reference, block, found, tokens)
+    oracle, own = reference.oracle, reference.oracle.own_sizes(student)
+    for dim, heads in ((oracle.DIM, oracle.HEADS), (own["dim"], own["heads"])):
+        block = student.build("EncoderBlock", dim, heads, replace=REPLACED)
+        found = oracle.mlps(block.weights(), 4 * dim, dim)
+        for tokens in (6, int(torch.randint(40, 90, (1,), generator=student.random))):
+            require_both_sums(reference, block, found, student.tensor(2, tokens, dim))
 
 
-def require_both_sums(student, reference, block, found, tokens):
-    """The same for a number of tokens, with the perceptrons that the weights may be."""
-    oracle = reference.oracle
-    x = student.tensor(2, tokens, oracle.DIM)
+def require_both_sums(reference, block, found, x):
+    """The same for some tokens, with the perceptrons that the weights may be."""
+    oracle, (_, tokens, dim) = reference.oracle, x.shape
     y = block(x, shape=tuple(x.shape))
     block.inputs_of("MultiHeadSelfAttention")
     if not found:
@@ -48,7 +48,8 @@ def require_both_sums(student, reference, block, found, tokens):
             if same(y, each):
                 raise reference.named(id_)
     raise Mismatch(
-        f"For {tokens} tokens, a block does not compute x + attention(norm(x)) and then x + mlp(norm(x)).",
+        f"For {tokens} tokens and dim={dim}, a block does not compute x + attention(norm(x)) and then "
+        "x + mlp(norm(x)).",
         hint="Two residual connections, each around a norm and what follows it.",
     )
 

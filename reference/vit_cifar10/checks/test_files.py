@@ -183,9 +183,10 @@ def test_metrics_of_each_model_are_there(student, edition):
         if rest:
             models[model].update(measures_in(rest))
     if len(models) < 2 and "full" in edition:
+        said = ", ".join(quoted(name, 30) for name in list(values)[:4]) or "no rows"
         raise Mismatch(
             "The table of measures should have the numbers of both models, with the model first, as in "
-            f"'vit.accuracy'; it has {', '.join(map(quoted, list(values)[:4])) or 'no rows'}.",
+            f"'vit.accuracy'; it has {said}.",
             diagnosis="metrics_of_one_model",
         )
     measured = sorted(models.values(), key=len, reverse=True)[: 2 if "full" in edition else 1]

@@ -141,7 +141,7 @@ def test_export_writes_every_number(student, reference):
         raise reference.named("export_counts_from_one")
     missing = [name for name in expected if name not in found]
     if missing:
-        said = ", ".join(map(quoted, list(found)[:6])) or "none"
+        said = ", ".join(quoted(name, 30) for name in list(found)[:6]) or "none"
         raise Mismatch(f"metrics.csv has no row {missing[0]!r}; it has {said}.")
     name = next(name for name in expected if not math.isclose(found[name], expected[name], rel_tol=1e-3))
     raise Mismatch(f"In metrics.csv, {name!r} is {found[name]}; it should be {expected[name]}.")

@@ -327,7 +327,7 @@ def test_fit_chooses_by_validation_images(student, reference):
 TRAINING, VALIDATION = {0, 1}, {2, 3}  # the numbers of the images that `fitted` hands to fit
 
 
-def numbers_in(value, depth=3):
+def numbers_in(value, depth=5):
     """The numbers of the images in what evaluate was given: a loader, an iterator, batches in a list."""
     if isinstance(value, torch.Tensor | np.ndarray):
         images = torch.as_tensor(value)
