@@ -430,6 +430,12 @@ def test_fit_trains_each_epoch(student):
     """fit trains for as many epochs as it is asked to, and returns its history."""
     _, outcome = fitted(student, [0.4, 0.6])
     calls = outcome.calls_of("train_epoch")
+    if not calls and not outcome.calls_of("model"):
+        raise Mismatch(
+            "fit(..., epochs=2) trains nothing: it calls neither train_epoch nor the model.",
+            hint="In each epoch, call train_epoch with the training images, then evaluate with the others.",
+            look_for="for, return",
+        )
     if calls and len(calls) != 2:
         raise Mismatch(f"fit(..., epochs=2) trains {len(calls)} epochs.")
 
