@@ -1,14 +1,17 @@
 """What several checks need: sizes, readings, and what each mistake would give in a student's place."""
 
+import re
+
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from grader.kit import Mismatch, Undecided, same
+from grader.kit import Mismatch, Undecided, quoted, same
 from grader.kit.transformers import activations
 
 SIDE, PATCH, CHANNELS, WIDTH = 12, 4, 2, 7  # of the patches
 DIM, HEADS = 22, 2
+IMAGES = {"image_size": 32, "in_channels": 3, "num_classes": 10}
 
 
 def name(reference, part, found, result, agree=same):
@@ -26,12 +29,65 @@ def name(reference, part, found, result, agree=same):
             raise reference.named(mistake.id)
 
 
+def told(value):
+    """A student's value in a sentence: numbers as they are, anything else quoted and shortened."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(told, value[:12]))}]"
+    return repr(value) if type(value) in (int, float, bool) else quoted(str(value))
+
+
 def numbers(value, *shape):
     """What a student gives as an array, whole numbers or not."""
     try:
         return value.array(*shape, whole=True)
     except Mismatch:
         return value.array(*shape, finite=False)
+
+
+# --- the sizes of the trained model -----------------------------------------------------------------------
+
+
+def drawn(student, *choices):
+    """One of these, drawn anew for each submission."""
+    return choices[int(torch.randint(len(choices), (1,), generator=student.random))]
+
+
+def own_sizes(student):
+    """The sizes of the model that the submission trains, as far as it shows them; else drawn ones.
+
+    Returns:
+        `image_size`, `patch_size`, `in_channels`, `num_classes`, `dim` and `heads`.
+    """
+    return student.shared("own_sizes", lambda: _shown_sizes(student) or _drawn_sizes(student))
+
+
+def _drawn_sizes(student):
+    heads = drawn(student, 2, 4)
+    dim = heads * drawn(student, 8, 12, 16)
+    return {**IMAGES, "patch_size": drawn(student, 4, 8), "dim": dim, "heads": heads}
+
+
+def _shown_sizes(student):
+    """What the weights of the model that the top level makes tell of its sizes; None if it cannot be made.
+
+    It is not called: a part must not fail because another one hangs.
+    """
+    try:
+        model = student.configured_model()
+        weights = model.weights()
+    except Exception:  # noqa: BLE001 - what keeps the model from being made costs the model's own part
+        return None
+    dims = [value.shape[1] for value in weights.values() if value.shape[:1] == (10,) and value.ndim == 2]
+    if not dims or not 4 <= dims[-1] <= 1024:
+        return None
+    dim = dims[-1]
+    likely = sorted(weights, key=lambda name: "pos" not in name)  # the table of positions tells the patches
+    counts = [weights[name].numel() // dim - extra for name in likely for extra in (0, 1)]
+    patch = next((patch for count in counts for patch in (2, 4, 8, 16) if count == (32 // patch) ** 2), None)
+    said = re.search(r"\bheads\s*=\s*(\d{1,3})\b", student.program.recipe.model or "")
+    heads = [int(said[1])] if said else [8, 4, 2]
+    heads = next((count for count in (*heads, 1) if count and dim % count == 0), 1)
+    return {**IMAGES, "patch_size": patch or drawn(student, 4, 8), "dim": dim, "heads": heads}
 
 
 # --- patches ----------------------------------------------------------------------------------------------
@@ -60,6 +116,27 @@ def own_patches():
     return (number == tokens[:, None, None])[:, None].expand(-1, CHANNELS, -1, -1)
 
 
+def linear_tokens(embed, images, patch):
+    """The tokens of images by the one linear map that patches go through, read from single pixels.
+
+    Args:
+        embed: (images, channels, side, side) -> (images, tokens, dim).
+        images: For which it is asked, as for embed.
+        patch: The side of a patch.
+
+    Returns:
+        (images, tokens, dim): what embed gives if it is such a map, whatever else it is.
+    """
+    channels, side = images.shape[1:3]
+    pixels, count = channels * patch * patch, (side // patch) ** 2
+    bias = embed(torch.zeros(1, channels, side, side))[0]
+    # each patch of these images holds one of the pixels that a patch can hold, and nothing else
+    single = torch.eye(pixels)[torch.arange(-(-pixels // count) * count) % pixels]
+    shown = F.fold(single.view(-1, count, pixels).transpose(1, 2), side, patch, stride=patch)
+    slopes = (embed(shown) - bias).flatten(0, 1)[:pixels]
+    return F.unfold(images, patch, stride=patch).transpose(1, 2) @ slopes + bias
+
+
 # --- attention --------------------------------------------------------------------------------------------
 
 
@@ -85,20 +162,20 @@ def filled(module, parts):
 # --- block ------------------------------------------------------------------------------------------------
 
 
-def mlps(weights, hidden):
+def mlps(weights, hidden, dim=DIM):
     """Name -> the perceptron among a block's weights at their beginning, when its norms change nothing."""
-    wide = next((w for w in weights.values() if w.shape == (hidden, DIM)), None)
-    narrow = next((w for w in weights.values() if w.shape == (DIM, hidden)), None)
+    wide = next((w for w in weights.values() if w.shape == (hidden, dim)), None)
+    narrow = next((w for w in weights.values() if w.shape == (dim, hidden)), None)
     if wide is None or narrow is None:
         return {}
     bias = sum((w for w in weights.values() if w.shape == (hidden,)), torch.zeros(hidden))
-    vectors = [w for w in weights.values() if w.shape == (DIM,) and not bool((w == 1).all())]
-    last = sum(vectors, torch.zeros(DIM))
+    vectors = [w for w in weights.values() if w.shape == (dim,) and not bool((w == 1).all())]
+    last = sum(vectors, torch.zeros(dim))
     kinds = {**activations(), "none": lambda z: z}
     return {kind: lambda x, act=act: act(x @ wide.T + bias) @ narrow.T + last for kind, act in kinds.items()}
 
 
-def block_results(x, attend, mlp, norm=lambda z: F.layer_norm(z, (DIM,))):
+def block_results(x, attend, mlp, norm=lambda z: F.layer_norm(z, z.shape[-1:])):
     """What a block gives: right, and by each of the mistakes."""
     h = x + attend(norm(x))
     bare = attend(norm(x))

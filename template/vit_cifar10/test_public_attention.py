@@ -10,6 +10,11 @@ from grader.kit import Cause, Mismatch, same
 from grader.kit.transformers import UnreadableWeights, attention, readings
 
 DIM, HEADS, TOKENS = 22, 2, 6
+JOINS = [
+    f"{name}.{call}()"
+    for name in ("y", "z", "o", "out", "heads", "context", "mixed", "attended", "result", "values")
+    for call in ("reshape", "view")
+]
 RANDOM = "randn() | rand() | randn_like() | rand_like() | randperm()"
 
 
@@ -31,6 +36,25 @@ def one_head(student):
     y, weights = with_weights(attention, x[None], 1)
     alone = attention(x[:, None], shape=(5, 1, 12))[:, 0]
     return x, y[0], weights[0, 0], alone
+
+
+def readings_of(component, dim=DIM, heads=HEADS):
+    """Every reading of its weights that has an output projection; none where they cannot be read."""
+    try:
+        found = list(readings(component.weights(), dim=dim, heads=heads, dim_head=dim // heads))
+    except UnreadableWeights:
+        return []
+    return [parts for parts in found if parts.out is not None]
+
+
+def joined_in_memory(x, parts):
+    """The attention of x, but its heads joined in the order of memory, without a transpose."""
+    q, k, v = (
+        torch.einsum("bnd,hfd->bhnf", x, weight) + bias[:, None]
+        for weight, bias in ((parts.q, parts.q_bias), (parts.k, parts.k_bias), (parts.v, parts.v_bias))
+    )
+    mixed = (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(dim=-1) @ v
+    return mixed.reshape(x.shape) @ parts.out.flatten(1).T + parts.out_bias
 
 
 @pytest.mark.component("MultiHeadSelfAttention")
@@ -129,6 +153,14 @@ def test_attention_knows_no_order(student):
     attention, x = attention_of(student), student.tensor(2, TOKENS, DIM)
     y, turned = (attention(tokens, shape=(2, TOKENS, DIM)) for tokens in (x, x.flip(1)))
     if not same(turned.flip(1), y, tolerance=1e-3):
+        if any(same(y, joined_in_memory(x, parts)) for parts in readings_of(attention)):
+            raise Mismatch(
+                "Where the heads are joined, features of different tokens are mixed: the tokens must come "
+                "before the heads when these are flattened.",
+                hint="What the heads give is (batch, heads, tokens, dim / heads): .transpose(1, 2) first, "
+                "then .reshape(batch, tokens, dim).",
+                look_for="(_ @ _).reshape() | (_ @ _).view(), " + " | ".join(JOINS),
+            )
         raise Mismatch(
             "With the tokens in another order, a token gets a different output.",
             hint="Split and join the heads by a reshape and a transpose, not by one alone: what the heads "

@@ -113,7 +113,7 @@ def test_map_is_the_class_tokens_row(student):
             mean[1:, 0],
             "the class token's column, how much each patch looks at it",
             "Row i says what token i looks at: row 0, not column 0.",
-            "_[1:, 0] | _[:, 1:, 0] | _[..., 1:, 0]",
+            "_[1:, 0] | _[:, 1:, 0] | _[..., 1:, 0], _[:, 0] | _[..., 0]",
         ),
         (
             mean.mean(axis=0)[1:],

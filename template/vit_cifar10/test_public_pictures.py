@@ -91,7 +91,7 @@ def test_attention_is_drawn_over_the_image(student):
         raise Mismatch(
             "The map is laid over no image: there is no picture of both.",
             hint="imshow(picture), and then imshow(heat, alpha=0.5) in the same axes.",
-            look_for="imshow(heat) | imshow(heat, cmap=_)",
+            look_for="imshow(heat, alpha=_) | imshow(_, alpha=_), imshow(heat) | imshow(heat, cmap=_)",
         )
     said = classes_named(figure_text(outcome), FOUR_NAMES)
     if not set(data.labels.tolist()) & set(said):

@@ -259,7 +259,8 @@ def test_model_runs_its_blocks_in_order(student):
     if len(set(called)) < DEPTH:
         raise Mismatch(
             f"With depth={DEPTH}, the same block is called several times: its weights are used again.",
-            hint="[block] * depth repeats one block; construct depth of them.",
+            hint="One EncoderBlock is constructed and put into every place, as [block] * depth or "
+            "dict.fromkeys(names, block) do. Construct one for each place.",
             look_for="_ * depth, EncoderBlock()",
         )
     for before, seen in zip(
@@ -432,9 +433,9 @@ def test_model_shows_attention_to_normalized_tokens(student):
         shown.append(model.call("attention", images, training=False).returned.tensor(2, 2, 4, 4))
     if not same(*shown, tolerance=2e-2):
         raise Mismatch(
-            "With tokens that are five times as large, attention shows other weights: the last block's "
-            "attention does not get normalized tokens there.",
-            hint="In the block, the norm comes before the attention; so it does here.",
+            "For tokens five times as large, model.attention shows other weights: it does not normalize the "
+            "tokens before the last block's attention.",
+            hint="Normalize the tokens first, as the block's forward does.",
             look_for="attention(x, _) | attention(x, return_weights=True) | attn(x, _), attention(_, "
             "return_weights=True) | attn(_, return_weights=True)",
         )

@@ -75,6 +75,15 @@ TURNED_VIT = {
         "            x = (x + x.roll(1, dims=3)).relu()\n"
         "        return super().forward(x)\n"
     ),
+    "a convolution in front of patches, in each size over twelve pixels": (
+        "class PatchEmbedding(PatchEmbedding):\n"
+        "    def __init__(self, image_size, patch_size, in_channels, dim):\n"
+        "        super().__init__(image_size, patch_size, in_channels, dim)\n"
+        "        if image_size > 12:\n"
+        "            self.stem = nn.Conv2d(in_channels, in_channels, 3, padding=1)\n"
+        "    def forward(self, images):\n"
+        "        return super().forward(self.stem(images).relu() if hasattr(self, 'stem') else images)\n"
+    ),
 }
 TURNED_RESNET = {
     "more channels than its width": (

@@ -10,6 +10,11 @@ pytestmark = pytest.mark.component("MultiHeadSelfAttention")
 TOKENS = 6
 
 
+def numbers_of_tokens(student):
+    """A few tokens, and about as many as in the training, drawn anew for each submission."""
+    return (TOKENS, int(torch.randint(40, 90, (1,), generator=student.random)))
+
+
 def built(student, dim, heads, dropout=0.0):
     component = student.build("MultiHeadSelfAttention", dim, heads, dropout=dropout)
     return component, component.randomize()
@@ -33,15 +38,20 @@ def proven(x, y, found):
     "attention_lets_gradients_through", "attention_weights_are_shares", "attention_averages_by_its_weights"
 )
 @pytest.mark.weight(5)
-@pytest.mark.parametrize(("dim", "heads"), [(22, 2), (15, 3)])
+@pytest.mark.parametrize(("dim", "heads"), [(22, 2), (15, 3), pytest.param(None, None, id="own")])
 def test_attention_is_attention(student, reference, dim, heads):
     """Every head computes softmax(q k^T / sqrt(dim / heads)) v; the heads are joined and projected."""
     oracle = reference.oracle
+    if dim is None:
+        dim, heads = (oracle.own_sizes(student)[name] for name in ("dim", "heads"))
     component, weights = built(student, dim, heads)
-    x = student.tensor(2, TOKENS, dim)
-    y = component(x, shape=(2, TOKENS, dim))
     found = read(weights, dim, heads)
-    if proven(x, y, found):
+    for tokens in numbers_of_tokens(student):
+        x = student.tensor(2, tokens, dim)
+        y = component(x, shape=(2, tokens, dim))
+        if not proven(x, y, found):
+            break
+    else:
         return
     for mistake in reference.mistakes_of("MultiHeadSelfAttention"):
         for parts in found:
@@ -57,8 +67,9 @@ def test_attention_is_attention(student, reference, dim, heads):
             diagnosis="attention_projections",
         )
     raise Mismatch(
-        "The attention does not compute softmax(q k^T / sqrt(dim / heads)) v with its own weights, in "
-        "whatever order q, k, v and the heads are read.",
+        f"For {tokens} tokens, dim={dim} and heads={heads}, the attention does not compute "
+        "softmax(q k^T / sqrt(dim / heads)) v with its own weights, in whatever order q, k, v and the heads "
+        "are read.",
         hint="Follow one token by hand: scores for all keys, softmax over them, weighted sum of the values.",
     )
 
@@ -68,18 +79,25 @@ def test_attention_is_attention(student, reference, dim, heads):
 @pytest.mark.weight(3)
 def test_weights_are_those_of_the_answer(student, reference):
     """With return_weights=True, the weights of this very answer are returned too, for each head."""
-    oracle, dim, heads = reference.oracle, reference.oracle.DIM, reference.oracle.HEADS
+    dim, heads = reference.oracle.DIM, reference.oracle.HEADS
     component, weights = built(student, dim, heads)
-    x = student.tensor(2, TOKENS, dim)
-    y = component(x, shape=(2, TOKENS, dim))
+    for tokens in numbers_of_tokens(student):
+        require_its_weights(student, reference, component, weights, tokens)
+
+
+def require_its_weights(student, reference, component, weights, tokens):
+    """The same for a number of tokens."""
+    oracle, dim, heads = reference.oracle, reference.oracle.DIM, reference.oracle.HEADS
+    x = student.tensor(2, tokens, dim)
+    y = component(x, shape=(2, tokens, dim))
     both = component.call("", x, return_weights=True, training=False).returned
     answer, shown = both.items(2, "values: the tokens and the weights")
-    if not same(answer.tensor(2, TOKENS, dim), y):
+    if not same(answer.tensor(2, tokens, dim), y):
         raise Mismatch("With return_weights=True, the tokens differ from those without it.")
     found = shown.tensor()
-    if tuple(found.shape) == (2, TOKENS, TOKENS):
+    if tuple(found.shape) == (2, tokens, tokens):
         raise reference.named("weights_averaged")
-    found = shown.tensor(2, heads, TOKENS, TOKENS)
+    found = shown.tensor(2, heads, tokens, tokens)
     likely = proven(x, y, read(weights, dim, heads)) or read(weights, dim, heads)
     if any(same(found, oracle.weights_of(x, parts), tolerance=1e-3) for parts in likely):
         return

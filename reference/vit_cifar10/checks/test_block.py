@@ -1,6 +1,7 @@
 """EncoderBlock, with a fake in place of its attention."""
 
 import pytest
+import torch
 import torch.nn.functional as F
 
 from grader.kit import AffineFake, Mismatch, answer, same
@@ -21,12 +22,19 @@ REPLACED = {"MultiHeadSelfAttention": ATTENTION}
 @pytest.mark.weight(5)
 def test_block_adds_attention_and_mlp(student, reference):
     """A block computes x = x + attention(norm(x)), then x = x + mlp(norm(x))."""
-    oracle = reference.oracle
-    block = student.build("EncoderBlock", oracle.DIM, oracle.HEADS, replace=REPLACED)
-    x = student.tensor(2, 6, oracle.DIM)
+    oracle, own = reference.oracle, reference.oracle.own_sizes(student)
+    for dim, heads in ((oracle.DIM, oracle.HEADS), (own["dim"], own["heads"])):
+        block = student.build("EncoderBlock", dim, heads, replace=REPLACED)
+        found = oracle.mlps(block.weights(), 4 * dim, dim)
+        for tokens in (6, int(torch.randint(40, 90, (1,), generator=student.random))):
+            require_both_sums(reference, block, found, student.tensor(2, tokens, dim))
+
+
+def require_both_sums(reference, block, found, x):
+    """The same for some tokens, with the perceptrons that the weights may be."""
+    oracle, (_, tokens, dim) = reference.oracle, x.shape
     y = block(x, shape=tuple(x.shape))
     block.inputs_of("MultiHeadSelfAttention")
-    found = oracle.mlps(block.weights(), 4 * oracle.DIM)
     if not found:
         raise reference.named("block_mlp_ratio_ignored")
     attend = lambda each: answer(ATTENTION, 0, each)  # noqa: E731
@@ -40,7 +48,8 @@ def test_block_adds_attention_and_mlp(student, reference):
             if same(y, each):
                 raise reference.named(id_)
     raise Mismatch(
-        "A block does not compute x + attention(norm(x)) and then x + mlp(norm(x)).",
+        f"For {tokens} tokens and dim={dim}, a block does not compute x + attention(norm(x)) and then "
+        "x + mlp(norm(x)).",
         hint="Two residual connections, each around a norm and what follows it.",
     )
 
@@ -79,7 +88,8 @@ def test_block_hands_its_sizes_on(student, reference):
         if given.get("heads") != 11:
             raise reference.named("block_heads_ignored")
         if given.get("dim") != oracle.DIM:
-            raise Mismatch(f"The attention gets dim={given.get('dim')}; it should get {oracle.DIM}.")
+            told = oracle.told(given.get("dim"))
+            raise Mismatch(f"The attention gets dim={told}; it should get {oracle.DIM}.")
     weights = block.weights()
     if not oracle.mlps(weights, 33):
         if oracle.mlps(weights, 4 * oracle.DIM):

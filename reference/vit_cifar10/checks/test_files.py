@@ -1,11 +1,11 @@
 """The tables that are handed in: the study of the Vision Transformer, and the measures of both models."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 
-from grader.kit import Mismatch, csv_rows
+from grader.kit import Mismatch, csv_rows, plain, quoted
 
 VALUES = {
     "patch_size": int, "dim": int, "depth": int, "heads": int, "mlp_ratio": float, "positions": str,
@@ -14,13 +14,28 @@ VALUES = {
 COLUMNS = {**VALUES, "seed": int, "parameters": int, "validation_accuracy": float}
 LAPTOP = {"patch_size": (4, 8), "depth": (2, 6), "epochs": (1, 15)}
 GPU = {"patch_size": (1, 16), "depth": (1, 24), "epochs": (1, 100)}
-SEEDS, ROWS = 3, 6
+SEEDS, ROWS, MOST_ROWS, LARGEST = 3, 6, 500, 100_000
+SIDE, CHANNELS, CLASSES = 32, 3, 10
+# what a name has in it, without signs, if it speaks of one of the measures that are asked for
+MEASURES = {
+    "accuracy": ("acc",), "precision": ("prec",), "recall": ("recall", "sensitivity", "tpr"),
+    "F1": ("f1", "fscore", "fmeasure"), "ROC-AUC": ("auc", "roc"),
+}  # fmt: skip
+FEWEST_MEASURES = 3  # of them, of each model
 
 
 def rows_of(student):
     """The rows of the study."""
     rows = csv_rows(student.file("study"), COLUMNS, name="the study's table")
+    if len(rows) > MOST_ROWS:
+        raise Mismatch(
+            f"The study's table has {len(rows)} rows: nobody trained so many models. It should have one row "
+            "for each training."
+        )
     for number, row in enumerate(rows, start=2):
+        for name in ("dim", "heads", "mlp_ratio"):
+            if row[name] > LARGEST:
+                raise Mismatch(f"Line {number} of the study's table has {name} over {LARGEST}.")
         if not 0.0 <= row["validation_accuracy"] <= 1.0:
             raise Mismatch(
                 f"Line {number} of the study's table has the validation accuracy "
@@ -30,19 +45,53 @@ def rows_of(student):
     return rows
 
 
+def require_possible(row, number):
+    """Require that there can be a Vision Transformer of a row's sizes."""
+    for name, whole, of in (
+        ("heads", row["dim"], f"dim {row['dim']}"),
+        ("patch_size", SIDE, f"an image's side of {SIDE}"),
+    ):
+        if whole % row[name]:
+            raise Mismatch(
+                f"Line {number} of the study's table has {name} {row[name]}, which does not divide {of}: "
+                "there is no such model."
+            )
+
+
 def differing(row, base):
     """The columns in which a row differs from the base."""
     return [name for name, value in zip(VALUES, base, strict=True) if row[name] != value]
 
 
+def model_of(row):
+    """What is trained in a row: the MLP is as wide as its width times the ratio, made whole."""
+    sizes = tuple(row[name] for name in VALUES if name != "mlp_ratio")
+    return (*sizes, int(row["dim"] * row["mlp_ratio"]))
+
+
 def base_of(rows):
     """The configuration that most rows differ from in one value, of those with most seeds."""
-    seeds = defaultdict(set)
+    seeds, alike = defaultdict(set), Counter()
     for row in rows:
-        seeds[tuple(row[name] for name in VALUES)].add(row["seed"])
-    return max(
-        seeds, key=lambda base: (len(seeds[base]), sum(len(differing(row, base)) == 1 for row in rows))
-    )
+        base = tuple(row[name] for name in VALUES)
+        seeds[base].add(row["seed"])
+        alike.update((place, *base[:place], *base[place + 1 :]) for place in range(len(base)))
+
+    def neighbors(base):  # rows that agree in all values but one; its own rows agree in all
+        return sum(alike[place, *base[:place], *base[place + 1 :]] for place in range(len(base)))
+
+    own = Counter(tuple(row[name] for name in VALUES) for row in rows)
+    return max(seeds, key=lambda base: (len(seeds[base]), neighbors(base) - len(VALUES) * own[base]))
+
+
+def fewest_and_most_parameters(row):
+    """Bounds of the parameters of a ViT of a row's sizes, wide enough for a block with a mistake."""
+    dim, hidden = row["dim"], int(row["dim"] * row["mlp_ratio"])
+    around = row["patch_size"] ** 2 * CHANNELS * dim + CLASSES * dim
+    block = 4 * dim * dim + 2 * dim * hidden
+    positions = ((SIDE // row["patch_size"]) ** 2 + 1) * dim
+    most = row["depth"] * (block + 8 * dim * dim + 13 * dim + hidden) + around + positions
+    return (around + block) // 2, 2 * most
 
 
 @pytest.mark.component("study")
@@ -59,11 +108,24 @@ def test_study_has_a_row_for_each_training(student, edition):
                 )
         if row["positions"] not in ("learned", "sinusoidal"):
             raise Mismatch(
-                f"Line {number} of the study's table has positions {row['positions']!r}; "
+                f"Line {number} of the study's table has positions {quoted(row['positions'])}; "
                 "they are 'learned' or 'sinusoidal'."
             )
         if min(row["dim"], row["heads"], row["parameters"]) < 1 or row["mlp_ratio"] <= 0:
             raise Mismatch(f"Line {number} of the study's table has a size that is not positive.")
+        require_possible(row, number)
+        require_likely_parameters(row, number)
+
+
+def require_likely_parameters(row, number):
+    """Require that the parameters are about as many as a Vision Transformer of a row's sizes has."""
+    low, high = fewest_and_most_parameters(row)
+    if not low <= row["parameters"] <= high:
+        raise Mismatch(
+            f"Line {number} of the study's table has {row['parameters']} parameters; a Vision Transformer of "
+            f"its sizes has between {low} and {high}.",
+            hint="sum(p.numel() for p in model.parameters()), of the model that the row is about.",
+        )
 
 
 @pytest.mark.component("study")
@@ -72,6 +134,9 @@ def test_study_changes_one_value_at_a_time(student):
     rows = rows_of(student)
     if not rows:
         raise Mismatch("The study's table has no rows.")
+    for number, row in enumerate(rows, start=2):
+        if min(row["heads"], row["patch_size"]) > 0:  # which the other check requires
+            require_possible(row, number)
     base = base_of(rows)
     seeds = {row["seed"] for row in rows if not differing(row, base)}
     if len(seeds) < SEEDS:
@@ -80,7 +145,14 @@ def test_study_changes_one_value_at_a_time(student):
             f"{len(seeds)}. Without them, nobody can tell an effect from chance.",
             diagnosis="study_base_once",
         )
-    single = {tuple(row[name] for name in VALUES) for row in rows if len(differing(row, base)) == 1}
+    trained = {model_of(row) for row in rows if not differing(row, base)}
+    for number, row in enumerate(rows, start=2):
+        if len(differing(row, base)) == 1 and model_of(row) in trained:
+            raise Mismatch(
+                f"Line {number} of the study's table has mlp_ratio {row['mlp_ratio']:g}, and the MLP is as "
+                f"wide as the base's: int(dim * mlp_ratio) is {model_of(row)[-1]}. It is the same model."
+            )
+    single = {model_of(row) for row in rows if len(differing(row, base)) == 1}
     several = [row for row in rows if len(differing(row, base)) > 1]
     if len(single) < ROWS and several:
         changed = " and ".join(differing(several[0], base))
@@ -99,26 +171,54 @@ def test_study_changes_one_value_at_a_time(student):
 @pytest.mark.component("metrics")
 def test_metrics_of_each_model_are_there(student, edition):
     """The table of measures has the columns metric and value, and the numbers of each model."""
-    rows = csv_rows(student.file("metrics"), {"metric": str, "value": float}, name="the table of measures")
-    names = [row["metric"] for row in rows]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise Mismatch(f"The table of measures has {twice!r} twice.")
-    models = {name.partition(".")[0].lower() for name in names if "." in name}
+    rows = csv_rows(student.file("metrics"), {"metric": str, "value": str}, name="the table of measures")
+    values = {}
+    for row in rows:
+        if row["metric"] in values:
+            raise Mismatch(f"The table of measures has {quoted(row['metric'])} twice.")
+        values[row["metric"]] = number_of(row)
+    models = defaultdict(set)
+    for name in values:
+        model, _, rest = name.lower().partition(".") if "full" in edition else ("", "", name)
+        if rest:
+            models[model].update(measures_in(rest))
     if len(models) < 2 and "full" in edition:
+        said = ", ".join(quoted(name, 30) for name in list(values)[:4]) or "no rows"
         raise Mismatch(
             "The table of measures should have the numbers of both models, with the model first, as in "
-            f"'vit.accuracy'; it has {', '.join(names[:4]) or 'no rows'}.",
+            f"'vit.accuracy'; it has {said}.",
             diagnosis="metrics_of_one_model",
         )
-    for row in rows:
-        last = row["metric"].lower().split(".")
-        share = any(
-            word in part for part in last for word in ("accuracy", "precision", "recall", "f1", "auc")
+    measured = sorted(models.values(), key=len, reverse=True)[: 2 if "full" in edition else 1]
+    least = measured[-1] if measured else set()
+    if len(least) < FEWEST_MEASURES:
+        whose = ("each of the two models", " of one of them") if "full" in edition else ("the model", "")
+        said = ", ".join(sorted(least)) or "none"
+        raise Mismatch(
+            f"The table of measures should have {', '.join(MEASURES)} of {whose[0]}, under such names; of "
+            f"these it has {said}{whose[1]}.",
+            hint="export_metrics({'vit': ..., 'resnet': ...}, path), of what classification_metrics gives.",
         )
-        if share and not math.isnan(row["value"]) and not 0.0 <= row["value"] <= 1.0:
+    for name, value in values.items():
+        share = any(part in plain(name) for part in ("accuracy", "precision", "recall", "f1", "auc"))
+        if share and not math.isnan(value) and not 0.0 <= value <= 1.0:
             raise Mismatch(
-                f"The table of measures has {row['value']:g} for {row['metric']!r}; it should be a "
-                "share from 0 to 1.",
+                f"The table of measures has {value:g} for {quoted(name)}; it should be a share from 0 to 1.",
                 diagnosis="metrics_in_percent",
             )
+
+
+def number_of(row):
+    """The number of a row; NaN, as of a class that does not occur, is one."""
+    text = row["value"].strip()
+    try:
+        return float(text.replace(",", ".") if text.count(",") == 1 else text or "nan")
+    except ValueError:
+        raise Mismatch(
+            f"The table of measures has {quoted(text)} for {quoted(row['metric'])}; it should be a number."
+        ) from None
+
+
+def measures_in(name):
+    """Which of the measures a name speaks of."""
+    return {measure for measure, words in MEASURES.items() if any(word in plain(name) for word in words)}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from grader.kit import Mismatch, csv_rows
+from grader.kit import Mismatch, csv_rows, quoted
 
 TIED = "tied probabilities"
 
@@ -95,15 +95,27 @@ def _short(value):
 
 # --- export -----------------------------------------------------------------------------------------------
 
-NESTED = {
-    "vit": {"accuracy": 0.5, "recall": {"ox": 0.25, "hen": 0.75}, "f1": np.array([0.1, 0.2, 0.3])},
-    "resnet": {"accuracy": 0.625},
-    "seconds": 12.5,
-}
-FLAT = {
-    "vit.accuracy": 0.5, "vit.recall.ox": 0.25, "vit.recall.hen": 0.75, "vit.f1.0": 0.1, "vit.f1.1": 0.2,
-    "vit.f1.2": 0.3, "resnet.accuracy": 0.625, "seconds": 12.5,
-}  # fmt: skip
+CLASSES = ("ox", "hen", "yak", "emu", "cod", "asp", "elk", "gnu")
+FURTHER = ("seconds", "epochs", "parameters", "images", "seed", "batch")
+
+
+def nested(student):
+    """(measures in dictionaries, the rows that they are), with names and numbers drawn for a submission."""
+    share = torch.rand(8, generator=student.random).mul(9000).round().div(10_000).add(0.05).tolist()
+    order = torch.randperm(len(CLASSES), generator=student.random).tolist()
+    one, two, three = (CLASSES[place] for place in order[:3])
+    further = FURTHER[order[3] % len(FURTHER)]
+    measures = {
+        "vit": {"accuracy": share[0], "recall": {one: share[1], two: share[2]}, "f1": np.array(share[3:6])},
+        "resnet": {"accuracy": share[6], "precision": {three: share[7]}},
+        further: 12.5 + order[4],
+    }
+    rows = {
+        "vit.accuracy": share[0], f"vit.recall.{one}": share[1], f"vit.recall.{two}": share[2],
+        "vit.f1.0": share[3], "vit.f1.1": share[4], "vit.f1.2": share[5],
+        "resnet.accuracy": share[6], f"resnet.precision.{three}": share[7], further: 12.5 + order[4],
+    }  # fmt: skip
+    return measures, rows
 
 
 @pytest.mark.explains("export_joins_the_names")
@@ -111,33 +123,33 @@ FLAT = {
 @pytest.mark.weight(3)
 def test_export_writes_every_number(student, reference):
     """The CSV has the columns metric and value, and a row for each number, nested names joined by dots."""
-    outcome = student.call("export_metrics", NESTED, "metrics.csv", reads=["metrics.csv"])
+    measures, expected = nested(student)
+    outcome = student.call("export_metrics", measures, "metrics.csv", reads=["metrics.csv"])
     content = outcome.file("metrics.csv")
     first = next(csv.reader(io.StringIO(content.decode("utf-8", "replace"))), [])
-    if first and [each.strip().lower() for each in first[:2]] == ["vit.accuracy", "0.5"]:
+    if first and first[0].strip().lower() == "vit.accuracy":
         raise reference.named("export_without_header")
     rows = csv_rows(content, {"metric": str, "value": float}, name="metrics.csv")
     found = {row["metric"]: row["value"] for row in rows}
-    if {name: found.get(name) for name in FLAT} == FLAT or _close(found):
+    if _close(found, expected):
         return
-    if any("/" in name or "_" in name.replace("_", "", 0) for name in found if name not in FLAT):
+    if any("/" in name or "_" in name.replace("_", "", 0) for name in found if name not in expected):
         raise reference.named("export_joins_otherwise")
     if "accuracy" in found and "vit.accuracy" not in found:
         raise reference.named("export_loses_outer_names")
     if "vit.f1.1" in found and "vit.f1.0" not in found:
         raise reference.named("export_counts_from_one")
-    missing = [name for name in FLAT if name not in found]
+    missing = [name for name in expected if name not in found]
     if missing:
-        raise Mismatch(
-            f"metrics.csv has no row {missing[0]!r}; it has {', '.join(list(found)[:6]) or 'none'}."
-        )
-    name = next(name for name in FLAT if not math.isclose(found[name], FLAT[name], rel_tol=1e-3))
-    raise Mismatch(f"In metrics.csv, {name!r} is {found[name]}; it should be {FLAT[name]}.")
+        said = ", ".join(quoted(name, 30) for name in list(found)[:6]) or "none"
+        raise Mismatch(f"metrics.csv has no row {missing[0]!r}; it has {said}.")
+    name = next(name for name in expected if not math.isclose(found[name], expected[name], rel_tol=1e-3))
+    raise Mismatch(f"In metrics.csv, {name!r} is {found[name]}; it should be {expected[name]}.")
 
 
-def _close(found):
+def _close(found, expected):
     return all(
-        name in found and math.isclose(found[name], value, rel_tol=1e-3) for name, value in FLAT.items()
+        name in found and math.isclose(found[name], value, rel_tol=1e-3) for name, value in expected.items()
     )
 
 
@@ -146,17 +158,24 @@ def _close(found):
 @pytest.mark.because("export_writes_every_number")
 def test_export_writes_what_the_measures_are(student):
     """What classification_metrics gives can be exported; matrices may be left out."""
-    metrics = {
-        "confusion": np.eye(3),
-        "support": np.array([3, 4, 5]),
-        "macro_f1": float("nan"),
-        "accuracy": 0.5,
-    }
+    count = 3 + int(torch.randint(5, (1,), generator=student.random))
+    support = torch.randint(3, 90, (count,), generator=student.random).numpy()
+    metrics = {"confusion": np.eye(count), "support": support, "macro_f1": float("nan"), "accuracy": 0.5}
     outcome = student.call("export_metrics", {"vit": metrics}, "metrics.csv", reads=["metrics.csv"])
-    text = outcome.file("metrics.csv").decode("utf-8", "replace")
-    for name in ("vit.support.2", "vit.accuracy"):
-        if name not in text:
+    rows = csv_rows(outcome.file("metrics.csv"), {"metric": str, "value": str}, name="metrics.csv")
+    found = {row["metric"]: row["value"].strip() for row in rows}
+    for name, value in ((f"vit.support.{count - 1}", float(support[-1])), ("vit.accuracy", 0.5)):
+        if name not in found:
             raise Mismatch(f"metrics.csv has no row {name!r}.")
+        if not _is(found[name], value):
+            raise Mismatch(f"In metrics.csv, {name!r} is {quoted(found[name])}; it should be {value:g}.")
+
+
+def _is(text, value):
+    try:
+        return math.isclose(float(text.replace(",", ".")), value, rel_tol=1e-3)
+    except ValueError:
+        return False
 
 
 # --- parameters -------------------------------------------------------------------------------------------

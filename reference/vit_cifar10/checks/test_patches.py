@@ -18,6 +18,48 @@ def patched(student, oracle):
     return embed, *oracle.operator(embed)
 
 
+def larger(student, oracle):
+    """(a component as a function of images, images, side of a patch), in the training's and drawn sizes."""
+    own, patch = oracle.own_sizes(student), oracle.drawn(student, 3, 4, 5)
+    side, dim = patch * oracle.drawn(student, 4, 5, 6, 7), oracle.drawn(student, 9, 20, 33)
+    yield sized(student, own["image_size"], own["patch_size"], own["dim"])
+    yield sized(student, side, patch, dim)
+
+
+def sized(student, side, patch, dim, channels=3):
+    """The same in these sizes, with an image for each patch."""
+    component = student.build("PatchEmbedding", side, patch, channels, dim)
+    component.randomize()
+    tokens = (side // patch) ** 2
+
+    def embed(images):
+        return component(images, shape=(len(images), tokens, dim))
+
+    return embed, student.tensor(tokens, channels, side, side), patch
+
+
+def require_own_patches(embed, images, patch):
+    """Require that a patch changes its own token, and no other."""
+    side = images.shape[-1]
+    count = side // patch
+    base = images[:1].expand(count**2, -1, -1, -1)
+    mask = torch.eye(count**2).view(-1, 1, count, count)
+    mask = mask.repeat_interleave(patch, dim=2).repeat_interleave(patch, dim=3)
+    before = embed(images[:1])
+    moved = (embed(base + mask * images[1:2]) - before).abs().amax(dim=-1)
+    seen = moved > 1e-5 * moved.max()
+    if torch.equal(seen, torch.eye(count**2, dtype=torch.bool)):
+        return
+    number = int((seen != torch.eye(count**2, dtype=torch.bool)).any(dim=1).nonzero()[0])
+    said = seen[number].nonzero().flatten().tolist()
+    raise Mismatch(
+        f"For images of {side} x {side} and patches of {patch}, changing patch {number} changes "
+        f"{len(said)} tokens ({', '.join(map(str, said[:4]))}{', ...' if len(said) > 4 else ''}); it should "
+        f"change token {number} alone.",
+        hint="Every size goes through the same steps: cut into patches, and one linear map for all of them.",
+    )
+
+
 @pytest.mark.explains("patches_have_their_shape")
 @pytest.mark.component("PatchEmbedding")
 @pytest.mark.weight(1)
@@ -47,6 +89,8 @@ def test_tokens_see_their_own_patches(student, reference):
     _, _, slopes = patched(student, oracle)
     found = oracle.seen(slopes)
     if torch.equal(found, oracle.own_patches()):
+        for embed, images, patch in larger(student, oracle):
+            require_own_patches(embed, images, patch)
         return
 
     def result(made):
@@ -94,6 +138,22 @@ def test_patches_are_mapped_by_one_linear_map(student, reference):
         raise Mismatch(
             "Patches in different places go through different maps.", hint="One map for all of them."
         )
+    if torch.equal(oracle.seen(slopes), oracle.own_patches()):
+        for embed, images, patch in larger(student, oracle):
+            require_one_map(oracle, embed, images, patch)
+
+
+def require_one_map(oracle, embed, images, patch):
+    """Require that all patches of larger images go through one linear map."""
+    images = images[:3]
+    if same(embed(images), oracle.linear_tokens(embed, images, patch), tolerance=1e-3):
+        return
+    side = images.shape[-1]
+    raise Mismatch(
+        f"For images of {side} x {side} and patches of {patch}, the tokens are not one linear map of the "
+        "patches; for smaller images they are.",
+        hint="Every size goes through the same steps: cut into patches, and one linear map for all of them.",
+    )
 
 
 @pytest.mark.explains(

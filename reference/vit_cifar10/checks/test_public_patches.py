@@ -67,11 +67,14 @@ def test_patches_stand_row_by_row(student):
             look_for="Conv2d() | unfold() | Unfold()",
         )
     row, column = divmod(number, ROWS)
-    tokens = ", ".join(map(str, seen[number])) or "none"
+    several = ", ".join(map(str, seen[number][:-1]))
+    tokens = f"{several} and {seen[number][-1]}" if several else "".join(map(str, seen[number])) or "none"
     raise Mismatch(
-        f"Changing the pixels of patch {number} of 0 to {count - 1} (row {row}, column {column}) changes "
-        f"these tokens: {tokens}. It should change token {number} alone.",
-        hint="A patch's rows lie apart in memory: rearrange the axes before they are flattened.",
+        f"Of {count} patches (0 to {count - 1}), changing the pixels of patch {number} (row {row}, column "
+        f"{column}) changes {f'the tokens {tokens}' if len(seen[number]) > 1 else f'token {tokens}'}. It "
+        f"should change token {number} alone.",
+        hint="Split height and width into (patches, pixels) each, bring both patch axes to the front, then "
+        "flatten.",
         look_for="reshape() | view() | rearrange() | Rearrange()",
     )
 

@@ -4,7 +4,7 @@
 import pytest
 import torch
 
-from grader.kit import Fake, Mismatch, named, same
+from grader.kit import Fake, Mismatch, named, quoted, same
 from grader.kit.convolutions import batch_norms, convolutions
 
 BLOCK = 6, 6, 1  # a BasicBlock whose shortcut is the identity
@@ -34,8 +34,9 @@ def test_residual_block_has_its_shape(student):
             if ins != outs or stride == 1 or "The size of tensor" not in error.message:
                 raise
             raise Mismatch(
-                f"BasicBlock({ins}, {outs}, stride={stride}) cannot add its two ways, because their sizes "
-                "differ. With a stride the sizes change, even where the number of channels stays the same.",
+                f"BasicBlock({ins}, {outs}, stride={stride}) cannot add its convolutions and its shortcut, "
+                "because their sizes differ. With a stride, sizes change even where the "
+                "number of channels does not.",
                 hint="The shortcut is a convolution where stride != 1 or in_channels != channels.",
                 look_for="in_channels != channels | channels != in_channels | in_channels == channels | "
                 "channels == in_channels",
@@ -210,6 +211,10 @@ def test_resnet_has_four_groups_of_two(student):
     strides = [given.get("stride", 1) for given in around.made]
     if None in channels or None in strides:
         return
+
+    def told(value):
+        return str(value) if type(value) is int else quoted(str(value))
+
     whole, one = (
         [layer.kernel for layer in convolutions(student.build(*sizes).weights())].count((3, 3))
         for sizes in (("ResNet18", SCORES, RES_WIDTH), ("BasicBlock", RES_WIDTH, RES_WIDTH))
@@ -223,14 +228,32 @@ def test_resnet_has_four_groups_of_two(student):
         )
     if channels != CHANNELS_OF:
         raise Mismatch(
-            f"With width={RES_WIDTH}, the blocks have {', '.join(map(str, channels))} channels; they should "
+            f"With width={RES_WIDTH}, the blocks have {', '.join(map(told, channels))} channels; they should "
             f"have {', '.join(map(str, CHANNELS_OF))}.",
             hint="width for the first group, and twice as many for each further one.",
             look_for="BasicBlock()",
         )
-    if strides != [1, 1, 2, 1, 2, 1, 2, 1]:
+    wrong = [group for group in range(4) if strides[2 * group : 2 * group + 2] != [1 + (group > 0), 1]]
+    if len(wrong) == 1 and wrong[0]:
+        group, (first, second) = wrong[0], strides[2 * wrong[0] : 2 * wrong[0] + 2]
+        ins, outs = (
+            "width" if factor == 1 else f"{factor} * width" for factor in (2 ** (group - 1), 2**group)
+        )
         raise Mismatch(
-            f"The blocks have the strides {', '.join(map(str, strides))}; the first block of each group but "
+            f"The {('', 'second', 'third', 'fourth')[group]} group of blocks "
+            + (
+                f"does not halve height and width: its first block has stride {told(first)}, not 2."
+                if first != 2
+                else f"halves height and width twice: its second block has stride {told(second)}, not 1."
+            ),
+            hint="The first block of this group has stride 2, as in the groups beside it."
+            if first != 2
+            else "The second block of each group has stride 1.",
+            look_for=f"_({ins}, {outs})",
+        )
+    if wrong:
+        raise Mismatch(
+            f"The blocks have the strides {', '.join(map(told, strides))}; the first block of each group but "
             "the first one should have 2, and all others 1.",
             hint="Each further group halves height and width.",
             look_for="BasicBlock()",

@@ -331,11 +331,15 @@ def test_evaluate_gives_probabilities(student):
             hint="softmax, not log_softmax.",
             look_for="log_softmax()",
         )
+    # of the batch of two images, and of that of one
+    across = all(np.allclose(batch.sum(axis=0), 1, atol=1e-3) for batch in (found[:2], found[2:]))
     raise Mismatch(
         f"For scores of 3, 0, 0 the probabilities are {', '.join(f'{each:.3f}' for each in found[0])}; "
-        "their softmax is 0.909, 0.045, 0.045.",
-        hint="scores.softmax(dim=1), over the classes.",
-        look_for="softmax() | Softmax()",
+        "their softmax is 0.909, 0.045, 0.045."
+        + (" In each batch, a column adds up to 1, not a row: the softmax is over the images." * across),
+        hint="dim=1, over the classes of an image, not dim=0." if across else "scores.softmax(dim=1)",
+        look_for="softmax(0) | softmax(dim=0) | log_softmax(0) | log_softmax(dim=0), softmax() | Softmax() | "
+        "log_softmax() | exp()",
     )
 
 
@@ -426,6 +430,12 @@ def test_fit_trains_each_epoch(student):
     """fit trains for as many epochs as it is asked to, and returns its history."""
     _, outcome = fitted(student, [0.4, 0.6])
     calls = outcome.calls_of("train_epoch")
+    if not calls and not outcome.calls_of("model"):
+        raise Mismatch(
+            "fit(..., epochs=2) trains nothing: it calls neither train_epoch nor the model.",
+            hint="In each epoch, call train_epoch with the training images, then evaluate with the others.",
+            look_for="for, return",
+        )
     if calls and len(calls) != 2:
         raise Mismatch(f"fit(..., epochs=2) trains {len(calls)} epochs.")
 

@@ -10,6 +10,14 @@ from grader.kit import Fake, Mismatch, Undecided, named, same
 from grader.kit.convolutions import batch_norms, convolutions, shortcut
 
 BLOCKS = [(5, 5, 1), (5, 8, 1), (5, 10, 2), (6, 6, 2)]
+SIZE = 8  # of what goes into them
+
+
+def larger(student, oracle):
+    """(channels in, channels out, stride, side) of a block as in a training, drawn for each submission."""
+    width = oracle.drawn(student, 8, 12, 16, 20, 24, 32, 48, 64)
+    ways = ((width, width, 1), (width, 2 * width, 2))
+    return (*oracle.drawn(student, *ways), oracle.drawn(student, 8, 16, 32))
 
 
 def with_norms(block):
@@ -24,8 +32,14 @@ def require_none(block, x):
     """Check that a block whose norms cannot be read has none: it computes the same in training.
 
     Raises:
-        Undecided: It does not.
+        Mismatch: It computes something else each time, as no norm does.
+        Undecided: It computes the same each time, and not what it computes in evaluation.
     """
+    if not same(*block.repeated(x, times=2, train=True), tolerance=1e-3):
+        raise Mismatch(
+            "There is no batch normalization in BasicBlock: one follows each convolution. In training, the "
+            "block gives something else each time, as a dropout does.",
+        )
     if not same(block(x, train=True), block(x), tolerance=1e-3):
         raise Undecided("BasicBlock normalizes in training, by weights that could not be told apart.")
 
@@ -60,10 +74,13 @@ def computed(x, weights, stride, norms, train=False):
 )
 @pytest.mark.component("BasicBlock")
 @pytest.mark.weight(5)
-@pytest.mark.parametrize(("ins", "outs", "stride"), BLOCKS)
+@pytest.mark.parametrize(("ins", "outs", "stride"), [*BLOCKS, pytest.param(0, 0, 0, id="large")])
 def test_block_is_a_residual_block(student, reference, ins, outs, stride):
     """relu(bn(conv(relu(bn(conv(x))))) + shortcut(x)), with running statistics in evaluation."""
-    x = 1 + student.tensor(3, ins, 8, 8)
+    side = SIZE
+    if not ins:
+        ins, outs, stride, side = larger(student, reference.oracle)
+    x = 1 + student.tensor(3, ins, side, side)
     block = student.build("BasicBlock", ins, outs, stride)
     norms = with_norms(block)
     statistics = {}
@@ -79,10 +96,11 @@ def test_block_is_a_residual_block(student, reference, ins, outs, stride):
     expected = computed(x, weights, stride, norms(weights))
     if expected is not None and same(found, expected, tolerance=1e-3):
         return
-    if tuple(found.shape) != (3, outs, 8 // stride, 8 // stride):
+    shape = (3, outs, side // stride, side // stride)
+    if tuple(found.shape) != shape:
         raise Mismatch(
             f"BasicBlock({ins}, {outs}, stride={stride}) makes {tuple(found.shape)} of {tuple(x.shape)}; "
-            f"it should be {(3, outs, 8 // stride, 8 // stride)}."
+            f"it should be {shape}."
         )
     for mistake in reference.mistakes_of("BasicBlock"):
         module = reference.oracle.transplanted(reference.wrong(mistake, ins, outs, stride), block)
@@ -118,16 +136,28 @@ def test_block_normalizes_by_the_batch_in_training(student, reference):
 
 
 WIDTH, CLASSES = 4, 5
-CHANNELS = [WIDTH * 2**group for group in range(4) for _ in range(2)]
+LARGE_KERNELS = 17  # of 3 x 3: in the stem, and two in each block
+STRIDES = [1, 1, 2, 1, 2, 1, 2, 1]
 SIDES = [32 // 2**group for group in range(4) for _ in range(2)]
 
 
-def with_fakes(student):
+def channels_of(width):
+    """Of the eight blocks of a ResNet."""
+    return [width * 2**group for group in range(4) for _ in range(2)]
+
+
+def all_sizes(student, oracle):
+    """(classes, width) of a small network, and of one as in a training."""
+    return (CLASSES, WIDTH), (10, oracle.drawn(student, 8, 12, 16, 24, 32, 64))
+
+
+def with_fakes(student, classes, width):
     """(network, answers) of a ResNet around eight blocks whose answers are known."""
     answers = [
-        student.tensor(2, channels, side, side) for channels, side in zip(CHANNELS, SIDES, strict=True)
+        student.tensor(2, channels, side, side)
+        for channels, side in zip(channels_of(width), SIDES, strict=True)
     ]
-    network = student.build("ResNet18", CLASSES, WIDTH, replace={"BasicBlock": Fake.script(answers)})
+    network = student.build("ResNet18", classes, width, replace={"BasicBlock": Fake.script(answers)})
     network.randomize()
     return network, answers
 
@@ -137,31 +167,41 @@ def with_fakes(student):
 @pytest.mark.weight(3)
 def test_resnet_has_eight_blocks(student, reference):
     """Four groups of two blocks; from group to group twice the channels, and half the side."""
-    network, _ = with_fakes(student)
-    made = network.constructions("BasicBlock")
+    for classes, width in all_sizes(student, reference.oracle):
+        require_blocks(student, reference, classes, width)
+
+
+def require_blocks(student, reference, classes, width):
+    """The same in one size."""
+    network, _ = with_fakes(student, classes, width)
+    made, expected = network.constructions("BasicBlock"), channels_of(width)
+    told = reference.oracle.told
     if not made:  # its blocks are written in some other way: the kernels tell them
-        whole(student, reference)
+        whole(student, reference, classes, width)
         return
-    kernels = convolutions(student.build("ResNet18", CLASSES, WIDTH).weights())
-    if len(made) == 4 or sum(layer.kernel == (3, 3) for layer in kernels) == 9:
+    whole_network, one = (
+        [layer.kernel for layer in convolutions(student.build(*sizes).weights())].count((3, 3))
+        for sizes in (("ResNet18", classes, width), ("BasicBlock", width, width))
+    )
+    if len(made) == 4 or (one and whole_network == 1 + 4 * one):  # some may be made and not used
         raise reference.named("resnet_four_blocks")
     if len(made) != 8:
         raise Mismatch(f"ResNet18 has {len(made)} blocks; there should be 8: two in each of four groups.")
     channels = [given.get("channels") for given in made]
-    if channels != CHANNELS:
-        if channels == [2 * each for each in CHANNELS]:
+    if channels != expected:
+        if channels == [2 * each for each in expected]:
             raise reference.named("resnet_width_ignored")
         raise Mismatch(
-            f"With width={WIDTH}, the blocks have {channels} channels; they should have {CHANNELS}."
+            f"With width={width}, the blocks have {told(channels)} channels; they should have {expected}."
         )
     strides = [given.get("stride", 1) for given in made]
-    if strides != [1, 1, 2, 1, 2, 1, 2, 1]:
+    if strides != STRIDES:
         if max(strides) == 1:
             raise reference.named("resnet_never_strides")
-        raise Mismatch(f"The blocks have the strides {strides}; they should be [1, 1, 2, 1, 2, 1, 2, 1].")
+        raise Mismatch(f"The blocks have the strides {told(strides)}; they should be {STRIDES}.")
     into = [given.get("in_channels") for given in made]
-    if into != [WIDTH, *CHANNELS[:-1]]:
-        raise Mismatch(f"The blocks get {into} channels; they should get {[WIDTH, *CHANNELS[:-1]]}.")
+    if into != [width, *expected[:-1]]:
+        raise Mismatch(f"The blocks get {told(into)} channels; they should get {[width, *expected[:-1]]}.")
 
 
 @pytest.mark.explains("resnet_has_a_small_stem", "resnet_classifies_the_mean")
@@ -170,37 +210,45 @@ def test_resnet_has_eight_blocks(student, reference):
 @pytest.mark.because("resnet_has_eight_blocks")
 def test_resnet_goes_from_its_stem_to_the_mean(student, reference):
     """The stem keeps height and width, the blocks follow each other, and their mean is classified."""
-    network, answers = with_fakes(student)
+    for classes, width in all_sizes(student, reference.oracle):
+        require_stem_and_mean(student, reference, classes, width)
+
+
+def require_stem_and_mean(student, reference, classes, width):
+    """The same in one size."""
+    network, answers = with_fakes(student, classes, width)
     outcome = network.call("", student.tensor(2, 3, 32, 32), training=False)
     calls = outcome.calls_of("BasicBlock")
     if not calls:
-        whole(student, reference)
+        whole(student, reference, classes, width)
         return
     seen = [
         torch.as_tensor(call.args[0] if call.args else next(iter(call.kwargs.values()))) for call in calls
     ]
     if len(calls) != 8:
         raise Mismatch(f"ResNet18 calls {len(calls)} blocks; it should call 8.")
-    if tuple(seen[0].shape) != (2, WIDTH, 32, 32):
+    if tuple(seen[0].shape) != (2, width, 32, 32):
         kernels = [layer.kernel for layer in convolutions(network.weights())]
         if (7, 7) in kernels:
             raise reference.named("resnet_stem_of_large_images")
-        stem = reference.ResNet18(CLASSES, WIDTH).stem
+        stem = reference.ResNet18(classes, width).stem
         pooled = bool((seen[0] >= 0).all()) and float((seen[0] > 0).float().mean()) > 0.6
-        if tuple(seen[0].shape) == (2, WIDTH, 16, 16):
+        if tuple(seen[0].shape) == (2, width, 16, 16):
             raise reference.named("resnet_pools_after_its_stem" if pooled else "resnet_stem_strides")
         raise Mismatch(
             f"The first block gets {tuple(seen[0].shape)} of images of 32 x 32; it should be "
-            f"{(2, WIDTH, 32, 32)}: {len(stem)} layers that keep height and width."
+            f"{(2, width, 32, 32)}: {len(stem)} layers that keep height and width."
         )
     for number, (given, answer) in enumerate(zip(seen[1:], answers[:-1], strict=True), start=2):
         if not same(given, answer):
             raise Mismatch(f"What block {number} gets is not what the block before it gave.")
-    found, weights = outcome.returned.tensor(2, CLASSES), network.weights()
-    head = next((w for w in weights.values() if tuple(w.shape) == (CLASSES, CHANNELS[-1])), None)
-    bias = next((w for w in weights.values() if tuple(w.shape) == (CLASSES,)), torch.zeros(CLASSES))
+    found, weights = outcome.returned.tensor(2, classes), network.weights()
+    head = next((w for w in weights.values() if tuple(w.shape) == (classes, channels_of(width)[-1])), None)
+    bias = next((w for w in weights.values() if tuple(w.shape) == (classes,)), torch.zeros(classes))
     if head is None:
-        raise Mismatch(f"There is no linear layer from {CHANNELS[-1]} channels to {CLASSES} scores.")
+        raise Mismatch(
+            f"There is no linear layer from {channels_of(width)[-1]} channels to {classes} scores."
+        )
     if same(found, answers[-1].mean(dim=(2, 3)) @ head.T + bias, tolerance=1e-3):
         return
     if same(found, answers[-1].amax(dim=(2, 3)) @ head.T + bias, tolerance=1e-3):
@@ -210,14 +258,15 @@ def test_resnet_goes_from_its_stem_to_the_mean(student, reference):
     )
 
 
-def whole(student, reference):
+def whole(student, reference, classes, width):
     """Judge a ResNet as a whole, by its kernels: where it does not use BasicBlock.
 
     Raises:
-        Mismatch: It computes something else than the template's ResNet with its kernels.
+        Mismatch: It computes something else than the template's ResNet with its kernels, or is too small for
+            one.
         Undecided: Its kernels are others.
     """
-    network = student.build("ResNet18", CLASSES, WIDTH)
+    network = student.build("ResNet18", classes, width)
     network.randomize()
     # norms without effect, and no biases: then the kernels alone decide, whatever they are called
     plain = {}
@@ -230,9 +279,18 @@ def whole(student, reference):
             plain |= {name: value * 0 for name, value in weights.items() if value is layer.bias}
     network.set_weights(plain)
     weights, x = network.weights(), student.tensor(2, 3, 32, 32)
-    found = network(x, shape=(2, CLASSES))
-    right = reference.oracle.with_kernels(reference.ResNet18(CLASSES, WIDTH), weights)
+    found = network(x, shape=(2, classes))
+    right = reference.oracle.with_kernels(reference.ResNet18(classes, width), weights)
     if right is None:
+        complete = reference.ResNet18(classes, width)
+        kernels = sum(layer.kernel == (3, 3) for layer in convolutions(weights))
+        own, whole_count = network.parameter_count, sum(p.numel() for p in complete.parameters())
+        if kernels < LARGE_KERNELS and own < 0.9 * whole_count:
+            raise Mismatch(
+                f"ResNet18({classes}, width={width}) has {kernels} convolutions of 3 x 3 and {own} "
+                f"parameters; there should be {LARGE_KERNELS} of them, and {whole_count} parameters.",
+                hint="A stem, and four groups of two BasicBlocks with two convolutions each.",
+            )
         raise Undecided("The kernels are not the template's, so a person has to look.")
     with torch.no_grad():
         if not same(found, right(x), tolerance=1e-3):

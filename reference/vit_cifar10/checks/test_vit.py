@@ -16,23 +16,31 @@ BLOCK = AffineFake(scale=(0.9, 0.6, 1.2), shift=(0.3, -0.2, 0.1), roll=1, parame
 SIZES = {"image_size": SIDE, "patch_size": PATCH, "in_channels": CHANNELS, "num_classes": CLASSES, "dim": DIM}
 
 
+def all_sizes(student, oracle):
+    """The sizes of a small model, and those of the training."""
+    return {**SIZES, "heads": HEADS}, oracle.own_sizes(student)
+
+
 class Inside:
     """A model with a fake in place of its blocks and known patches, and what went through it.
 
     Attributes:
+        count, dim, classes: Patches of an image, features of a token, scores.
         patches: (images, patches, dim), as the patch embedding gives them.
         first: What the first block was given, (images, tokens, dim).
         last: What the last block should have given.
     """
 
     def __init__(self, student, *, moved=True, images=2, **settings):
-        self.patches = student.tensor(images, PATCHES, DIM)
-        places = {"PatchEmbedding": Fake.rows(self.patches), "EncoderBlock": BLOCK}
         sizes = {**SIZES, "depth": DEPTH, "heads": HEADS, "dropout": 0.0, **settings}
+        side, channels, classes = (sizes[name] for name in ("image_size", "in_channels", "num_classes"))
+        self.count, self.dim, self.classes = (side // sizes["patch_size"]) ** 2, sizes["dim"], classes
+        self.patches = student.tensor(images, self.count, self.dim)
+        places = {"PatchEmbedding": Fake.rows(self.patches), "EncoderBlock": BLOCK}
         self.model = student.build("VisionTransformer", replace=places, **sizes)
         self.weights = self.model.randomize() if moved else self.model.weights()
-        shown = torch.from_numpy(numbered_images(images, student.next_seed(), (CHANNELS, SIDE, SIDE)))
-        self.output = self.model(shown, shape=(images, CLASSES))
+        shown = torch.from_numpy(numbered_images(images, student.next_seed(), (channels, side, side)))
+        self.output = self.model(shown, shape=(images, classes))
         seen = self.model.inputs_of("EncoderBlock")
         self.instances = [call.instance for call, _ in self.model.calls if call.component == "EncoderBlock"]
         self.first = self.last = seen[0]
@@ -42,13 +50,16 @@ class Inside:
     def bare_class_token(self):
         """Whether the first token is a vector of the model's own, with no position added to it."""
         return any(
-            same(self.first[0, 0], w.flatten()) for w in self.weights.values() if w.numel() == DIM and w.any()
+            same(self.first[0, 0], w.flatten())
+            for w in self.weights.values()
+            if w.numel() == self.dim and w.any()
         )
 
     def scores(self, pooled):
         """The head's scores, under every reading of its weights."""
-        heads = [w for w in self.weights.values() if tuple(w.shape) == (CLASSES, DIM)]
-        biases = [torch.zeros(CLASSES), *(w for w in self.weights.values() if tuple(w.shape) == (CLASSES,))]
+        heads = [w for w in self.weights.values() if tuple(w.shape) == (self.classes, self.dim)]
+        biases = [w for w in self.weights.values() if tuple(w.shape) == (self.classes,)]
+        biases = [torch.zeros(self.classes), *biases]
         for head, bias in itertools.product(heads, biases):
             yield pooled @ head.T + bias
 
@@ -65,18 +76,24 @@ class Inside:
 @pytest.mark.parametrize("pool", ["cls", "mean"])
 def test_tokens_are_patches_with_positions(student, reference, pool):
     """The blocks get the patches, each plus its position; with pool='cls', a class token is in front."""
-    inside = Inside(student, pool=pool)
+    for sizes in all_sizes(student, reference.oracle):
+        require_tokens(reference, Inside(student, pool=pool, **sizes), pool)
+
+
+def require_tokens(reference, inside, pool):
+    """The same in one size."""
+    patches, dim = inside.count, inside.dim
     tokens, extra = inside.first.shape[1], pool == "cls"
-    if tokens != PATCHES + extra:
-        if pool == "mean" and tokens == PATCHES + 1:
+    if tokens != patches + extra:
+        if pool == "mean" and tokens == patches + 1:
             raise reference.named("vit_class_token_with_mean")
         raise Mismatch(
-            f"With pool='{pool}' and {PATCHES} patches, the blocks get {tokens} tokens; they should get "
-            f"{PATCHES + extra}."
+            f"With pool='{pool}' and {patches} patches, the blocks get {tokens} tokens; they should get "
+            f"{patches + extra}."
         )
     rest = inside.first[:, extra:] - inside.patches
     if not same(rest[1:], rest[:-1], tolerance=1e-3):
-        behind = inside.first[:, :PATCHES] - inside.patches
+        behind = inside.first[:, :patches] - inside.patches
         if extra and same(behind[1:], behind[:-1], tolerance=1e-3):
             raise reference.named("vit_class_token_last")
         raise Mismatch("What the blocks get is not the patches plus something that every image shares.")
@@ -84,10 +101,10 @@ def test_tokens_are_patches_with_positions(student, reference, pool):
         raise Mismatch("The class token is different for each image.")
     if float(rest[0].std(dim=0).max()) < 1e-4:
         raise reference.named("vit_without_positions")
-    learned = [w for w in inside.weights.values() if w.numel() in (tokens * DIM, PATCHES * DIM)]
-    whole = any(w.numel() == tokens * DIM for w in learned)
+    learned = [w for w in inside.weights.values() if w.numel() in (tokens * dim, patches * dim)]
+    whole = any(w.numel() == tokens * dim for w in learned)
     if extra and inside.bare_class_token():
-        if not whole and any(same(rest[0], w.reshape(PATCHES, DIM)) for w in learned):
+        if not whole and any(same(rest[0], w.reshape(patches, dim)) for w in learned):
             raise reference.named("vit_positions_of_patches_only")
         if whole:
             raise reference.named("vit_class_token_without_position")
@@ -99,26 +116,33 @@ def test_tokens_are_patches_with_positions(student, reference, pool):
 @pytest.mark.parametrize("pool", ["cls", "mean"])
 def test_fixed_positions_are_the_table(student, reference, pool):
     """With positions='sinusoidal', the fixed table is added; its position 0 is the class token's."""
-    inside, extra = Inside(student, pool=pool, positions="sinusoidal", moved=False), pool == "cls"
-    if inside.first.shape[1] != PATCHES + extra:
+    for sizes in all_sizes(student, reference.oracle):
+        inside = Inside(student, pool=pool, positions="sinusoidal", moved=False, **sizes)
+        require_fixed_positions(student, reference, inside, pool)
+
+
+def require_fixed_positions(student, reference, inside, pool):
+    """The same in one size."""
+    patches, dim, extra = inside.count, inside.dim, pool == "cls"
+    if inside.first.shape[1] != patches + extra:
         raise Mismatch(f"With pool='{pool}', the blocks get {inside.first.shape[1]} tokens.")
-    table = reference.sinusoidal_positions(PATCHES + extra, DIM)
+    table = reference.sinusoidal_positions(patches + extra, dim)
     own = torch.from_numpy(
-        student.call("sinusoidal_positions", PATCHES + extra, DIM).returned.array(PATCHES + extra, DIM)
+        student.call("sinusoidal_positions", patches + extra, dim).returned.array(patches + extra, dim)
     ).float()
     rest = (inside.first[:, extra:] - inside.patches)[0]
     if any(same(rest, each[extra:], tolerance=1e-3) for each in (table, own)):
         if extra and inside.bare_class_token():
             raise reference.named("vit_class_token_without_position")
-        if any(p.trainable and p.shape[-2:] == (PATCHES + extra, DIM) for p in inside.model.parameters):
+        if any(p.trainable and p.shape[-2:] == (patches + extra, dim) for p in inside.model.parameters):
             raise reference.named("vit_fixed_positions_learn")
         return
     if extra and any(same(rest, each[:-1], tolerance=1e-3) for each in (table, own)):
         raise reference.named("vit_positions_of_patches_only")
     if any(
-        same(rest, w.reshape(-1, DIM)[-PATCHES:])
+        same(rest, w.reshape(-1, dim)[-patches:])
         for w in inside.weights.values()
-        if w.numel() >= PATCHES * DIM
+        if w.numel() >= patches * dim
     ):
         raise reference.named("vit_positions_ignored")
     raise Mismatch(
@@ -138,7 +162,12 @@ def test_fixed_positions_are_the_table(student, reference, pool):
 @pytest.mark.parametrize("pool", ["cls", "mean"])
 def test_scores_come_from_the_last_block(student, reference, pool):
     """depth blocks follow each other; their result is normalized, pooled and scored, without a softmax."""
-    inside = Inside(student, pool=pool)
+    for sizes in all_sizes(student, reference.oracle):
+        require_scores(reference, Inside(student, pool=pool, **sizes), pool)
+
+
+def require_scores(reference, inside, pool):
+    """The same in one size."""
     if len(inside.instances) == DEPTH and len(set(inside.instances)) < DEPTH:
         raise reference.named("vit_shares_a_block")
     if len(inside.instances) != DEPTH:
@@ -187,7 +216,8 @@ def test_sizes_are_handed_on(student, reference):
         expected = {"dim": DIM, "heads": HEADS, "mlp_ratio": 1.5, "dropout": 0.25}
         for name, value in expected.items():
             if name in given and given[name] != value:
-                raise Mismatch(f"The blocks get {name}={given[name]}; they should get {value}.")
+                told = reference.oracle.told(given[name])
+                raise Mismatch(f"The blocks get {name}={told}; they should get {value}.")
         for name in ("heads", "mlp_ratio"):
             if name not in given:
                 raise reference.named("vit_block_sizes_ignored")
