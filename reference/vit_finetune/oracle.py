@@ -38,8 +38,7 @@ def images_among(student, call):
     """
     for value in (*call.args, *call.kwargs.values()):
         if getattr(value, "kind", "") == "object":
-            outcome = student.attempted(lambda value=value: value.call("__iter__"))
-            value = outcome.returned.plain if outcome is not None else None
+            value = batches_of(student, value)
         if not isinstance(value, list | tuple):
             continue
         batches = [batch[0] for batch in value if isinstance(batch, list | tuple) and batch]
@@ -47,6 +46,17 @@ def images_among(student, call):
         if images and len({each.shape[1:] for each in images}) == 1:
             return torch.cat([each.float() for each in images])
     return None
+
+
+def batches_of(student, loader):
+    """What an object gives that is looped over; None if it cannot be."""
+    outcome = student.attempted(lambda: loader.call("__iter__"))
+    if outcome is not None:
+        return outcome.returned.plain
+    count = student.attempted(lambda: loader.call("__len__").returned.whole_number(0, 20))
+    return student.attempted(
+        lambda: [loader.call("__getitem__", n).returned.plain for n in range(count or 0)]
+    )
 
 
 def origins(images, known):
