@@ -127,9 +127,10 @@ def test_restore_gives_the_best_weights(student):
         return
     if left == [UNTOUCHED]:
         raise Mismatch(
-            "After restore the model has the weights that it had before: none were kept at the best value, "
-            "or what was kept changed with the model.",
-            hint="Clone each tensor of state_dict() at each improvement: it refers to the weights.",
+            "restore leaves the weights as they are when it is called: none were kept at the best value, or "
+            "what was kept are the model's own tensors, which training goes on changing.",
+            hint="Clone each tensor of state_dict() at each improvement; a copy of the dictionary alone "
+            "holds the same tensors.",
             look_for="state_dict(), if",
         )
     step = f"those of step {left[0]:.0f}" if len(left) == 1 else "those of no one step"

@@ -203,7 +203,8 @@ def test_attention_of_a_known_model(student):
     ways = (
         (
             places == wanted and 0.2 < share < 0.4,
-            "The map has the right places, but the shares that half as large scores would give.",
+            "The map has the right places, but its shares are those of scores that are half as large as they "
+            "should be.",
             "The scores are divided by the root of the width of one head.",
             "_ ** -0.5 | _ ** 0.5 | sqrt() | rsqrt(), scale",
         ),

@@ -69,7 +69,8 @@ def test_split_takes_the_same_from_each_class(student):
         f"Of classes with {', '.join(map(str, COUNTS))} images, part {number} gets "
         f"{', '.join(map(str, counts[number]))}; with per_class={SIZES} it should get {SIZES[number]} of "
         "each.",
-        hint="Shuffle and cut the indices of each class by themselves."
+        hint="Shuffle and cut the indices of each class by themselves, and leave labels in their order: an "
+        "index counts in the labels as they are given."
         if all_fit
         else "Take per_class[k] images of every class as they are: no share is needed.",
         look_for="permutation() | shuffle() | randperm() | sample()" if all_fit else "_ // sum() | _ / sum()",
