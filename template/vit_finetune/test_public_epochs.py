@@ -68,10 +68,10 @@ def test_mixed_loss_weighs_both_labels(student):
         3.0: "labels_a do not count",
         7.0: "that is the loss of class 2, which lies between the labels 0 and 3",
     }
-    why = next((f": {clause}" for number, clause in wrong.items() if abs(value - number) < 1e-3), "")
+    why = next((f" ({clause})" for number, clause in wrong.items() if abs(value - number) < 1e-3), "")
     raise Mismatch(
         f"For lam = 0.25, labels_a with the loss 1 and labels_b with the loss 3, mixed_loss gives "
-        f"{value:.2f}; it should be 2.5{why}.",
+        f"{value:.2f}{why}; it should be 2.50.",
         hint="Mix the losses, not the labels."
         if abs(value - 7) < 1e-3
         else "criterion gives the loss of labels_a, and that of labels_b: weigh them by lam and 1 - lam.",
@@ -113,6 +113,7 @@ KNOWN_SCORES = torch.cat(
     [torch.tensor([-1.0, -4.0]), torch.full((3,), (1 - math.exp(-1) - math.exp(-4)) / 3).log()]
 )
 LABELS = torch.tensor([0, 0, 0, 0, 1, 1])  # in batches of 4 and 2
+LOSS_OF_SHARES = F.cross_entropy(KNOWN_SCORES.softmax(dim=0).repeat(6, 1), LABELS).item()
 
 
 def told_of(losses):
@@ -128,6 +129,9 @@ def told_of(losses):
 
 def why_wrong(value):
     """How a loss came about that should have been 2: (the clause, what to try, the line)."""
+    if abs(value - LOSS_OF_SHARES) < 0.02:
+        clause = ": that is the loss of the softmax of the scores; the criterion computes a softmax itself"
+        return clause, "criterion(logits, labels), with the scores as the model gives them.", "softmax()"
     clause = next(
         (
             f": {words}"
@@ -137,6 +141,10 @@ def why_wrong(value):
         "",
     )
     hint = "Add up each batch's loss times its number of images, and divide by the number of all images."
+    if not clause:
+        hint = (
+            "Give the criterion the model's scores and the labels as they are; the loss is the mean over all."
+        )
     return clause, hint, "_ / len(), return" if abs(value - 2.5) < 0.02 else "return"
 
 
@@ -272,12 +280,16 @@ def test_epoch_counts_hits_by_their_shares(student):
         (0.25, 0.75): "the shares are exchanged",
     }
     why = next(
-        (f": {words}" for (a, b), words in wrong.items() if abs(first - a) < 0.01 and abs(second - b) < 0.01),
+        (
+            f" ({words})"
+            for (a, b), words in wrong.items()
+            if abs(first - a) < 0.01 and abs(second - b) < 0.01
+        ),
         "",
     )
     raise Mismatch(
         f"With lam = 0.75 the accuracy is {first:.2f} if the model says labels_a for all images, and "
-        f"{second:.2f} if it says labels_b; it should be 0.75 and 0.25{why}.",
+        f"{second:.2f} if it says labels_b{why}; it should be 0.75 and 0.25.",
         hint="lam * hits of labels_a + (1 - lam) * hits of labels_b",
         look_for="_ == labels_a | labels_a == _, _ == _",
     )
@@ -346,7 +358,8 @@ def test_epoch_sets_the_modes(student):
         if modes[number] != {False}:
             raise Mismatch(
                 f"With blocks 0 and 1 frozen, block {number} is in training mode.",
-                hint="After model.train(), block.eval() for each block in which nothing learns.",
+                hint="block.eval() for each block in which nothing learns, after model.train(), which sets "
+                "all blocks.",
                 look_for="block.train() | layer.train(), model.train()",
             )
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from grader.kit import Fake, Mismatch, batches
+from grader.kit import Cause, Fake, Mismatch, batches, image_numbers, numbered_images
 
 CPU = torch.device("cpu")
 
@@ -127,9 +127,10 @@ def test_restore_gives_the_best_weights(student):
         return
     if left == [UNTOUCHED]:
         raise Mismatch(
-            "After restore the model has the weights that it had before: none were kept at the best value, "
-            "or what was kept changed with the model.",
-            hint="Clone each tensor of state_dict() at each improvement: it refers to the weights.",
+            "restore leaves the weights as they are when it is called: none were kept at the best value, or "
+            "what was kept are the model's own tensors, which training goes on changing.",
+            hint="Clone each tensor of state_dict() at each improvement; a copy of the dictionary alone "
+            "holds the same tensors.",
             look_for="state_dict(), if",
         )
     step = f"those of step {left[0]:.0f}" if len(left) == 1 else "those of no one step"
@@ -163,6 +164,10 @@ def test_restore_before_any_step(student):
 # --- fit --------------------------------------------------------------------------------------------------
 
 BATCHES = 3
+PARTS = {"train": [1] * BATCHES, "validation": [2], "test": [1, 1]}  # sizes of the batches of each loader
+IMAGES = [
+    part for part, sizes in PARTS.items() for _ in range(sum(sizes))
+]  # the loader of each numbered image
 # training gets better and better; its accuracies are no validation accuracies of the scripts below
 TRAINING = [(1.0 - n / 1000, n / 1000) for n in range(1, 60)]
 PEAK = [0.30, 0.35, 0.5, 0.6] + [0.55 - n / 100 for n in range(40)]  # the second epoch of stage 2 is the best
@@ -208,25 +213,53 @@ class Fitted:
                 "restore": Fake.script([None], kind="function", name="restore"),
             }
             fakes["EarlyStopping"] = Fake.script([None], methods=methods)
-        images = torch.zeros(BATCHES, 3, 32, 32)
+        self.images = torch.from_numpy(numbered_images(len(IMAGES), student.next_seed(), (3, 32, 32)))
         self.model = student.build("build_model", 4)
-        loaders = {
-            "train": student.keep(batches(images, torch.tensor([0, 1, 2]), [1] * BATCHES)),
-            "validation": student.keep(batches(images[:2], torch.tensor([0, 1]))),
-            "test": student.keep(batches(images[:2], torch.tensor([0, 1]), [1, 1])),
-        }
+        loaders = {}
+        for part, sizes in PARTS.items():
+            images = self.images[[number for number, name in enumerate(IMAGES) if name == part]]
+            loaders[part] = student.keep(batches(images, torch.arange(len(images)), sizes))
+        before = self.model.weights()
         self.outcome = student.call("fit", self.model, loaders, pair, CPU, replace=fakes)
         self.epochs = self.outcome.calls_of("train_one_epoch")
+        after = self.model.weights()
+        if not self.epochs and all(torch.equal(before[name], after[name]) for name in before):
+            raise Mismatch(
+                "fit trains nothing: it never calls train_one_epoch, and leaves the model's weights as they "
+                "were.",
+                hint="train_one_epoch(model, loaders['train'], ...) for each epoch of both stages.",
+                cause=Cause.NOT_IMPLEMENTED,
+                concerns="train_one_epoch",
+            )
         self.steps = self.outcome.calls_of("step") if stops is not None else ()
         left = self.model.weights()["norm.weight"].unique().tolist()
         self.left = left[0] if len(left) == 1 else NAN
-        self.lengths = [
-            (name, each.call("__len__").returned.whole_number())
+        self.seen = {
+            name: [self.loaders_of(student, call) for call in self.outcome.calls_of(name)]
             for name in ("train_one_epoch", "evaluate")
-            for call in self.outcome.calls_of(name)
-            for each in (*call.args, *call.kwargs.values())
-            if getattr(each, "kind", "") == "object" and "Loader" in each.type
-        ]
+        }
+
+    def loaders_of(self, student, call):
+        """Of which loaders the images are that a call was given, in a loader, a list or a generator.
+
+        An image that is not as it was handed out has an empty text; None if there are no images.
+        """
+        for value in (*call.args, *call.kwargs.values()):
+            if getattr(value, "kind", "") == "object":
+                given = student.attempted(lambda value=value: value.call("__iter__"))
+                value = given.returned.plain if given is not None else None
+            pairs = value if isinstance(value, list | tuple) else ()
+            every = [pair[0] for pair in pairs if isinstance(pair, list | tuple) and pair]
+            images = [each for each in every if isinstance(each, torch.Tensor) and each.ndim == 4]
+            if images:
+                return {self.loader_of(image) for each in images for image in each}
+        return None
+
+    def loader_of(self, image):
+        """The loader that an image is of."""
+        number = int(image_numbers(image[None])[0]) if image.shape == self.images.shape[1:] else len(IMAGES)
+        is_known = number < len(IMAGES) and torch.allclose(image, self.images[number], atol=1e-4)
+        return IMAGES[number] if is_known else ""
 
     def watched(self, call):
         """The value that a step of the EarlyStopping was given."""
@@ -410,17 +443,17 @@ def test_fit_chooses_by_validation(student):
     found = fitted(student, "improving")
     if found is None:
         return
-    lengths = {name: {length for each, length in found.lengths if each == name} for name, _ in found.lengths}
-    measured, trained = lengths.get("evaluate", {1}), lengths.get("train_one_epoch", {BATCHES})
-    if 1 not in measured:
-        kind = "training" if BATCHES in measured else "test"
-        raise Mismatch(
-            f"evaluate gets the {kind} images; it should get the validation images.",
-            hint="evaluate(model, loaders['validation'], ...)",
-            look_for='loaders["test"], evaluate()',
-        )
-    if BATCHES not in trained:
-        raise Mismatch("train_one_epoch does not get the training images.", look_for="train_one_epoch()")
+    for parts in found.seen["evaluate"]:
+        if parts is None or parts & {"train", "test"}:
+            kind = "no" if parts is None else "the training" if "train" in parts else "the test"
+            raise Mismatch(
+                f"evaluate gets {kind} images; it should get the validation images.",
+                hint="evaluate(model, loaders['validation'], ...)",
+                look_for='loaders["test"], evaluate()',
+            )
+    for parts in found.seen["train_one_epoch"]:
+        if parts is None or parts & {"validation", "test"}:
+            raise Mismatch("train_one_epoch does not get the training images.", look_for="train_one_epoch()")
     watched = attempted_fit(student, "peak watched")
     for call in watched.steps if watched is not None else ():
         value = watched.watched(call)

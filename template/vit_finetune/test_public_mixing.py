@@ -258,7 +258,7 @@ def test_cutmix_tells_the_share_that_is_left(student):
         )
     raise Mismatch(
         message,
-        hint="Count the pixels of the rectangle that was cut: it is clipped, and its sides are whole.",
+        hint="Count the pixels of the rectangle that was cut: its sides are whole, and it may be clipped.",
         look_for="return",
     )
 

@@ -35,8 +35,14 @@ def alike(picture, looks):
 
 @pytest.mark.component("show_patches")
 def test_patches_are_drawn(student):
-    """show_patches draws a figure."""
-    plotted(student, "show_patches", student.tensor(3, 16, 16), 8, (0.5, 0.5, 0.5), (0.2, 0.2, 0.2))
+    """show_patches draws a figure with images in it."""
+    outcome = plotted(student, "show_patches", student.tensor(3, 16, 16), 8, (0.5,) * 3, (0.2,) * 3)
+    if not any(axes.images or axes.heat_maps for figure in outcome.figures for axes in figure.axes):
+        raise Mismatch(
+            "No image is drawn: neither the given one nor its patches.",
+            hint="imshow for the image, and for each patch in an axes of its own.",
+            look_for="plot()",
+        )
 
 
 @pytest.mark.component("show_patches")
@@ -57,7 +63,13 @@ def test_patches_are_cut_from_the_image(student):
                         (round(top, 2), round(left, 2), value[..., :3] / (255 if value.max() > 1.5 else 1))
                     )
     if not found:
-        framed = any(axes.lines for figure in outcome.figures for axes in figure.axes)
+        if not list(colors(outcome)):
+            raise Mismatch(
+                "No image is drawn: neither the given one nor its patches.",
+                hint="imshow for the image, and for each patch in an axes of its own.",
+                look_for="plot()",
+            )
+        framed = any(axes.lines and axes.images for figure in outcome.figures for axes in figure.axes)
         others = [each for each in colors(outcome) if not alike(each, looks)]
         if framed or others:
             return  # one picture with lines or gaps between its patches, perhaps
@@ -191,7 +203,8 @@ def test_attention_of_a_known_model(student):
     ways = (
         (
             places == wanted and 0.2 < share < 0.4,
-            "The map has the right places, but the shares that half as large scores would give.",
+            "The map has the right places, but its shares are those of scores that are half as large as they "
+            "should be.",
             "The scores are divided by the root of the width of one head.",
             "_ ** -0.5 | _ ** 0.5 | sqrt() | rsqrt(), scale",
         ),

@@ -70,7 +70,8 @@ def test_split_takes_the_same_from_each_class(student):
         f"Of classes with {', '.join(map(str, COUNTS))} images, part {number} gets "
         f"{', '.join(map(str, counts[number]))}; with per_class={SIZES} it should get {SIZES[number]} of "
         "each.",
-        hint="Shuffle and cut the indices of each class by themselves."
+        hint="Shuffle and cut the indices of each class by themselves, and leave labels in their order: an "
+        "index counts in the labels as they are given."
         if all_fit
         else "Take per_class[k] images of every class as they are: no share is needed.",
         look_for="permutation() | shuffle() | randperm() | sample()" if all_fit else "_ // sum() | _ / sum()",
@@ -120,6 +121,8 @@ def test_split_depends_on_its_seed(student):
 @pytest.mark.weight(0.25)
 def test_split_raises_for_too_few(student):
     """A class that has fewer images than the parts need raises ValueError."""
+    enough = np.repeat(np.arange(3), (9, 8, 9))
+    student.call("stratified_split", enough, (5, 3), 1).returned.items(2, "index arrays")
     labels = np.repeat(np.arange(3), (9, 7, 9))
     try:
         student.call("stratified_split", labels, (5, 3), 1)

@@ -60,6 +60,11 @@ class Mixed:
         raise Mismatch("labels_a and labels_b are not the labels of the images that were mixed.")
 
 
+def nothing_mixed(reference):
+    """What to raise where the images are given back."""
+    return reference.oracle.undone("No image is changed, whatever the generator's state.", "mixing")
+
+
 def seeds(student):
     """Seeds of generators."""
     return [student.next_seed() % 2**31 for _ in range(SEEDS)]
@@ -71,6 +76,7 @@ def seeds(student):
 @pytest.mark.explains("mixup_gives_four_values", "mixup_mixes_nothing_without_alpha")
 def test_mixup_is_what_it_says(student, reference):
     """Each image is lam of itself and 1 - lam of another; labels_b are that other image's labels."""
+    moved = False
     for seed in seeds(student):
         mixed = Mixed(student, reference, "mixup", seed)
         try:
@@ -80,6 +86,7 @@ def test_mixup_is_what_it_says(student, reference):
             mixed.named(reference)
             raise
         has_partner = found.partners != np.arange(len(found.partners))
+        moved = moved or bool(has_partner.any())
         if has_partner.any() and abs(share - mixed.lam) > 1e-3:
             mixed.named(reference)
             if abs(1 - share - mixed.lam) < 1e-3:
@@ -91,6 +98,8 @@ def test_mixup_is_what_it_says(student, reference):
         if not has_partner.any() and mixed.lam < 0.99 and not np.array_equal(mixed.first, mixed.second):
             mixed.named(reference)
             raise Mismatch(f"lam is {mixed.lam:.3f}, but every image is what it was.")
+    if not moved:
+        raise nothing_mixed(reference)
 
 
 @pytest.mark.component("cutmix")
@@ -125,7 +134,7 @@ def test_cutmix_is_what_it_says(student, reference):
         top, bottom, left, right = found.box or (1, 1, 1, 1)
         touching.append(top == 0 or left == 0 or bottom == 12 or right == 20)
     if not moved:
-        raise Mismatch("No image is changed, whatever the generator's state.")
+        raise nothing_mixed(reference)
     wrong = [abs(a - b) > 1e-3 for a, b in zip(said, true, strict=True)]
     if not any(wrong):
         return
@@ -159,13 +168,17 @@ def _right_for_squares(student, reference):
 
 
 def leaves_its_inputs(student, reference, way):
-    """Judge that the images and the labels that were given stay as they were."""
-    for seed in seeds(student)[:4]:
+    """Judge that the images and the labels that were given stay as they were, and that others come out."""
+    changed = False
+    for seed in seeds(student)[:6]:
         mixed = Mixed(student, reference, way, seed)
         if mixed.outcome.args[0].plain is not mixed.images:
             raise reference.named(f"{way}_changes_its_input")
         if mixed.outcome.args[1].plain is not mixed.labels:
             raise Mismatch(f"{way} changes the labels that it was given.", hint="Index makes a copy.")
+        changed = changed or not torch.equal(mixed.mixed, mixed.images)
+    if not changed:
+        raise nothing_mixed(reference)
 
 
 @pytest.mark.component("mixup")
@@ -218,7 +231,10 @@ def test_cutmix_follows_its_generator(student, reference):
 
 
 def mixes_nothing(student, reference, way):
-    """Judge that with alpha=0 lam is 1, and the images are what they were."""
+    """Judge that with alpha=0 lam is 1 and the images are what they were, as they are not otherwise."""
+    others = (Mixed(student, reference, way, seed) for seed in seeds(student)[:6])
+    if all(torch.equal(each.mixed, each.images) for each in others):
+        raise nothing_mixed(reference)
     try:
         mixed = Mixed(student, reference, way, seeds(student)[0], alpha=0)
     except Mismatch as error:
@@ -256,12 +272,9 @@ def test_mixup_draws_by_alpha(student, reference):
 
     def spread(alpha):
         lams = [
-            student.call(
-                "mixup", torch.ones(2, 1, 1, 1), torch.arange(2), alpha, reference.oracle.generator(seed)
-            )
-            .returned.items(4)[3]
-            .number(0, 1)
-            for seed in range(30)
+            Mixed(student, reference, "mixup", seed, shape=(4, 3, 6, 8), alpha=alpha).lam
+            for _ in range(3)
+            for seed in seeds(student)
         ]
         return float(np.mean(np.abs(np.array(lams) - 0.5)))
 
@@ -281,8 +294,10 @@ def test_mixup_draws_by_alpha(student, reference):
 )
 def test_mixed_loss_is_its_definition(student, reference, smoothing):
     """The loss is lam of labels_a and 1 - lam of labels_b, by the criterion, and so are its gradients."""
-    logits, lam = student.tensor(5, 4), 0.3
+    logits, lam = student.tensor(5, 4), 0.15 + 0.3 * torch.rand((), generator=student.random).item()
     a, b = torch.tensor([0, 1, 2, 3, 0]), torch.tensor([1, 3, 2, 0, 2])
+    order = torch.randperm(5, generator=student.random)
+    a, b = a[order], b[order]
     criterion = student.keep(Library("torch.nn.CrossEntropyLoss", label_smoothing=smoothing))
     outcome = student.call("mixed_loss", criterion, logits, a, b, lam, gradients=True)
     value, gradient = outcome.returned.number(), outcome.gradients[1]

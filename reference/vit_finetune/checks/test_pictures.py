@@ -1,6 +1,7 @@
 """The pictures, read from the figures."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import torch.nn.functional as F
 
 from grader.kit import Fake, Mismatch, bars, batches, classes_named, curves, figure_text, heat_maps, plotted
 
+NUMBER = re.compile(r"(\d+)(?:[.,](\d+))?")
+FEW = 64  # numbers of a line or a map that shows a value for each class
 NAMES = ("anvil", "bell", "crown", "drum")
 MEAN, STD = (0.4, 0.5, 0.3), (0.25, 0.2, 0.3)
 CPU = torch.device("cpu")
@@ -35,14 +38,67 @@ def shows(outcome, looks):
     )
 
 
+def in_color(outcome):
+    """The images in color of the figures, as shares of one."""
+    return [scaled(value) for value in outcome.arrays.values() if value.ndim == 3 and value.size]
+
+
 def framed(outcome, looks):
-    """Whether some image of the figures is this one with lines drawn into it, or gaps between patches."""
+    """Whether some image of the figures is this one with lines drawn into it."""
     return any(
-        value.ndim == 3
-        and value.shape[:2] == looks.shape[:2]
-        and (np.abs(scaled(value) - looks).max(axis=2) < 0.02).mean() > 0.4
-        for value in outcome.arrays.values()
+        value.shape[:2] == looks.shape[:2] and (np.abs(value - looks).max(axis=2) < 0.02).mean() > 0.4
+        for value in in_color(outcome)
     )
+
+
+def spread_out(outcome, looks):
+    """Whether some larger image of the figures has the colors of this one, as with gaps between patches."""
+    colors = looks.reshape(-1, 1, 3)
+    for value in in_color(outcome):
+        if value.shape[0] > looks.shape[0] and value.shape[1] > looks.shape[1]:
+            pixels = value.reshape(-1, 3)
+            some = pixels[np.linspace(0, len(pixels) - 1, min(len(pixels), 2000)).astype(int)]
+            if (np.abs(some - colors).max(axis=2).min(axis=0) < 0.02).mean() > 0.3:
+                return True
+    return False
+
+
+def is_cut_by_lines(outcome, looks, size):
+    """Whether lines over this image lie between its patches, in both directions."""
+    borders = np.arange(size, len(looks), size) - 0.5
+    for figure in outcome.figures:
+        for axes in figure.axes:
+            shown = [scaled(outcome.arrays[f"image{number}"]) for number in axes.images]
+            if not any(each.shape == looks.shape and np.abs(each - looks).max() < 0.02 for each in shown):
+                continue
+            places = [outcome.arrays[f"line{number}"] for number in axes.lines]
+            if places and all(
+                (np.abs(np.concatenate([line[axis] for line in places]) - border) < 0.8).any()
+                for axis in (0, 1)
+                for border in borders
+            ):
+                return True
+    return False
+
+
+def require_patches_in_one(outcome, reference, looks, size):
+    """Judge patches that are no images by themselves: parts of one image, with lines or gaps between them."""
+    if not in_color(outcome):
+        raise Mismatch(
+            "show_patches draws no image: neither the given one nor its patches are in a figure.",
+            hint="imshow for the image, and for each patch in an axes of its own.",
+        )
+    if spread_out(outcome, looks) or is_cut_by_lines(outcome, looks, size):
+        return
+    if framed(outcome, looks) and not shows(outcome, looks):
+        return
+    if not shows(outcome, looks):
+        raise Mismatch(
+            "No image in the figures is the given one as it was before it was normalized, whole or in "
+            "patches.",
+            hint="image * std + mean, channel by channel.",
+        )
+    raise reference.named("patches_are_missing")
 
 
 # --- patches ----------------------------------------------------------------------------------------------
@@ -63,11 +119,8 @@ def test_patches_are_those_of_the_image(student, reference):
         for column in range(grid)
     }
     if not found:
-        tiled = [v for v in outcome.arrays.values() if v.ndim == 3 and v.shape[0] > looks.shape[0]]
-        lined = any(axes.lines for figure in outcome.figures for axes in figure.axes)
-        if tiled or lined or (framed(outcome, looks) and not shows(outcome, looks)):
-            return  # one picture with lines or gaps between its patches
-        raise reference.named("patches_are_missing")
+        require_patches_in_one(outcome, reference, looks, size)
+        return
     values = [value for _, _, value in found]
 
     def among(patch, every=values):
@@ -238,8 +291,10 @@ def test_history_is_drawn_as_curves(student, reference):
 @pytest.mark.explains("history_marks_stage_2")
 def test_history_marks_the_stages(student, reference):
     """Something marks where stage 2 begins."""
-    outcome, _ = _history(student)
+    outcome, values = _history(student)
     found = curves(outcome)
+    if not any(_draws(curve, each) for curve in found for each in pieces_of(values)):
+        raise Mismatch("No curve shows a loss or an accuracy, so there is nothing in which a stage begins.")
     said = figure_text(outcome).lower()
     words = ("stage", "phase", "unfre", "fine", "head")
     upright = any(len(curve.x) >= 2 and np.ptp(curve.x) == 0 for curve in found)
@@ -248,10 +303,19 @@ def test_history_marks_the_stages(student, reference):
         raise reference.named("history_without_stages")
 
 
+def pieces_of(values):
+    """The values of the whole history, and those of each stage."""
+    return [part for each in values.values() for part in (each, each[:2], each[2:], each[1:])]
+
+
 def _history(student):
     """The outcome of a drawing of a fit's own history of five epochs, and its values."""
     training = [(0.91, 0.31), (0.72, 0.52), (0.63, 0.63), (0.55, 0.64), (0.51, 0.68)]
     validation = [(0.84, 0.41), (0.75, 0.47), (0.77, 0.52), (0.71, 0.57), (0.70, 0.61)]
+    shift = 0.04 * torch.rand((), generator=student.random).item()
+    training, validation = (
+        [(loss + shift, accuracy + shift) for loss, accuracy in rows] for rows in (training, validation)
+    )
     targets = torch.tensor([0, 1])
     fakes = {
         "train_one_epoch": Fake.script(training),
@@ -318,6 +382,36 @@ def test_classes_have_their_names(student, reference):
         raise reference.named("classes_without_a_label")
 
 
+def texts_of(outcome):
+    """All that is written in the figures, without the bare numbers along an axis."""
+    for figure in outcome.figures:
+        yield figure.title
+        for axes in figure.axes:
+            yield from (axes.title, axes.x_label, axes.y_label, *axes.texts, *axes.headings, *axes.line_names)
+            yield from (text for text in (*axes.x_ticks, *axes.y_ticks) if classes_named(text, NAMES))
+
+
+def require_shown(outcome, accuracies):
+    """Judge that bars, lines, maps or texts show the accuracies, as shares or in percent."""
+    drawn = [(bar.length, 0.005) for bar in bars(outcome)]
+    for name, value in outcome.arrays.items():
+        if name.startswith(("line", "image")) and value.size <= FEW:
+            drawn += [(number, 0.005) for number in value.ravel()]
+    for whole, decimals in NUMBER.findall(" ".join(texts_of(outcome))):
+        drawn.append((float(f"{whole}.{decimals or 0}"), 0.51 * 10.0 ** -len(decimals)))
+    for accuracy in accuracies[np.isfinite(accuracies)]:
+        if not any(
+            abs(number - unit * accuracy) <= max(within, 0.005 * unit) and within < 0.1 * unit
+            for number, within in drawn
+            for unit in (1, 100)
+        ):
+            raise Mismatch(
+                f"A class has the accuracy {accuracy:.2f}, which no bar, no line and no number in the figure "
+                "shows.",
+                hint="ax.bar(range(len(names)), accuracies)",
+            )
+
+
 @pytest.mark.component("plot_per_class")
 @pytest.mark.weight(2)
 @pytest.mark.because("classes_have_their_names")
@@ -325,14 +419,15 @@ def test_classes_have_their_names(student, reference):
 def test_bars_show_their_accuracies(student, reference):
     """The bar of each class is as long as its accuracy, whatever the order of the bars."""
     # never in an order, and never two alike
-    accuracies = np.array([0.55, math.nan, 0.85, 0.25]) + torch.rand((), generator=student.random).item() / 10
+    accuracies = np.array([0.55, math.nan, 0.85, 0.25]) + torch.rand(4, generator=student.random).numpy() / 10
     outcome = plotted(student, "plot_per_class", list(NAMES), accuracies)
     lengths = {}
     for bar in bars(outcome):
         for label in classes_named(bar.name, NAMES)[:1]:
             lengths.setdefault(label, []).append(bar.length)
     if any(len(lengths.get(label, ())) != 1 for label in (0, 2, 3)):
-        return  # not bars, or their names are elsewhere; a person looks at the picture
+        require_shown(outcome, accuracies)
+        return  # not bars, or their names are elsewhere
     drawn = np.array([lengths.get(label, [0.0])[0] for label in range(len(NAMES))])
     drawn = drawn / (100 if np.abs(drawn).max() > 1.5 else 1)
     wanted = np.nan_to_num(accuracies)

@@ -24,6 +24,12 @@ def begins(names, *beginnings):
     return {name for name in names if name.startswith(beginnings)}
 
 
+def listed(names):
+    """The first names, and how many more there are."""
+    shown = ", ".join(f"`{name}`" for name in names[:SHOWN])
+    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
+
+
 def require_trainable(found, wanted, call, before, hints, look_for):
     """Check what requires gradients, and tell the names of what wrongly does or does not.
 
@@ -35,11 +41,11 @@ def require_trainable(found, wanted, call, before, hints, look_for):
         return
     more = found - wanted
     names = sorted(more or wanted - found)
-    shown = ", ".join(f"`{name}`" for name in names[:SHOWN])
-    listed = shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
     now = "do, and should not" if more else "do not, and should"
+    less = sorted(wanted - found) if more else []
+    further = f"; these do not, and should: {listed(less)}" if less else ""
     raise Mismatch(
-        f"Before {call} {before} required gradients; after it these {now}: {listed}.",
+        f"Before {call} {before} required gradients; after it these {now}: {listed(names)}{further}.",
         hint=hints[0] if more else hints[1],
         look_for=look_for[0] if more else look_for[1],
     )
@@ -116,7 +122,7 @@ def test_unfreezing_reaches_the_last_blocks(student):
         found, names = trainable_after(student, "unfreeze", 2, before=before)
         wanted = begins(names, "head.", "norm.", f"blocks.{DEPTH - 2}.", f"blocks.{DEPTH - 1}.")
         hints = (
-            "Freeze everything first; then let head, norm and blocks[len(blocks) - n:] learn.",
+            "Of everything, let head, norm and blocks[len(blocks) - n:], the last n blocks, learn.",
             "Head and final norm learn in any case, and with them the last blocks, not the first ones.",
         )
         require_trainable(found, wanted, "unfreeze(model, 2)", before, hints, ("_[:_], for", "_[:_], for"))

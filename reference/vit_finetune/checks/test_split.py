@@ -81,7 +81,8 @@ def test_split_may_use_all_images(student, reference):
 def test_split_follows_its_seed(student, reference):
     """The same seed gives the same parts, and another seed gives others."""
     labels = labels_of(student)
-    first, again, other = (split(student, reference, labels, SIZES, seed) for seed in (5, 5, 6))
+    seed = student.next_seed() % 2**31
+    first, again, other = (split(student, reference, labels, SIZES, each) for each in (seed, seed, seed + 1))
 
     def same(one, two):
         return all(set(a.tolist()) == set(b.tolist()) for a, b in zip(one, two, strict=True))
@@ -97,6 +98,7 @@ def test_split_follows_its_seed(student, reference):
 @pytest.mark.shows("split_raises_for_too_few")
 def test_split_refuses_too_few(student, reference):
     """A class that has too few images raises ValueError."""
+    split(student, reference, np.repeat(np.arange(3), (9, 8, 9)), (5, 3), 1)  # there are enough here
     labels = np.repeat(np.arange(3), (9, 7, 9))
     try:
         student.call("stratified_split", labels, (5, 3), 1)

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from grader.kit import Fake, Mismatch, Undecided, batches
+from grader.kit import Fake, Mismatch, Undecided, batches, numbered_images
 
 CPU = torch.device("cpu")
 NAN = math.nan
-SCRIPTS = {  # patience, min_delta, values
+SCRIPTS = {  # patience, min_delta, values, which are scaled by a number that is drawn
     "falling": (2, 0.0, [0.5, 0.4, 0.3, 0.2]),
     "patience 1": (1, 0.0, [0.2, 0.4, 0.6, 0.5]),
     "a rise between": (3, 0.0, [0.5, 0.4, 0.3, 0.6, 0.5, 0.4, 0.55, 0.5]),
@@ -80,12 +80,25 @@ def of_students(student, patience, min_delta, values):
     )
 
 
+def scripts(student):
+    """The scripts with values that are scaled by a number that is drawn: what is better stays better."""
+
+    def make():
+        scale = 0.7 + 0.3 * torch.rand((), generator=student.random).item()
+        return {
+            script: (patience, round(scale * min_delta, 4), [round(scale * value, 4) for value in values])
+            for script, (patience, min_delta, values) in SCRIPTS.items()
+        }
+
+    return student.shared("scripts", make)
+
+
 def all_followed(student):
     """What the student's says and leaves in every script, tried once for all checks."""
 
     def make():
         try:
-            return {script: of_students(student, *settings) for script, settings in SCRIPTS.items()}
+            return {script: of_students(student, *settings) for script, settings in scripts(student).items()}
         except Mismatch as error:
             return error
 
@@ -99,7 +112,7 @@ def name_stopping(student, reference, found):
     """Raise the known mistake that says and leaves the same in every script."""
 
     def result(made):
-        return {script: of_ours(made, *settings) for script, settings in SCRIPTS.items()}
+        return {script: of_ours(made, *settings) for script, settings in scripts(student).items()}
 
     try:
         reference.oracle.name(reference, "EarlyStopping", found, result, lambda one, other: one == other)
@@ -111,16 +124,18 @@ def name_stopping(student, reference, found):
         raise
 
 
-def in_words(script):
+def in_words(settings):
     """The settings and the values of a script, as they stand in a sentence."""
-    patience, min_delta, values = SCRIPTS[script]
+    patience, min_delta, values = settings
     settings = f"patience={patience}" + (f", min_delta={min_delta}" if min_delta else "")
     return f"{settings} and the values {', '.join(f'{value:g}' for value in values)}"
 
 
-def of_solution(reference):
+def of_solution(student, reference):
     """What is right in every script."""
-    return {script: of_ours(reference.EarlyStopping, *settings) for script, settings in SCRIPTS.items()}
+    return {
+        script: of_ours(reference.EarlyStopping, *settings) for script, settings in scripts(student).items()
+    }
 
 
 @pytest.mark.component("EarlyStopping")
@@ -136,13 +151,14 @@ def of_solution(reference):
 )
 def test_stopping_counts_steps_in_a_row(student, reference):
     """step gives True at the patience-th step in a row without an improvement."""
-    found, right = all_followed(student), of_solution(reference)
+    found, right = all_followed(student), of_solution(student, reference)
     wrong = [script for script in SCRIPTS if found[script][0] != right[script][0]]
     if wrong:
         name_stopping(student, reference, found)
         script = wrong[0]
+        said, should = found[script][0], right[script][0]
         raise Mismatch(
-            f"With {in_words(script)}, step says {found[script][0]}; it should say {right[script][0]}."
+            f"With {in_words(scripts(student)[script])}, step says {said}; it should say {should}."
         )
 
 
@@ -152,14 +168,16 @@ def test_stopping_counts_steps_in_a_row(student, reference):
 @pytest.mark.explains("restore_gives_the_best_weights")
 def test_restoring_gives_the_best_back(student, reference):
     """restore puts a copy of the best weights back, the first of equally good ones."""
-    found, right = all_followed(student), of_solution(reference)
+    found, right = all_followed(student), of_solution(student, reference)
     wrong = [script for script in SCRIPTS if found[script][1] != right[script][1]]
     if wrong:
         name_stopping(student, reference, found)
         script = next((each for each in wrong if found[each][0] == right[each][0]), wrong[0])
         best = right[script][1]
         kept = "the weights as they were" if best == UNTOUCHED else f"those of step {best:.0f}"
-        raise Mismatch(f"With {in_words(script)}, restore does not leave {kept} in the model.")
+        raise Mismatch(
+            f"With {in_words(scripts(student)[script])}, restore does not leave {kept} in the model."
+        )
 
 
 @pytest.mark.component("EarlyStopping")
@@ -190,11 +208,17 @@ def test_each_stopping_is_its_own(student):
     one.call("step", 0.1, model)
     if other.call("step", 0.5, model).returned.truth() or other.call("step", 0.4, model).returned.truth():
         raise Mismatch("An EarlyStopping counts the steps of another one.", hint="Keep them in self.")
+    if not any(one.call("step", 0.1, model).returned.truth() for _ in range(10)):
+        raise Mismatch("With patience=2, step never says True, however often 0.1 comes after 0.9.")
 
 
 # --- fit --------------------------------------------------------------------------------------------------
 
 BATCHES = 3
+PARTS = {"train": [1] * BATCHES, "validation": [2], "test": [1, 1]}  # sizes of the batches of each loader
+OWN_WAY = "fit does not use the other parts of the template, so a person has to look."
+MEASURED = (3, 12)  # with which the accuracy is measured
+MANY = (2, 40)  # epochs: more than any patience lets pass where nothing becomes better
 FURTHER = [(1.0 - n / 100, n / 100) for n in range(1, 40)]  # training gets better and better
 
 
@@ -202,11 +226,13 @@ class Fitted:
     """A fit whose validation accuracies are scripted, and what was seen of it.
 
     Attributes:
+        images: Of each loader, by its name.
         epochs: The calls of train_one_epoch.
+        evaluations: The calls of evaluate.
         left: The number of the epoch whose weights are left; NaN if they are no one epoch's.
     """
 
-    def __init__(self, student, values, pair, *, stops=None):
+    def __init__(self, student, reference, values, pair, *, stops=None):
         self.model = student.build("build_model", 4)
         targets = torch.tensor([0])
         fakes = {
@@ -219,24 +245,57 @@ class Fitted:
                 "restore": Fake.script([None], kind="function", name="restore"),
             }
             fakes["EarlyStopping"] = Fake.script([None], methods=methods)
-        self.loaders = {
-            "train": student.keep(
-                batches(torch.zeros(BATCHES, 3, 32, 32), torch.tensor([0, 1, 2]), [1] * BATCHES)
-            ),
-            "validation": student.keep(batches(torch.zeros(2, 3, 32, 32), torch.tensor([0, 1]))),
-            # for whoever looks at it: nothing may be chosen by test images
-            "test": student.keep(batches(torch.zeros(2, 3, 32, 32), torch.tensor([0, 1]), [1, 1])),
+        # those of the test, too, for whoever looks at them: nothing may be chosen by test images
+        counts = [sum(sizes) for sizes in PARTS.values()]
+        images = torch.from_numpy(numbered_images(sum(counts), student.next_seed(), (3, 32, 32)))
+        self.images = dict(zip(PARTS, images.split(counts), strict=True))
+        loaders = {
+            name: student.keep(batches(self.images[name], torch.arange(sum(sizes)), sizes))
+            for name, sizes in PARTS.items()
         }
-        self.outcome = student.call("fit", self.model, self.loaders, pair, CPU, replace=fakes)
+        before = self.model.weights()
+        self.outcome = student.call("fit", self.model, loaders, pair, CPU, replace=fakes)
         self.epochs = self.outcome.calls_of("train_one_epoch")
-        if not self.epochs or not self.outcome.calls_of("evaluate"):
-            raise Undecided("fit does not use the other parts of the template, so a person has to look.")
+        self.evaluations = self.outcome.calls_of("evaluate")
+        if not self.epochs:
+            if not self.evaluations and reference.oracle.same_weights(before, self.model.weights(), 0):
+                raise reference.oracle.undone(
+                    "fit trains nothing: it never calls train_one_epoch, and leaves the model's weights as "
+                    "they were.",
+                    "train_one_epoch",
+                    hint="train_one_epoch(model, loaders['train'], ...) for each epoch of both stages.",
+                )
+            raise Undecided(OWN_WAY)
         left = self.model.weights()["norm.weight"].unique().tolist()
         self.left = left[0] if len(left) == 1 else NAN
 
     def stage(self, first, count):
         """What was learned at each epoch, with its rate."""
         return [call.moved for call in self.epochs[first : first + count]]
+
+
+def validated(student, reference, values, pair, **settings):
+    """A fit that calls evaluate; one that validates in another way is a person's to judge."""
+    fitted = Fitted(student, reference, values, pair, **settings)
+    if fitted.evaluations:
+        return fitted
+    if student.shared("fit never validates", lambda: never_validates(student, reference)):
+        raise reference.oracle.undone(
+            f"fit never calls evaluate. With epochs={MANY} it goes through all epochs and leaves the weights "
+            "of the last one: nothing is chosen by validation images.",
+            "evaluate",
+            hint="evaluate(model, loaders['validation'], ...) after each epoch.",
+        )
+    raise Undecided(OWN_WAY)
+
+
+def never_validates(student, reference):
+    """Whether a fit that does not call evaluate goes on as long as it may, and leaves what it has last.
+
+    Each epoch leaves a model that answers the same for all images, so that nothing becomes better.
+    """
+    fitted = student.attempted(lambda: Fitted(student, reference, [0.5], MANY))
+    return fitted is not None and len(fitted.epochs) == fitted.left == sum(MANY)
 
 
 def learned(student, function, *further):
@@ -261,34 +320,38 @@ def own_parts_work(student):
 @pytest.mark.explains("fit_goes_through_both_stages", "fit_learns_the_head_and_then_everything")
 def test_each_stage_learns_its_own(student, reference):
     """In stage 1 exactly the head learns, in stage 2 everything, by the optimizer that is used."""
-    fitted = Fitted(student, [0.1, 0.2, 0.3, 0.4, 0.5], (2, 3))
+    one = int(torch.randint(2, 5, (), generator=student.random))
+    pair, count = (one, one + 1), 2 * one + 1
+    fitted = Fitted(student, reference, [n / 20 for n in range(1, count + 1)], pair)
     heads = {"head.weight", "head.bias"}
     everything = set(fitted.model.weights())
-    first, second = fitted.stage(0, 2), fitted.stage(2, 3)
-    if len(fitted.epochs) != 5:
-        if len(fitted.epochs) < 5:
+    first, second = fitted.stage(0, pair[0]), fitted.stage(pair[0], pair[1])
+    if len(fitted.epochs) != count:
+        if not fitted.evaluations:
+            raise Undecided(OWN_WAY)
+        if len(fitted.epochs) < count:
             raise Mismatch(
-                f"With epochs=(2, 3) and validation that keeps improving, fit trains "
-                f"{len(fitted.epochs)} epochs; it should train 5."
+                f"With epochs={pair} and validation that keeps improving, fit trains "
+                f"{len(fitted.epochs)} epochs; it should train {count}."
             )
-        raise Mismatch(f"With epochs=(2, 3), fit trains {len(fitted.epochs)} epochs.")
+        raise Mismatch(f"With epochs={pair}, fit trains {len(fitted.epochs)} epochs.")
     if all(set(each) == heads for each in first) and all(set(each) == everything for each in second):
         return
     counts = [len(each) for each in (*first, *second)]
     full = len(everything)
-    if counts[:3] == [2, 2, 2] and counts[3:] == [full, full]:
+    if counts == [len(heads)] * pair[1] + [full] * pair[0]:
         raise reference.named("fit_swaps_its_epochs")
     wrong_first = any(set(each) != heads for each in first)
     if not own_parts_work(student):
         frozen, whole = learned(student, "freeze_backbone"), learned(student, "unfreeze")
-        first_fits = frozen is None or all(set(each) == frozen for each in first)
-        second_fits = whole is None or all(set(each) == whole for each in second)
+        first_fits = all(set(each) == frozen for each in first)
+        second_fits = all(set(each) == whole for each in second)
         if first_fits and second_fits:
             return  # what learns is what the student's own two functions make of it: judged there
     if wrong_first and all(set(each) == everything for each in first):
         raise reference.named("fit_never_freezes")
     if not wrong_first and all(set(each) == heads for each in second):
-        learns = {name for call in fitted.epochs[2:] for name in call.learns}
+        learns = {name for call in fitted.epochs[one:] for name in call.learns}
         raise reference.named(
             "fit_optimizer_before_unfreezing" if learns == everything else "fit_never_unfreezes"
         )
@@ -308,9 +371,11 @@ def rates(moved):
 @pytest.mark.explains("fit_lowers_its_rate")
 def test_stage_2_has_its_rates(student, reference):
     """Stage 2 begins at a tenth of stage 1's rate, and half a cosine over its epochs takes it down."""
-    count = 6
-    fitted = Fitted(student, [n / 20 for n in range(1, 9)], (2, count))
-    first, second = rates(fitted.stage(0, 2)), rates(fitted.stage(2, count))
+    one, count = MEASURED
+    fitted = Fitted(student, reference, [n / 20 for n in range(1, sum(MEASURED) + 1)], MEASURED)
+    if len(fitted.epochs) != sum(MEASURED) and not fitted.evaluations:
+        raise Undecided(OWN_WAY)
+    first, second = rates(fitted.stage(0, one)), rates(fitted.stage(one, count))
     if not first or not second or not all(map(math.isfinite, (*first, *second))):
         raise Mismatch("In a stage, no parameter both requires gradients and is in the optimizer.")
     base = second[0]
@@ -339,7 +404,7 @@ def test_stage_2_has_its_rates(student, reference):
         raise reference.named("fit_without_a_schedule")
     if close(scaled, [cosine(BATCHES * n) / base for n in range(count)], 0.03):
         raise reference.named("fit_schedule_stepped_per_batch")
-    if close(scaled, [cosine(n, count + 2) / base for n in range(count)], 0.03):
+    if close(scaled, [cosine(n, sum(MEASURED)) / base for n in range(count)], 0.03):
         raise reference.named("fit_schedule_over_both_stages")
     shares = ", ".join(f"{value:.2f}" for value in scaled)
     raise Mismatch(
@@ -353,12 +418,13 @@ def test_stage_2_has_its_rates(student, reference):
 @pytest.mark.explains("fit_ends_stage_2_early", "fit_leaves_the_best_weights", "fit_chooses_by_validation")
 def test_fit_stops_and_restores(student, reference):
     """Stage 2 stops early when validation falls, and the weights of its best epoch are left."""
-    pair, best = (2, 40), 4
+    pair, best = MANY, 4
     values = [0.30, 0.35, 0.5, 0.6] + [0.55 - n / 100 for n in range(40)]
-    fitted = Fitted(student, values, pair)
+    fitted = validated(student, reference, values, pair)
     if len(fitted.epochs) < sum(pair) and fitted.left == best:
         return
-    watched = student.attempted(lambda: Fitted(student, values, pair, stops=[False, False, False, True]))
+    stops = [False, False, False, True]
+    watched = student.attempted(lambda: Fitted(student, reference, values, pair, stops=stops))
     if watched is not None and _follows(watched, values):
         return  # it does what an EarlyStopping tells it: what the student's own tells is judged elsewhere
     if len(fitted.epochs) >= sum(pair):
@@ -366,7 +432,7 @@ def test_fit_stops_and_restores(student, reference):
             raise reference.named("fit_never_stops")
         if watched is not None and watched.outcome.calls_of("step"):
             steps = watched.outcome.calls_of("step")
-            if _value(steps[-1]) not in values:
+            if _value(steps[-1]) not in [round(value, 6) for value in values]:
                 raise reference.named("fit_chooses_by_training")
         raise reference.named("fit_never_stops" if fitted.left == best else "fit_neither_stops_nor_restores")
     if fitted.left == len(fitted.epochs):
@@ -385,12 +451,19 @@ def test_fit_restores_without_stopping(student, reference):
     """The model is left with the best weights even if stage 2 goes through all its epochs."""
     pair, best, last = (1, 4), 4, 5
     values = [0.3, 0.4, 0.5, 0.6, 0.55]  # only the last one is worse: even a patience of 1 ends nothing early
-    fitted = Fitted(student, values, pair)
-    if fitted.left == best or len(fitted.epochs) != last:
-        return  # what stops too early is judged elsewhere
-    watched = student.attempted(lambda: Fitted(student, values, pair, stops=[False]))
+    fitted = validated(student, reference, values, pair)
+    if fitted.left == best:
+        return
+    watched = student.attempted(lambda: Fitted(student, reference, values, pair, stops=[False]))
     if watched is not None and watched.outcome.calls_of("restore"):
-        return  # what the student's own EarlyStopping restores is judged elsewhere
+        given = [_value(step) for step in watched.outcome.calls_of("step")]
+        if given[-pair[1] :] == [round(value, 6) for value in values[pair[0] :]]:
+            return  # what the student's own EarlyStopping says and restores is judged elsewhere
+    if len(fitted.epochs) != last:
+        raise Mismatch(
+            f"With epochs={pair} and validation that keeps improving up to the last epoch, fit trains "
+            f"{len(fitted.epochs)} epochs."
+        )
     if fitted.left == last:
         raise reference.named("fit_restores_only_when_stopped")
     raise Mismatch(
@@ -422,14 +495,19 @@ def test_stages_do_not_share_their_stopping(student, reference):
     pair = (6, 6)
     # stage 1 is better at first than all of stage 2, which becomes better and better
     values = [0.9, 0.5, 0.5, 0.5, 0.5, 0.5, 0.60, 0.61, 0.62, 0.63, 0.64, 0.65]
-    fitted = Fitted(student, [0.9, 0.91, 0.92, 0.93, 0.94, 0.95, *values[6:]], pair)
+    fitted = validated(student, reference, [0.9, 0.91, 0.92, 0.93, 0.94, 0.95, *values[6:]], pair)
     if len(fitted.epochs) < sum(pair):
-        watched = student.attempted(lambda: Fitted(student, values, pair, stops=[False]))
-        if watched is not None and {call.instance for call in watched.outcome.calls_of("step")} != {0}:
-            return
-        if watched is not None and len(watched.outcome.calls_of("step")) == 6:
-            return
-        raise reference.named("fit_one_stopping_for_both_stages")
+        watched = student.attempted(lambda: Fitted(student, reference, values, pair, stops=[False]))
+        steps = watched.outcome.calls_of("step") if watched is not None else ()
+        is_alone = {call.instance for call in steps} == {0} and len(steps) != 6
+        if steps and not is_alone and len(watched.epochs) == sum(pair):
+            return  # it is stopped by an EarlyStopping of stage 2 alone, which is judged elsewhere
+        if is_alone or watched is None:
+            raise reference.named("fit_one_stopping_for_both_stages")
+        raise Mismatch(
+            f"With epochs={pair} and validation that keeps improving in stage 2, fit trains "
+            f"{len(fitted.epochs)} epochs; what stage 1 reached should not end stage 2."
+        )
     if fitted.left not in (6, 12):
         raise Mismatch(f"After 12 epochs, the model is left with the weights of epoch {fitted.left:.0f}.")
 
@@ -439,18 +517,28 @@ def test_stages_do_not_share_their_stopping(student, reference):
 @pytest.mark.explains("fit_chooses_by_validation")
 def test_fit_chooses_by_validation_images(student, reference):
     """train_one_epoch gets the training images, evaluate the validation images."""
-    fitted = Fitted(student, [0.1, 0.2, 0.3], (1, 2))
-    for name, size in (("train_one_epoch", BATCHES), ("evaluate", 1)):
-        for call in fitted.outcome.calls_of(name):
-            loaders = [
-                each
-                for each in (*call.args, *call.kwargs.values())
-                if getattr(each, "kind", "") == "object" and "Loader" in each.type
-            ]
-            for loader in loaders[:1]:
-                length = loader.call("__len__").returned.whole_number()
-                if length != size:
-                    if name == "evaluate":
-                        kind = "training" if length == BATCHES else "test"
-                        raise reference.named(f"fit_chooses_by_{kind}_images")
-                    raise Mismatch("train_one_epoch does not get the training images.")
+    fitted = validated(student, reference, [0.1, 0.2, 0.3], (1, 2))
+    for call in fitted.evaluations:
+        images = reference.oracle.images_among(student, call)
+        if images is None:
+            raise Mismatch(
+                "evaluate gets no batches of images.", hint="evaluate(model, loaders['validation'], ...)"
+            )
+        seen = set(reference.oracle.origins(images, fitted.images))
+        if seen & {"train", "test"}:
+            kind = "training" if "train" in seen else "test"
+            raise reference.named(f"fit_chooses_by_{kind}_images")
+        if seen != {"validation"}:
+            raise Mismatch(
+                "evaluate gets other images than those of the validation loader as they are.",
+                hint="evaluate(model, loaders['validation'], ...)",
+            )
+    for call in fitted.epochs:
+        images = reference.oracle.images_among(student, call)
+        if images is None:
+            raise Mismatch("train_one_epoch gets no batches of images.")
+        others = set(reference.oracle.origins(images, fitted.images)) & {"validation", "test"}
+        if others:
+            raise Mismatch(
+                f"train_one_epoch gets {sorted(others)[-1]} images; it should get the training images."
+            )
