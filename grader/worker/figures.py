@@ -497,9 +497,9 @@ def _stored(value: Any, arrays: dict[str, Any]) -> int | None:
 
 def _stored_line(line: Any, arrays: dict[str, Any]) -> int | None:
     """Keep a line's points as float64 (2, points); None when they are not numbers, or too many."""
-    points = [
+    points = [  # names and dates as the numbers at which they are drawn
         np.ma.filled(np.ma.asarray(coordinates, dtype=np.float64), math.nan)
-        for coordinates in line.get_data()
+        for coordinates in line.get_data(orig=False)
     ]
     if points[0].ndim != 1 or points[0].shape != points[1].shape or points[0].size > MAX_POINTS:
         return None

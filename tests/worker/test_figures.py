@@ -104,6 +104,16 @@ def test_bars_have_their_lengths_and_the_names_beside_them(
     assert sorted(zip(axes.bar_names, axes.bars, strict=True)) == sorted(zip(NAMES, (3, 1, 2), strict=True))
 
 
+def test_a_line_along_names_has_their_places(ran: Callable[..., Ran]) -> None:
+    """What is drawn over texts or dates is drawn at numbers."""
+    found = ran(
+        "plt.plot(names, [3, 1, 2])\nimport datetime\nplt.figure()\n"
+        "plt.plot([datetime.date(2026, 1, day) for day in (1, 2)], [1, 2])"
+    )
+    assert found.arrays["line0"].tolist() == [[0, 1, 2], [3, 1, 2]]
+    assert found.arrays["line1"][1].tolist() == [1, 2]
+
+
 def test_a_bar_of_nothing_and_a_bar_without_a_name(axes_of: Callable[[str], list[Axes]]) -> None:
     (axes,) = axes_of("plt.bar([0, 7], [float('nan'), 2], width=0.5)\nplt.xticks([0, 1], names[:2])")
     assert (axes.bars, axes.bar_names) == ((0, 2), (NAMES[0], ""))
