@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from grader.analysis.constant_values import Unknown
 from grader.analysis.recognized_roles import bindings
 from grader.analysis.syntax_trees import COMPREHENSIONS, bound_names, walk
 
@@ -73,12 +74,8 @@ def written_out(
     given = {name: argument for name, argument in arguments.items() if name not in bound}
     try:
         return _WrittenOut(once_bound(function), given, parameters | bound).expression(value)
-    except _NotOneValue:
+    except Unknown:
         return None
-
-
-class _NotOneValue(Exception):
-    """A name may stand for several values, or for none that is known."""
 
 
 class _WrittenOut(ast.NodeTransformer):
@@ -94,10 +91,10 @@ class _WrittenOut(ast.NodeTransformer):
         """The expression, with its names replaced.
 
         Raises:
-            _NotOneValue: One of them may stand for several values.
+            Unknown: One of them may stand for several values.
         """
         if self._depth == DEEPEST:
-            raise _NotOneValue
+            raise Unknown
         self._depth += 1
         replaced: ast.expr = self.visit(copy.deepcopy(value))
         self._depth -= 1
@@ -106,7 +103,7 @@ class _WrittenOut(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
         """The node, with the names in it replaced."""
         if isinstance(node, (ast.Lambda, ast.NamedExpr, *COMPREHENSIONS)):
-            raise _NotOneValue  # these bind names of their own
+            raise Unknown  # these bind names of their own
         return super().visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -117,4 +114,4 @@ class _WrittenOut(ast.NodeTransformer):
             return copy.deepcopy(self._given[node.id])
         if node.id in self._own:
             return self.expression(self._own[node.id])
-        raise _NotOneValue
+        raise Unknown
