@@ -264,18 +264,17 @@ def test_a_slow_part_costs_no_other_part(
     """It uses up the time of all checks together; the others have their share of it all the same."""
     monkeypatch.setattr("grader.protocol.deadlines.busy_factor", lambda: 1.0)
     slow = solved.replace(
-        "        tokens = self.patch_projection",
-        "        time.sleep(1)\n        tokens = self.patch_projection",
+        "        return self.net(x)", "        time.sleep(1)\n        return self.net(x)", 1
     )
-    assert slow != solved
+    assert "time.sleep" in slow[slow.index("class FeedForward") : slow.index("class Attention")]
     done = examined(
         f"import time\n{slow}",
         components=("ViT", "FeedForward", "PreNorm", "Transformer"),
         limits={"checks_seconds": 8.0},  # a share of one second, which a busy machine keeps
     )
     skipped = {found.component for found in done.findings if found.status == "skipped"}
-    assert skipped == {"ViT"}
+    assert skipped == {"FeedForward"}
     passed = {found.component for found in done.findings if found.status == "passed"}
-    assert passed >= {"FeedForward", "PreNorm", "Transformer"}
+    assert passed >= {"ViT", "PreNorm", "Transformer"}
     order = [found.component for found in done.findings]
-    assert "Transformer" in order[order.index("ViT") :], "none comes after it: this shows nothing"
+    assert "Transformer" in order[order.index("FeedForward") :], "none comes after it: this shows nothing"
