@@ -15,22 +15,20 @@ from typing import Any
 
 from grader.analysis.constant_values import Unknown
 from grader.analysis.recognized_roles import bindings
-from grader.analysis.syntax_trees import COMPREHENSIONS, bound_names, walk
+from grader.analysis.syntax_trees import COMPREHENSIONS, all_parameters, bound_names, walk
+from grader.analysis.units import changed_names
 
-# methods that change a list, a set or a dictionary in place
-CHANGING = frozenset(
-    {
-        *("append", "extend", "insert", "add", "update", "pop", "popitem", "remove", "discard", "clear"),
-        *("reverse", "sort", "setdefault"),
-    }
-)
 DEEPEST = 12  # names that stand for each other
 
 
 def once_bound(function: ast.FunctionDef) -> dict[str, ast.expr]:
     """The names that a function's body binds once, to an expression, and that nothing changes in place."""
-    times = Counter(name for statement in function.body for name, _ in bindings(statement))
-    changed = {name for node in walk(function) for name in _changed(node)}
+    times = Counter(
+        node.id
+        for node in walk(function)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    )
+    changed = changed_names(function.body)
     return {
         name: value
         for statement in function.body
@@ -38,20 +36,6 @@ def once_bound(function: ast.FunctionDef) -> dict[str, ast.expr]:
         for name, value in bindings(statement)
         if value is not None and times[name] == 1 and name not in changed
     }
-
-
-def _changed(node: ast.AST) -> set[str]:
-    """The names whose value a node changes in place."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if method in CHANGING:
-            return {name}
-        case ast.AugAssign(target=ast.Name(id=name)):
-            return {name}
-        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
-            return {name}
-        case ast.Delete(targets=targets):
-            return {target.id for target in targets if isinstance(target, ast.Name)}
-    return set()
 
 
 def written_out(
@@ -67,13 +51,11 @@ def written_out(
     Returns:
         An expression that uses none of the function's own names; None if there is none.
     """
-    args = function.args
-    parameters = {arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
-    parameters |= {arg.arg for arg in (args.vararg, args.kwarg) if arg is not None}
     bound = bound_names(function.body)[0]
+    own_names = bound | {parameter.arg for parameter in all_parameters(function.args)}
     given = {name: argument for name, argument in arguments.items() if name not in bound}
     try:
-        return _WrittenOut(once_bound(function), given, parameters | bound).expression(value)
+        return _WrittenOut(once_bound(function), given, own_names).expression(value)
     except Unknown:
         return None
 

@@ -22,7 +22,7 @@ from grader.analysis.reflection import (
     LOOKING_UP,
     MODELS,
 )
-from grader.analysis.syntax_trees import bound_names, children
+from grader.analysis.syntax_trees import all_parameters, bound_names, children
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class _Visitor:
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         args = node.args
         self._visit_all([*node.decorator_list, *args.defaults, *args.kw_defaults])
-        parameters = _parameters(args)
+        parameters = all_parameters(args)
         if not self._lazy_annotations:
             annotations = [node.returns, *(arg.annotation for arg in parameters)]
             self._visit_in_scope(
@@ -349,7 +349,7 @@ class _Visitor:
 
     def _lambda(self, node: ast.Lambda) -> None:
         self._visit_all([*node.args.defaults, *node.args.kw_defaults])
-        names = {arg.arg for arg in _parameters(node.args)}
+        names = {arg.arg for arg in all_parameters(node.args)}
         self._visit_in_scope(Scope(False, True, names), [node.body])
 
     def _class(self, node: ast.ClassDef) -> None:
@@ -526,13 +526,6 @@ def _is_plain_name(node: ast.expr) -> bool:
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as start), attr="format")):
             return start[:1].isalpha()
     return False
-
-
-def _parameters(args: ast.arguments) -> list[ast.arg]:
-    return [
-        *(*args.posonlyargs, *args.args, *args.kwonlyargs),
-        *(arg for arg in (args.vararg, args.kwarg) if arg is not None),
-    ]
 
 
 def _type_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:

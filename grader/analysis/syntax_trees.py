@@ -87,6 +87,14 @@ def assigned(node: ast.stmt) -> tuple[list[ast.expr], ast.expr] | None:
     return None
 
 
+def all_parameters(args: ast.arguments) -> list[ast.arg]:
+    """All parameters of a function, `*args` and `**kwargs` last."""
+    return [
+        *(*args.posonlyargs, *args.args, *args.kwonlyargs),
+        *(arg for arg in (args.vararg, args.kwarg) if arg is not None),
+    ]
+
+
 def bound_names(nodes: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
     """The names that statements bind in their own scope, and those that they declare global or nonlocal."""
     bound: set[str] = set()

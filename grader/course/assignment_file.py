@@ -55,6 +55,7 @@ from grader.domain.formatting import zone_problem
 from grader.domain.limits import Limits
 from grader.domain.measure import Measure
 from grader.domain.submission import Role
+from grader.files.known_folders import PUBLIC_GLOB
 
 COMMENTS_FILE = "comments.toml"
 
@@ -113,7 +114,7 @@ _INSTRUCTORS_FILES = (
 )
 _STUDENTS_FILES = (
     FILE,
-    "test_public*.py",
+    PUBLIC_GLOB,
     MEASURES_FILE,
 )  # without the homework beside them, which changes every day
 

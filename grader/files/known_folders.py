@@ -27,7 +27,7 @@ def runtime_folder() -> Path:
 
 
 ASSIGNMENT_FILE = "assignment.toml"
-PUBLIC_CHECKS = "test_public.py"  # or several files: `test_public_*.py`
+PUBLIC_CHECKS, PUBLIC_GLOB = "test_public.py", "test_public*.py"  # one file, or several `test_public_*.py`
 HOMEWORK = ("homework.py", "homework.ipynb")
 
 _PUBLIC_CHECKS = re.compile(r"test_public(_\w+)?\.py")
@@ -40,9 +40,7 @@ def is_public_checks(name: str) -> bool:
 
 def public_checks(folder: Path) -> list[Path]:
     """The files of a folder that hold public checks, by name."""
-    if not folder.is_dir():
-        return []
-    return sorted(path for path in folder.iterdir() if is_public_checks(path.name) and path.is_file())
+    return sorted(path for path in folder.glob(PUBLIC_GLOB) if is_public_checks(path.name))
 
 
 def is_complete(folder: Path) -> bool:

@@ -120,7 +120,7 @@ def asker(lines: Lines) -> FunctionType:
 
     It goes outward through libraries' frames to the first of the student's or of sealed code. `watched` gives
     what is reported of sealed code, by the name of its file. `inside` is that, or None, and the file is JSON.
-    Where the frames are those of a library that is being imported, `inside` is True: it works for itself.
+    Where a library's module is being executed for an import, `inside` is True: it works for itself.
     """
     return sealed(
         _asked_by,
@@ -135,6 +135,7 @@ def _asked_by(frame: Any, watched: Any) -> Any:
     file_of: Any = "sealed:file_of"
     libraries: Any = "sealed:libraries"
     nobody = b'""'
+    executed = ""
     while frame is not None:
         name = frame.f_code.co_filename
         inside = watched(name)
@@ -142,9 +143,10 @@ def _asked_by(frame: Any, watched: Any) -> Any:
             return inside, nobody, 0
         if name.startswith("sealed:students"):
             return None, file_of(name, nobody), frame.f_lineno or 0
-        if name.startswith("<frozen importlib"):
+        if executed == "<module>" and name.startswith("<frozen importlib"):
             return True, nobody, 0
         if not name.startswith(libraries):
             break
+        executed = frame.f_code.co_name
         frame = frame.f_back
     return None, nobody, 0

@@ -128,7 +128,6 @@ class PassWatch:
         """
         self._model, self._losses, self._tell = model, losses, tell
         self.steps = 0
-        self._moves: dict[int, bool] = {}  # whether an optimizer has parameters of the model, by its id
         self._count = 0
         self._first: EpochDone | None = None  # what the first step of the current pass showed
         self._rate = 0.0
@@ -137,19 +136,13 @@ class PassWatch:
     def stepping(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """An optimizer is about to take a step."""
         self._rate = learning_rate(optimizer)
-        if id(optimizer) not in self._moves:
-            with students_code():
-                own = {id(p) for p in self._model.parameters()}
-                self._moves[id(optimizer)] = any(
-                    id(p) in own for group in optimizer.param_groups for p in group["params"]
-                )
-        self.steps += self._moves[id(optimizer)]
-        if self._first is not None:
-            return
         with students_code():
             own_ids = {id(p) for p in self._model.parameters()}
-            stepped = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-            learned = sum(p.numel() for p in stepped if id(p) in own_ids)
+            stepped = [p for group in optimizer.param_groups for p in group["params"] if id(p) in own_ids]
+            learned = sum(p.numel() for p in stepped if p.grad is not None)
+        self.steps += bool(stepped)
+        if self._first is not None:
+            return
         if learned:
             kind, schedule = type(optimizer).__name__, schedule_of(optimizer)
             self._first = EpochDone(0, self._rate, optimizer=kind, scheduler=schedule, learned=learned)

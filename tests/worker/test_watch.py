@@ -114,6 +114,23 @@ def test_what_a_library_does_while_it_is_imported_is_its_own(load: Callable[...,
     assert worker.reached == {} and worker.link.watch.watched.unproven == ()
 
 
+def test_what_an_import_is_made_to_call_is_the_students_use(attention: Any) -> None:
+    """Only a module that is executed works for itself, and no function that a loader of one's own names."""
+    made = """
+import functools, importlib.machinery, importlib.util
+class Loader:
+    exec_module = staticmethod(lambda module: None)
+part = functools.partial(hidden(nn, 'TransformerEncoderL'), 4, 2, 8, 0.0, F.relu)
+Loader.create_module = staticmethod(part)
+try:
+    importlib.util.module_from_spec(importlib.machinery.ModuleSpec('own', Loader()))
+except Exception: pass
+"""
+    worker = attention(made)
+    built(worker)
+    assert "torch.nn.TransformerEncoderLayer" in worker.reached
+
+
 def test_a_use_comes_with_the_students_line(attention: Any) -> None:
     worker = attention("pass\nself.inner = hidden(nn, 'Multihead')(4, 2)")
     built(worker)
