@@ -366,6 +366,15 @@ def bars(run: Any) -> list[Bar]:
     ]
 
 
+def bar_lengths(run: Any, class_names: Sequence[str]) -> dict[int, list[float]]:
+    """Class -> the lengths of the bars beside its name; a bar beside several names is the first one's."""
+    lengths: dict[int, list[float]] = {}
+    for bar in bars(run):
+        for label in classes_named(bar.name, class_names)[:1]:
+            lengths.setdefault(label, []).append(bar.length)
+    return lengths
+
+
 # --- pictures -------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from grader.kit import Fake, Mismatch, bars, batches, classes_named, curves, figure_text, heat_maps, plotted
+from grader.kit import (
+    Fake,
+    Mismatch,
+    bar_lengths,
+    bars,
+    batches,
+    classes_named,
+    curves,
+    figure_text,
+    heat_maps,
+    plotted,
+)
 
 NUMBER = re.compile(r"(\d+)(?:[.,](\d+))?")
 FEW = 64  # numbers of a line or a map that shows a value for each class
@@ -421,10 +432,7 @@ def test_bars_show_their_accuracies(student, reference):
     # never in an order, and never two alike
     accuracies = np.array([0.55, math.nan, 0.85, 0.25]) + torch.rand(4, generator=student.random).numpy() / 10
     outcome = plotted(student, "plot_per_class", list(NAMES), accuracies)
-    lengths = {}
-    for bar in bars(outcome):
-        for label in classes_named(bar.name, NAMES)[:1]:
-            lengths.setdefault(label, []).append(bar.length)
+    lengths = bar_lengths(outcome, NAMES)
     if any(len(lengths.get(label, ())) != 1 for label in (0, 2, 3)):
         require_shown(outcome, accuracies)
         return  # not bars, or their names are elsewhere

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from grader.kit import Fake, Mismatch, bars, batches, classes_named, curves, heat_maps, plotted
+from grader.kit import Fake, Mismatch, bar_lengths, bars, batches, classes_named, curves, heat_maps, plotted
 
 CPU = torch.device("cpu")
 
@@ -276,10 +276,7 @@ def test_bars_are_as_long_as_accuracies(student):
     """The bar beside a class's name is as long as that class's accuracy, and one without has none."""
     accuracies = np.array([0.4, math.nan, 0.9, 0.7])
     outcome = plotted(student, "plot_per_class", list(NAMES), accuracies)
-    lengths = {}
-    for bar in bars(outcome):
-        for label in classes_named(bar.name, NAMES)[:1]:
-            lengths.setdefault(label, []).append(bar.length)
+    lengths = bar_lengths(outcome, NAMES)
     if any(len(lengths.get(label, ())) != 1 for label in (0, 2, 3)):
         require_shown(outcome, accuracies)
         return  # not bars, or their names are elsewhere
