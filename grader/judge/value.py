@@ -18,13 +18,6 @@ from grader.kit import Mismatch
 from grader.protocol.trees import TooMuch
 
 MAX_SHOWN = 8  # keys that a message names
-_BEYOND = {
-    "values": "more values than can be looked at",
-    "depth": "nested too deeply",
-    "bytes": "more numbers than can be looked at",
-    "text": "a text that is too long to be looked at",
-    "digits": "a number of too many digits",
-}
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
@@ -226,8 +219,8 @@ def described(value: Any) -> str:
     match value:
         case None:
             return "nothing (None)"
-        case TooMuch(why):
-            return _BEYOND[why]
+        case TooMuch():
+            return value.in_words
         case bool() | float():
             return str(value)
         case int():

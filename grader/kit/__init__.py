@@ -6,6 +6,7 @@ It holds no answers, and does not import torch at module level. What is for one 
 
 from grader.domain.formatting import named, quoted
 from grader.domain.program_run import AffineFake
+from grader.kit.captions import PREDICTED, TRUE, classes_named, numbers_named, plain, stated
 from grader.kit.compared_results import (
     Cause,
     GradientFault,
@@ -31,26 +32,22 @@ from grader.kit.doubles import (
 )
 from grader.kit.drawn_figures import (
     ACCURACY,
-    PREDICTED,
-    TRUE,
     Bar,
     Curve,
     HeatMap,
     Picture,
     bar_lengths,
     bars,
-    classes_named,
     curves,
     drawn,
     figure_text,
     heat_maps,
-    numbers_named,
     pictures,
-    plain,
     plotted,
-    stated,
+    shares_not_shown,
 )
 from grader.kit.dropout import require_dropout
+from grader.kit.given_images import image_batches
 from grader.kit.mixing import Cutmix, Mixup, cutmix_of, mixup_of
 from grader.kit.reported import evaluation_data, evaluations, losses
 from grader.kit.rigged_data import (
@@ -108,6 +105,7 @@ __all__ = [
     "figure_text",
     "gradient_fault",
     "heat_maps",
+    "image_batches",
     "image_number",
     "image_numbers",
     "images_within",
@@ -123,6 +121,7 @@ __all__ = [
     "quoted",
     "require_dropout",
     "same",
+    "shares_not_shown",
     "stated",
     "stratified_split",
     "token_numbers",

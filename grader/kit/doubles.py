@@ -301,4 +301,7 @@ def _in_words(value: Any) -> str:
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, str):
         return quoted(value)
-    return repr(value) if isinstance(value, bool | int | float) else f"a {named(type(value).__name__)}"
+    if isinstance(value, bool | int | float):
+        return repr(value)
+    # what is too much to be handed over says so; an object that stays in the worker knows its own type
+    return getattr(value, "in_words", "") or f"a {named(getattr(value, 'type', type(value).__name__))}"

@@ -1,8 +1,6 @@
-"""What a plotting function drew from rigged data: heat maps, curves, and pictures with captions.
+"""What a plotting function drew: heat maps, curves, bars, and pictures with captions.
 
-Figures are read as structure. A caption may name classes by their names, perhaps shortened, or by their
-numbers; this module decides which of them is the true class and which the predicted one. A check decides
-whether a figure is right.
+Figures are read as structure. A check decides whether a figure is right.
 """
 
 import itertools
@@ -13,167 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from grader.kit.captions import class_of, classes_named, role, speaks_of_both
 from grader.kit.compared_results import Mismatch
 from grader.kit.rigged_data import SHAPE, RiggedData, Shape, classified_data, image_number
-
-TRUE = "true"
-PREDICTED = "predicted"
-
-# in the languages in which students of such courses label their figures
-_TRUE_WORDS = "true|truth|actual|real|ground|gold|target|expected|wahr|tatsächlich|vrai|réel|واقعی"
-_PREDICTED_WORDS = r"pred|guess|estimat|said|prognos|vorher|préd|hat\{|ŷ|yhat|پیش"
-_LABEL_WORDS = "labels?|برچسب"
-_ROLES = re.compile(
-    rf"(?P<predicted>(?:{_PREDICTED_WORDS})[^\W_]*(?:\W+label\w*)?|\bp\b(?!\W?\s*\d*[.,]\d|\W?\s*\d+\s*%))"
-    rf"|(?P<true>(?:{_TRUE_WORDS})[^\W_]*(?:\W+label\w*)?|\b(?:gt|t)\b)"
-    rf"|(?P<label>\b(?:{_LABEL_WORDS})\b)"
-)
-_NUMBER = re.compile(r"\d+[.,]\d+|\d+\s*%|#\s*\d+|(?<![\w.])(?P<number>\d+)(?![\w.])")
-_BEGINNING = 5  # letters that identify a name, even within a word
-
-
-def plain(text: str) -> str:
-    """Letters and digits only, lower case."""
-    return "".join(letter for letter in text.casefold() if letter.isalnum())
-
-
-def class_of(text: str, class_names: Sequence[str]) -> int | None:
-    """The class that a tick label names, perhaps shortened (`trick`, `tr`, `0: tricycle`); None if none.
-
-    Only letters and digits count. A text that would match several classes names none.
-    """
-    plain_text = plain(text)
-    names = [plain(name) for name in class_names]
-    letters = plain_text.strip("0123456789") or plain_text
-    for fits in (
-        [name == plain_text for name in names],
-        [len(name) > 2 and name in plain_text for name in names],
-        [bool(letters) and name.startswith(letters) for name in names],
-        [len(letters) > 1 and letters == _initials(name) for name in class_names],
-        [len(letters) > 1 and _abbreviates(letters, name) for name in names],
-    ):
-        if any(fits):
-            return fits.index(True) if sum(fits) == 1 else None
-    return None
-
-
-def _initials(name: str) -> str:
-    """The first letter of each word."""
-    return "".join(word[0] for word in re.split(r"[\W_]+", name.casefold()) if word)
-
-
-def _abbreviates(letters: str, name: str) -> bool:
-    """Whether the letters occur in the name in this order, the first at its beginning."""
-    rest = iter(name)
-    return name[:1] == letters[:1] and all(letter in rest for letter in letters)
-
-
-def classes_named(text: str, class_names: Sequence[str]) -> list[int]:
-    """The classes that a caption names, in order, by their names, perhaps shortened (`tricy`, `tri`)."""
-    return [label for _, label in _names(text, class_names)]
-
-
-def numbers_named(text: str, class_names: Sequence[str]) -> list[int]:
-    """The classes that a caption names by their numbers, in order."""
-    return [label for _, label in _numbers(text, class_names)]
-
-
-def role(text: str) -> str | None:
-    """Whether a text mentions the true or the predicted classes; None: neither, or both."""
-    roles = set(_roles(text))
-    return roles.pop() if len(roles) == 1 else None
-
-
-def speaks_of_both(text: str) -> bool:
-    """Whether a text mentions both true and predicted classes."""
-    return len(set(_roles(text))) == 2
-
-
-def stated(text: str, class_names: Sequence[str]) -> dict[str, int]:
-    """What one text states explicitly: `true` and `predicted` -> class, if it says which is which.
-
-    The words for the two roles and the names of classes are matched in their order.
-    """
-    mentions = list(_names(text, class_names))
-    rest = text.casefold()
-    for span, _ in mentions:
-        rest = rest[: span[0]] + "\0" * (span[1] - span[0]) + rest[span[1] :]
-    kinds = _roles(rest)
-    mentions = mentions or list(_numbers(text, class_names))
-    if len(kinds) != len(mentions) or len(set(kinds)) != len(kinds):
-        return {}
-    return {kind: label for kind, (_, label) in zip(kinds, mentions, strict=True)}
-
-
-def _roles(text: str) -> list[str]:
-    """The roles that a text mentions, in order; adjacent words for one role (`ground truth`) count once.
-
-    `label` alone means the true class, unless another word beside it or for that role is clearer.
-    """
-    low = text.casefold().replace("_", " ")
-    matches = list(_ROLES.finditer(low))
-    truly = any(match.lastgroup == TRUE for match in matches)
-    roles: list[str] = []
-    for number, match in enumerate(matches):
-        if match.lastgroup == "label":
-            after = matches[number + 1].start() if number + 1 < len(matches) else len(low) + 1
-            if truly or (after <= len(low) and not low[match.end() : after].strip(" \n\t([")):
-                continue
-        kind = PREDICTED if match.lastgroup == PREDICTED else TRUE
-        if roles[-1:] != [kind]:
-            roles.append(kind)
-    return roles
-
-
-def _names(text: str, class_names: Sequence[str]) -> Iterator[tuple[tuple[int, int], int]]:
-    """(span, class) of each name in a text, in order."""
-    names = [plain(name) for name in class_names]
-    spans = [
-        (match.start(), -match.end(), label)
-        for label, name in enumerate(names)
-        for match in re.finditer(_pattern(name, names), text.casefold())
-    ]
-    end = 0
-    for start, negative_end, label in sorted(spans):
-        if start >= end and start < -negative_end:
-            end = -negative_end
-            yield (start, end), label
-
-
-def _pattern(name: str, names: Sequence[str]) -> str:
-    """Matches a name, whole or cut after its fifth letter or later, with anything between its letters.
-
-    A shorter beginning must be a separate word, and must not begin another name.
-    """
-    between = r"[\W_]*"
-    start, rest = name[:_BEGINNING], name[_BEGINNING:]
-    cut = [name[:length] for length in (4, 3) if length < len(name)]
-    words = [word for word in cut if sum(other.startswith(word) for other in names) == 1]
-    if len(name) >= _BEGINNING:
-        longer = "".join(f"(?:{between}{letter}" for letter in rest) + ")?" * len(rest)
-        return "|".join([between.join(start) + longer, *map(_word, words)])
-    return "|".join(map(_word, [name, *words]))
-
-
-def _word(letters: str) -> str:
-    return rf"(?<![^\W_]){letters}(?![^\W_])"
-
-
-def _numbers(text: str, class_names: Sequence[str]) -> Iterator[tuple[tuple[int, int], int]]:
-    for match in _NUMBER.finditer(text):
-        number = match.group("number")
-        if number is not None and len(number) < 4 and int(number) < len(class_names):
-            yield match.span(), int(number)
-
-
-# --- plots -----------------------------------------------------------------------------------------------
-
 
 BATCHES = (16,) * 9 + (10,)
 ACCURACY = 0.6  # low enough that among 4 images of each of 6 classes some are always wrong
 MANY_MAPS = 40  # that are examined
 ALIGNED = 0.02  # of the figure: axes whose centers differ by less are in one row or column
 LIKENESS = 0.8  # of a shown image to ours; another image's is near 0
+FEW = 64  # numbers of a line or a map that shows one for each class
+_DECIMAL = re.compile(r"(\d+)(?:[.,](\d+))?")
 
 Array = Any
 Channels = dict[str, str]
@@ -223,13 +71,49 @@ def plotted(student: Any, function: str, *arguments: Any, **settings: Any) -> An
 
 def figure_text(outcome: Any) -> str:
     """All that is written in the figures of an outcome, a line for each place."""
-    words = []
+    return "\n".join([*_written(outcome), *_ticks(outcome)])
+
+
+def _written(outcome: Any) -> Iterator[str]:
+    """The texts of an outcome's figures, but for those along the axes."""
     for figure in outcome.figures:
-        words.append(figure.title)
+        yield figure.title
         for axes in figure.axes:
-            words += [axes.title, axes.x_label, axes.y_label, *axes.texts, *axes.headings, *axes.line_names]
-            words += [*axes.x_ticks, *axes.y_ticks]
-    return "\n".join(words)
+            yield from (axes.title, axes.x_label, axes.y_label, *axes.texts, *axes.headings, *axes.line_names)
+
+
+def _ticks(outcome: Any) -> Iterator[str]:
+    for figure in outcome.figures:
+        for axes in figure.axes:
+            yield from (*axes.x_ticks, *axes.y_ticks)
+
+
+def shares_not_shown(outcome: Any, shares: Sequence[float], class_names: Sequence[str]) -> list[float]:
+    """Those of some shares that no bar, no line, no map and no text of an outcome's figures shows.
+
+    A share may be shown as it is or in percent, and rounded to two decimals, or to as many as are written.
+    Numbers along an axis show nothing, unless they stand beside a class's name.
+
+    Args:
+        shares: Numbers between 0 and 1; NaN is not looked for.
+    """
+    shown = [(bar.length, 0.0) for bar in bars(outcome)]
+    for name, values in outcome.arrays.items():
+        if name.startswith(("line", "image")) and values.size <= FEW:
+            shown += [(float(number), 0.0) for number in values.ravel()]
+    beside_names = [text for text in _ticks(outcome) if classes_named(text, class_names)]
+    for whole, decimals in _DECIMAL.findall("\n".join([*_written(outcome), *beside_names])):
+        shown.append((float(f"{whole}.{decimals or 0}"), 0.51 * 10.0 ** -len(decimals)))
+    return [
+        share
+        for share in map(float, shares)
+        if share == share
+        and not any(
+            abs(number - unit * share) <= max(rounding, 0.005 * unit) and rounding < 0.1 * unit
+            for number, rounding in shown
+            for unit in (1, 100)
+        )
+    ]
 
 
 # --- heat maps ------------------------------------------------------------------------------------------
@@ -267,15 +151,19 @@ class HeatMap:
         return set(self.row_classes) == all_classes and set(self.column_classes) == all_classes
 
 
-def heat_maps(run: Any, class_names: Sequence[str]) -> list[HeatMap]:
-    """The square maps, of up to as many cells per side as there are classes, of a run's figures."""
-    maps = []
+def heat_maps(run: Any, class_names: Sequence[str], *, whole: bool = False) -> list[HeatMap]:
+    """The square maps, of up to as many cells per side as there are classes, of a run's figures.
+
+    Args:
+        whole: Only those of as many cells per side as there are classes.
+    """
+    least, maps = len(class_names) if whole else 2, []
     for figure in run.figures:
         for axes in figure.axes:
             for number in (*axes.images, *axes.heat_maps):
                 values = np.nan_to_num(run.arrays[f"image{number}"])
                 side = round(values.size**0.5)
-                if values.size == side**2 and 1 < side <= len(class_names) and values.ndim < 3:
+                if values.size == side**2 and least <= side <= len(class_names) and values.ndim < 3:
                     maps.append(_heat_map(values.reshape(side, side), figure, axes, class_names))
     return maps[:MANY_MAPS]
 

@@ -7,9 +7,10 @@ the type, `torch` for a tensor), `texts` (flat; with `shape`), `beyond` (why it 
 side packs any other value as a node of its own. A model is made with plain values only.
 """
 
+import itertools
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,7 +78,13 @@ MAX_TREE_TEXT = 200_000  # characters of one text
 MAX_TREE_ARRAYS = 4000
 MAX_BYTES = 200_000_000  # of all arrays
 MAX_DIGITS = 300
-BEYOND = ("values", "depth", "bytes", "text", "digits")
+BEYOND = {
+    "values": "more values than can be looked at",
+    "depth": "nested too deeply",
+    "bytes": "more numbers than can be looked at",
+    "text": "a text that is too long to be looked at",
+    "digits": "a number of too many digits",
+}
 _EXACT = 2**53
 _CARRIED = ("float32", "float64", "int64", "int32", "uint8", "bool")
 # a type that frames do not carry -> the one that holds each of its numbers
@@ -107,6 +114,11 @@ class TooMuch:
     """In place of a value that was more than a tree may hold."""
 
     beyond: Beyond
+
+    @property
+    def in_words(self) -> str:
+        """What there is, for messages."""
+        return BEYOND[self.beyond]
 
 
 class Packer:
@@ -139,8 +151,13 @@ class Packer:
             self.arrays, self._values, self._bytes = before
             return {"beyond": error.beyond}
 
+    def call_node(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Node:
+        """The node of a call's arguments, a pair; one that is too much leaves the others as they are."""
+        named = [[name, self.bounded_node(value)] for name, value in kwargs.items()]
+        return {"tuple": [{"tuple": [self.bounded_node(value) for value in args]}, {"dict": named}]}
+
     def node(self, value: Any, depth: int = 0) -> Node:
-        """The node of a value.
+        """The node of a value; an iterator is that of a list, and is used up.
 
         Raises:
             TooMuchError: It is more than a tree may hold.
@@ -171,6 +188,8 @@ class Packer:
                 return {"list": self._each(value, depth)}
             case tuple():
                 return {"tuple": self._each(value, depth)}
+            case Iterator():
+                return {"list": self._each(itertools.islice(value, MAX_VALUES + 1), depth)}
             case set() | frozenset():
                 return {"set": self._each(_keys(value), depth)}
             case Mapping():

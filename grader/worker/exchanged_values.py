@@ -9,7 +9,6 @@ Tests: tests/judge/test_calls.py
 
 import importlib
 import inspect
-import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 
 from grader.protocol.frames import ProtocolError
 from grader.protocol.requests import FakeForm
-from grader.protocol.trees import MAX_VALUES, Node, Packer, Unpacker
+from grader.protocol.trees import Node, Packer, Unpacker
 from grader.worker.rigged_objects import batches
 from grader.worker.substitutes import AffineFakes
 
@@ -96,8 +95,8 @@ def packer(objects: Objects, around: Kept | None = None) -> Packer:
     def other(value: Any) -> Node:
         if isinstance(value, torch.device | torch.dtype | os.PathLike):
             return str(value)
-        if isinstance(value, Iterator) or _is_view(value):
-            return packing.node(list(itertools.islice(value, MAX_VALUES + 1)))
+        if _is_view(value):
+            return packing.node(iter(value))
         return thing_node(objects, value, around)
 
     packing = Packer(other)

@@ -128,7 +128,7 @@ class Fakes:
             RefusedCallError: The judge has no answer.
         """
         packer = self._packed()
-        tree: Node = packer.bounded_node((args, kwargs))
+        tree: Node = packer.call_node(args, kwargs)
         arguments = (*args, *kwargs.values())
         learns, rates = _learning(arguments)
         packed = (tree, packer.arrays, learns, rates)

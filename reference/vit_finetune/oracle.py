@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import torch
 
-from grader.kit import Cause, Library, Mismatch
+from grader.kit import Cause, Library, Mismatch, image_batches
 
 SIZE = {"image_size": 8, "patch_size": 4, "num_layers": 3, "num_heads": 2, "hidden_dim": 8, "mlp_dim": 12}
 
@@ -32,31 +32,11 @@ def undone(message, what, hint=""):
 
 
 def images_among(student, call):
-    """The images that a call was given in batches, (n, channels, height, width); None if none are found.
-
-    Whatever gives batches will do: a loader, a list, a generator.
-    """
-    for value in (*call.args, *call.kwargs.values()):
-        if getattr(value, "kind", "") == "object":
-            value = batches_of(student, value)
-        if not isinstance(value, list | tuple):
-            continue
-        batches = [batch[0] for batch in value if isinstance(batch, list | tuple) and batch]
-        images = [torch.as_tensor(each) for each in batches if getattr(each, "ndim", 0) == 4]
-        if images and len({each.shape[1:] for each in images}) == 1:
-            return torch.cat([each.float() for each in images])
-    return None
-
-
-def batches_of(student, loader):
-    """What an object gives that is looped over; None if it cannot be."""
-    outcome = student.attempted(lambda: loader.call("__iter__"))
-    if outcome is not None:
-        return outcome.returned.plain
-    count = student.attempted(lambda: loader.call("__len__").returned.whole_number(0, 20))
-    return student.attempted(
-        lambda: [loader.call("__getitem__", n).returned.plain for n in range(count or 0)]
-    )
+    """The images that a call was given in batches, (n, channels, height, width); None if none are found."""
+    found = image_batches(student, call)
+    if len({each.shape[1:] for each in found}) != 1:
+        return None
+    return torch.cat([each.float() for each in found])
 
 
 def origins(images, known):

@@ -354,7 +354,7 @@ def test_confusion_matrix_has_true_classes_as_rows(student):
     """Rows are the true classes, and the names stand on both axes."""
     matrix = np.array([[30, 4, 1], [9, 20, 2], [5, 7, 10]])
     outcome = plotted(student, "plot_confusion_matrix", matrix, list(CLASS_NAMES))
-    found = heat_maps(outcome, CLASS_NAMES)
+    found = heat_maps(outcome, CLASS_NAMES, whole=True)
     if not found:
         return
     shown = found[0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from grader.kit import Cause, Fake, Mismatch, batches, image_numbers, numbered_images
+from grader.kit import Cause, Fake, Mismatch, batches, image_batches, image_numbers, numbered_images
 
 CPU = torch.device("cpu")
 
@@ -244,16 +244,8 @@ class Fitted:
 
         An image that is not as it was handed out has an empty text; None if there are no images.
         """
-        for value in (*call.args, *call.kwargs.values()):
-            if getattr(value, "kind", "") == "object":
-                given = student.attempted(lambda value=value: value.call("__iter__"))
-                value = given.returned.plain if given is not None else None
-            pairs = value if isinstance(value, list | tuple) else ()
-            every = [pair[0] for pair in pairs if isinstance(pair, list | tuple) and pair]
-            images = [each for each in every if isinstance(each, torch.Tensor) and each.ndim == 4]
-            if images:
-                return {self.loader_of(image) for each in images for image in each}
-        return None
+        found = image_batches(student, call)
+        return {self.loader_of(image) for batch in found for image in batch} if found else None
 
     def loader_of(self, image):
         """The loader that an image is of."""

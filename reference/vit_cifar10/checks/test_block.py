@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from grader.kit import AffineFake, Mismatch, answer, same
+from grader.kit import AffineFake, Cause, Mismatch, answer, same
 from grader.kit.transformers import layer_norms
 
 pytestmark = pytest.mark.component("EncoderBlock")
@@ -100,7 +100,14 @@ def test_block_hands_its_sizes_on(student, reference):
         )
     x = student.tensor(2, 6, oracle.DIM)
     if not same(block(x), block(x)):
-        raise reference.named("block_dropout_in_evaluation")
+        still = student.build("EncoderBlock", oracle.DIM, 11, replace=REPLACED)
+        if same(still(x), still(x)):
+            raise reference.named("block_dropout_in_evaluation")
+        raise Mismatch(
+            "In evaluation, a block without dropout gives another answer each time.",
+            hint="Look in forward for what is drawn at random.",
+            cause=Cause.RANDOM,
+        )
 
 
 @pytest.mark.weight(1)

@@ -13,7 +13,7 @@ def patched(student, oracle):
     tokens = (oracle.SIDE // oracle.PATCH) ** 2
 
     def embed(images):
-        return component(images, shape=(len(images), tokens, oracle.WIDTH))
+        return component(images, shape=(len(images), tokens, oracle.WIDTH)).float()
 
     return embed, *oracle.operator(embed)
 
@@ -33,7 +33,7 @@ def sized(student, side, patch, dim, channels=3):
     tokens = (side // patch) ** 2
 
     def embed(images):
-        return component(images, shape=(len(images), tokens, dim))
+        return component(images, shape=(len(images), tokens, dim)).float()
 
     return embed, student.tensor(tokens, channels, side, side), patch
 

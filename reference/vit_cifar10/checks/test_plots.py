@@ -149,7 +149,7 @@ def test_confusion_matrix_is_shown(student, reference):
     """The counts are shown with the true classes as rows, and both axes have the names."""
     matrix = torch.randint(1, 40, (len(NAMES), len(NAMES)), generator=student.random).numpy()
     outcome = plotted(student, "plot_confusion_matrix", matrix, list(NAMES))
-    found = heat_maps(outcome, NAMES)
+    found = heat_maps(outcome, NAMES, whole=True)
     if not found:
         raise Mismatch("No figure shows a map of 4 x 4 counts.", hint="imshow, pcolormesh or a heat map.")
     shown = found[0]

@@ -97,15 +97,29 @@ class AroundEncoder:
         self.model.set_weights(still)
         return moved | still
 
-    def __call__(self, images, **how):
-        """The scores; the encoder's first call is `calls[0]`."""
-        scores = self.model(images, **how)
+    @property
+    def calls(self):
+        """The calls of the encoder during the model's last call, of which there is at least one."""
+        self.require_calls()
+        return self.model.calls
+
+    def require_calls(self):
+        """Fail a ViT that did not call its encoder.
+
+        Raises:
+            Mismatch: It did not.
+        """
         if not self.model.calls:
             raise Mismatch(
                 "ViT constructs its Transformer but never calls it.",
                 hint="x = self.transformer(x) belongs between the positions and the head.",
                 diagnosis="transformer_not_used",
             )
+
+    def __call__(self, images, **how):
+        """The scores; the encoder's first call is `calls[0]`."""
+        scores = self.model(images, **how)
+        self.require_calls()
         return scores
 
 

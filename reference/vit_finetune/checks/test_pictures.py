@@ -1,7 +1,6 @@
 """The pictures, read from the figures."""
 
 import math
-import re
 
 import numpy as np
 import pytest
@@ -12,17 +11,15 @@ from grader.kit import (
     Fake,
     Mismatch,
     bar_lengths,
-    bars,
     batches,
     classes_named,
     curves,
     figure_text,
     heat_maps,
     plotted,
+    shares_not_shown,
 )
 
-NUMBER = re.compile(r"(\d+)(?:[.,](\d+))?")
-FEW = 64  # numbers of a line or a map that shows a value for each class
 NAMES = ("anvil", "bell", "crown", "drum")
 MEAN, STD = (0.4, 0.5, 0.3), (0.25, 0.2, 0.3)
 CPU = torch.device("cpu")
@@ -393,34 +390,14 @@ def test_classes_have_their_names(student, reference):
         raise reference.named("classes_without_a_label")
 
 
-def texts_of(outcome):
-    """All that is written in the figures, without the bare numbers along an axis."""
-    for figure in outcome.figures:
-        yield figure.title
-        for axes in figure.axes:
-            yield from (axes.title, axes.x_label, axes.y_label, *axes.texts, *axes.headings, *axes.line_names)
-            yield from (text for text in (*axes.x_ticks, *axes.y_ticks) if classes_named(text, NAMES))
-
-
 def require_shown(outcome, accuracies):
     """Judge that bars, lines, maps or texts show the accuracies, as shares or in percent."""
-    drawn = [(bar.length, 0.005) for bar in bars(outcome)]
-    for name, value in outcome.arrays.items():
-        if name.startswith(("line", "image")) and value.size <= FEW:
-            drawn += [(number, 0.005) for number in value.ravel()]
-    for whole, decimals in NUMBER.findall(" ".join(texts_of(outcome))):
-        drawn.append((float(f"{whole}.{decimals or 0}"), 0.51 * 10.0 ** -len(decimals)))
-    for accuracy in accuracies[np.isfinite(accuracies)]:
-        if not any(
-            abs(number - unit * accuracy) <= max(within, 0.005 * unit) and within < 0.1 * unit
-            for number, within in drawn
-            for unit in (1, 100)
-        ):
-            raise Mismatch(
-                f"A class has the accuracy {accuracy:.2f}, which no bar, no line and no number in the figure "
-                "shows.",
-                hint="ax.bar(range(len(names)), accuracies)",
-            )
+    for accuracy in shares_not_shown(outcome, accuracies, NAMES):
+        raise Mismatch(
+            f"A class has the accuracy {accuracy:.2f}, which no bar, no line and no number in the figure "
+            "shows.",
+            hint="ax.bar(range(len(names)), accuracies)",
+        )
 
 
 @pytest.mark.component("plot_per_class")
@@ -461,7 +438,7 @@ def test_confusion_matrix_is_shown(student, reference):
     """The counts are shown with the true classes as rows, and both axes have the names."""
     matrix = torch.randint(1, 40, (len(NAMES), len(NAMES)), generator=student.random).numpy()
     outcome = plotted(student, "plot_confusion_matrix", matrix, list(NAMES))
-    found = heat_maps(outcome, NAMES)
+    found = heat_maps(outcome, NAMES, whole=True)
     if not found:
         raise Mismatch("No figure shows a map of 4 x 4 counts.", hint="imshow, pcolormesh or a heat map.")
     shown = found[0]

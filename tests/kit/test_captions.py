@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.kit.drawn_figures import class_of, classes_named, numbers_named, role, speaks_of_both, stated
+from grader.kit.captions import class_of, classes_named, numbers_named, role, speaks_of_both, stated
 
 CLASSES = ("crazing", "inclusion", "patches", "pitted_surface", "rolled-in_scale", "scratches")
 
