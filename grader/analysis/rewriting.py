@@ -11,10 +11,17 @@ tests/grading/test_value_study.py
 
 import ast
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from grader.analysis.syntax_trees import COMPREHENSIONS, FUNCTIONS, bound_names, children, walk
+from grader.analysis.syntax_trees import (
+    COMPREHENSIONS,
+    FUNCTIONS,
+    all_parameters,
+    bound_names,
+    children,
+    walk,
+)
 from grader.domain.analyzed_program import Program, Span, cell_number, cell_run
 
 Position = tuple[int, int]  # line, column in UTF-8 bytes
@@ -133,7 +140,7 @@ class _Walk:
             self._definition(node, hidden, around)
         elif isinstance(node, ast.Lambda):
             self.statements(_defaults(node.args), hidden, around)
-            inner = around | set(_parameters(node.args))
+            inner = around | {parameter.arg for parameter in all_parameters(node.args)}
             self._node(node.body, inner, inner)
         elif isinstance(node, COMPREHENSIONS):
             targets, _ = bound_names(part.target for part in node.generators)
@@ -169,7 +176,7 @@ class _Walk:
             if isinstance(inner_node, ast.Global)
             for name in inner_node.names
         }
-        inner = (around | bound | set(_parameters(node.args))) - globals_here
+        inner = (around | bound | {parameter.arg for parameter in all_parameters(node.args)}) - globals_here
         self.statements(node.body, inner, inner)
 
 
@@ -184,29 +191,13 @@ def _imported(body: Iterable[ast.stmt]) -> set[str]:
     }
 
 
-def _parameters(arguments: ast.arguments) -> Iterator[str]:
-    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-        yield argument.arg
-    for extra in (arguments.vararg, arguments.kwarg):
-        if extra is not None:
-            yield extra.arg
-
-
 def _defaults(arguments: ast.arguments) -> list[ast.expr]:
     return [*arguments.defaults, *(default for default in arguments.kw_defaults if default is not None)]
 
 
 def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
-    arguments = node.args
-    all_arguments = [
-        *arguments.posonlyargs,
-        *arguments.args,
-        *arguments.kwonlyargs,
-        arguments.vararg,
-        arguments.kwarg,
-    ]
-    annotations = [argument.annotation for argument in all_arguments if argument is not None]
-    return [argument for argument in (*annotations, node.returns) if argument is not None]
+    annotations = (parameter.annotation for parameter in all_parameters(node.args))
+    return [annotation for annotation in (*annotations, node.returns) if annotation is not None]
 
 
 # --- rewriting -------------------------------------------------------------------------------------------

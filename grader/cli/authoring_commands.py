@@ -249,6 +249,12 @@ def _require_unwritten(folder: Path, files: Mapping[str, str]) -> None:
     help="Try N pairs of mistakes of two parts instead.",
 )
 @click.option(
+    "--odd",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Try N homeworks with a part that gives what nobody plans for instead.",
+)
+@click.option(
     "--all-variants",
     is_flag=True,
     help="Try each choice of each value that [variant] draws, not only this term's values.",
@@ -280,6 +286,7 @@ def validate_command(
     only: str | None,
     thorough: bool,
     pairs: int | None,
+    odd: int | None,
     all_variants: bool,
     debug: bool,
     train: bool,
@@ -298,6 +305,9 @@ def validate_command(
     With --pairs, it tries homeworks with two of the mistakes each, such that every pair of parts is covered.
     Both mistakes must be noticed, neither may be called by another's name, and no third part may be blamed.
 
+    With --odd, it tries homeworks in which one part gives what nobody plans for: nothing, NaN, a text, noise,
+    an empty file. The checks may fail for it or ask a person, but none may break.
+
     With --train, the reference is trained like a submission, with several seeds. The table shows where full
     points may begin (two standard deviations from its mean) and whether the stated `reference` is right.
 
@@ -309,6 +319,7 @@ def validate_command(
       grader validate vit_defects --only 'scale_*'
       grader validate vit_defects --only reference --debug
       grader validate vit_defects --pairs 300
+      grader validate vit_defects --odd 200
       grader validate vit_defects --train --seeds 5
     """
     if train:
@@ -318,7 +329,7 @@ def validate_command(
 
     view = ValidateView()
     request = ValidationRequest(
-        assignment_id, only, jobs or cores(), thorough, course, debug, all_variants, pairs
+        assignment_id, only, jobs or cores(), thorough, course, debug, all_variants, pairs, odd
     )
     passed = validate(request, watch=view.progress, done=view.show)
     view.end()

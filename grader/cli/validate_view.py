@@ -175,6 +175,9 @@ def _verdict_text(judged: VersionVerdict) -> Text:
         "flagged": "yellow",
         "advised": "yellow",
         "told apart": "green",
+        "fails": "green",
+        "passes": "green",
+        "asks": "yellow",
     }
     return Text(judged.word, style="red" if judged.wrong else good.get(judged.word, "red"))
 

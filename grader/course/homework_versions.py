@@ -45,6 +45,7 @@ class Kind(StrEnum):
     FORM = "form"  # correct but unusual: passes every check
     MISTAKE = "mistake"  # fails a check of its own component and of no other, and is diagnosed
     PAIR = "pair"  # two mistakes in two components: both are noticed, and nothing else is
+    ODD = "odd"  # a part gives what nobody plans for: no check breaks
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 from grader.course.assignment_file import read_assignment
-from grader.course.homework_versions import HomeworkVersion, homework_versions, mistake_pairs
+from grader.course.homework_versions import HomeworkVersion, Kind, homework_versions, mistake_pairs
 from grader.course.locate import Course, located_course
+from grader.course.odd_versions import odd_versions
 from grader.course.reference_solution import compare_signatures
 from grader.course.student_template import handed_out_copy, student_files
 from grader.domain.assignment import Assignment
@@ -34,6 +35,7 @@ class ValidationRequest:
         course: The course's folder; None: found upward from the working directory.
         debug: Whether to keep how checks ended: what they raised, where, and what they printed.
         pairs: How many pairs of mistakes in two parts to try instead of the versions; None: the versions.
+        odd: How many versions with an odd part to try instead; None: the versions.
         all_drawn_values: Whether to try each choice of each drawn value, with the others at their first
             choice, and not only this term's values.
     """
@@ -46,6 +48,7 @@ class ValidationRequest:
     debug: bool = False
     all_drawn_values: bool = False
     pairs: int | None = None
+    odd: int | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def _validated(
     remaining_outcomes = iter(results)
     for values, batch in batches:
         batch_outcomes = list(islice(remaining_outcomes, len(batch)))
-        complete = request.only is None and request.pairs is None
+        complete = request.only is None and request.pairs is None and request.odd is None
         result = mutation_report(assignment, batch_outcomes, complete=complete)
         yield ValidatedAssignment(assignment, result, len(batch) * seconds, values)
 
@@ -131,6 +134,9 @@ def _versions_to_try(
             raise UsageError(
                 f"--pairs: {assignment.id} has no mistakes in two parts. Write some, in mistakes/."
             )
+    if request.odd is not None:
+        [reference] = [version for version in tried_versions if version.kind is Kind.REFERENCE]
+        tried_versions = odd_versions(assignment, reference, request.odd)
     return chosen(tried_versions, request.only)
 
 

@@ -5,6 +5,7 @@ whole assignment, sentence by sentence: components that nobody can lose points f
 and missing kinds of versions. It runs nothing.
 """
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import floor
@@ -79,6 +80,8 @@ def verdict(assignment: Assignment, outcome: TrialOutcome) -> VersionVerdict:
             return _of_mistake(outcome)
         case Kind.PAIR:
             return _of_pair(outcome)
+        case Kind.ODD:
+            return _of_odd(outcome)
 
 
 def _of_right_work(outcome: TrialOutcome) -> VersionVerdict:
@@ -235,6 +238,16 @@ def _of_pair(outcome: TrialOutcome) -> VersionVerdict:
     )
 
 
+def _of_odd(outcome: TrialOutcome) -> VersionVerdict:
+    """The verdict on an odd part: whatever its checks say of it, they must not break."""
+    lost = _not_passed(outcome)
+    broken = [finding for finding in lost if is_broken(finding)]
+    word = "breaks a check" if broken else "fails" if any(map(failed, lost)) else "asks" if lost else "passes"
+    called = tuple(dict.fromkeys(finding.label for finding in lost if failed(finding) and finding.label))
+    shown = tuple(finding.check for finding in broken or lost)
+    return VersionVerdict(outcome, word, called, shown)
+
+
 def carried(assignment: Assignment) -> dict[str, float]:
     """The components that carry points -> their points."""
     shares = [item.components for item in assignment.rubric if item.components]
@@ -307,6 +320,9 @@ class MutationReport:
             parts.append(f"{sum(verdict.costs_others for verdict in mistakes)} cost another component")
             mean = sum(verdict.messages for verdict in mistakes) / len(mistakes)
             parts.append(f"{mean:.2f} messages for a mistake")
+        if odd := self._of(Kind.ODD):
+            held = sum(verdict.word != "breaks a check" for verdict in odd)
+            parts.append(f"no check breaks for {held} of {counted(len(odd), 'odd part')}")
         if pairs := self._of(Kind.PAIR):
             right = sum(not verdict.wrong for verdict in pairs)
             parts.append(f"pairs of mistakes {right} of {len(pairs)} told as what they are, and nothing else")
@@ -325,7 +341,7 @@ def mutation_report(
         complete: Whether these are all versions of the assignment, so that gaps are reported too.
     """
     verdicts = tuple(verdict(assignment, outcome) for outcome in outcomes)
-    wrong = [*_broken(assignment, outcomes)]
+    wrong = [*_broken(assignment, outcomes), *_unknown_mistakes(assignment)]
     wrong += [sentence for one_verdict in verdicts for sentence in one_verdict.wrong]
     wrong += _too_few_named(verdicts)
     notes = [sentence for one_verdict in verdicts for sentence in one_verdict.notes]
@@ -349,6 +365,26 @@ def _broken(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterato
         else:
             how, remedy = "breaks on", "Fix the check."
         yield f"checks/{spec.file}: {spec.id} {how} {version.name}{times}. {brief(finding)} {remedy}"
+
+
+def _unknown_mistakes(assignment: Assignment) -> Iterator[str]:
+    """Sentences about names by which checks would call a mistake that has no file, and break."""
+    for folder in ("checks", "trained", "oracle", ""):
+        for path in sorted((assignment.folder / folder).glob("*.py" if folder else "oracle.py")):
+            for line, name in _mistakes_named(path.read_text(encoding="utf-8")):
+                if not (assignment.folder / "mistakes" / f"{name}.py").is_file():
+                    yield (
+                        f"{path.relative_to(assignment.folder).as_posix()}:{line}: it names the mistake "
+                        f"{name}, and there is no mistakes/{name}.py. Write it, or correct the name."
+                    )
+
+
+def _mistakes_named(text: str) -> Iterator[tuple[int, str]]:
+    """(line, name) of each `reference.named("name")`; names that are put together are not read."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Call(ast.Attribute(ast.Name("reference"), "named"), [ast.Constant(str(name)), *_]):
+                yield node.lineno, name
 
 
 def _too_few_named(verdicts: Sequence[VersionVerdict]) -> Iterator[str]:

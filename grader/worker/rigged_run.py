@@ -50,32 +50,42 @@ def arguments(
     theirs, or a `device`. A function that takes anything (`*args`: a decorator's) gets what was handed out.
 
     Args:
-        handed_out: The roles of the parameters in the handed-out order.
+        handed_out: The names of the parameters in the stub, in order: roles, or names of roles (`loader`).
         by_role: Role -> value.
         given: Values by the parameter's own name.
         passed: Further parameters with defaults that the student's own call passes (`scheduler`).
         device: For a parameter of that name which has no default.
     """
+    given = dict(given or {})
+    roles = {name: name if name in by_role else role_of(name) for name in handed_out}
+    by_name = {name: by_role[role] for name, role in roles.items() if role is not None and role in by_role}
+    by_name |= {name: device for name in handed_out if _is_device(name)}
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
-        return [by_role[role] for role in handed_out], dict(given or {})
+        positional = {**by_name, **{name: value for name, value in given.items() if name in by_name}}
+        further = {name: value for name, value in given.items() if name not in by_name}
+        return [positional[name] for name in handed_out if name in positional], further
     chosen: dict[str, Any] = {}
     for index, parameter in enumerate(parameters):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             continue
         name, required = parameter.name, parameter.default is parameter.empty
         role = role_of(name)
-        if given and name in given:
+        if name in given:
             chosen[name] = given[name]
         elif not required and name not in (*handed_out, *passed):
             continue  # the student's own parameter, which has a default
         elif role is not None and role in by_role:
             chosen[name] = by_role[role]
-        elif name.lower() in ("device", "dev"):
+        elif _is_device(name):
             chosen[name] = device
-        elif required and index < len(handed_out):
-            chosen[name] = by_role[handed_out[index]]
+        elif required and index < len(handed_out) and handed_out[index] in by_name:
+            chosen[name] = by_name[handed_out[index]]
     return [], chosen
+
+
+def _is_device(name: str) -> bool:
+    return name.lower() in ("device", "dev")
 
 
 def role_of(name: str) -> str | None:

@@ -1,5 +1,6 @@
 """`grader validate`: a small assignment that passes, and each way in which one does not."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,6 +112,31 @@ def test_an_assignment_that_is_right_passes(validated):
     assert "No mistake of Doubler ever fails doubler_keeps_the_shape." in result.stdout
     assert "tripled: detected (4 of 4 done" in result.stderr
     assert "To be fixed" not in result.stdout
+
+
+def test_checks_that_hold_for_odd_parts_pass(validated):
+    """Whatever the part gives; the sample is not bigger than there are versions."""
+    result = validated(arguments=("tiny", "--odd", "30"))
+    assert result.exit_code == 0, result.output
+    assert "no check breaks for 30 of 30 odd parts." in result.stdout
+    words = re.findall(r"^Doubler_\w+: (\w+) \(\d+ of 30 done", result.stderr, re.MULTILINE)
+    assert len(words) == 30 and set(words) <= {"fails", "passes", "asks"}
+
+
+def test_a_check_that_breaks_for_an_odd_part_is_told(validated):
+    change = (CHECKS, "    if same(found, 3 * x):", "    if found[1, 2] == 3 * x[1, 2]:")
+    result = validated(change, arguments=("tiny", "--odd", "40"))
+    assert result.exit_code == 1, result.output
+    assert "checks/test_doubler.py: doubler_doubles breaks on Doubler_" in result.stdout
+    assert "no check breaks for 40 of 40" not in result.stdout
+
+
+def test_a_name_of_no_mistake_is_told(validated):
+    """Also where no version reaches it."""
+    line = '    if same(found, 7 * x):\n        raise reference.named("halved")\n'
+    result = validated((CHECKS, "    if same(found, 3 * x):", f"{line}    if same(found, 3 * x):"))
+    assert result.exit_code == 1, result.output
+    assert "it names the mistake halved, and there is no mistakes/halved.py. Write it," in result.stdout
 
 
 @pytest.mark.slow

@@ -63,6 +63,28 @@ def test_values_by_name_come_first() -> None:
     assert found == ([], {"model": "M", "data_loader": "L", "names": "C", "samples_per_class": 2})
 
 
+LOADED = ("model", "loader", "criterion", "optimizer", "scheduler", "device")
+OTHERS = {**VALUES, "criterion": "E"}
+
+
+def test_names_of_the_stub_may_be_names_of_roles() -> None:
+    """A stub calls the loader `loader`, and a student calls it anything, or takes anything."""
+
+    def renamed_all(a, b, c, d, e, f): ...  # type: ignore[no-untyped-def]
+    def wrapper(*args, **kwargs): ...  # type: ignore[no-untyped-def]
+
+    values = ["M", "L", "E", "O", "S", CPU]
+    assert arguments(renamed_all, LOADED, OTHERS, device=CPU) == (
+        [],
+        dict(zip("abcdef", values, strict=True)),
+    )
+    assert arguments(wrapper, LOADED, OTHERS, device=CPU) == (values, {})
+    assert arguments(wrapper, LOADED, OTHERS, given={"scheduler": None, "n": 2}, device=CPU) == (
+        ["M", "L", "E", "O", None, CPU],
+        {"n": 2},
+    )
+
+
 def test_function_that_takes_anything_gets_what_was_handed_out() -> None:
     """A decorator without functools.wraps hides the parameters."""
 

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from grader.analysis.syntax_trees import COMPREHENSIONS, DEFINITIONS, children, walk
+from grader.analysis.syntax_trees import COMPREHENSIONS, DEFINITIONS, all_parameters, children, walk
 
 
 def exposed(node: ast.stmt) -> frozenset[str]:
@@ -116,9 +116,7 @@ def _loaded(node: ast.AST) -> Iterator[str]:
     if isinstance(node, COMPREHENSIONS):
         local_names = {name for part in node.generators for name in _stored(part.target)}
     elif isinstance(node, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
-        arguments = node.args
-        local_names = {arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-        local_names |= {arg.arg for arg in (arguments.vararg, arguments.kwarg) if arg}
+        local_names = {parameter.arg for parameter in all_parameters(node.args)}
         if not isinstance(node, ast.Lambda):
             local_names |= {name for inner in node.body for name in _stored(inner)}
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):

@@ -15,7 +15,7 @@ from grader.analysis.constant_values import Lookup, Unknown, value
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.recognized_roles import RoleReader, bindings, unwrapped
 from grader.analysis.script.data_flow import Files, exposed, files_of
-from grader.analysis.syntax_trees import assigned, bound_names, calls, statements_within, walk
+from grader.analysis.syntax_trees import all_parameters, assigned, bound_names, calls, statements_within, walk
 from grader.analysis.units import Unit, changed_names
 
 TRAINED = Effect.MODEL | Effect.OPTIMIZER | Effect.TRAIN
@@ -173,7 +173,7 @@ def _globals_set(node: ast.stmt, hidden: frozenset[str]) -> Iterator[str]:
     if not isinstance(node, ast.FunctionDef):
         return
     bound, declared = bound_names(node.body)
-    hidden_here = hidden | {*_arguments_of(node)} | (bound - declared)
+    hidden_here = hidden | {parameter.arg for parameter in all_parameters(node.args)} | (bound - declared)
     yield from bound & declared - hidden
     for statement in statements_within(node):
         if isinstance(statement, ast.FunctionDef | ast.ClassDef) and statement is not node:
@@ -184,18 +184,6 @@ def _globals_set(node: ast.stmt, hidden: frozenset[str]) -> Iterator[str]:
                 target = target.value
                 if isinstance(target, ast.Name) and target.id not in hidden_here:
                     yield target.id
-
-
-def _arguments_of(node: ast.FunctionDef) -> Iterator[str]:
-    arguments = node.args
-    every = (
-        *arguments.posonlyargs,
-        *arguments.args,
-        *arguments.kwonlyargs,
-        arguments.vararg,
-        arguments.kwarg,
-    )
-    return (argument.arg for argument in every if argument is not None)
 
 
 def _names_read(nodes: Iterable[ast.AST], filled: Callable[[ast.Call], Collection[str]]) -> frozenset[str]:
