@@ -212,7 +212,8 @@ class Axes:
         images, heat_maps: The numbers of arrays `image<k>`.
         row_names, column_names: The tick label beside each row and column of the first image or heat map
             with up to 40 of them, in the order of its array; empty where there is none.
-        lines: The numbers of arrays `line<k>`, (2, points): horizontal and vertical coordinates.
+        lines: The numbers of arrays `line<k>`, (2, points): horizontal and vertical coordinates. Scattered
+            points are a line, and a span is two, its edges.
         line_names: The label of each line, whether or not a legend shows it; empty if it has none.
         bars: The length of each bar, 0 where it has none: its height if it stands, its width if it lies.
         bar_names: The tick label within the width of each bar; empty if there is none.

@@ -25,6 +25,8 @@ from grader.worker.student_faults import students_code
 MAX_CELLS = 40  # rows or columns that may have names; a photograph has more
 MAX_TEXTS = 100  # of a figure
 MAX_BARS = 100  # of axes
+
+Coordinates = Sequence[Any]  # horizontal and vertical, each of all points
 EPSILON = 1e-6
 
 Edges = tuple[Any, Any]  # of rows (rows + 1,) and of columns (columns + 1,), in data coordinates
@@ -95,6 +97,38 @@ def named_bars(ax: Any, x_ticks: TickLabels, y_ticks: TickLabels) -> list[tuple[
             name = min(within)[1] if within else ""
             bars.append((float(length) if math.isfinite(length) else 0.0, name))
     return bars
+
+
+def lines_of(ax: Any) -> Iterator[tuple[Coordinates, str]]:
+    """The coordinates of each line, and its name; empty if it has none.
+
+    Points that are scattered are a line, and so is each line of `vlines` and `hlines`. A span of `axvspan` or
+    `axhspan` has two lines, its edges, from 0 to 1 of the axes.
+    """
+    for line in ax.lines:
+        yield line.get_data(orig=False), _given_name(line)  # names and dates as the numbers where they are
+    for collection in ax.collections:
+        name = _given_name(collection)
+        match type(collection).__name__:
+            case "PathCollection":
+                yield tuple(np.ma.asarray(collection.get_offsets()).T), name
+            case "LineCollection":
+                for segment in collection.get_segments():
+                    yield tuple(np.asarray(segment).T), name
+    for patch in ax.patches:
+        within = patch.get_transform().contains_branch_seperately(ax.transData)
+        if within in ((True, False), (False, True)):
+            corners = patch.get_path().transformed(patch.get_patch_transform()).vertices
+            along = corners[:, 0 if within[0] else 1]
+            for edge in (along.min(), along.max()):
+                places = (edge, edge), (0.0, 1.0)
+                yield places if within[0] else places[::-1], _given_name(patch)
+
+
+def _given_name(artist: Any) -> str:
+    """The label that something was given; matplotlib's own begin with an underscore."""
+    name = _short(artist.get_label())
+    return "" if name.startswith("_") else name
 
 
 def text_cells(ax: Any, edges: Edges | None, texts: Sequence[Any]) -> list[tuple[int, int]]:
@@ -458,7 +492,8 @@ def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:
     ]
     images = [_stored(image.get_array(), arrays) for image in ax.images[:4]]
     heat_maps = [_stored(mesh.get_array(), arrays) for mesh in meshes]
-    stored = [(_stored_line(line, arrays), _line_name(line)) for line in ax.lines[:MAX_LINES]]
+    drawn = itertools.islice(lines_of(ax), MAX_LINES)
+    stored = [(_stored_line(points, arrays), name) for points, name in drawn]
     lines = [(number, name) for number, name in stored if number is not None]
     x_ticks, y_ticks = tick_labels(ax, "x"), tick_labels(ax, "y")
     edges, texts = edges_of_cells([*ax.images[:4], *meshes]), ax.texts[:400]
@@ -495,23 +530,14 @@ def _stored(value: Any, arrays: dict[str, Any]) -> int | None:
     return number
 
 
-def _stored_line(line: Any, arrays: dict[str, Any]) -> int | None:
+def _stored_line(coordinates: Coordinates, arrays: dict[str, Any]) -> int | None:
     """Keep a line's points as float64 (2, points); None when they are not numbers, or too many."""
-    points = [  # names and dates as the numbers at which they are drawn
-        np.ma.filled(np.ma.asarray(coordinates, dtype=np.float64), math.nan)
-        for coordinates in line.get_data(orig=False)
-    ]
+    points = [np.ma.filled(np.ma.asarray(each, dtype=np.float64), math.nan) for each in coordinates]
     if points[0].ndim != 1 or points[0].shape != points[1].shape or points[0].size > MAX_POINTS:
         return None
     number = sum(name.startswith("line") for name in arrays)
     arrays[f"line{number}"] = np.stack(points)
     return number
-
-
-def _line_name(line: Any) -> str:
-    """The name that a line was given; matplotlib's own begin with an underscore."""
-    name = _short(line.get_label())
-    return "" if name.startswith("_") else name
 
 
 def _short(text: object) -> str:

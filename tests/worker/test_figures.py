@@ -114,6 +114,36 @@ def test_a_line_along_names_has_their_places(ran: Callable[..., Ran]) -> None:
     assert found.arrays["line1"][1].tolist() == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("plt.scatter([1, 2, 3], [4, 5, 6], label='a')", [([[1, 2, 3], [4, 5, 6]], "a")]),
+        ("plt.scatter(names, [3, 1, 2])", [([[0, 1, 2], [3, 1, 2]], "")]),
+        (
+            "plt.plot([1, 2], [3, 4], label='a')\nplt.scatter([1], [3])",
+            [([[1, 2], [3, 4]], "a"), ([[1], [3]], "")],
+        ),
+        (
+            "plt.vlines([2, 5], 0, 1, label='a')",
+            [([[2, 2], [0, 1]], "a"), ([[5, 5], [0, 1]], "a")],
+        ),
+        ("plt.hlines(2, 0, 1)", [([[0, 1], [2, 2]], "")]),
+        ("plt.axvspan(2, 5, label='a')", [([[2, 2], [0, 1]], "a"), ([[5, 5], [0, 1]], "a")]),
+        ("plt.axhspan(2, 5)", [([[0, 1], [2, 2]], ""), ([[0, 1], [5, 5]], "")]),
+        ("plt.bar([0, 1], [3, 4])", []),
+        ("plt.fill_between([0, 1], [3, 4])", []),
+    ],
+)
+def test_lines_are_read_however_they_are_drawn(
+    ran: Callable[..., Ran], body: str, lines: list[tuple[list[list[float]], str]]
+) -> None:
+    """Points, upright and lying lines, and the edges of spans, with the names that they were given."""
+    found = ran(body)
+    [axes] = [axes for figure in found.figures for axes in figure.axes]
+    drawn_lines = [found.arrays[f"line{number}"].tolist() for number in axes.lines]
+    assert list(zip(drawn_lines, axes.line_names, strict=True)) == lines
+
+
 def test_a_bar_of_nothing_and_a_bar_without_a_name(axes_of: Callable[[str], list[Axes]]) -> None:
     (axes,) = axes_of("plt.bar([0, 7], [float('nan'), 2], width=0.5)\nplt.xticks([0, 1], names[:2])")
     assert (axes.bars, axes.bar_names) == ((0, 2), (NAMES[0], ""))
