@@ -58,6 +58,7 @@ class Cause(StrEnum):
     WRONG_TYPE = "wrong_type"  # for example, a tensor of integers
     NOT_FINITE = "not_finite"
     RANDOM = "random"  # the same input gives another output each time
+    CONSTANT = "constant"  # the output is the same for any input, which much else is true of
     NOT_CALLED = "not_called"  # the fake of another part was not called
     SIZE = "size"  # one that cannot be done
 

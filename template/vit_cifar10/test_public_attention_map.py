@@ -68,6 +68,7 @@ def test_map_has_a_value_for_each_patch(student):
 
 @pytest.mark.component("attention_map")
 @pytest.mark.because("map_has_a_value_for_each_patch")
+@pytest.mark.weight(0.25)
 def test_map_is_as_large_as_the_image(student):
     """attention_map gives a number for each pixel, and the largest is 1."""
     found = Mapped(student).map

@@ -42,6 +42,7 @@ ATTENTION = "attention() | attn()"
 
 
 @pytest.mark.component("EncoderBlock")
+@pytest.mark.weight(0.25)
 def test_block_keeps_the_shape(student):
     """EncoderBlock gives tokens of its input's shape."""
     student.build("EncoderBlock", 12, 3)(student.tensor(2, 5, 12), shape=(2, 5, 12))

@@ -7,7 +7,7 @@ import torch
 from grader.kit import Fake, Mismatch, named, quoted, same
 from grader.kit.convolutions import batch_norms, convolutions
 
-BLOCK = 6, 6, 1  # a BasicBlock whose shortcut is the identity
+BLOCK, SHAPE = (6, 6, 1), (2, 6, 8, 8)  # a BasicBlock whose shortcut is the identity, and its images
 
 
 def residual_block(student, *sizes):
@@ -24,6 +24,7 @@ def residual_block(student, *sizes):
 
 
 @pytest.mark.component("BasicBlock")
+@pytest.mark.weight(0.25)
 def test_residual_block_has_its_shape(student):
     """BasicBlock gives (batch, channels, height / stride, width / stride), whatever its sizes."""
     for ins, outs, stride in ((4, 6, 2), (5, 5, 1), (5, 8, 1), (6, 6, 2)):
@@ -110,14 +111,14 @@ def test_residual_block_has_a_norm_for_each_convolution(student):
 def with_open_end(student):
     """A BasicBlock whose last norm has such a large bias that the last ReLU does nothing, or None."""
     block = residual_block(student, *BLOCK)
-    x = student.tensor(2, 6, 8, 8)
+    x = student.tensor(*SHAPE)
     for norm in reversed(batch_norms(block.weights())):
         if norm.bias is None:
             continue
         outputs = []
         for shift in (200.0, 210.0):
             block.set_weights(norm.named(bias=torch.full_like(norm.bias, shift)))
-            outputs.append(block(x))
+            outputs.append(block(x, shape=SHAPE))
         if outputs[0].min() > 0 and same(outputs[1] - outputs[0], torch.full_like(outputs[0], 10.0)):
             return block
         block.set_weights(norm.named(bias=norm.bias))
@@ -132,8 +133,8 @@ def test_residual_block_has_a_relu_inside(student):
     block = with_open_end(student)
     if block is None:
         return
-    x = student.tensor(2, 6, 8, 8)
-    one, other, zero = block(x), block(-x), block(0 * x)
+    x = student.tensor(*SHAPE)
+    one, other, zero = (block(each, shape=SHAPE) for each in (x, -x, 0 * x))
     if min(each.min() for each in (one, other, zero)) > 0 and same(one - zero, zero - other, tolerance=1e-3):
         raise Mismatch(
             "Before the last ReLU the block is linear: none stands between its two convolutions.",
@@ -195,6 +196,7 @@ class ResNetAround:
 
 
 @pytest.mark.component("ResNet18")
+@pytest.mark.weight(0.25)
 def test_resnet_gives_scores(student):
     """An image becomes a score for every class."""
     student.build("ResNet18", 5, 4)(student.tensor(2, 3, 32, 32), shape=(2, 5))

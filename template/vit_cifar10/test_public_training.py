@@ -20,6 +20,7 @@ def sum_of_table(student, model):
 
 
 @pytest.mark.component("parameter_table")
+@pytest.mark.weight(0.25)
 def test_table_has_names_and_numbers(student):
     """parameter_table gives pairs of a name and a number, which add up to all parameters."""
     made = student.build("VisionTransformer", image_size=8, num_classes=5, dim=12, depth=2, heads=3)
@@ -64,6 +65,7 @@ def factors(student, steps, warmup, total):
 
 
 @pytest.mark.component("warmup_cosine")
+@pytest.mark.weight(0.25)
 def test_schedule_is_a_share(student):
     """The factor lies between 0 and 1."""
     for step in (0, 5, 10, 15):
@@ -154,6 +156,7 @@ def epoch(student):
 
 
 @pytest.mark.component("train_epoch")
+@pytest.mark.weight(0.25)
 def test_epoch_returns_two_numbers(student):
     """train_epoch returns the mean loss and the accuracy."""
     _, run = epoch(student)
@@ -296,6 +299,7 @@ def evaluation(student):
 
 
 @pytest.mark.component("evaluate")
+@pytest.mark.weight(0.25)
 def test_evaluate_returns_a_dictionary(student):
     """evaluate returns loss, accuracy, targets, predictions and probabilities."""
     returned = evaluation(student).returned
@@ -427,6 +431,7 @@ def fitted(student, accuracies, losses=()):
 
 
 @pytest.mark.component("fit")
+@pytest.mark.weight(0.25)
 def test_fit_trains_each_epoch(student):
     """fit trains for as many epochs as it is asked to, and returns its history."""
     _, outcome = fitted(student, [0.4, 0.6])

@@ -70,6 +70,7 @@ def with_zeros(model):
 
 @pytest.mark.component("VisionTransformer")
 @pytest.mark.parametrize("pool", ["cls", "mean"])
+@pytest.mark.weight(0.25)
 def test_model_gives_scores(student, pool):
     """An image becomes a score for every class, with either way of pooling and either kind of positions."""
     for positions in ("learned", "sinusoidal"):

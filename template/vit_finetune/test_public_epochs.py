@@ -36,6 +36,7 @@ def known_loss(student, lam, gradients=False, smoothing=0.0):
 
 
 @pytest.mark.component("mixed_loss")
+@pytest.mark.weight(0.25)
 def test_mixed_loss_is_a_number(student):
     """mixed_loss gives a number, with gradients."""
     criterion = student.keep(Library("torch.nn.CrossEntropyLoss"))
@@ -178,6 +179,7 @@ def require_share(accuracy):
 
 
 @pytest.mark.component("train_one_epoch")
+@pytest.mark.weight(0.25)
 def test_epoch_gives_two_numbers(student):
     """train_one_epoch gives a loss and an accuracy, and the model learns."""
     model = student.build("build_model", 4)
@@ -383,6 +385,7 @@ def known_evaluation(student):
 
 
 @pytest.mark.component("evaluate")
+@pytest.mark.weight(0.25)
 def test_evaluation_gives_four_values(student):
     """evaluate gives loss, accuracy, targets and predictions."""
     images = torch.from_numpy(numbered_images(6, student.next_seed(), (3, 16, 16)))

@@ -54,6 +54,7 @@ def require_said(student, values, stop, hint, look_for, patience=2, min_delta=0.
 
 
 @pytest.mark.component("EarlyStopping")
+@pytest.mark.weight(0.25)
 def test_stopping_stops(student):
     """After `patience` steps without an improvement, step gives True."""
     stopping = student.make("EarlyStopping", 2)
@@ -174,6 +175,7 @@ PEAK = [0.30, 0.35, 0.5, 0.6] + [0.55 - n / 100 for n in range(40)]  # the secon
 
 
 @pytest.mark.component("fit")
+@pytest.mark.weight(0.25)
 def test_fit_goes_through_both_stages(student):
     """fit calls train_one_epoch once for each epoch, and returns a history."""
     model = student.build("build_model", 4)

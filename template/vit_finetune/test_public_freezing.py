@@ -60,6 +60,7 @@ FREEZE_LINES = (
 
 
 @pytest.mark.component("freeze_backbone")
+@pytest.mark.weight(0.25)
 def test_freezing_leaves_the_head(student):
     """After freeze_backbone exactly the head learns."""
     found, names = trainable_after(student, "freeze_backbone")
@@ -105,6 +106,7 @@ def test_freezing_touches_nothing_else(student):
 
 
 @pytest.mark.component("unfreeze")
+@pytest.mark.weight(0.25)
 def test_unfreezing_reaches_everything(student):
     """After unfreeze(model) everything learns."""
     for before in BEFORE:

@@ -27,6 +27,7 @@ OF_CLASSES = {0: 0.75, 1: 0.5, 3: 1.0}
 
 
 @pytest.mark.component("per_class_accuracy")
+@pytest.mark.weight(0.25)
 def test_each_class_has_an_accuracy(student):
     """per_class_accuracy gives a number for each class."""
     student.call("per_class_accuracy", [0, 1, 1], [0, 1, 0], 2).returned.array(2)
@@ -133,6 +134,7 @@ def history_drawn(student):
 
 
 @pytest.mark.component("plot_history")
+@pytest.mark.weight(0.25)
 def test_history_is_drawn(student):
     """plot_history draws what fit returns."""
     model = student.build("build_model", 4)
@@ -224,6 +226,7 @@ def test_history_marks_stage_2(student):
 
 
 @pytest.mark.component("plot_per_class")
+@pytest.mark.weight(0.25)
 def test_classes_are_drawn(student):
     """plot_per_class draws a figure."""
     plotted(student, "plot_per_class", ["cat", "dog", "cow"], np.array([0.5, 0.7, 0.2]))
@@ -298,6 +301,7 @@ def test_bars_are_as_long_as_accuracies(student):
 
 
 @pytest.mark.component("plot_confusion_matrix")
+@pytest.mark.weight(0.25)
 def test_matrix_is_drawn(student):
     """plot_confusion_matrix draws a figure."""
     plotted(student, "plot_confusion_matrix", np.array([[3, 1], [0, 4]]), ["cat", "dog"])

@@ -13,6 +13,7 @@ DRAWS = "default_rng() | RandomState() | seed() | Random() | Generator() | manua
 
 
 @pytest.mark.component("stratified_split")
+@pytest.mark.weight(0.25)
 def test_split_has_its_sizes(student):
     """Each part has as many images as were asked for."""
     parts = student.call("stratified_split", [0, 1] * 10, (6, 4), 3).returned.items(2, "index arrays")

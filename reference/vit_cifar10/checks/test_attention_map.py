@@ -102,6 +102,9 @@ def test_a_constant_map_is_constant(student, reference):
     found, _, _ = mapped(student, weights)
     if not np.isfinite(found).all() or not np.allclose(found, found[0, 0]):
         raise Mismatch("Where all patches get the same attention, the map is not the same everywhere.")
+    other, _, _ = mapped(student, drawn_weights(student, 2, 10))
+    if np.allclose(other, other[0, 0]):
+        raise Mismatch("Whatever the class token attends to, the map is the same everywhere.")
 
 
 @pytest.mark.shows("map_needs_evaluation_mode")

@@ -57,6 +57,7 @@ def joined_in_memory(x, parts):
 
 
 @pytest.mark.component("MultiHeadSelfAttention")
+@pytest.mark.weight(0.25)
 def test_attention_has_its_shapes(student):
     """Tokens keep their shape; with return_weights=True there are weights for each head, too."""
     attention = student.build("MultiHeadSelfAttention", 12, 3)

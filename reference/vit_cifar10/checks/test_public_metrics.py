@@ -63,6 +63,7 @@ def listed(values):
 
 
 @pytest.mark.component("classification_metrics")
+@pytest.mark.weight(0.25)
 def test_metrics_are_there(student):
     """classification_metrics gives the confusion matrix and the measures of each class."""
     returned = measured(student, np.array([0, 1, 1]), np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]))
@@ -238,6 +239,7 @@ def test_metrics_know_classes_that_do_not_occur(student):
 
 
 @pytest.mark.component("export_metrics")
+@pytest.mark.weight(0.25)
 def test_export_writes_a_file(student):
     """export_metrics writes a CSV."""
     outcome = student.call("export_metrics", {"vit": {"accuracy": 0.5}}, "metrics.csv", reads=["metrics.csv"])
@@ -341,6 +343,7 @@ def test_curves_show_training_and_validation(student):
 
 
 @pytest.mark.component("plot_confusion_matrix")
+@pytest.mark.weight(0.25)
 def test_confusion_matrix_draws(student):
     """plot_confusion_matrix draws a figure."""
     plotted(student, "plot_confusion_matrix", np.array([[3, 1], [0, 4]]), ["a", "b"])
@@ -377,6 +380,7 @@ def test_confusion_matrix_has_true_classes_as_rows(student):
 
 
 @pytest.mark.component("plot_roc")
+@pytest.mark.weight(0.25)
 def test_roc_draws(student):
     """plot_roc draws a figure."""
     shares = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])

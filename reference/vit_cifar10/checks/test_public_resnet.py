@@ -24,6 +24,7 @@ def residual_block(student, *sizes):
 
 
 @pytest.mark.component("BasicBlock")
+@pytest.mark.weight(0.25)
 def test_residual_block_has_its_shape(student):
     """BasicBlock gives (batch, channels, height / stride, width / stride), whatever its sizes."""
     for ins, outs, stride in ((4, 6, 2), (5, 5, 1), (5, 8, 1), (6, 6, 2)):
@@ -195,6 +196,7 @@ class ResNetAround:
 
 
 @pytest.mark.component("ResNet18")
+@pytest.mark.weight(0.25)
 def test_resnet_gives_scores(student):
     """An image becomes a score for every class."""
     student.build("ResNet18", 5, 4)(student.tensor(2, 3, 32, 32), shape=(2, 5))

@@ -202,6 +202,10 @@ def require_blocks(student, reference, classes, width):
     into = [given.get("in_channels") for given in made]
     if into != [width, *expected[:-1]]:
         raise Mismatch(f"The blocks get {told(into)} channels; they should get {[width, *expected[:-1]]}.")
+    images = student.tensor(2, 3, 32, 32)
+    outcome = student.attempted(lambda: network.call("", images, training=False))
+    if outcome is not None and not outcome.calls_of("BasicBlock"):  # they are made, and others are used
+        whole(student, reference, classes, width)
 
 
 @pytest.mark.explains("resnet_has_a_small_stem", "resnet_classifies_the_mean")

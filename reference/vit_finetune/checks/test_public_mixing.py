@@ -37,12 +37,14 @@ def _gives_four(student, way):
 
 
 @pytest.mark.component("mixup")
+@pytest.mark.weight(0.25)
 def test_mixup_gives_four_values(student):
     """Mixed images, two rows of labels and a share are returned."""
     _gives_four(student, "mixup")
 
 
 @pytest.mark.component("cutmix")
+@pytest.mark.weight(0.25)
 def test_cutmix_gives_four_values(student):
     """Mixed images, two rows of labels and a share are returned."""
     _gives_four(student, "cutmix")

@@ -33,6 +33,7 @@ def alike(picture, looks):
 
 
 @pytest.mark.component("show_patches")
+@pytest.mark.weight(0.25)
 def test_patches_are_drawn(student):
     """show_patches draws a figure with images in it."""
     outcome = plotted(student, "show_patches", student.tensor(3, 16, 16), 8, (0.5,) * 3, (0.2,) * 3)
@@ -112,6 +113,7 @@ def test_patches_are_cut_from_the_image(student):
 
 
 @pytest.mark.component("show_attention")
+@pytest.mark.weight(0.25)
 def test_attention_is_drawn(student):
     """show_attention draws a figure."""
     model = student.build("build_model", 4)
