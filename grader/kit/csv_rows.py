@@ -21,7 +21,9 @@ WORDS = {int: "a whole number", float: "a number", bool: "true or false"}
 Row = dict[str, Any]
 
 
-def csv_rows(content: bytes, columns: Mapping[str, type], *, name: str = "the file") -> list[Row]:
+def csv_rows(
+    content: bytes, columns: Mapping[str, type], *, name: str = "the file", missing: bool = False
+) -> list[Row]:
     """The rows of a CSV file: the requested columns, each converted to its type.
 
     The delimiter may be a comma, a semicolon (then decimals may have a comma), a tab or a bar. Columns may
@@ -32,6 +34,7 @@ def csv_rows(content: bytes, columns: Mapping[str, type], *, name: str = "the fi
         content: The file's content.
         columns: Name -> `str`, `int` (also written `3.0`), `float` (finite) or `bool` (true, yes, 1, ...).
         name: What messages call the file.
+        missing: Numbers may be missing: an empty cell and `nan` are NaN in a column of `float`.
 
     Returns:
         A dictionary for each row, by the names asked for.
@@ -51,10 +54,11 @@ def csv_rows(content: bytes, columns: Mapping[str, type], *, name: str = "the fi
         raise Mismatch(f"{label} has no rows below the names of its columns.")
     return [
         {
-            column: _typed_value(
-                _cell(cells, places[column]), kind, f"{label}, line {number}, column {quoted(column)}"
-            )
+            column: math.nan
+            if missing and kind is float and cell.casefold() in ("", "nan")
+            else _typed_value(cell, kind, f"{label}, line {number}, column {quoted(column)}")
             for column, kind in columns.items()
+            for cell in [_cell(cells, places[column])]
         }
         for number, cells in rest
     ]

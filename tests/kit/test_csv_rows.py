@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from typing import Any
 
 import pytest
@@ -90,6 +91,21 @@ def test_what_is_wrong_is_told_in_one_sentence(content: bytes, sentence: str) ->
     with pytest.raises(Mismatch) as told:
         csv_rows(content, {"epoch": int, "loss": float}, name="the metrics file")
     assert told.value.message == sentence
+
+
+def test_numbers_may_be_missing_where_that_is_said() -> None:
+    """In columns of numbers that need not be whole; what is no number is none there, either."""
+    content = b"epoch,loss\n1,\n2,NaN\n3,0.5\n"
+    found = csv_rows(content, {"epoch": int, "loss": float}, missing=True)
+    assert [math.isnan(row["loss"]) for row in found] == [True, True, False]
+    for wrong in (
+        b"epoch,loss\n,0.5\n",
+        b"epoch,loss\nnan,0.5\n",
+        b"epoch,loss\n1,none\n",
+        b"epoch,loss\n1,inf\n",
+    ):
+        with pytest.raises(Mismatch):
+            csv_rows(wrong, {"epoch": int, "loss": float}, missing=True)
 
 
 @pytest.mark.parametrize(
