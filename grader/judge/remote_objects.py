@@ -41,6 +41,7 @@ class Outcome:
         args, kwargs: The arguments as they are afterwards.
         gradients: By the positional arguments, if they were asked for; None for those that got none.
         attached: Whether a tensor that it returned still belongs to a graph of gradients.
+        gradients_after: Whether gradients are computed afterwards, as they were before.
         files: The content of the requested files that it wrote.
         calls: Of fakes, in order.
         figures: What it drew, if that was asked for.
@@ -53,6 +54,7 @@ class Outcome:
     kwargs: Mapping[str, Value] = field(default_factory=dict)
     gradients: tuple[Tensor | None, ...] = ()
     attached: bool = False
+    gradients_after: bool = True
     files: Mapping[str, bytes] = field(default_factory=dict)
     calls: tuple[FakeCall, ...] = ()
     figures: tuple[DrawnFigure, ...] = ()
@@ -415,7 +417,8 @@ def invoked(
     if reply.figures:
         student.keep_figures(component, reply.figures, drawn)
     return Outcome(
-        *(value, reply.printed, after, after_named, gradients, reply.attached, files, calls, reply.figures),
+        *(value, reply.printed, after, after_named, gradients, reply.attached, reply.gradients_after),
+        *(files, calls, reply.figures),
         arrays=drawn,
     )
 

@@ -267,6 +267,7 @@ class Invoked:
             of one that did not change.
         gradients: Packed: one for each positional argument, None where there is none.
         attached: Whether a tensor that it returned still belongs to a graph of gradients.
+        gradients_after: Whether gradients are computed afterwards, as they were before.
         files: The names of those that were asked for and are there; `file:<name>` among the arrays.
         figures: What was drawn; `drawn:<name>` among the arrays.
     """
@@ -277,6 +278,7 @@ class Invoked:
     kwargs: dict[str, Node] = field(default_factory=dict)
     gradients: tuple[Node, ...] = ()
     attached: bool = False
+    gradients_after: bool = True
     files: tuple[str, ...] = ()
     figures: tuple[DrawnFigure, ...] = ()
     arrays: Arrays = field(default_factory=dict)

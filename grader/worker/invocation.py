@@ -110,6 +110,7 @@ class Invocations:
         ):
             with students_code():
                 value = self._result_of(request, kept.value, args, kwargs)
+            gradients_after = torch.is_grad_enabled()
             shown: dict[str, Any] = {}
             figures = drawn.described(shown, pictures=request.pictures) if drawn is not None else ()
             files = dict(_files(folder, request.reads)) if folder is not None else {}
@@ -133,7 +134,8 @@ class Invocations:
         arrays = {**packing.arrays, **{FILE + name: content for name, content in files.items()}}
         arrays |= {DRAWN + name: array for name, array in shown.items()}
         text = printed.getvalue()[-MAX_PRINTED:]
-        return Invoked(packed_value, text, after, named, gradients, attached, tuple(files), figures, arrays)
+        told = packed_value, text, after, named, gradients, attached, gradients_after
+        return Invoked(*told, tuple(files), figures, arrays)
 
     def _around(self, request: Invoke, kept: Kept) -> Kept:
         """What replaces the student's names meanwhile, and records it."""

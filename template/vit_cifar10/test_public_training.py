@@ -388,7 +388,8 @@ def test_evaluate_means_over_images(student):
 @pytest.mark.weight(0.25)
 def test_evaluate_only_looks(student):
     """evaluate asks the model in evaluation mode, and computes no gradients."""
-    calls = evaluation(student).calls_of("model")
+    outcome = evaluation(student)
+    calls = outcome.calls_of("model")
     if any(call.training for call in calls):
         raise Mismatch(
             "The model is asked in training mode: dropout is on, and batch norm uses each batch.",
@@ -400,6 +401,12 @@ def test_evaluate_only_looks(student):
             "Gradients are computed while the model is measured, which takes memory for nothing.",
             hint="with torch.no_grad(): around the loop over the batches.",
             look_for="enable_grad(), for",
+        )
+    if not outcome.gradients_after:
+        raise Mismatch(
+            "After evaluate, no gradients are computed any more: whatever trains next fails.",
+            hint="with torch.no_grad(): around the loop over the batches ends by itself.",
+            look_for="set_grad_enabled()",
         )
 
 

@@ -206,6 +206,7 @@ HONEST: dict[type[Any], Any] = {
         {"count": {"same": True}},
         ({"array": "tree0", "torch": True}, None),
         True,
+        False,
         ("m.csv",),
         arrays={"tree0": np.ones((2, 3), np.float32), "file:m.csv": np.zeros(3, np.uint8)},
     ),

@@ -79,7 +79,7 @@ VALID: list[Any] = [
         {"output": np.ones((2, 3), np.float32), "call0": np.zeros((2, 3))},
     ),
     FakeCalled(0, 1, True, False, {"list": [{"array": "tree0"}]}, {"tree0": np.zeros(2)}),
-    Invoked({"dict": [["a", 1]]}, "loss", ({"same": True},), {"b": None}, (None,), True, ("m.csv",)),
+    Invoked({"dict": [["a", 1]]}, "loss", ({"same": True},), {"b": None}, (None,), True, False, ("m.csv",)),
     WeightValues({"w": np.zeros(2), "n": np.arange(3), "m": np.zeros((2, 2), dtype=bool)}),
     Done(),
     Ran(

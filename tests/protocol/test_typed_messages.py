@@ -104,6 +104,7 @@ MESSAGES = [
         {"mode": {"same": True}},
         (None,),
         True,
+        False,
         ("metrics.csv",),
         (DrawnFigure(-1, "Curves", (Axes("", "epoch", "loss", lines=(0,), line_names=("training",)),)),),
         {"file:metrics.csv": np.zeros(3, dtype=np.uint8), "drawn:line0": np.zeros((2, 4))},

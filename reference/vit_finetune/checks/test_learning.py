@@ -429,6 +429,8 @@ def test_evaluation_changes_nothing(student, reference):
         raise reference.named("evaluate_in_training_mode")
     if any(call.gradients for call in calls):
         raise reference.named("evaluate_keeps_gradients")
+    if not outcome.gradients_after:
+        raise reference.named("evaluate_leaves_gradients_off")
 
 
 # --- per class --------------------------------------------------------------------------------------------

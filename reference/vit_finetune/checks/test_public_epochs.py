@@ -488,3 +488,9 @@ def test_evaluation_only_looks(student):
             hint="with torch.no_grad(): around the loop over the batches.",
             look_for="enable_grad(), for",
         )
+    if not outcome.gradients_after:
+        raise Mismatch(
+            "After evaluate, no gradients are computed any more: whatever trains next fails.",
+            hint="with torch.no_grad(): around the loop over the batches ends by itself.",
+            look_for="set_grad_enabled()",
+        )
