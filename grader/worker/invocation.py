@@ -211,6 +211,9 @@ def matched(
         return [], {**by_name, **extra}
     if anything:
         return list(args), dict(kwargs)
+    in_order = [by_name[name] for name in parameters[: len(by_name)] if name in by_name]
+    if not named and len(in_order) == len(by_name):  # a decorator's `*args`
+        return in_order, {}
     # renamed ones: by their positions in the stub
     places = [name for name in named if name not in extra]
     if len(places) < len(by_name):  # it is a renamed one, too

@@ -322,6 +322,16 @@ def test_parameters_may_be_reordered_renamed_and_one_may_be_added(student: Any) 
         assert torch.equal(first.tensor(), images), head
 
 
+@pytest.mark.parametrize("anything", ["*args", "*args, **kwargs"])
+def test_a_decorator_may_hide_the_parameters(student: Any, anything: str) -> None:
+    """One without functools.wraps takes anything, perhaps by place alone."""
+    inner = f"def hidden(function):\n    return lambda {anything}: function({anything})\n\n\n@hidden\n"
+    text = SOURCE.replace("def mixed(", f"{inner}def mixed(")
+    images, labels = torch.ones(2, 1, 1, 1), torch.tensor([0, 1])
+    first, _ = student(text).call("mixed", images, labels, share=0.5).returned.items(2)
+    assert torch.equal(first.tensor(), images)
+
+
 def test_printed_text_and_written_files_come_back(student: Any) -> None:
     """Only those that were asked for, and only regular ones."""
     rows = [{"epoch": 1, "accuracy": 0.5}, {"epoch": 2, "accuracy": 0.75}]
