@@ -53,7 +53,7 @@ def test_the_page_runs_from_an_empty_folder(tmp_path: Path) -> None:
             assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
             assert shown(output, done.stdout), f"the page should show for {command}:\n{done.stdout}"
             ran += re.findall(r"^grader (\S+)", command)
-    assert ran == ["new-course", "new-assignment", "validate", "template", "grade"]
+    assert ran == ["new-course", "new-assignment", "validate", "validate", "template", "grade"]
 
 
 def test_another_output_is_noticed() -> None:
