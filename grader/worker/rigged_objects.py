@@ -97,7 +97,13 @@ class RiggedModel(nn.Module):
     Args:
         count: How many images there are.
         rows: Asks the judge.
+
+    Attributes:
+        poses_as: The class of the student's own model, which `isinstance` takes it for: a function that asks
+            what it was given learns nothing of where it is.
     """
+
+    poses_as: type | None = None
 
     def __init__(self, count: int, id_bits: int, rows: AskForRows, events: Events) -> None:
         super().__init__()
@@ -105,6 +111,10 @@ class RiggedModel(nn.Module):
         self.id_bits = id_bits
         self._rows = rows
         self._events = events
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return self.poses_as or type(self)
 
     def rows_of(self, ids: Tensor) -> Tensor:
         """What the judge knows of the images with these ids, a row for each."""

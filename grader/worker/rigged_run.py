@@ -130,6 +130,8 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         model = FeatureModel(arrays["weights"], *rigged)
         optimizer = RecordingSGD(model, request.learning_rate, events)
     model.train(request.initial_mode == "train")
+    own_class = student.namespace.get(student.program.script.model_class)
+    model.poses_as = own_class if isinstance(own_class, type) else None
     history: list[Any] = []
     # a function that uses the loader of the other side sees too few images
     few = RiggedDataset(arrays["images"][:DECOYS], arrays["labels"][:DECOYS], request.class_names)

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.component("Attention")
 # distinct sizes, so that the shapes of weights tell what they are
 DIM, HEADS, DIM_HEAD, TOKENS = 22, 5, 3, 6
 SIZES = ((HEADS, DIM_HEAD), (2, 7))
+WIDE, USUAL_HEADS, USUAL_DIM_HEAD, MANY_TOKENS = 48, 4, 20, 50  # as in a training
 # recognized by shapes, or by several calls: what one call of them gives proves nothing
 NOT_BY_OUTPUT = (
     *("heads_not_projected", "heads_averaged", "first_query_only", "dim_head_ignored"),
@@ -48,6 +49,14 @@ def test_attention_matches_oracle(student, reference, heads, dim_head):
     if not same(component(x), y):
         dropout_of(student, reference).require_rest()
     if proven(x, y, list(readings_of(weights, heads, dim_head))):
+        reference.oracle.require_one_function(
+            student,
+            component,
+            x,
+            lambda rate: student.build("Attention", DIM, heads=heads, dim_head=dim_head, dropout=rate),
+        )
+        if (heads, dim_head) == SIZES[0]:
+            require_usual_sizes(student)
         return
     # which bias belongs to which projection is not always told by the names: without them it need not be
     trainable = without_biases(weights, initial)
@@ -82,6 +91,23 @@ def test_attention_matches_oracle(student, reference, heads, dim_head):
         "order q, k, v and the heads are read. " + description(component, student, found),
         hint="Follow one token by hand: scores for all keys, softmax over them, weighted sum of the values.",
     )
+
+
+def require_usual_sizes(student):
+    """The same for as many tokens and as wide ones as in a training.
+
+    Raises:
+        Mismatch: It is right for small sizes only.
+    """
+    component = student.build("Attention", WIDE, heads=USUAL_HEADS, dim_head=USUAL_DIM_HEAD)
+    weights, x = component.randomize(), student.tensor(2, MANY_TOKENS, WIDE)
+    found = readings(weights, dim=WIDE, heads=USUAL_HEADS, dim_head=USUAL_DIM_HEAD)
+    if not proven(x, component(x, shape=tuple(x.shape)), list(found)):
+        raise Mismatch(
+            f"For {MANY_TOKENS} tokens and dim={WIDE}, Attention does not compute softmax(q k^T / "
+            "sqrt(dim_head)) v; for smaller sizes it does.",
+            hint="Every size goes through the same steps.",
+        )
 
 
 def output(component, x, reference, heads, dim_head):

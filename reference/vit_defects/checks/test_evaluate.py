@@ -348,6 +348,9 @@ def test_evaluate_appends_the_loss(student, reference, class_names):
         raise reference.named("accuracy_appended")
     if are_accuracies(sets, [replace(run, printed="") for run in runs if not run.history]):
         raise reference.named("loss_not_appended")
+    fault = history_fault(sets, runs, reference)
+    if fault is not None:
+        raise fault
     advise(student, sets, runs)
     explained = [*right_losses(sets), *losses_of_scores(sets), *wrong_losses(sets), *losses_of_batches(sets)]
     explained += [*losses_kept_between_calls(sets), *right_accuracies(sets), *wrong_accuracies(sets)]
@@ -355,6 +358,19 @@ def test_evaluate_appends_the_loss(student, reference, class_names):
         student.policy(
             "unexplained_loss", "What evaluate appends or returns is not a loss that the checks recognize."
         )
+
+
+def history_fault(sets, runs, reference):
+    """The known mistake whose loss alone is appended, where the right one is printed or returned; or None."""
+    appended = places([replace(run, returned=(), printed="") for run in runs])
+    told = places([replace(run, history=()) for run in runs])
+    right = right_losses(sets)
+    if not said(told, right) or said(appended, right):
+        return None
+    if all(appends_every_batch(data, run) for data, run in zip(sets, runs, strict=True)):
+        return None  # the template asks for one number: that is advised
+    wrong = said(appended, told_apart(wrong_losses(sets)))
+    return reference.named(next(iter(wrong))) if wrong else None
 
 
 def are_accuracies(sets, runs):

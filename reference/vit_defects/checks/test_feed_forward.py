@@ -12,6 +12,7 @@ from grader.kit.transformers import activations, feed_forwards, oddities, two_la
 pytestmark = pytest.mark.component("FeedForward")
 
 DIM, HIDDEN = 22, 31
+WIDE, WIDER, MANY_TOKENS = 48, 130, 50  # as in a training
 
 
 @pytest.mark.shows(
@@ -41,6 +42,9 @@ def test_feed_forward_matches_oracle(student, reference):
     if not same(feed_forward(x), y):
         dropout_of(student, reference).require_rest()
     if gives():
+        at_rate = lambda rate: student.build("FeedForward", DIM, HIDDEN, dropout=rate)  # noqa: E731
+        reference.oracle.require_one_function(student, feed_forward, x, at_rate)
+        require_usual_sizes(student, usual)
         return
     if gives(inner=[lambda z: z]):
         raise reference.named("feed_forward_no_activation")
@@ -55,6 +59,23 @@ def test_feed_forward_matches_oracle(student, reference):
     fault = explained(student, reference, feed_forward, weights, x, y)
     if fault is not None:
         raise fault
+
+
+def require_usual_sizes(student, usual):
+    """The same for as many tokens and as wide ones as in a training.
+
+    Raises:
+        Mismatch: It is right for small sizes only.
+    """
+    feed_forward = student.build("FeedForward", WIDE, WIDER)
+    weights, x = feed_forward.randomize(), 2 * student.tensor(2, MANY_TOKENS, WIDE)
+    y = feed_forward(x, shape=tuple(x.shape))
+    if not any(same(y, z) for act in usual for z in feed_forwards(x, weights, WIDER, act)):
+        raise Mismatch(
+            f"For {MANY_TOKENS} tokens, dim={WIDE} and hidden_dim={WIDER}, FeedForward does not compute "
+            "W2 activation(W1 x + b1) + b2; for smaller sizes it does.",
+            hint="Every size goes through the same steps.",
+        )
 
 
 def has_a_norm_behind(y, x, weights, usual):

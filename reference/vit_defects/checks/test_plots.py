@@ -89,6 +89,20 @@ def are_written_transposed(heat, counts):
     )
 
 
+def are_written_otherwise(heat, counts):
+    """Whether every cell has a number, and most of them are those of no form of the counts."""
+    if np.isnan(heat.written).any():
+        return False
+    placed = [by_names(heat, counts), counts] if heat.is_named else [counts]
+    right = [
+        np.abs(heat.written - times * form) <= 0.0051 * times + 0.06 * times * form
+        for each in placed
+        for form in forms(each).values()
+        for times in (1, 100)
+    ]
+    return max(cells.mean() for cells in right) < 0.5
+
+
 def rows_are_predicted(heat):
     """Whether the axes say that the rows show predicted classes."""
     return (heat.row_role, heat.column_role) in ((PREDICTED, TRUE), (PREDICTED, None), (None, TRUE))
@@ -160,6 +174,12 @@ def fault_of(heat, data, reference):
     if form is not None:
         if are_written_transposed(heat, expected):
             return reference.named("counts_written_transposed")
+        if are_written_otherwise(heat, expected):
+            return Mismatch(
+                "The numbers that are written into the cells are not those that the colors show.",
+                hint="Write what is drawn: annot=True, or ax.text(column, row, matrix[row, column]).",
+                look_for="annotate() | text() | heatmap()",
+            )
         return reference.named("confusion_normalized_wrongly") if misannounced(heat, form) else None
     if form_of(heat, expected.T):
         if heat.explained and heat.row_role is None and heat.column_role is None:

@@ -10,6 +10,7 @@ from grader.kit.transformers import layer_norms, oddities
 pytestmark = pytest.mark.component("PreNorm")
 
 DIM = 22
+WIDE, MANY_TOKENS = 48, 50  # as in a training
 INNER = AffineFake(scale=(1.7,), shift=(0.4,), roll=1)
 HELD = 7  # as many parameters as nothing else has
 
@@ -24,6 +25,8 @@ def test_prenorm_matches_oracle(student, reference):
     x = 2 * student.tensor(3, 5, DIM) + 1
     y = prenorm(x, shape=(3, 5, DIM))
     if any(same(y, answer(INNER, -1, normed)) for normed in layer_norms(x, weights)):
+        reference.oracle.require_one_function(student, prenorm, x)
+        require_usual_sizes(student)
         return
     if not prenorm.calls:
         raise reference.named("inner_not_called")
@@ -43,6 +46,23 @@ def test_prenorm_matches_oracle(student, reference):
         f"PreNorm does not compute fn(norm(x)) with a layer normalization over the features. {said}",
         hint="nn.LayerNorm(dim) over the last axis, applied before fn; nothing else.",
     )
+
+
+def require_usual_sizes(student):
+    """The same for as many tokens and as wide ones as in a training.
+
+    Raises:
+        Mismatch: It is right for small sizes only.
+    """
+    prenorm = student.build("PreNorm", WIDE, inner=INNER)
+    weights, x = prenorm.randomize(), 2 * student.tensor(2, MANY_TOKENS, WIDE) + 1
+    y = prenorm(x, shape=tuple(x.shape))
+    if not any(same(y, answer(INNER, -1, normed)) for normed in layer_norms(x, weights)):
+        raise Mismatch(
+            f"For {MANY_TOKENS} tokens and dim={WIDE}, PreNorm does not compute fn(norm(x)); for smaller "
+            "sizes it does.",
+            hint="Every size goes through the same steps.",
+        )
 
 
 @pytest.mark.weight(1)

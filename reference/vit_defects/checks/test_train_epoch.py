@@ -106,6 +106,7 @@ def test_train_epoch_steps_along_each_batch(student, reference, class_names):
     expected = epoch.weight_gradients()
     used = list(run.arrays["step_gradients"])
     if all(alike(a, b) for a, b in zip(used, expected, strict=True)):
+        require_kept_steps(epoch)
         return
     # never cleared; or cleared only where the first batch is reported
     sums = (np.cumsum(expected, axis=0), [expected[0], *np.cumsum(expected[1:], axis=0)])
@@ -119,6 +120,21 @@ def test_train_epoch_steps_along_each_batch(student, reference, class_names):
     if all(alike(a / 2, b) and not alike(a, b) for a, b in zip(used, expected, strict=True)):
         raise reference.named("backward_twice")
     raise Mismatch("The optimizer's steps do not follow the gradients of their own batches.")
+
+
+def require_kept_steps(epoch):
+    """Fail an epoch that undoes its steps; leave other weights than those of the last step to a person."""
+    initial, left = epoch.data.arrays["weights"], epoch.run.arrays["weights"]
+    if np.allclose(left, initial, rtol=0, atol=1e-7):
+        raise Mismatch(
+            "After the epoch, the model has the weights that it had before: what it learned is undone.",
+            hint="The weights of the last step are those that stay.",
+            look_for="load_state_dict() | copy_()",
+        )
+    if not np.allclose(
+        left, epoch.weights_after_its_steps(), rtol=0, atol=1e-3 * np.abs(left - initial).max()
+    ):
+        raise Undecided("after the epoch, the model has other weights than its last step left")
 
 
 @pytest.mark.weight(2)

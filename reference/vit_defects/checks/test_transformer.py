@@ -11,6 +11,7 @@ pytestmark = pytest.mark.component("Transformer")
 
 # all different, so that the shapes of weights tell what they are
 DEPTH, DIM, HEADS, DIM_HEAD, HIDDEN = 3, 22, 5, 6, 31
+WIDE, DEEP, MANY_TOKENS = 48, 7, 50  # as in a training
 SIZES = {"heads": HEADS, "dim_head": DIM_HEAD, "mlp_dim": HIDDEN}
 ATTENTION = AffineFake(scale=(0.9, 0.6, 1.2), shift=(0.3, -0.2, 0.1), roll=1, parameters=7)
 FEED_FORWARD = AffineFake(scale=(0.5, 1.1, 0.8), shift=(-0.1, 0.2, 0.4), roll=2, parameters=11)
@@ -74,6 +75,9 @@ def test_transformer_matches_oracle(student, reference):
     norm, attentions, feed_forwards = parts_of(transformer)
     correct = blocks(x, norm, attentions, feed_forwards)
     if any(same(y, z) for z in (correct, *layer_norms(correct, {}))):
+        reference.oracle.require_one_function(student, transformer, x)
+        if len(called(transformer, "Attention")) == DEPTH:  # else another check says so
+            require_usual_sizes(student)
         return
     # without the class PreNorm, the normalizations are written inline: a real one stands in for them
     used = {name: fake for name, fake in FAKES.items() if called(transformer, name)}
@@ -92,6 +96,31 @@ def test_transformer_matches_oracle(student, reference):
         + description(student, x, norm, attentions, feed_forwards),
         hint="Two residual connections per block, each around PreNorm and the part that it wraps.",
     )
+
+
+def require_usual_sizes(student):
+    """The same for as many blocks and tokens, and as wide ones, as in a training.
+
+    Raises:
+        Mismatch: It is right for small sizes only.
+    """
+    transformer = student.build("Transformer", WIDE, DEEP, *SIZES.values(), replace=FAKES)
+    x = student.tensor(2, MANY_TOKENS, WIDE)
+    y = transformer(x, shape=tuple(x.shape))
+    correct = blocks(x, *parts_of(transformer))
+    runs = len(called(transformer, "Attention"))
+    if runs != DEEP:
+        raise Mismatch(
+            f"With depth={DEEP}, the Transformer runs {runs} blocks; with depth={DEPTH} it runs all.",
+            hint="Every block is constructed and called, however many there are.",
+            look_for="_[:_], loop",
+        )
+    if not any(same(y, z, tolerance=1e-3) for z in (correct, *layer_norms(correct, {}))):
+        raise Mismatch(
+            f"For depth={DEEP}, {MANY_TOKENS} tokens and dim={WIDE}, the Transformer does not run its blocks "
+            "as it should; for smaller sizes it does.",
+            hint="Every size goes through the same steps.",
+        )
 
 
 def prenorm_adds(student):

@@ -140,12 +140,78 @@ def test_vit_cuts_patches(student, reference):
     if not bool(found.pixels.any(dim=0).all()):
         raise reference.named("patches_lost")
     if found.are_patches(sizes.patch):
+        require_many_numbers(student, reference, sizes, model)
+        require_usual_sizes(student, reference, sizes)
         return
     if not (found.overlap() and found.are_windows()):
         raise reference.named("patches_mixed")
     straight = reference.oracle.is_affine(lambda images: tokens(model, reference, images, sizes), image)
     policy = "overlapping_patches" if straight else "convolutional_stem"
     student.policy(policy, POLICIES[policy], "Cut the image into patches that do not overlap.")
+
+
+FEWEST_NUMBERS = 3  # of a patch that its token tells apart
+
+
+def require_many_numbers(student, reference, sizes, model):
+    """Fail a ViT whose tokens depend on a sum or two of the numbers of their patches.
+
+    Raises:
+        Mismatch: The slopes of a token by its patch have a lower rank.
+    """
+    image = pictures(student, sizes, 1)
+    corner = image[:, :, : sizes.patch, : sizes.patch]
+    moves = 0.05 * torch.eye(corner.numel()).view(-1, *corner.shape[1:])
+    moved = image.repeat(len(moves), 1, 1, 1)
+    moved[:, :, : sizes.patch, : sizes.patch] += moves
+    own = tokens(model, reference, torch.cat([image, moved]), sizes)[:, -sizes.patches]
+    strengths = torch.linalg.svdvals((own[1:] - own[:1]).double())
+    rank = int((strengths > 0.02 * strengths[0]).sum())
+    if rank < min(FEWEST_NUMBERS, sizes.dim, corner.numel()):
+        raise Mismatch(
+            f"A patch has {corner.numel()} numbers; its token depends on {rank} of their sums alone.",
+            hint="The projection takes each number by itself: nn.Linear(channels * patch_size**2, dim).",
+            look_for="mean() | sum() | Linear(_, dim)",
+        )
+
+
+def require_usual_sizes(student, reference, sizes):
+    """The same for as many patches as in a training: each has a token of its own, and a place.
+
+    Raises:
+        Mismatch: It is right for few patches only.
+    """
+    usual = replace(sizes, side=28, patch=4)
+    if usual == sizes:
+        return
+    model = built(student, reference, usual)
+    count, across = usual.patches, usual.side // usual.patch
+    image = pictures(student, usual, 1)
+    changed = image.repeat(count, 1, 1, 1)
+    for place in range(count):
+        row, column = (usual.patch * each for each in divmod(place, across))
+        changed[place, :, row : row + usual.patch, column : column + usual.patch] += square(student, usual)[0]
+    found = tokens(model, reference, torch.cat([image, changed]), usual)[:, -count:]
+    moved = (found[1:] - found[:1]).abs().amax(dim=-1) > 1e-5
+    if not torch.equal(moved, torch.eye(count, dtype=torch.bool)):
+        raise Mismatch(
+            f"For images of {usual.side} x {usual.side} and patches of {usual.patch}, not each patch has a "
+            f"token of its own; for images of {sizes.side} x {sizes.side} it has.",
+            hint="Every size goes through the same steps.",
+        )
+    if tells_places_apart(student, reference, sizes) and not tells_places_apart(student, reference, usual):
+        raise Mismatch(
+            f"For images of {usual.side} x {usual.side}, equal patches at two places make equal tokens.",
+            hint="Each of the patches has a position of its own.",
+        )
+
+
+def tells_places_apart(student, reference, sizes):
+    """Whether equal patches make another token at each place."""
+    model = built(student, reference, sizes)
+    found = tokens(model, reference, filled(square(student, sizes), sizes), sizes)[0, -sizes.patches :]
+    distances = (found[:, None] - found[None]).abs().amax(dim=-1)
+    return not bool((distances + found.new_ones(len(found)).diag() < 1e-5).any())
 
 
 def kept_with_the_weights(student, reference, sizes, model, images):
@@ -267,6 +333,9 @@ def test_vit_pools(student, reference, pool):
         raise reference.named("images_mixed")
     verdict = reference.oracle.pooled_by(model, received.roll(2 * int(model.rolls), dims=1), answers)
     if verdict == pool:
+        at_rate = lambda rate: built(student, reference, sizes, pool=pool, emb_dropout=rate)  # noqa: E731
+        reference.oracle.require_one_function(student, model, images, at_rate)
+        require_encoder(student, reference, sizes, pool)
         return
     if (pool, verdict) == ("mean", "mean of the patches"):
         student.policy(
@@ -285,6 +354,25 @@ def test_vit_pools(student, reference, pool):
     reference.oracle.require_pool(
         student, reference, pool, model, lambda: built(student, reference, sizes, pool=pool)
     )
+
+
+def require_encoder(student, reference, sizes, pool):
+    """Fail a ViT in which something goes around its Transformer to the scores.
+
+    Raises:
+        Mismatch: Where the Transformer gives the same for all images, the scores differ.
+    """
+    model = built(student, reference, sizes, AffineFake(scale=(0.0,), shift=(0.3,)), pool=pool)
+    if not model.constructions("Transformer"):
+        return
+    found = scores(model, reference, pictures(student, sizes, 4), sizes)
+    if not same(found, found[:1].expand_as(found)):
+        raise Mismatch(
+            "Where the Transformer gives the same for all images, the scores still differ: something of the "
+            "images goes around it.",
+            hint="After x = self.transformer(x), the head works on that x alone.",
+            look_for="head() | mean()",
+        )
 
 
 WRONG_POOLS = {
@@ -318,6 +406,13 @@ def test_vit_returns_scores_not_probabilities(student, reference):
         raise reference.named("sigmoid_output")
     if positive:
         raise reference.named("relu_output")
+    model.set_weights({name: 30 * value for name, value in weights.items()})
+    if bool((scores(model, reference, images, sizes).abs() <= 1).all()):
+        raise Mismatch(
+            "However large the weights of ViT are, its scores stay between -1 and 1.",
+            hint="Nothing after the last linear layer: the loss function applies the softmax.",
+            look_for="tanh() | sigmoid() | softmax() | Tanh() | Sigmoid() | Softmax()",
+        )
     if same(every.exp().sum(dim=2), torch.ones(4, 6)) and reference.oracle.trains_by_cross_entropy(student):
         student.policy(
             "log_probabilities_returned",

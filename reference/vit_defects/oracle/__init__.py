@@ -9,6 +9,7 @@ from .gradients_of_losses import cross_entropy_factor, is_unusual, own_share, so
 from .heads import lost_heads, measured_scale
 from .inline import prove_inline
 from .mistaken import wrong_attentions, wrong_prenorms, wrong_transformer
+from .one_function import require_one_function
 from .pooling import pooled_by, require_pool, returns_log_probabilities, trains_by_cross_entropy
 from .sizes import LARGE, ODD, doable, size_in_the_code, tokens_follow_the_size
 from .tokens import are_concatenated, is_affine, learned_places, moves_first_only, positions_multiply
@@ -38,6 +39,7 @@ __all__ = [
     "positions_multiply",
     "prove_inline",
     "prove_inline_vit",
+    "require_one_function",
     "require_pool",
     "returns_log_probabilities",
     "size_in_the_code",

@@ -1,16 +1,21 @@
-"""Batches of one image, whose axis squeeze() takes off as well."""
+"""Gradients for a batch of one image, whose axis squeeze() takes off as well."""
 
-from grader.kit import Cause, Mismatch
+from dataclasses import replace
+
+from grader.kit import Cause, Mismatch, same
 
 
 def gradients_of_one(component, x, cotangent):
     """The component's gradients for a batch of one image, (1, tokens, dim).
 
+    A parameter whose gradient is zero, although the output changes with it, has received none.
+
     Raises:
         Mismatch: As for a call. That the batch's axis is lost is named if it is kept for two images.
     """
     try:
-        return component.gradients(x, cotangent)
+        found = component.gradients(x, cotangent)
+        return replace(found, missing=(*found.missing, *_cut(component, x, found)))
     except Mismatch as error:
         is_lost = error.cause is Cause.WRONG_SHAPE and component(x).shape == x.shape[1:]
         if not is_lost or component(x.repeat(2, 1, 1)).shape != (2, *x.shape[1:]):
@@ -24,3 +29,16 @@ def gradients_of_one(component, x, cotangent):
             cause=error.cause,
             concerns=error.concerns,
         ) from None
+
+
+def _cut(component, x, found):
+    """The parameters with a gradient of zeros that the output changes with."""
+    weights = component.weights()
+    for name, gradient in found.parameters.items():
+        if gradient.any():
+            continue
+        component.set_weights({name: weights[name] + 1})
+        has_effect = not same(component(x), found.output)
+        component.set_weights({name: weights[name]})
+        if has_effect:
+            yield name

@@ -40,6 +40,11 @@ class Epoch:
         """Whether each image's scores got a gradient, and each number of it is finite."""
         return bool(np.isfinite(self.run.arrays["logit_gradients"]).all())
 
+    def weights_after_its_steps(self):
+        """What the optimizer's steps make of the weights."""
+        steps = self.run.arrays["step_gradients"]
+        return self.data.arrays["weights"] - self.data.learning_rate * steps.sum(axis=0)
+
     def rows(self):
         """Which images each batch has."""
         ends = np.cumsum(self.data.batch_sizes)
