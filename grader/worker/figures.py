@@ -25,6 +25,7 @@ from grader.worker.student_faults import students_code
 MAX_CELLS = 40  # rows or columns that may have names; a photograph has more
 MAX_TEXTS = 100  # of a figure
 MAX_BARS = 100  # of axes
+TRANSPARENT = 0.02  # of an artist: nobody sees it
 
 Coordinates = Sequence[Any]  # horizontal and vertical, each of all points
 EPSILON = 1e-6
@@ -99,15 +100,25 @@ def named_bars(ax: Any, x_ticks: TickLabels, y_ticks: TickLabels) -> list[tuple[
     return bars
 
 
+def visible(artists: Sequence[Any]) -> list[Any]:
+    """Those that can be seen: neither switched off nor wholly transparent."""
+    return [
+        artist
+        for artist in artists
+        if artist.get_visible()
+        and ((alpha := artist.get_alpha()) is None or float(np.max(alpha)) > TRANSPARENT)
+    ]
+
+
 def lines_of(ax: Any) -> Iterator[tuple[Coordinates, str]]:
     """The coordinates of each line, and its name; empty if it has none.
 
     Points that are scattered are a line, and so is each line of `vlines` and `hlines`. A span of `axvspan` or
     `axhspan` has two lines, its edges, from 0 to 1 of the axes.
     """
-    for line in ax.lines:
+    for line in visible(ax.lines):
         yield line.get_data(orig=False), _given_name(line)  # names and dates as the numbers where they are
-    for collection in ax.collections:
+    for collection in visible(ax.collections):
         name = _given_name(collection)
         match type(collection).__name__:
             case "PathCollection":
@@ -115,7 +126,7 @@ def lines_of(ax: Any) -> Iterator[tuple[Coordinates, str]]:
             case "LineCollection":
                 for segment in collection.get_segments():
                     yield tuple(np.asarray(segment).T), name
-    for patch in ax.patches:
+    for patch in visible(ax.patches):
         within = patch.get_transform().contains_branch_seperately(ax.transData)
         if within in ((True, False), (False, True)):
             corners = patch.get_path().transformed(patch.get_patch_transform()).vertices
@@ -309,7 +320,7 @@ class KeptFigures:
                 pixels = len(drawn)
                 arrays[f"figure{pixels}"], arrays[f"palette{pixels}"] = _indexed(_pixels(figure))
             suptitle = getattr(figure, "_suptitle", None)
-            axes = tuple(_described_axes(ax, arrays) for ax in figure.axes[:MAX_AXES])
+            axes = tuple(_described_axes(ax, arrays) for ax in visible(figure.axes)[:MAX_AXES])
             drawn.append(DrawnFigure(pixels, _short(suptitle.get_text() if suptitle else ""), axes))
         return tuple(drawn)
 
@@ -487,16 +498,17 @@ def _rounded(pixels: Any) -> tuple[Any, Any] | None:
 def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:
     meshes = [
         mesh
-        for mesh in ax.collections[:4]
+        for mesh in visible(ax.collections)[:4]
         if type(mesh).__name__ in ("QuadMesh", "PolyQuadMesh") and mesh.get_array() is not None
     ]
-    images = [_stored(image.get_array(), arrays) for image in ax.images[:4]]
+    pictures = visible(ax.images)[:4]
+    images = [_stored(image.get_array(), arrays) for image in pictures]
     heat_maps = [_stored(mesh.get_array(), arrays) for mesh in meshes]
     drawn = itertools.islice(lines_of(ax), MAX_LINES)
     stored = [(_stored_line(points, arrays), name) for points, name in drawn]
     lines = [(number, name) for number, name in stored if number is not None]
     x_ticks, y_ticks = tick_labels(ax, "x"), tick_labels(ax, "y")
-    edges, texts = edges_of_cells([*ax.images[:4], *meshes]), ax.texts[:400]
+    edges, texts = edges_of_cells([*pictures, *meshes]), visible(ax.texts)[:400]
     rows, columns = cell_names(edges, x_ticks, y_ticks)
     bars = named_bars(ax, x_ticks, y_ticks)
     return Axes(

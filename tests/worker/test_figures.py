@@ -144,6 +144,19 @@ def test_lines_are_read_however_they_are_drawn(
     assert list(zip(drawn_lines, axes.line_names, strict=True)) == lines
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "plt.imshow(cm)\nplt.gca().set_visible(False)",
+        "plt.imshow(cm, alpha=0.0)\nplt.plot([1, 2], alpha=0)\nplt.text(0, 0, 'a', alpha=0.01)",
+        "plt.pcolormesh(cm).set_visible(False)\nplt.text(0, 0, 'a').set_visible(False)",
+    ],
+)
+def test_what_cannot_be_seen_is_not_there(axes_of: Callable[[str], list[Axes]], body: str) -> None:
+    for axes in axes_of(body):
+        assert (axes.images, axes.heat_maps, axes.lines, axes.texts) == ((), (), (), ())
+
+
 def test_a_bar_of_nothing_and_a_bar_without_a_name(axes_of: Callable[[str], list[Axes]]) -> None:
     (axes,) = axes_of("plt.bar([0, 7], [float('nan'), 2], width=0.5)\nplt.xticks([0, 1], names[:2])")
     assert (axes.bars, axes.bar_names) == ((0, 2), (NAMES[0], ""))

@@ -367,6 +367,8 @@ def test_attention_lets_gradients_through(student, reference):
             f"The parameter {named(found.missing[0])} receives no gradient: it is not used, or cut off.",
             diagnosis="unused_parameter",
         )
+    if any(reference.oracle.cut_rows(component, x, found)):
+        raise reference.named("attention_cut")
     x.requires_grad_()
     for parts in readings_of(trainable, HEADS, DIM_HEAD):
         if parts.out is not None and same(found.output, attention(x, parts).detach()):

@@ -92,6 +92,20 @@ def test_prenorm_lets_gradients_through(student, reference):
             diagnosis="gradient_cut",
             look_for="detach() | no_grad() | _.data",
         )
+    x.requires_grad_()
+    for normed in layer_norms(x, prenorm.weights()):
+        expected = answer(INNER, -1, normed)
+        if same(found.output, expected.detach()):
+            (expected * cotangent).sum().backward()
+            if not same(found.input, x.grad, tolerance=1e-3):
+                raise Mismatch(
+                    "The gradient that reaches PreNorm's input is not that of a layer normalization: a part "
+                    "of it is cut off.",
+                    hint="Leave out detach(), .data and torch.no_grad().",
+                    diagnosis="gradient_cut",
+                    look_for="detach() | no_grad() | _.data",
+                )
+            break
     inner = [parameter.name for parameter in prenorm.parameters if parameter.shape == (HELD,)]
     if not inner:
         raise reference.named("inner_not_registered")

@@ -1,4 +1,4 @@
-"""Gradients for a batch of one image, whose axis squeeze() takes off as well."""
+"""Gradients, where one that is cut may be zero; of one image, whose axis squeeze() takes off as well."""
 
 from dataclasses import replace
 
@@ -8,14 +8,11 @@ from grader.kit import Cause, Mismatch, same
 def gradients_of_one(component, x, cotangent):
     """The component's gradients for a batch of one image, (1, tokens, dim).
 
-    A parameter whose gradient is zero, although the output changes with it, has received none.
-
     Raises:
         Mismatch: As for a call. That the batch's axis is lost is named if it is kept for two images.
     """
     try:
-        found = component.gradients(x, cotangent)
-        return replace(found, missing=(*found.missing, *_cut(component, x, found)))
+        return gradients_that_arrive(component, x, cotangent)
     except Mismatch as error:
         is_lost = error.cause is Cause.WRONG_SHAPE and component(x).shape == x.shape[1:]
         if not is_lost or component(x.repeat(2, 1, 1)).shape != (2, *x.shape[1:]):
@@ -29,6 +26,29 @@ def gradients_of_one(component, x, cotangent):
             cause=error.cause,
             concerns=error.concerns,
         ) from None
+
+
+def gradients_that_arrive(component, x, cotangent):
+    """The component's gradients; a parameter that the output changes with has received none if it is zero."""
+    found = component.gradients(x, cotangent)
+    return replace(found, missing=(*found.missing, *_cut(component, x, found)))
+
+
+def cut_rows(component, x, found):
+    """The matrices of which some rows change the output, and have a gradient of zeros.
+
+    For layers without units that rest, as those of a ReLU do.
+    """
+    weights = component.weights()
+    for name, gradient in found.parameters.items():
+        rows = (gradient == 0).all(dim=-1) if gradient.ndim == 2 else gradient.new_zeros(1, dtype=bool)
+        if not rows.any():
+            continue
+        component.set_weights({name: weights[name] + rows[:, None].float()})
+        has_effect = not same(component(x), found.output)
+        component.set_weights({name: weights[name]})
+        if has_effect:
+            yield name
 
 
 def _cut(component, x, found):
