@@ -7,11 +7,14 @@ is missing, a division by zero, a file that a spreadsheet has saved.
 import ast
 import random
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from grader.course.composing import composed
 from grader.course.homework_versions import HomeworkVersion, Kind
 from grader.domain.assignment import Assignment, Component
+
+Make = Callable[[], HomeworkVersion]
 
 SEED = 20  # of the sample: the same versions every time, so that a failure can be reproduced
 
@@ -173,25 +176,24 @@ def odd_versions(
     for component in assignment.components:
         by_part[component.name] = list(_of_part(component, reference, tree))
         generator.shuffle(by_part[component.name])
-    sample: list[HomeworkVersion] = []
+    sample: list[Make] = []
     while len(sample) < count and any(by_part.values()):
         in_turn = [versions for versions in by_part.values() if versions]
         sample.extend(versions.pop() for versions in in_turn[: count - len(sample)])
-    return tuple(sample)
+    return tuple(make() for make in sample)
 
 
-def _of_part(component: Component, reference: HomeworkVersion, tree: ast.Module) -> Iterator[HomeworkVersion]:
-    """All odd versions of a part."""
+def _of_part(component: Component, reference: HomeworkVersion, tree: ast.Module) -> Iterator[Make]:
+    """All odd versions of a part, each made when it is wanted."""
     if component.is_file:
         for name, code in _WRITTEN.items():
             changes = f"import re\n\n\ndef {component.name}(text):\n    return {code}\n"
-            yield _version(component, f"{component.name}_with_{name}", reference.source, changes)
+            yield partial(_version, component, f"{component.name}_with_{name}", reference.source, changes)
         return
     methods = _methods(component, tree)
     for name, body in _bodies(is_class=bool(methods)):
         code = _odd_class(component.name, methods, body) if methods else _odd_function(component.name, body)
-        source = composed(reference.source, code, after=True)
-        yield _version(component, f"{component.name}_{name}", source)
+        yield partial(_composed_version, component, f"{component.name}_{name}", reference.source, code)
 
 
 def _methods(component: Component, tree: ast.Module) -> tuple[str, ...]:
@@ -212,6 +214,10 @@ def _version(component: Component, name: str, source: str, changes: str = "") ->
     return HomeworkVersion(
         Kind.ODD, name, f"an odd {component.name}", source, (component.name,), changes=changes
     )
+
+
+def _composed_version(component: Component, name: str, source: str, code: str) -> HomeworkVersion:
+    return _version(component, name, composed(source, code, after=True))
 
 
 def _bodies(*, is_class: bool) -> Iterator[tuple[str, str]]:
