@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.kit import AffineFake, Mismatch, answer, named, same
+from grader.kit import AffineFake, Cause, Mismatch, answer, named, same
 
 DIM, HEADS, TOKENS = 22, 2, 6
 
@@ -211,6 +211,15 @@ def test_block_passes_its_sizes_on(student):
             f"have the hidden width mlp_ratio * dim has at least {2 * DIM * DIM} more (dim={DIM}).",
             hint="nn.Linear(dim, hidden) and nn.Linear(hidden, dim), where hidden = int(dim * mlp_ratio).",
             look_for="Linear(dim, _)",
+        )
+    dropping = student.build("EncoderBlock", DIM, 11, dropout=0.5, replace=replaced)
+    x = student.tensor(2, TOKENS, DIM)
+    if not same(dropping(x), dropping(x)):
+        raise Mismatch(
+            "In evaluation two calls with the same input give different outputs.",
+            hint="nn.Dropout is off in evaluation by itself; F.dropout needs training=self.training.",
+            look_for="dropout() | Dropout()",
+            cause=Cause.RANDOM,
         )
 
 
