@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import torch
+
 from grader.kit import Cause, Mismatch, same
 
 
@@ -44,11 +46,16 @@ def cut_rows(component, x, found):
         rows = (gradient == 0).all(dim=-1) if gradient.ndim == 2 else gradient.new_zeros(1, dtype=bool)
         if not rows.any():
             continue
-        component.set_weights({name: weights[name] + rows[:, None].float()})
+        component.set_weights({name: weights[name] + rows[:, None] * _uneven(weights[name])})
         has_effect = not same(component(x), found.output)
         component.set_weights({name: weights[name]})
         if has_effect:
             yield name
+
+
+def _uneven(value):
+    """Other numbers in each place: a normalization would take away the same one."""
+    return torch.linspace(-1, 1, value.numel()).view(value.shape) ** 2
 
 
 def _cut(component, x, found):
@@ -57,7 +64,7 @@ def _cut(component, x, found):
     for name, gradient in found.parameters.items():
         if gradient.any():
             continue
-        component.set_weights({name: weights[name] + 1})
+        component.set_weights({name: weights[name] + _uneven(weights[name])})
         has_effect = not same(component(x), found.output)
         component.set_weights({name: weights[name]})
         if has_effect:
