@@ -5,14 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.assignment_file import read_assignment
 from grader.course.composing import composed
-from grader.course.homework_versions import HomeworkVersion, Kind
-from grader.course.locate import located_course
 from grader.course.reference_solution import solved_source
 from grader.domain.evidence import Finding, Status
 from grader.validation.mutation_report import is_broken
-from grader.validation.trials import Trial, outcomes
+from tests.checks.tried_parts import findings_in
 from tests.warm_hosts import WarmHosts
 
 ROOT = Path(__file__).parents[2]
@@ -204,15 +201,10 @@ ATTACKS: dict[str, tuple[tuple[str, str], str]] = {
 def findings(warm_hosts: WarmHosts) -> Mapping[str, tuple[Finding, ...]]:
     """What is found in the part of each attack, by its name."""
     solved = solved_source((FOLDER / "solution.py").read_text(encoding="utf-8"), "solution.py")
-    planned = [
-        Trial(HomeworkVersion(Kind.FORM, name, name, composed(solved, source, after=True)), (part,))
-        for name, ((part, source), _) in ATTACKS.items()
-    ]
-    with warm_hosts.shared():
-        course = located_course(ROOT, environment={})
-        found = outcomes(course, read_assignment(FOLDER), planned, jobs=2)
-    assert {each.version.name: each.fault for each in found if each.fault} == {}
-    return {each.version.name: each.findings for each in found}
+    homeworks = {
+        name: (part, composed(solved, source, after=True)) for name, ((part, source), _) in ATTACKS.items()
+    }
+    return findings_in(FOLDER, homeworks, warm_hosts)
 
 
 @pytest.mark.slow

@@ -61,10 +61,14 @@ def by_names(heat, counts):
     return counts[np.ix_(heat.row_classes, heat.column_classes)]
 
 
+def orders_of(heat, counts):
+    """The counts in the order of the map's names, if it has them, and in that of the classes."""
+    return [by_names(heat, counts), counts] if heat.is_named else [counts]
+
+
 def form_of(heat, counts):
     """In which form the map shows the counts, in the order of its names or of the classes; None if not."""
-    orders = [by_names(heat, counts), counts] if heat.is_named else [counts]
-    for placed in orders:
+    for placed in orders_of(heat, counts):
         for name, form in forms(placed).items():
             if same(heat.values, form):
                 return name
@@ -80,7 +84,7 @@ def form_of(heat, counts):
 
 def are_written_transposed(heat, counts):
     """Whether the counts are written into the cells with rows and columns exchanged, unlike the colors."""
-    orders = [by_names(heat, counts), counts] if heat.is_named else [counts]
+    orders = orders_of(heat, counts)
     placed = next((each for each in orders for form in forms(each).values() if same(heat.values, form)), None)
     return (
         placed is not None
@@ -93,11 +97,10 @@ def are_written_otherwise(heat, counts):
     """Whether every cell has a number, and most of them are those of no form of the counts."""
     if np.isnan(heat.written).any():
         return False
-    placed = [by_names(heat, counts), counts] if heat.is_named else [counts]
     right = [
         np.abs(heat.written - times * form) <= 0.0051 * times + 0.06 * times * form
-        for each in placed
-        for form in forms(each).values()
+        for placed in orders_of(heat, counts)
+        for form in forms(placed).values()
         for times in (1, 100)
     ]
     return max(cells.mean() for cells in right) < 0.5
@@ -278,8 +281,7 @@ def drawn_again(student, class_names):
 
 def whole_maps(run, class_names):
     """The heat maps of all classes; none of a run that failed."""
-    found = heat_maps(run, class_names) if run is not None else []
-    return [heat for heat in found if len(heat.values) == len(class_names)]
+    return heat_maps(run, class_names, whole=True) if run is not None else []
 
 
 def is_added_up(student, class_names):

@@ -197,7 +197,7 @@ def require_usual_sizes(student, reference, sizes):
             f"token of its own; for images of {sizes.side} x {sizes.side} it has.",
             hint="Every size goes through the same steps.",
         )
-    if tells_places_apart(student, reference, sizes) and not tells_places_apart(student, reference, usual):
+    if not tells_places_apart(student, reference, usual) and tells_places_apart(student, reference, sizes):
         raise Mismatch(
             f"For images of {usual.side} x {usual.side}, equal patches at two places make equal tokens.",
             hint="Each of the patches has a position of its own.",

@@ -31,9 +31,17 @@ def gradients_of_one(component, x, cotangent):
 
 
 def gradients_that_arrive(component, x, cotangent):
-    """The component's gradients; a parameter that the output changes with has received none if it is zero."""
+    """The component's gradients; the input, or a parameter, has received none if it is zero, and yet matters.
+
+    A last layer may begin with zeros: then the output does not change with what lies before it, either.
+    """
     found = component.gradients(x, cotangent)
-    return replace(found, missing=(*found.missing, *_cut(component, x, found)))
+    is_cut = found.input is not None and not found.input.any()
+    if is_cut and not same(component(x + _uneven(x)), found.output):
+        found = replace(found, input=None)
+    silent = [name for name, gradient in found.parameters.items() if not gradient.any()]
+    cut = [name for name in silent if _has_effect(component, x, found, name)]
+    return replace(found, missing=(*found.missing, *cut))
 
 
 def cut_rows(component, x, found):
@@ -41,31 +49,22 @@ def cut_rows(component, x, found):
 
     For layers without units that rest, as those of a ReLU do.
     """
-    weights = component.weights()
     for name, gradient in found.parameters.items():
-        rows = (gradient == 0).all(dim=-1) if gradient.ndim == 2 else gradient.new_zeros(1, dtype=bool)
-        if not rows.any():
-            continue
-        component.set_weights({name: weights[name] + rows[:, None] * _uneven(weights[name])})
-        has_effect = not same(component(x), found.output)
-        component.set_weights({name: weights[name]})
-        if has_effect:
-            yield name
+        if gradient.ndim == 2:
+            rows = (gradient == 0).all(dim=-1, keepdim=True)
+            if rows.any() and _has_effect(component, x, found, name, rows):
+                yield name
+
+
+def _has_effect(component, x, found, name, where=1):
+    """Whether the output changes with a parameter that is moved, in some of its rows or in all."""
+    held = component.weights()[name]
+    component.set_weights({name: held + where * _uneven(held)})
+    moved = component(x)
+    component.set_weights({name: held})
+    return not same(moved, found.output)
 
 
 def _uneven(value):
     """Other numbers in each place: a normalization would take away the same one."""
     return torch.linspace(-1, 1, value.numel()).view(value.shape) ** 2
-
-
-def _cut(component, x, found):
-    """The parameters with a gradient of zeros that the output changes with."""
-    weights = component.weights()
-    for name, gradient in found.parameters.items():
-        if gradient.any():
-            continue
-        component.set_weights({name: weights[name] + _uneven(weights[name])})
-        has_effect = not same(component(x), found.output)
-        component.set_weights({name: weights[name]})
-        if has_effect:
-            yield name
