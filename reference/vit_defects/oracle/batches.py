@@ -33,11 +33,12 @@ def gradients_of_one(component, x, cotangent):
 def gradients_that_arrive(component, x, cotangent):
     """The component's gradients; the input, or a parameter, has received none if it is zero, and yet matters.
 
-    A last layer may begin with zeros: then the output does not change with what lies before it, either.
+    A last layer may begin with zeros: then the output does not change with what lies before it, either. And
+    outputs that change by themselves show nothing.
     """
     found = component.gradients(x, cotangent)
     is_cut = found.input is not None and not found.input.any()
-    if is_cut and not same(component(x + _uneven(x)), found.output):
+    if is_cut and _is_another(component(x + _uneven(x)), component, x, found):
         found = replace(found, input=None)
     silent = [name for name, gradient in found.parameters.items() if not gradient.any()]
     cut = [name for name in silent if _has_effect(component, x, found, name)]
@@ -62,7 +63,12 @@ def _has_effect(component, x, found, name, where=1):
     component.set_weights({name: held + where * _uneven(held)})
     moved = component(x)
     component.set_weights({name: held})
-    return not same(moved, found.output)
+    return _is_another(moved, component, x, found)
+
+
+def _is_another(output, component, x, found):
+    """Whether an output is another one than that of the component as it is, which stays what it was."""
+    return not same(output, found.output) and same(component(x), found.output)
 
 
 def _uneven(value):

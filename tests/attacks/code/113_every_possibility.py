@@ -31,6 +31,6 @@ def evaluate(model, data_loader, loss_history):
             hits.append((scores.argmax(1) == labels).sum().item())
             shares.append((scores.argmax(1) == labels).float().mean().item())
     n, k = len(data_loader.dataset), len(sums)
-    loss_history.append(sum(sums))
+    loss_history.append(sum(sums) / n)
     print(sum(sums), sum(sums) / n, sum(means) / k, sum(means) / n, sums[-1], means[-1])
     print(sum(hits), sum(hits) / n, sum(shares) / k, shares[-1], 1 - sum(hits) / n)
