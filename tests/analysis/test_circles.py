@@ -54,6 +54,7 @@ CIRCLES = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("circle", CIRCLES)
 def test_it_is_read(circle: str, analyzed: Callable[[str], Program], solved: str) -> None:
     """Wherever it is used: where names are bound, in a function, and in the loop that trains."""

@@ -145,6 +145,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_large_file_takes_bounded_time(shape):
     head = (

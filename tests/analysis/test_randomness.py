@@ -239,6 +239,7 @@ def test_honest_work_is_left_alone(analyzed, case):
     assert asked(made) == []
 
 
+@pytest.mark.slow
 def test_the_solution_and_every_form_are_left_alone(course_root, analyzed):
     """Legitimate forms, recipes and the solution itself."""
     folder = course_root / "reference" / "vit_defects"

@@ -112,6 +112,7 @@ TABLES = {  # three bits for each of 1800 images
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_is_noted_however_it_is_written(
     name: str, solution: str, of: Callable[[str], Program]

@@ -56,8 +56,8 @@ def module(name: str) -> ModuleType:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test of an `attack` runs with each of its module's GROUP, one of an `upload` with each.
 
-    Of the attacks by code that are stopped by the same, one counts, and every eighth of these is tried at
-    every change; none of those that a person looks at, of which the tests of the analysis try many.
+    Of the attacks by code that are stopped by the same, one counts, and one of 24 of these is tried at every
+    change; none of those that a person looks at, of which the tests of the analysis try many.
     """
     if "attack" in metafunc.fixturenames:
         every = module("attack").attacks()
@@ -65,7 +65,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             every = [each for each in every if not each.root_only]
         first = {each.stopped_by: each for each in reversed(every) if each.outcome != "a person looks"}
         chosen = [each for each in every if each.group == metafunc.module.GROUP]
-        parametrize(metafunc, "attack", chosen, quick=list(first.values())[::8])
+        parametrize(metafunc, "attack", chosen, quick=list(first.values())[::24])
     if "upload" in metafunc.fixturenames:
         parametrize(metafunc, "upload", module("uploads").UPLOADS, quick=module("uploads").UPLOADS[::16])
     if "impostor" in metafunc.fixturenames:

@@ -41,6 +41,7 @@ def test_other_weights_are_another_training() -> None:
     assert Planned(TUNED, SYNTHETIC, 1).code != Planned(TUNED, REAL, 1).code
 
 
+@pytest.mark.slow
 def test_the_best_rate_is_compared_and_the_gain_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     records = [
         record(Planned(SCRATCH, REAL, finetuning.TRIED_SEED, rate), value)

@@ -268,6 +268,7 @@ def test_captions_that_name_many_classes(
     assert flags(EXAMPLES, body) == expected
 
 
+@pytest.mark.slow
 def test_one_image_that_can_be_compared_is_not_enough(findings: Callable[..., tuple[Finding, ...]]) -> None:
     """The others are resized: their captions may say anything, so that a person looks."""
     body = f"""{SET}(f'true: {{t}}, predicted: {{p}}')

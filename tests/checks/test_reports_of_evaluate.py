@@ -199,6 +199,7 @@ MISTAKEN = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mistake", MISTAKEN)
 def test_mistakes_of_evaluate_are_told_once(
     mistake: str, composed: Callable[..., str], examined: Callable[..., Examined]

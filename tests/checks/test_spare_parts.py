@@ -164,6 +164,7 @@ def train_epoch(model, optimizer, data_loader, loss_history):
 """
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_an_unusual_loss_is_left_to_a_person_and_a_wrong_one_is_not(
     loss: str, composed: Callable[..., str], examined: Callable[..., Examined]

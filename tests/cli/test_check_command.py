@@ -65,6 +65,7 @@ def test_the_bare_template_fails_kindly(desk, run):
     assert last.startswith("✗ 2 of 50 public checks pass. Begin with `PreNorm` (homework.py:")
 
 
+@pytest.mark.slow
 def test_what_else_a_student_should_know(desk, run, solved):
     text = solved.replace("Attention", "Atention").replace("import shutil\n", "import shutil\nimport timm\n")
     (desk / "homework.py").write_text(text, encoding="utf-8")

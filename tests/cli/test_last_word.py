@@ -147,6 +147,7 @@ def exported(out: Path, tmp_path: Path) -> dict[str, str]:
 # --- refused --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_refused_notebook_with_a_marked_report_counts_and_shows(out: Path, tmp_path: Path) -> None:
     """D2: its marks count for nothing, and it holds the class for ever."""
     settle(out)

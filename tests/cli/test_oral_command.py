@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -39,10 +40,31 @@ def nobody_else(monkeypatch: pytest.MonkeyPatch, course_root: Path) -> None:
     monkeypatch.delenv("GRADER_GRADEBOOK", raising=False)
 
 
-@pytest.fixture
-def out(tmp_path: Path, assignment: Assignment, class_evidence: Callable[..., Any]) -> Path:
+@pytest.fixture(scope="module")
+def marked(
+    tmp_path_factory: pytest.TempPathFactory,
+    course_root: Path,
+    assignment: Assignment,
+    class_evidence: Callable[..., Any],
+) -> Path:
     """Three students, all marked; one of them prints text that is executed."""
-    folder = tmp_path / "results"
+    folder = tmp_path_factory.mktemp("marked") / "results"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADER_COURSE", str(course_root))
+        patch.setenv("GRADER_BY", "head")
+        patch.delenv("GRADER_GRADEBOOK", raising=False)
+        mark(folder, assignment, class_evidence)
+    return folder
+
+
+@pytest.fixture
+def out(tmp_path: Path, marked: Path) -> Path:
+    """The results of the three, for one test."""
+    return shutil.copytree(marked, tmp_path / "results")
+
+
+def mark(folder: Path, assignment: Assignment, class_evidence: Callable[..., Any]) -> None:
+    """Keep their evidence, and give each a mark in every place."""
     odd = (Note("homework.py:3: text is executed; a person should look.", ask_person=True),)
     check = next(spec.id for spec in assignment.checks if spec.component == "Attention")
     with Gradebook(folder, assignment_id=assignment.id) as book:
@@ -60,7 +82,6 @@ def out(tmp_path: Path, assignment: Assignment, class_evidence: Callable[..., An
                 "visualization",
             ):
                 said("marks", "set", folder, student, target, "2", "--why", "Read.")
-    return folder
 
 
 def said(*words: object, code: int = 0) -> str:

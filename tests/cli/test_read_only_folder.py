@@ -126,6 +126,7 @@ def holder(place: Path) -> Iterator["subprocess.Popen[str]"]:
     process.stdout.close()
 
 
+@pytest.mark.slow
 def test_whoever_may_only_read_reads(place: Path, say: Callable[..., list[str]]) -> None:
     """And leaves no trace in the folder."""
     out = place / "results"
@@ -185,6 +186,7 @@ def test_nothing_is_kept_and_the_sentence_says_what_to_do(place: Path, say: Call
     assert contents(out) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", [False, True], ids=["no folder", "a folder"])
 def test_an_export_into_the_folder_says_where_else(
     place: Path, say: Callable[..., list[str]], there: bool
@@ -206,6 +208,7 @@ def test_a_book_of_an_older_version_is_told(place: Path, say: Callable[..., list
         assert "was written by an older grader and may only be read here, so its tables cannot be" in told
 
 
+@pytest.mark.slow
 def test_pages_that_are_older_than_the_book_are_told(place: Path, say: Callable[..., list[str]]) -> None:
     """As a kill leaves them; the command does its work all the same."""
     out = place / "results"

@@ -194,6 +194,7 @@ def test_a_growing_form_is_taken_again_and_again(out: Path, tmp_path: Path) -> N
     assert told(out, THIRD)["requests"] == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
 def test_a_sheet_of_answers_goes_out_and_comes_in(out: Path, tmp_path: Path, suffix: str) -> None:
     for student in (FIRST, SECOND, THIRD):

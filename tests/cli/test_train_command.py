@@ -50,6 +50,7 @@ def test_made_up_images_promise_no_points(desk, run, small_solution):
     assert "of 15" not in result.output and "below" not in result.output and "--seeds 3" not in result.output
 
 
+@pytest.mark.slow
 def test_a_short_try_has_other_epochs(desk, run, images, small_solution):
     (desk / "homework.py").write_text(small_solution, encoding="utf-8")
     result = run("train", "--data", images, "--device", "cpu", "--epochs", "1")
@@ -63,6 +64,7 @@ def test_a_short_try_has_other_epochs(desk, run, images, small_solution):
     assert refused.exit_code == 2 and "does not write its number of epochs as a number" in refused.output
 
 
+@pytest.mark.slow
 def test_what_was_done_is_kept_when_a_person_stops_it(desk, run, images, small_solution, monkeypatch):
     (desk / "homework.py").write_text(small_solution, encoding="utf-8")
     shown = TrainView.epoch

@@ -114,6 +114,7 @@ def test_an_assignment_that_is_right_passes(validated):
     assert "To be fixed" not in result.stdout
 
 
+@pytest.mark.slow
 def test_checks_that_hold_for_odd_parts_pass(validated):
     """Whatever the part gives; the sample is not bigger than there are versions."""
     result = validated(arguments=("tiny", "--odd", "30"))

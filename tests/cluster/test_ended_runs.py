@@ -124,6 +124,7 @@ def test_a_run_gives_way_to_the_next_one_for_the_same_results(
     assert node_work.renew("run") and len(list(temporary.iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_run_whose_coordinator_is_silent(
     temporary: Path, order: Callable[..., RunOrder], monkeypatch: pytest.MonkeyPatch
 ) -> None:

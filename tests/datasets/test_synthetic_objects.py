@@ -31,6 +31,7 @@ def test_no_two_of_shape_texture_and_number_tell_all_classes(objects: ModuleType
         assert len(kept) < 10, f"{left_out} is not needed"
 
 
+@pytest.mark.slow
 def test_images_depend_on_the_seed_and_on_nothing_else(objects: ModuleType, tmp_path: Path) -> None:
     one, again, other = (objects.made_images(seed, per_class=30) for seed in (1, 1, 2))
     assert one.images.shape == (300, 32, 32, 3) and one.images.dtype == np.uint8

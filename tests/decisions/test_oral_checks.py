@@ -1,8 +1,11 @@
 """Who is picked for an oral check, whatever comes in later, and how its outcome is recorded."""
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +40,13 @@ def nothing(_: Sequence[Result]) -> Mapping[str, Sequence[OralFlag]]:
     return {}
 
 
-@pytest.fixture
-def keep(assignment: Assignment, tmp_path: Path, class_evidence: Callable[..., Any]) -> Callable[..., None]:
-    """Grade submissions of these students into the results folder."""
+@pytest.fixture(scope="module")
+def keep_in(assignment: Assignment, class_evidence: Callable[..., Any]) -> Callable[..., None]:
+    """Grade submissions of these students into a results folder."""
 
-    def kept(*students: str, **fields: Any) -> None:
-        with Gradebook(tmp_path / "results", assignment_id=assignment.id) as book:
-            keeper = Keeper(assignment, book, tmp_path / "results", "ta1")
+    def kept(folder: Path, *students: str, **fields: Any) -> None:
+        with Gradebook(folder, assignment_id=assignment.id) as book:
+            keeper = Keeper(assignment, book, folder, "ta1")
             for student in students:
                 evidence = class_evidence(student)
                 keeper.kept(replace(evidence, **fields) if fields else evidence, {}, NOW)
@@ -52,12 +55,31 @@ def keep(assignment: Assignment, tmp_path: Path, class_evidence: Callable[..., A
 
 
 @pytest.fixture
-def session(keep: Callable[..., None], tmp_path: Path, course_root: Path) -> Iterator[ClassSession]:
+def keep(keep_in: Callable[..., None], tmp_path: Path) -> Callable[..., None]:
+    """The same, into the test's results folder."""
+    return partial(keep_in, tmp_path / "results")
+
+
+@pytest.fixture(scope="module")
+def twenty(keep_in: Callable[..., None], course_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results folder of a class of 20, with its pages."""
+    folder = tmp_path_factory.mktemp("twenty") / "results"
+    keep_in(folder, *IDS)
+    with session_in(folder, course_root):
+        return folder
+
+
+@pytest.fixture
+def session(twenty: Path, tmp_path: Path, course_root: Path) -> Iterator[ClassSession]:
     """A class of 20."""
-    keep(*IDS)
-    request = SessionRequest(tmp_path / "results", "ta1", course=course_root)
-    with class_session(request, clock=lambda: NOW, on_catch_up=lambda _: None) as opened:
+    with session_in(shutil.copytree(twenty, tmp_path / "results"), course_root) as opened:
         yield opened
+
+
+def session_in(folder: Path, course: Path) -> AbstractContextManager[ClassSession]:
+    """The class whose results lie in a folder."""
+    request = SessionRequest(folder, "ta1", course=course)
+    return class_session(request, clock=lambda: NOW, on_catch_up=lambda _: None)
 
 
 def pick(session: ClassSession, find_flags: Any = nothing, **asked: Any) -> OralPicks:
@@ -114,6 +136,7 @@ def test_who_is_drawn_depends_on_the_seed_and_the_ids_alone() -> None:
     assert all(40 < often.count(student) < 130 for student in IDS), "each has the same chance"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("share", "count"), [(0, 0), (0.01, 1), (0.1, 2), (0.11, 3), (1, 20)])
 def test_a_share_is_rounded_up_to_whole_students(session: ClassSession, share: float, count: int) -> None:
     assert len(pick(session, share=share).picked) == count

@@ -62,6 +62,7 @@ DECISIONS: dict[str, Callable[[ClassSession], Any]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("decide", DECISIONS.values(), ids=DECISIONS)
 def test_what_was_before_counts_again(session: ClassSession, decide: Callable[[ClassSession], Any]) -> None:
     session.revised("regrade", allow_lower=True)  # by the deadline

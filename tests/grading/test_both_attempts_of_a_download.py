@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from click.testing import Result
 
 Grader = Callable[..., Result]
@@ -27,6 +28,7 @@ LIST = "".join(
 )
 
 
+@pytest.mark.slow
 def test_the_resubmission_regains_half_and_a_second_run_changes_nothing(
     grader: Grader, tiny_course: Path, tmp_path: Path
 ) -> None:

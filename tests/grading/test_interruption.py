@@ -121,6 +121,7 @@ def test_nothing_half_written_is_believed(
     assert seen == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_a_second_run_replaces_results_only_when_it_is_done(
     tmp_path: Path, run: Callable[[Path, int], tuple[int, str]]
 ) -> None:

@@ -81,6 +81,7 @@ def test_what_was_not_run_raises_no_alarm(say: Say, uploads: Path, tiny_course: 
     assert f"{len(UPLOADS)} unchanged submissions not run again" in again
 
 
+@pytest.mark.slow
 def test_what_was_only_read_without_isolation_is_unofficial(
     say: Say, uploads: Path, tiny_course: Path, tmp_path: Path
 ) -> None:

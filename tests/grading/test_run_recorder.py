@@ -130,6 +130,7 @@ def test_a_second_one_goes_on_unrecorded(request_: GradeRequest) -> None:
         assert last_run(request_.out) == first and told.heard == ["x"]
 
 
+@pytest.mark.slow
 def test_it_stops_when_that_is_asked_of_this_run(request_: GradeRequest) -> None:
     def graded() -> None:
         with recorded(request_, Told(), clock) as watch:  # type: ignore[arg-type]

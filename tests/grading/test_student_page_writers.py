@@ -91,6 +91,7 @@ with student_page_writer(None, Path("."), 1) as writer:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX kills without a word")
 def test_no_process_outlives_a_run_that_is_killed() -> None:
     run = subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True)

@@ -68,8 +68,9 @@ def test_a_death_is_named_and_the_rest_goes_on(
     assert [f.check for f in own if f.status == "passed"] == ["feed_forward_has_two_layers"], "none is called"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
-    ("line", "words"), [("while True: pass", "within 2 s"), ("__import__('os')._exit(0)", "ended")]
+    ("line", "words"), [("__import__('os')._exit(0)", "ended"), ("while True: pass", "within 2 s")]
 )
 def test_a_file_that_cannot_be_loaded_is_tried_once(
     examined: Callable[..., Any],
@@ -142,6 +143,7 @@ def test_the_reference_earns_everything_whatever_the_seed(
     }
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_findings(
     composed: Callable[..., str], examined: Callable[..., Any]
 ) -> None:
@@ -191,6 +193,7 @@ def test_a_missing_name_is_told(solved: str, examined: Callable[..., Any]) -> No
     assert all("evaluate" in f.message for f in lost.values())
 
 
+@pytest.mark.slow
 def test_inline_parts_are_proven_all_the_same(
     composed: Callable[..., str], examined: Callable[..., Any]
 ) -> None:

@@ -331,6 +331,7 @@ def test_a_part_that_cannot_do_one_size_is_judged_at_the_others(
         assert found[1].message == "It is not twice the input of 3."
 
 
+@pytest.mark.slow
 def test_what_a_hang_leaves_untried_is_folded_under_it(judged: Callable[..., list[Finding]]) -> None:
     found = judged(SHAPES, homework("while True: pass"), call_seconds=1.0)
     assert ends(found) == {

@@ -351,7 +351,7 @@ def _shown(picture: untrusted_replies.Picture | None) -> bytes:
     return b"" if picture is None else png(picture.indexes, picture.palette)
 
 
-@settings(SETTINGS, max_examples=300)
+@settings(SETTINGS, max_examples=100)
 @given(lies(Built), lies(Called), lies(WeightValues), lies(Ran))
 def test_what_is_believed_is_what_it_says(
     built: Built, called: Called, weights: WeightValues, ran: Ran

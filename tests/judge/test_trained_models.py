@@ -95,6 +95,7 @@ TURNED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("turned", TURNED)
 def test_what_is_another_model_in_its_own_sizes_is_found(
     examined_trained: Callable[..., Any], solved: str, turned: str

@@ -113,6 +113,7 @@ def turned_source(source: str, turned: str, before: str) -> str:
     return source.replace(before, f"{turned}\n{before}")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("turned", TURNED_VIT)
 def test_a_vit_that_is_another_in_its_own_sizes_is_found(
     examined_trained_of: Callable[..., Any], sources: Mapping[str, str], turned: str
@@ -124,6 +125,7 @@ def test_a_vit_that_is_another_in_its_own_sizes_is_found(
     assert ("training mode" in found[0].message) is ("training mode" in turned)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("turned", "said"),
     [

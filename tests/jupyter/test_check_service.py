@@ -79,6 +79,7 @@ def test_progress_is_one_line_below_what_is_known(serve, handed_out):
     assert all(answer["metadata"] == {OWN_CHECK: True} for answer in answers)
 
 
+@pytest.mark.slow
 def test_all_of_it_is_checked_and_what_would_be_trained_is_told(serve, handed_out, solved):
     cells = [cell for cell in solved.split("# %%\n") if not cell.startswith("# %% [markdown]")]
     [answers] = serve(request(handed_out, "import grader", *cells, "grader.check()"))

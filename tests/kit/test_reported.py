@@ -162,6 +162,7 @@ def test_guesses_are_right_in_fewer_than_one_of_a_hundred_cases(guess: str) -> N
     assert lucky == 0
 
 
+@pytest.mark.slow
 def test_answers_are_spread_as_widely_as_is_said() -> None:
     """No count and no loss is much likelier than others, so that the chance of a guess is as computed."""
     sets = [data for seed in range(400) for data in evaluation_data(NAMES, seed)]

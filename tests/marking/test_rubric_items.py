@@ -208,6 +208,7 @@ def test_a_released_grade_is_left_when_it_would_fall(desk: Desk, added: Callable
     assert marks(desk)[STUDENTS[0]] == 3.0
 
 
+@pytest.mark.slow
 def test_more_marks_than_go_into_one_transaction(desk: Desk, class_evidence: Callable[..., object]) -> None:
     students = [f"4001013{number:02}" for number in range(45)]
     for student_id in students:

@@ -78,10 +78,12 @@ def test_a_crash_and_nonsense_leave_a_valid_file(left: Callable, kind: str, code
         assert "score" not in document and document["tests"][0]["max_score"] == 0
 
 
+@pytest.mark.slow
 def test_a_run_that_takes_too_long_is_ended(left: Callable) -> None:
     assert "longer than the 0.02 minutes" in said(left("import time; time.sleep(600)", minutes=0.02))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "then",
     [
@@ -96,6 +98,7 @@ def test_what_it_wrote_before_it_was_ended_is_taken_over(left: Callable, then: s
     assert left(code, minutes=0.05, memory_mb=200) == GOOD
 
 
+@pytest.mark.slow
 def test_what_it_started_ends_with_it(left: Callable, tmp_path: Path) -> None:
     code = (
         "import subprocess, sys, time\n"
@@ -150,6 +153,7 @@ def test_what_forks_share_counts_once(left: Callable, monkeypatch: pytest.Monkey
     assert "more than the 300 MB" in said(left(more, memory_mb=300))
 
 
+@pytest.mark.slow
 def test_it_says_so_in_the_language_of_the_course(left: Callable) -> None:
     words = {out_of_time(0.02): "Zu lange.", NOT_FINISHED: "Nicht fertig."}
     assert said(left("import time; time.sleep(600)", minutes=0.02, words=words)) == "Zu lange."

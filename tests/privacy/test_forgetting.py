@@ -116,6 +116,7 @@ def test_whoever_works_on_the_folder_keeps_forgetting_away(results: Path) -> Non
     assert told.startswith(f"error: {results}: persons are being forgotten in it.")
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_removed_is_told_and_the_next_run_finishes(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

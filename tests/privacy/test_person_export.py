@@ -5,9 +5,12 @@ import json
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests.privacy.conftest import HER, HERS, LINES, MATE, NAME, THIRD, found_in, said
 
 
+@pytest.mark.slow
 def test_the_person_gets_all_and_nobody_elses(surrounded: Path, tmp_path: Path) -> None:
     before = {
         path: path.read_bytes()

@@ -168,6 +168,7 @@ def test_there_is_a_valid_example_of_every_reply() -> None:
 CHANGES = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @settings(SETTINGS, max_examples=1_000)
 @given(st.sampled_from(FRAMES), CHANGES, st.floats(0, 1), st.binary(max_size=8))
 def test_changed_bytes(frame: bytes, changes: list[tuple[float, int]], kept: float, more: bytes) -> None:
@@ -212,6 +213,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return [replaced(v, tuple(rest), new) if i == key else v for i, v in enumerate(value)]
 
 
+@pytest.mark.slow
 @settings(SETTINGS, max_examples=1_500)
 @given(
     st.sampled_from(FRAMES), st.floats(0, 1, exclude_max=True), JSON, st.sampled_from(["put", "add", "drop"])

@@ -114,6 +114,7 @@ OLD = {"results.json": 62, "scores.csv": 62.0, "report": False}
 NEW = {"results.json": 66, "scores.csv": 66.0, "report": True}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("command", NEXT)
 def test_the_next_command_of_any_kind_makes_up_for_it(
     graded_class: Path, kill: Callable[..., None], say: Callable[..., str], command: str
@@ -127,6 +128,7 @@ def test_the_next_command_of_any_kind_makes_up_for_it(
     assert "note: The pages" not in say(NEXT["history"]), "once"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("at", range(1, 6))
 def test_wherever_it_was_killed(
     graded_class: Path, kill: Callable[..., None], say: Callable[..., str], at: int
@@ -180,6 +182,7 @@ def test_what_another_laptop_adds_is_made_up_for(
     assert told(graded_class) == NEW
 
 
+@pytest.mark.slow
 def test_three_commands_at_once(
     graded_class: Path, kill: Callable[..., None], tmp_path: Path, start_script: Start
 ) -> None:

@@ -66,6 +66,7 @@ def test_it_says_what_a_new_reading_says_after_each_decision(
     assert followed.overview(other) == FollowedClass(session.book, session.out).overview(other)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("decide", DECISIONS.values(), ids=DECISIONS)
 def test_a_decision_about_it_is_that_about_the_class_read_anew(
     session: ClassSession, decide: Callable[[ClassSession], Any]

@@ -55,6 +55,7 @@ def test_without_namespaces_others_are_refused(trial: Callable) -> None:
     assert "too little isolation" in trial(in_package=False)["refused"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("without", "layers"),
     [(WHOLE, {"seccomp", "landlock"}), (OLD_KERNEL, {"seccomp"}), (NO_FILTERS, set())],
@@ -83,6 +84,7 @@ def test_it_is_proved_with_what_the_kernel_gives(
     assert all(answer.get("errno") in (1, 3, 13) for answer in attempts), attempts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "words"),
     [

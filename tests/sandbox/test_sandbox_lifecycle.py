@@ -106,6 +106,7 @@ def test_a_request_that_is_no_request_hurts_nobody(host, answer):
         assert answer(running, "value = 1")["value"] == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind(start_host, host, answer, traces, left_behind):
     before = traces()
     with start_host() as own:

@@ -197,6 +197,7 @@ def heard(answer, pair, way):
     return [each["value"] for each in found]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_neighbor_tells_nothing(neighbors, answer, way):
     values = heard(answer, neighbors, way)

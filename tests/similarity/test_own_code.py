@@ -2,6 +2,8 @@
 
 import itertools
 
+import pytest
+
 from grader.similarity.compared_pairs import ENOUGH, THRESHOLD, passages, shares
 
 
@@ -19,6 +21,7 @@ def test_a_copy_in_disguise_is_found(solutions, own_of):
             assert min(found.one, found.other) > 0.9, (choice, name, found)
 
 
+@pytest.mark.slow
 def test_independent_solutions_stay_far_below_the_threshold(solutions, own_of):
     """The figures in docs/ta/similar.md: measured over the legitimate forms, whatever their names."""
     made = [(choice, own_of(solutions.solution(choice))) for choice in solutions.choices(30, seed=5)]

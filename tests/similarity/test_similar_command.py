@@ -86,6 +86,7 @@ def test_a_class_with_copies_and_hostile_files(similar, solutions, saved, state,
     assert re.sub(r"Page made.*", "", again) == re.sub(r"Page made.*", "", page)
 
 
+@pytest.mark.slow
 def test_last_year_and_a_threshold(similar, solutions):
     """An earlier class is marked; a threshold of 1 lists only what is the same throughout."""
     text = solutions.solution(solutions.apart(1)[0])

@@ -34,6 +34,7 @@ class Watcher:
         return self.seen == count
 
 
+@pytest.mark.slow
 def test_every_way_of_saving_is_seen_once(tmp_path):
     path = tmp_path / "homework.py"
     path.write_text("x = 1\n", encoding="utf-8")

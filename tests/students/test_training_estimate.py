@@ -42,6 +42,7 @@ def trained(monkeypatch: pytest.MonkeyPatch, rehearsal: Rehearsal, seconds: list
     return begun
 
 
+@pytest.mark.slow
 def test_two_epochs_tell_how_long_all_take(found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first one also warms up; the training ends once that is known."""
     begun = trained(monkeypatch, Rehearsal((STAGE,)), [9.0, 2.0, 2.0, 2.0])

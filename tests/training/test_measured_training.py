@@ -241,6 +241,7 @@ def test_divergence_is_told_with_its_epoch(scripted: Scripted, job: Job, bad: fl
     assert (found.training.accuracy, found.training.predictions, found.images) == (None, (), {})
 
 
+@pytest.mark.slow
 def test_our_limit_leaves_the_accuracy_open(scripted: Scripted, job: Job) -> None:
     """Unknown, not zero: the epochs so far are there, and the limit is named."""
     hasty = replace(job, limits=replace(job.limits, training_seconds=1.0))

@@ -183,7 +183,7 @@ def fields(text: str) -> dict[str, str]:
     return dict(re.findall(r"^(\w+): (.+?)(?:\"\"\")?$", text.split('"""')[1], flags=re.MULTILINE))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("style", STYLES, ids=lambda path: path.stem)
 def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> None:
     """What its docstring says was trained: epochs, rates, optimizer, schedule, and the weights at the end."""

@@ -162,6 +162,7 @@ def test_scoring_again_while_pages_are_written_is_not_forgotten(head, asking_des
     assert not are_behind(asking_desk.book, out, asking_desk.assignment.id)
 
 
+@pytest.mark.slow
 def test_people_who_never_pause_do_not_keep_pages_back(head, asking_desk, clock):
     pages = DelayedPages(asking_desk, clock)
     for number in range(delayed_pages.MOST_LOOKS):

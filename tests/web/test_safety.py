@@ -199,6 +199,7 @@ def test_tries_are_forgotten_after_a_while():
     assert attempts.allowed("a")
 
 
+@pytest.mark.slow
 def test_tries_in_several_threads_are_all_counted():
     times = iter(range(10**9))
     attempts = Attempts(most=10**6, most_of_all=2000, seconds=50, clock=lambda: next(times) / 100)

@@ -130,6 +130,7 @@ def pixels(make: Callable[[], Any], *, lazy: bool) -> Any:
     return np.asarray(canvas.buffer_rgba()).copy()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("make", FIGURES)
 def test_a_figure_looks_the_same(make: Callable[[], Any]) -> None:
     np.testing.assert_array_equal(pixels(make, lazy=True), pixels(make, lazy=False))

@@ -99,6 +99,7 @@ def test_a_bomb_ends_its_own_process_only(
     assert "limit of 100 MB of memory" in refused.reason
 
 
+@pytest.mark.slow
 def test_an_archive_that_takes_too_long_names_the_time(
     parsers: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
