@@ -6,7 +6,7 @@ Figures are read as structure. A check decides whether a figure is right.
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -124,7 +124,8 @@ class HeatMap:
     """One square map of cells.
 
     Attributes:
-        values: (k, k), in the order of the array that was drawn; what was masked is 0.
+        values: (k, k), in the order of the array that was drawn; what was masked is 0. Of an image that was
+            drawn in colors of its own, the numbers that are written in its cells.
         row_classes, column_classes: The class that the label beside each row and column names; None where
             there is none.
         row_role, column_role: `true`, `predicted`, or None if the axis does not say.
@@ -145,6 +146,20 @@ class HeatMap:
     written: Array
 
     @property
+    def counted(self) -> Array:
+        """The numbers in the cells, (k, k), where each has one and the colors follow them; else the values.
+
+        Colors may be logarithms, or have a limit: then two cells with different numbers have one color.
+        """
+        numbers, colors = self.written.ravel(), self.values.ravel()
+        if np.isnan(numbers).any():
+            return self.values
+        rising = np.diff(colors[np.lexsort((colors, numbers))])
+        falling = np.diff(colors[np.lexsort((-colors, numbers))])
+        follow = bool((rising >= 0).all() or (falling <= 0).all())
+        return self.written if follow and np.ptp(colors) > 0 else self.values
+
+    @property
     def is_named(self) -> bool:
         """Whether every row and every column has its own class name."""
         all_classes = set(range(len(self.values)))
@@ -162,9 +177,16 @@ def heat_maps(run: Any, class_names: Sequence[str], *, whole: bool = False) -> l
         for axes in figure.axes:
             for number in (*axes.images, *axes.heat_maps):
                 values = np.nan_to_num(run.arrays[f"image{number}"])
+                in_colors = values.ndim == 3 and values.shape[2] in (3, 4)
+                if in_colors:
+                    values = values.mean(axis=2)
                 side = round(values.size**0.5)
                 if values.size == side**2 and least <= side <= len(class_names) and values.ndim < 3:
-                    maps.append(_heat_map(values.reshape(side, side), figure, axes, class_names))
+                    found = _heat_map(values.reshape(side, side), figure, axes, class_names)
+                    if not in_colors:
+                        maps.append(found)
+                    elif not np.isnan(found.written).any():
+                        maps.append(replace(found, values=found.written))
     return maps[:MANY_MAPS]
 
 

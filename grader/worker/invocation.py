@@ -30,7 +30,7 @@ from grader.worker.figures import kept_figures
 from grader.worker.student_environment import logs_in
 from grader.worker.student_faults import students_code
 from grader.worker.student_module import StudentModule, quiet, seed_all
-from grader.worker.substitutes import NOTHING, AffineFakes, AskJudge, Fakes, Genuine, MakeGenuine
+from grader.worker.substitutes import AffineFakes, AskJudge, Fakes, Original
 from grader.worker.training_passes import watched_passes
 
 MOST_FILE = 50_000_000  # bytes of one file
@@ -55,7 +55,7 @@ class Invocations:
             tell: Reports a pass of a training to the judge.
         """
         self._student, self._objects, self._tell = student, objects, tell
-        self.fakes = Fakes(ask, lambda: packer(objects), self.unpacker, self._genuine)
+        self.fakes = Fakes(ask, lambda: packer(objects), self.unpacker, self._original)
 
     def unpacker(self, message: Any) -> Unpacker:
         """An unpacker for the trees of one of the judge's messages."""
@@ -66,25 +66,16 @@ class Invocations:
     ) -> dict[str, Any]:
         """What replaces the student's names: the judge's fakes, and fakes of known behavior."""
         placed: dict[str, Any] = {
-            name: affine_fakes.replacement(name, behavior, self._genuine(name))
+            name: affine_fakes.replacement(name, behavior, self._original(name))
             for name, behavior in behaviors.items()
         }
         return placed | {name: self.fakes.made(form, affine_fakes.note) for name, form in fakes.items()}
 
-    def _genuine(self, name: str) -> MakeGenuine:
-        """Makes the student's own objects of a class that fakes replace."""
-        own_class: Any = self._student.namespace.get(name)
-
-        def genuine(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Genuine:
-            def make() -> Any:
-                with self._student.replaced(
-                    {name: own_class}
-                ):  # `super(Name, self)` means the student's class
-                    return own_class(*args, **kwargs)
-
-            return Genuine(make) if isinstance(own_class, type) else NOTHING
-
-        return genuine
+    def _original(self, name: str) -> Original:
+        """The student's own class, which fakes replace."""
+        own = self._student.namespace.get(name)
+        # `super(Name, self)` means the student's class
+        return Original(own, lambda: self._student.replaced({name: own}))
 
     def invoked(self, request: Invoke) -> Invoked:
         """The reply to a request; whatever the student's code raises passes through."""

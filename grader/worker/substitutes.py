@@ -1,15 +1,17 @@
 """Fakes of a student's parts: with known behavior (`AffineFakes`), or answered by the judge (`Fakes`).
 
 Those with known behavior record their calls and what they were constructed with, within bounds. The others
-pass each call on and return the judge's answer. Other parts may ask for members of the student's own object;
-that object is made when the first is asked for. Private names are never handed on. The judge decides
-which parts are replaced, how they behave, what a fake answers and whether a call is refused.
+pass each call on and return the judge's answer. Other parts may ask for members of the student's own class
+and object; that object is made when the first is asked for. Private names are never handed on. The judge
+decides which parts are replaced, how they behave, what a fake answers and whether a call is refused.
 
 Tests: tests/judge/test_calls.py, tests/worker/test_components.py
 """
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from typing import Any
 
@@ -36,8 +38,8 @@ class Genuine:
         self._make = make
         self._made: list[Any] = []
 
-    def member(self, name: str) -> Any:
-        """A member of it.
+    def member(self, name: str, place: nn.Module) -> Any:
+        """A member of it, as the fake that stands in its place has it.
 
         Raises:
             AttributeError: It has no such member, or there is no such object. Whatever its constructor raises
@@ -49,17 +51,102 @@ class Genuine:
             # its random weights must not change what the part under test draws
             with torch.random.fork_rng(devices=[]):
                 self._made.append(self._make())
-        return getattr(self._made[0], name)
+        own = self._made[0]
+        if not isinstance(own, nn.Module):
+            return getattr(own, name)
+        if own.training != place.training:
+            own.train(place.training)
+        member = getattr(own, name)
+        is_method = inspect.ismethod(member) and member.__self__ is own
+        return _answered_by(place, own, member) if is_method else member
 
 
 NOTHING = Genuine(None)
 
-MakeGenuine = Callable[[tuple[Any, ...], Mapping[str, Any]], Genuine]  # of a constructor's arguments
+
+def _answered_by(place: nn.Module, own: nn.Module, method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a student's own module in which the fake answers for `forward`.
+
+    Students give `forward` a second name, which also returns the weights of the attention. What such a method
+    returns is that of the student's module; where it is exactly what `forward` makes of the first tensor, it
+    is the fake's answer.
+    """
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        drawn = torch.get_rng_state()
+        found = method(*args, **kwargs)
+        x = next((value for value in args if isinstance(value, Tensor)), None)
+        parts = found if isinstance(found, tuple) else (found,)
+        if x is None or not any(isinstance(part, Tensor) for part in parts):
+            return found
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.set_rng_state(drawn)
+            try:
+                usual = own(x)
+            except Exception:  # the student's, who did not call it
+                return found
+        if not isinstance(usual, Tensor):
+            return found
+        same = [
+            isinstance(part, Tensor) and part.shape == usual.shape and bool(torch.equal(part, usual))
+            for part in parts
+        ]
+        if not any(same):
+            return found
+        answer = place(x)
+        answers = [answer if is_usual else part for part, is_usual in zip(parts, same, strict=True)]
+        if not isinstance(found, tuple):
+            return answer
+        return type(found)(*answers) if hasattr(found, "_fields") else tuple(answers)
+
+    return called
 
 
-class InPlaceOfOwn(nn.Module):
+class Original:
+    """The student's class that fakes replace."""
+
+    def __init__(self, found: Any, within: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        """Nothing is made yet.
+
+        Args:
+            found: What the student's code has by that name.
+            within: Where its objects are made.
+        """
+        self.type: type | None = found if isinstance(found, type) else None
+        self._within = within
+
+    def object(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Genuine:
+        """The student's own object of these arguments."""
+        own = self.type
+        if own is None:
+            return NOTHING
+
+        def make() -> Any:
+            with self._within():
+                return own(*args, **kwargs)
+
+        return Genuine(make)
+
+
+NO_ORIGINAL = Original(None)
+
+
+class ClassInPlaceOfOwn(type):
+    """A class of fakes, which takes members that it lacks from the student's class: constants, functions."""
+
+    original: Original
+
+    def __getattr__(cls, name: str) -> Any:
+        own = cls.original.type
+        if own is None or name.startswith("_"):
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        return getattr(own, name)
+
+
+class InPlaceOfOwn(nn.Module, metaclass=ClassInPlaceOfOwn):
     """A module that takes members that it lacks from the student's own object."""
 
+    original = NO_ORIGINAL
     _genuine = NOTHING
 
     def stand_for(self, genuine: Genuine) -> None:
@@ -72,7 +159,7 @@ class InPlaceOfOwn(nn.Module):
         except AttributeError as error:
             genuine: Genuine = self.__dict__.get("_genuine", NOTHING)
             try:
-                return genuine.member(name)
+                return genuine.member(name, self)
             except AttributeError:
                 raise error from None
 
@@ -99,15 +186,15 @@ class Fakes:
         ask: AskJudge,
         packed: Callable[[], Packer],
         unpacked: Callable[[FakeAnswer], Unpacker],
-        genuine: Callable[[str], MakeGenuine],
+        original: Callable[[str], Original],
     ) -> None:
         """None is made yet.
 
         Args:
             packed, unpacked: How trees are packed and unpacked here.
-            genuine: The student's own objects of a name: its fakes also have their members.
+            original: The student's own class of a name: its fakes also have its members.
         """
-        self._ask, self._packed, self._unpacked, self._genuine = ask, packed, unpacked, genuine
+        self._ask, self._packed, self._unpacked, self._original = ask, packed, unpacked, original
 
     def made(self, form: FakeForm, note: Note = lambda name, args, kwargs: None) -> Any:
         """The fake: a module, a function, or a class whose instances are such modules.
@@ -119,7 +206,7 @@ class Fakes:
             return self._class(form, note)
         if form.kind == "function":
             return self._function(form)
-        return FakeModule(self, form, 0, self._genuine(form.like)((), form.arguments))
+        return FakeModule(self, form, 0, self._original(form.like).object((), form.arguments))
 
     def answer(self, form: FakeForm, instance: int, training: bool, args: Any, kwargs: Any) -> Any:
         """What the judge answers to a call.
@@ -149,11 +236,13 @@ class Fakes:
         return fake
 
     def _class(self, form: FakeForm, note: Note) -> type[nn.Module]:
-        owner, numbers, genuine = self, iter(range(10_000)), self._genuine(form.name)
+        owner, numbers, own = self, iter(range(10_000)), self._original(form.name)
 
         class Fake(FakeModule):
+            original = own
+
             def __init__(self, *args: Any, **kwargs: Any) -> None:
-                super().__init__(owner, form, next(numbers), genuine(args, kwargs))
+                super().__init__(owner, form, next(numbers), own.object(args, kwargs))
                 note(form.name, args, kwargs)
 
         Fake.__name__ = Fake.__qualname__ = form.name
@@ -286,19 +375,21 @@ class AffineFakes:
             self.made.append(FakeConstruction(component, tuple(map(_plain, args[:MAX_ARGUMENTS])), named))
 
     def replacement(
-        self, component: str, behavior: AffineFake, genuine: MakeGenuine = lambda args, kwargs: NOTHING
+        self, component: str, behavior: AffineFake, own: Original = NO_ORIGINAL
     ) -> type[nn.Module]:
         """A class that replaces `component`; its instances are numbered as they are made.
 
         Args:
-            genuine: The student's own objects: the instances also have their members.
+            own: The student's own class: this one, and its instances, also have the members of that.
         """
         owner = self
         numbers = iter(range(10_000))
 
         class Replacement(AffineFakeModule):
+            original = own
+
             def __init__(self, *args: Any, **kwargs: Any) -> None:
-                super().__init__(owner, component, next(numbers), behavior, genuine(args, kwargs))
+                super().__init__(owner, component, next(numbers), behavior, own.object(args, kwargs))
                 owner.note(component, args, kwargs)
                 if behavior.wraps:
                     self.inner = _wrapped(args, kwargs)

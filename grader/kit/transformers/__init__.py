@@ -12,6 +12,7 @@ from grader.kit.transformers.layers import (
     inline_attentions,
     inline_feed_forwards,
     layer_norms,
+    linear_layers,
     two_layers,
     without_biases,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "inline_attentions",
     "inline_feed_forwards",
     "layer_norms",
+    "linear_layers",
     "oddities",
     "places_rearranged",
     "readings",

@@ -78,6 +78,20 @@ def feed_forwards(
                 yield F.linear(activation(F.linear(normed, layers.first, b1)), layers.second, b2)
 
 
+def linear_layers(
+    weights: Mapping[str, Tensor], inputs: int, outputs: int
+) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Every reading of the weights as a linear layer: (weight (outputs, inputs), bias (outputs,) or None).
+
+    The weight may be kept as (inputs, outputs), as a matrix that an input is multiplied with from the left.
+    """
+    matrices = [value for value in weights.values() if value.ndim == 2 and value.numel() == inputs * outputs]
+    usual = [value for value in matrices if value.shape == (outputs, inputs)]
+    turned = [value.T for value in matrices if value.shape == (inputs, outputs)]
+    biases = [value for value in weights.values() if value.shape == (outputs,)]
+    yield from itertools.product([*usual, *turned], [*biases, None])
+
+
 @dataclass(frozen=True)
 class TwoLayers:
     """One reading of the weights of a feed-forward layer.

@@ -144,10 +144,10 @@ def _biases(
     parts = []
     named = 0
     for name, value in rows.items():
-        bias = weights.get(_bias_name(name))
-        fits = bias is not None and bias is not value and bias.numel() == len(value)
-        named += fits
-        parts.append(bias.reshape(-1) if fits and bias is not None else torch.zeros(len(value)).to(value))
+        beside = (bias for bias in _beside(weights, name) if bias.numel() == len(value))
+        bias = next(beside, None)
+        named += bias is not None
+        parts.append(torch.zeros(len(value)).to(value) if bias is None else bias.reshape(-1))
     if named == 0:
         loose = [
             value.reshape(-1)
@@ -163,7 +163,7 @@ def _biases(
 def _out_bias(weights: Mapping[str, Tensor], out_names: tuple[str, ...], sizes: _Sizes) -> Tensor:
     import torch
 
-    biases = [weights[_bias_name(name)] for name in out_names if _bias_name(name) in weights]
+    biases = [bias for name in out_names for bias in _beside(weights, name)]
     beside = [bias.reshape(-1) for bias in biases if bias.numel() == sizes.dim]
     if beside:
         return torch.stack(beside).sum(dim=0)
@@ -172,8 +172,18 @@ def _out_bias(weights: Mapping[str, Tensor], out_names: tuple[str, ...], sizes: 
     return loose[-1] if loose else torch.zeros(sizes.dim).to(example)
 
 
-def _bias_name(name: str) -> str:
-    return name.removesuffix("weight") + "bias"
+WEIGHT_AND_BIAS = (("weight", "bias"), ("kernel", "bias"), ("matrix", "bias"), ("w", "b"))
+
+
+def _beside(weights: Mapping[str, Tensor], name: str) -> Iterator[Tensor]:
+    """What can be the bias of a weight by its name: `q.bias` of `q.weight`, `b_q` of `w_q`."""
+    path, dot, own = name.rpartition(".")
+    for weight, bias in WEIGHT_AND_BIAS:
+        for pattern in (rf"{weight}$", rf"^{weight}(?=_|[a-z]$)"):
+            renamed, count = re.subn(pattern, bias, own, flags=re.IGNORECASE)
+            found = {key.lower(): key for key in weights}.get(f"{path}{dot}{renamed}".lower())
+            if count and found not in (None, name):
+                yield weights[found]
 
 
 def _arranged(

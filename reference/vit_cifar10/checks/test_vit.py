@@ -5,9 +5,10 @@ import itertools
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from grader.kit import AffineFake, Fake, Mismatch, answer, named, numbered_images, same
-from grader.kit.transformers import layer_norms
+from grader.kit.transformers import layer_norms, linear_layers
 
 pytestmark = pytest.mark.component("VisionTransformer")
 SIDE, PATCH, CHANNELS, CLASSES, DIM, DEPTH, HEADS = 8, 4, 3, 7, 12, 3, 2
@@ -57,11 +58,7 @@ class Inside:
 
     def scores(self, pooled):
         """The head's scores, under every reading of its weights."""
-        heads = [w for w in self.weights.values() if tuple(w.shape) == (self.classes, self.dim)]
-        biases = [w for w in self.weights.values() if tuple(w.shape) == (self.classes,)]
-        biases = [torch.zeros(self.classes), *biases]
-        for head, bias in itertools.product(heads, biases):
-            yield pooled @ head.T + bias
+        return (F.linear(pooled, *head) for head in linear_layers(self.weights, self.dim, self.classes))
 
 
 @pytest.mark.explains(

@@ -6,6 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from grader.kit import AffineFake, Mismatch, Undecided, same
+from grader.kit.transformers import linear_layers
 
 LOGARITHMS = ("softmax", "Softmax", "logsumexp", ".log(", "torch.log")  # a ViT that returns them names one
 
@@ -29,8 +30,7 @@ def pooled_by(model, encoded, scores):
         "last": lambda z: z[:, -1],
         "second": lambda z: z[:, 1],
     }
-    heads = [v for v in weights.values() if v.ndim == 2 and v.shape == (classes, dim)]
-    biases = [*(v for v in weights.values() if v.shape == (classes,)), None]
+    heads = list(linear_layers(weights, dim, classes))
     # what is all ones or all zeros to begin with may be the gain or the bias of a normalization
     gains, biases_of_norms = (
         [
@@ -43,9 +43,8 @@ def pooled_by(model, encoded, scores):
     affine = list(itertools.product(gains[:3], biases_of_norms[:4]))
     for name, pool in pools.items():
         for pooled in normed_twice(encoded, pool, affine):
-            for head, bias in itertools.product(heads, biases):
-                if same(scores, F.linear(pooled, head, bias)):
-                    return name
+            if any(same(scores, F.linear(pooled, *head)) for head in heads):
+                return name
     return ""
 
 
