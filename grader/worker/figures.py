@@ -25,6 +25,7 @@ from grader.worker.student_faults import students_code
 MAX_CELLS = 40  # rows or columns that may have names; a photograph has more
 MAX_TEXTS = 100  # of a figure
 MAX_BARS = 100  # of axes
+MAX_IMAGES = 64  # of axes: the patches of an image may all be in one
 TRANSPARENT = 0.02  # of an artist: nobody sees it
 
 Coordinates = Sequence[Any]  # horizontal and vertical, each of all points
@@ -85,12 +86,9 @@ def named_bars(ax: Any, x_ticks: TickLabels, y_ticks: TickLabels) -> list[tuple[
         x_ticks, y_ticks: Of the axes.
     """
     bars: list[tuple[float, str]] = []
-    for container in ax.containers:
-        if type(container).__name__ != "BarContainer":
-            continue
-        lies = container.orientation == "horizontal"
+    for patches, lies in _groups_of_bars(ax):
         ticks = [(at, text) for at, text in (y_ticks if lies else x_ticks).major if text.strip()]
-        for bar in container.patches[: MAX_BARS - len(bars)]:
+        for bar in patches[: MAX_BARS - len(bars)]:
             standing = (bar.get_x(), bar.get_width(), bar.get_height())
             start, width, length = (bar.get_y(), bar.get_height(), bar.get_width()) if lies else standing
             middle = start + width / 2
@@ -98,6 +96,26 @@ def named_bars(ax: Any, x_ticks: TickLabels, y_ticks: TickLabels) -> list[tuple[
             name = min(within)[1] if within else ""
             bars.append((float(length) if math.isfinite(length) else 0.0, name))
     return bars
+
+
+def _groups_of_bars(ax: Any) -> Iterator[tuple[list[Any], bool]]:
+    """(rectangles, whether they lie): of each bar chart, and those drawn by hand on one line."""
+    charts = [each for each in ax.containers if type(each).__name__ == "BarContainer"]
+    for chart in charts:
+        yield list(chart.patches), chart.orientation == "horizontal"
+    of_charts = {id(bar) for chart in charts for bar in chart.patches}
+    loose = [
+        patch
+        for patch in visible(ax.patches)[:MAX_BARS]
+        # a span's goes by the axes in one direction
+        if type(patch).__name__ == "Rectangle" and patch.get_data_transform() == ax.transData
+        if id(patch) not in of_charts
+    ]
+    if len(loose) > 1:
+        for lies, begin in ((False, [bar.get_y() for bar in loose]), (True, [bar.get_x() for bar in loose])):
+            if min(begin) == max(begin):
+                yield loose, lies
+                return
 
 
 def visible(artists: Sequence[Any]) -> list[Any]:
@@ -501,7 +519,7 @@ def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:
         for mesh in visible(ax.collections)[:4]
         if type(mesh).__name__ in ("QuadMesh", "PolyQuadMesh") and mesh.get_array() is not None
     ]
-    pictures = visible(ax.images)[:4]
+    pictures = visible(ax.images)[:MAX_IMAGES]
     images = [_stored(image.get_array(), arrays) for image in pictures]
     heat_maps = [_stored(mesh.get_array(), arrays) for mesh in meshes]
     drawn = itertools.islice(lines_of(ax), MAX_LINES)

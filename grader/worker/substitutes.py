@@ -311,19 +311,26 @@ def _learning(values: tuple[Any, ...]) -> tuple[tuple[str, ...], dict[str, float
 
 
 def _take_steps(values: tuple[Any, ...], count: int) -> None:
-    """Let the first optimizer among the values take steps, without a gradient: one for each batch.
+    """Let the first optimizer among the values take steps, which change no weights: one for each batch.
 
     It iterates over the loader's batches, as a training would, so that a student's own loader does its work
-    between them.
+    between them; and there are gradients, for what a student lets happen before a step, as clipping.
 
     Args:
         count: How many steps, if no loader is among the values.
     """
     optimizer = next((value for value in values if isinstance(value, torch.optim.Optimizer)), None)
     if optimizer is not None and count:
-        optimizer.zero_grad()
+        weights = [each for group in optimizer.param_groups for each in group["params"] if each.requires_grad]
+        before = [each.detach().clone() for each in weights]
         for _ in next(filter(_is_loader, values), range(count)):
+            for each in weights:
+                each.grad = torch.full_like(each, 1e-3)
             optimizer.step()
+        optimizer.zero_grad()
+        with torch.no_grad():
+            for each, held in zip(weights, before, strict=True):
+                each.copy_(held)
 
 
 def _is_loader(value: Any) -> bool:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from grader.kit import Mismatch, Undecided, quoted, same
-from grader.kit.transformers import activations
+from grader.kit.transformers import activations, two_layers
 
 SIDE, PATCH, CHANNELS, WIDTH = 12, 4, 2, 7  # of the patches
 DIM, HEADS = 22, 2
@@ -163,16 +163,22 @@ def filled(module, parts):
 
 
 def mlps(weights, hidden, dim=DIM):
-    """Name -> the perceptron among a block's weights at their beginning, when its norms change nothing."""
-    wide = next((w for w in weights.values() if w.shape == (hidden, dim)), None)
-    narrow = next((w for w in weights.values() if w.shape == (dim, hidden)), None)
-    if wide is None or narrow is None:
-        return {}
+    """Name -> the perceptron among a block's weights at their beginning, when its norms change nothing.
+
+    The names are those of the activations, and `none`; a dash behind one says that matrices are (in, out),
+    as those that an input is multiplied with from the left.
+    """
     bias = sum((w for w in weights.values() if w.shape == (hidden,)), torch.zeros(hidden))
     vectors = [w for w in weights.values() if w.shape == (dim,) and not bool((w == 1).all())]
     last = sum(vectors, torch.zeros(dim))
     kinds = {**activations(), "none": lambda z: z}
-    return {kind: lambda x, act=act: act(x @ wide.T + bias) @ narrow.T + last for kind, act in kinds.items()}
+    reads = list(two_layers(weights, dim, hidden))
+    return {
+        kind + dash: lambda x, act=act, read=read: act(x @ read.first.T + bias) @ read.second.T + last
+        for shape, dash in (((hidden, dim), ""), ((dim, hidden), "-"))
+        for read in [each for each in reads if weights[each.first_name].shape == shape][:1]
+        for kind, act in kinds.items()
+    }
 
 
 def block_results(x, attend, mlp, norm=lambda z: F.layer_norm(z, z.shape[-1:])):

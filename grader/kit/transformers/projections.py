@@ -7,7 +7,7 @@ query, key and value in any order; role, head and feature in any nesting; with o
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,15 +73,20 @@ def readings(weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: i
     is_readable = False
     for out_names in (*_out_candidates(matrices, sizes), ()):
         ins = {name: value for name, value in matrices.items() if name not in out_names}
-        rows = {name: _rows(value, dim) for name, value in ins.items()}
-        if sum(len(value) for value in rows.values()) != 3 * sizes.inner:
-            continue
-        is_readable = True
-        biases = _biases(weights, rows, out_names, sizes)
-        outs = [_columns(matrices[name], dim) for name in out_names]
-        out = torch.cat(outs, dim=1) if outs else None
+        outs = [matrices[name] for name in out_names]
         out_bias = _out_bias(weights, out_names, sizes)
-        yield from _arranged(rows, biases, out, out_bias, sizes)
+        # of a square one the shape does not tell by which side it is multiplied
+        of_ins = (True, False) if _has_square(ins.values(), dim) else (True,)
+        of_outs = (False, True) if _has_square(outs, dim) else (False,)
+        for rows_last, columns_last in itertools.product(of_ins, of_outs):
+            rows = {name: _rows(value, dim, last=rows_last) for name, value in ins.items()}
+            if sum(len(value) for value in rows.values()) != 3 * sizes.inner:
+                continue
+            is_readable = True
+            biases = _biases(weights, rows, out_names, sizes)
+            columns = [_columns(value, dim, last=columns_last) for value in outs]
+            out = torch.cat(columns, dim=1) if columns else None
+            yield from _arranged(rows, biases, out, out_bias, sizes)
     if not is_readable:
         shapes = ", ".join(str(tuple(value.shape)) for value in matrices.values()) or "none"
         raise UnreadableWeights(shapes)
@@ -118,15 +123,20 @@ def _out_candidates(matrices: Mapping[str, Tensor], sizes: _Sizes) -> list[tuple
     return fitting[::-1]
 
 
-def _rows(value: Tensor, dim: int) -> Tensor:
+def _has_square(values: Iterable[Tensor], dim: int) -> bool:
+    """Whether in one of them several axes can be the input's, or the output's."""
+    return any(tuple(value.shape).count(dim) > 1 for value in values)
+
+
+def _rows(value: Tensor, dim: int, *, last: bool) -> Tensor:
     """A projection of the input as (rows, dim), from any axes."""
-    axis = _dim_axis(value, dim, last=True)
+    axis = _dim_axis(value, dim, last=last)
     return value.movedim(axis, -1).reshape(-1, dim)
 
 
-def _columns(value: Tensor, dim: int) -> Tensor:
+def _columns(value: Tensor, dim: int, *, last: bool) -> Tensor:
     """The output projection as (dim, columns), from any axes."""
-    axis = _dim_axis(value, dim, last=False)
+    axis = _dim_axis(value, dim, last=last)
     return value.movedim(axis, 0).reshape(dim, -1)
 
 

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from grader.kit import Cause, Fake, Mismatch, batches, image_batches, image_numbers, numbered_images
+from grader.kit import (
+    Cause,
+    Fake,
+    Mismatch,
+    Undecided,
+    batches,
+    image_batches,
+    image_numbers,
+    numbered_images,
+)
 
 CPU = torch.device("cpu")
 
@@ -187,11 +196,13 @@ def test_fit_goes_through_both_stages(student):
     loaders = {
         part: batches(torch.zeros(1, 3, 32, 32), torch.tensor([0])) for part in ("train", "validation")
     }
+    before = model.weights()
     outcome = student.call("fit", model, loaders, (1, 2), CPU, replace=fakes)
-    if len(outcome.calls_of("train_one_epoch")) != 3:
-        raise Mismatch(
-            f"fit(..., epochs=(1, 2)) calls train_one_epoch {len(outcome.calls_of('train_one_epoch'))} times."
-        )
+    count = len(outcome.calls_of("train_one_epoch"))
+    if not count and any(not torch.equal(before[name], after) for name, after in model.weights().items()):
+        raise Undecided("fit trains without train_one_epoch, so a person has to look.")
+    if count != 3:
+        raise Mismatch(f"fit(..., epochs=(1, 2)) calls train_one_epoch {count} times.")
 
 
 class Fitted:
@@ -364,8 +375,10 @@ def test_fit_lowers_its_rate(student):
             hint="Pretrained weights should move only a little: the optimizer of stage 2 gets RATE / 10.",
             look_for="AdamW(model.parameters()) | Adam(model.parameters()) | SGD(model.parameters())",
         )
-    # of half a cosine over four epochs, and of one whose last epoch is at its end
-    if any(np.allclose(shares, way, atol=0.03) for way in ([1, 0.854, 0.5, 0.146], [1, 0.75, 0.25, 0])):
+    # of half a cosine over four epochs, of one whose last epoch is at its end, and of one that is set before
+    # each of three steps
+    ways = ([1, 0.854, 0.5, 0.146], [1, 0.75, 0.25, 0], [1, 0.933, 0.629, 0.25])
+    if any(np.allclose(shares, way, atol=0.03) for way in ways):
         return
     listed = ", ".join(f"{share:.2f}" for share in shares)
     rises = any(later > earlier + 1e-6 for earlier, later in pairwise(shares))

@@ -396,6 +396,8 @@ def test_stage_2_has_its_rates(student, reference):
         "per epoch": [cosine(n) for n in range(count)],
         "to its end": [cosine(n, count - 1) for n in range(count)],
         "a little left": [0.01 * base + 0.99 * cosine(n) for n in range(count)],
+        # what is set before each step is still that of the last one where an epoch begins
+        "before each step": [cosine(max(n - 1 / BATCHES, 0)) for n in range(count)],
     }
     scaled = [value / base for value in second]
     if any(close(scaled, [value / base for value in way], 0.03) for way in ways.values()):
