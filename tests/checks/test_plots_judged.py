@@ -24,6 +24,11 @@ def plot_classwise_predictions(model, data_loader, class_names, samples_per_clas
             t, p = names[true[i]], names[said[i]]
 """
 HEAT = "sns.heatmap(cm, xticklabels=names, yticklabels=names)"
+WRITTEN = """plt.xticks(range(n), names)
+plt.yticks(range(n), names)
+for i in range(n):
+    for j in range(n):
+        plt.text(j, i, str(cm[i, j]))"""
 
 
 @pytest.fixture
@@ -90,6 +95,11 @@ def flags(findings: Callable[..., tuple[Finding, ...]]) -> Callable[..., set[str
         # counts
         (f"cm = 2 * cm\n{HEAT}", {"is_right": "failed"}),
         (f"cm = cm[::-1, ::-1]\n{HEAT}", {"is_right": "failed"}),
+        # the numbers in the cells, where the colors say less
+        (f"import numpy as np\nplt.imshow(np.log1p(cm))\n{WRITTEN}", {}),
+        (f"plt.imshow(plt.cm.Blues(cm / cm.max()))\n{WRITTEN}", {}),
+        (f"import numpy as np\nplt.imshow(np.log1p(cm))\ncm = cm.T\n{WRITTEN}", {"is_right": "failed"}),
+        (f"cm = 2 * cm\nplt.imshow(plt.cm.Blues(cm / cm.max()))\n{WRITTEN}", {"is_right": "failed"}),
     ],
 )
 def test_matrix(body: str, expected: dict[str, str], diagnoses: Callable[..., dict[str, str]]) -> None:

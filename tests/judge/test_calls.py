@@ -612,6 +612,28 @@ def test_a_fake_that_trains_goes_through_the_loader(student: Any) -> None:
     assert (first.moved["3.weight"], second.moved["3.weight"]) == (1.0, 0.125)
 
 
+def test_a_fake_that_trains_has_gradients_and_changes_no_weights(student: Any) -> None:
+    """What is done with gradients before a step has some; the weights are those that the fake left."""
+    text = SOURCE.replace(
+        "    return value\n",
+        """    model, train = value
+    optimizer, norms = torch.optim.Adam(model.parameters(), lr=1.0), []
+    optimizer.register_step_pre_hook(
+        lambda *_: norms.append(float(nn.utils.clip_grad_norm_(model.parameters(), 1.0)))
+    )
+    train(model, optimizer)
+    return norms
+""",
+        1,
+    )
+    part = student(text)
+    model = part.build("make_model", 3)
+    before = model.weights()
+    outcome = part.call("anything", (model, Fake.script([0.0], kind="function", name="watched", steps=2)))
+    assert len(outcome.returned.plain) == 2 and all(norm > 0 for norm in outcome.returned.plain)
+    assert all(torch.equal(value, before[name]) for name, value in model.weights().items())
+
+
 def test_without_an_optimizer_nothing_is_told_of_rates(student: Any) -> None:
     """Most fakes are called with neither module nor optimizer."""
     text = SOURCE.replace("    return value\n", "    return value(3)\n", 1)

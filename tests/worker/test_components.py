@@ -459,3 +459,63 @@ def test_a_member_that_the_own_part_lacks_too_is_missing(load: Callable[..., Any
     worker = load(KNOWN_TO_OTHERS.replace("self.attention.width", "self.attention.size") % "0.0")
     with pytest.raises(StudentRaised, match="'Attention' object has no attribute 'size'"):
         worker.ask(Build("Transformer", (4, 1, 2, 5, 1), replace={"Attention": AffineFake()}), Built)
+
+
+SECOND_NAME = """
+from torch import nn
+
+class Attention(nn.Module):
+    scale = 0.25
+    make_norm = staticmethod(nn.LayerNorm)
+    def __init__(self, dim, dropout=0.0):
+        super().__init__()
+        self.a, self.drop = nn.Linear(dim, dim), nn.Dropout(dropout)
+    def attend(self, x, weights=False):
+        y = self.drop(self.a(x))
+        return (y, y.mean()) if weights else y
+    def widths(self, x):
+        return 3 * x
+    def forward(self, x):
+        return self.attend(x)
+
+class Transformer(nn.Module):
+    def __init__(self, dim, dropout=0.0):
+        super().__init__()
+        self.norm = Attention.make_norm(dim)
+        self.layers = nn.ModuleList([Attention(dim, dropout) for _ in range(2)])
+    def forward(self, x):
+        for layer in self.layers:
+            %s
+        return x * Attention.scale
+"""
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize(
+    "line", ["x, _ = layer.attend(x, weights=True)", "x = layer.attend(x)", "x = layer(x)"]
+)
+def test_a_second_name_of_forward_is_answered_by_the_fake(
+    load: Callable[..., Any], line: str, train: bool, dropout: float
+) -> None:
+    """Where a method gives what forward gives; and the fake's class has the constants of the own one."""
+    worker = load(SECOND_NAME % line)
+    replace = {"Attention": AffineFake(scale=(2.0, 3.0))}
+    built = worker.ask(Build("Transformer", (4, dropout), replace=replace), Built)
+    called = worker.ask(Call(built.handle, train=train, arrays={"0": X}), Called)
+    assert np.allclose(called.arrays["output"], 2 * 3 * X / 4)
+    assert [call.instance for call in called.calls] == [0, 1]
+
+
+def test_another_method_is_the_own_parts(load: Callable[..., Any]) -> None:
+    """It gives something else than forward, so that the fake is not called."""
+    worker = load(SECOND_NAME % "x = layer.widths(x)")
+    built = worker.ask(Build("Transformer", (4,), replace={"Attention": AffineFake()}), Built)
+    called = worker.ask(Call(built.handle, arrays={"0": X}), Called)
+    assert np.allclose(called.arrays["output"], 9 * X / 4) and called.calls == ()
+
+
+def test_a_constant_that_the_own_class_lacks_too_is_missing(load: Callable[..., Any]) -> None:
+    worker = load((SECOND_NAME % "pass").replace("Attention.make_norm", "Attention.make_row"))
+    with pytest.raises(StudentRaised, match="'Attention' has no attribute 'make_row'"):
+        worker.ask(Build("Transformer", (4,), replace={"Attention": AffineFake()}), Built)

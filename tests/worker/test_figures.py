@@ -94,6 +94,13 @@ def test_names_stand_beside_their_columns(axes_of: Callable[[str], list[Axes]]) 
         "import seaborn as sns\nsns.barplot(x=names, y=[3, 1, 2], hue=names)",
         "import seaborn as sns\nsns.barplot(y=names, x=[3, 1, 2])",
         "import pandas as pd\npd.Series([3, 1, 2], index=names).plot.barh()",
+        "plt.axvspan(0.4, 0.6)\n"
+        "for at, length in enumerate([3, 1, 2]):\n"
+        "    plt.gca().add_patch(plt.Rectangle((at - 0.3, 1), 0.6, length))\n"
+        "plt.xticks(range(3), names)\nplt.xlim(-1, 3)",
+        "for at, length in enumerate([3, 1, 2]):\n"
+        "    plt.gca().add_patch(plt.Rectangle((0, at - 0.3), length, 0.6))\n"
+        "plt.yticks(range(3), names)\nplt.ylim(-1, 3)",
     ],
 )
 def test_bars_have_their_lengths_and_the_names_beside_them(
@@ -155,6 +162,14 @@ def test_lines_are_read_however_they_are_drawn(
 def test_what_cannot_be_seen_is_not_there(axes_of: Callable[[str], list[Axes]], body: str) -> None:
     for axes in axes_of(body):
         assert (axes.images, axes.heat_maps, axes.lines, axes.texts) == ((), (), (), ())
+
+
+def test_rectangles_that_stand_anywhere_are_no_bars(axes_of: Callable[[str], list[Axes]]) -> None:
+    """Frames around something; and many images may lie in one axes."""
+    frame = "plt.gca().add_patch(plt.Rectangle((at, 2 * at), 1, 1 + at, fill=False))"
+    image = "plt.imshow(cm, extent=(at, at + 1, 0, 1))"
+    (axes,) = axes_of(f"for at in range(16):\n    {frame}\n    {image}")
+    assert axes.bars == () and len(axes.images) == 16
 
 
 def test_a_bar_of_nothing_and_a_bar_without_a_name(axes_of: Callable[[str], list[Axes]]) -> None:

@@ -10,6 +10,7 @@ from grader.kit.transformers import (
     attention,
     feed_forwards,
     layer_norms,
+    linear_layers,
     readings,
     two_layers,
 )
@@ -75,6 +76,37 @@ def test_separate_layers_in_any_order_are_read(parts: dict[str, torch.Tensor], x
         weights[f"{name}.bias"] = parts[f"{role}_bias"].flatten()
     possible = readings(weights, dim=DIM, heads=HEADS, dim_head=DIM_HEAD)
     assert any(same(attention(x, reading), by_hand(x, parts)) for reading in possible)
+
+
+@pytest.mark.parametrize("heads", [HEADS, 2])
+@pytest.mark.parametrize("names", ["{}_kernel {}_bias", "w{} b{}", "W_{} b_{}", "{}.weight {}.bias"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_matrices_by_either_side_with_biases_by_usual_names_are_read(
+    x: torch.Tensor, names: str, turned: bool, heads: int
+) -> None:
+    """Square ones, too, of which the shape does not tell by which side they are multiplied."""
+    size = DIM // heads if heads == 2 else DIM_HEAD
+    parts = {role: torch.randn(heads, size, DIM) for role in "qkv"}
+    parts |= {f"{role}_bias": torch.randn(heads, size) for role in "qkv"}
+    parts |= {"out": torch.randn(DIM, heads * size), "out_bias": torch.randn(DIM)}
+    weight, bias = names.split()
+    weights = {}
+    for role, name in zip([*"qkv", "out"], [*"qkv", "o"], strict=True):
+        matrix = parts[role] if role == "out" else parts[role].flatten(0, 1)
+        weights[weight.format(name)] = matrix.T if turned else matrix
+        weights[bias.format(name)] = parts[f"{role}_bias"]
+    possible = readings(weights, dim=DIM, heads=heads, dim_head=size)
+    assert any(same(attention(x, reading), by_hand(x, parts)) for reading in possible)
+
+
+def test_a_linear_layer_is_read_by_either_side(x: torch.Tensor) -> None:
+    """With a bias or without one; a matrix of another size is none."""
+    weight, bias = torch.randn(7, DIM), torch.randn(7)
+    for held in (weight, weight.T):
+        weights = {"kernel": held, "bias": bias, "other": torch.randn(DIM, 6)}
+        found = [F.linear(x, *layer) for layer in linear_layers(weights, DIM, 7)]
+        assert any(same(each, F.linear(x, weight, bias)) for each in found)
+        assert any(same(each, F.linear(x, weight)) for each in found) and len(found) == 2
 
 
 def test_an_output_projection_for_every_head_is_one(parts: dict[str, torch.Tensor], x: torch.Tensor) -> None:
