@@ -74,7 +74,6 @@ def readings(weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: i
     for out_names in (*_out_candidates(matrices, sizes), ()):
         ins = {name: value for name, value in matrices.items() if name not in out_names}
         outs = [matrices[name] for name in out_names]
-        out_bias = _out_bias(weights, out_names, sizes)
         # of a square one the shape does not tell by which side it is multiplied
         of_ins = (True, False) if _has_square(ins.values(), dim) else (True,)
         of_outs = (False, True) if _has_square(outs, dim) else (False,)
@@ -86,6 +85,7 @@ def readings(weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: i
             biases = _biases(weights, rows, out_names, sizes)
             columns = [_columns(value, dim, last=columns_last) for value in outs]
             out = torch.cat(columns, dim=1) if columns else None
+            out_bias = _out_bias(weights, out_names, sizes)
             yield from _arranged(rows, biases, out, out_bias, sizes)
     if not is_readable:
         shapes = ", ".join(str(tuple(value.shape)) for value in matrices.values()) or "none"

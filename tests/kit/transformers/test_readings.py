@@ -128,6 +128,11 @@ def test_an_output_projection_for_every_head_is_one(parts: dict[str, torch.Tenso
     assert not any(same(attention(x, reading), last_alone) for reading in possible)
 
 
+def test_no_weights_are_no_projections() -> None:
+    with pytest.raises(UnreadableWeights, match="none"):
+        next(readings({}, dim=DIM, heads=HEADS, dim_head=DIM_HEAD))
+
+
 def test_sizes_that_do_not_add_up_are_told() -> None:
     """Two projections are not three."""
     weights = {"a": torch.zeros(2 * INNER + 4, DIM), "out": torch.zeros(DIM, INNER)}
