@@ -327,10 +327,10 @@ def _take_steps(values: tuple[Any, ...], count: int) -> None:
             for each in weights:
                 each.grad = torch.full_like(each, 1e-3)
             optimizer.step()
-        optimizer.zero_grad()
         with torch.no_grad():
             for each, held in zip(weights, before, strict=True):
                 each.copy_(held)
+        optimizer.zero_grad()
 
 
 def _is_loader(value: Any) -> bool:

@@ -74,7 +74,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         parametrize(metafunc, "retried", module("retried").RETRIED)
     if "call_attack" in metafunc.fixturenames:
         every_call = module("called").CALL_ATTACKS
-        parametrize(metafunc, "call_attack", every_call, quick=every_call[::4])
+        parametrize(metafunc, "call_attack", every_call, quick=())
     if "hostile_checkpoint" in metafunc.fixturenames:
         parametrize(
             metafunc, "hostile_checkpoint", [each for each in module("uploads").UPLOADS if each.checkpoint]

@@ -46,6 +46,7 @@ def judged(tmp_path: Path, spawn: Callable[[], WorkerProcess], attack_modules: A
     return of
 
 
+@pytest.mark.slow
 def test_honest_work_passes(judged: Judged, attack_modules: Any) -> None:
     """What the attacks are put into."""
     assert [finding.status for finding in judged(attack_modules("called").HOMEWORK)] == [Status.PASSED] * 4

@@ -40,7 +40,7 @@ def findings(examined: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     return of
 
 
-@pytest.mark.sampled(130)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_shown_passes_when_it_is_run(
     name: str,

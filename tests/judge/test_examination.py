@@ -124,6 +124,7 @@ def test_tests_around_an_assignment_do_not_matter(tmp_path: Path, assignment: As
     assert len(used) == 1
 
 
+@pytest.mark.slow
 def test_the_reference_earns_everything_whatever_the_seed(
     solved: str, examined: Callable[..., Any], assignment: Assignment
 ) -> None:
