@@ -91,10 +91,16 @@ def told(request: pytest.FixtureRequest) -> tuple[str, list[Read]]:
     return assignment.id, found
 
 
+# a fit that trains by itself, and which nobody can script
+LEFT_TO_A_PERSON = {"vit_finetune": {"hf_trainer_state"}}
+
+
 def test_correct_homework_passes(told: tuple[str, list[Read]]) -> None:
     right = [one for one in told[1] if one.kind != Kind.MISTAKE]
     assert sum(one.kind == "unseen" for one in right) >= 18 and len(right) > 45
-    assert {one.name: [each.message for each in one.wrong] for one in right if one.wrong} == {}
+    wrong = {one.name: [each.message for each in one.wrong] for one in right if one.wrong}
+    assert set(wrong) == LEFT_TO_A_PERSON.get(told[0], set()), wrong
+    assert all(message.startswith("A person must look") for each in wrong.values() for message in each)
 
 
 def test_mistakes_are_told(told: tuple[str, list[Read]]) -> None:
