@@ -181,12 +181,13 @@ def heat_maps(run: Any, class_names: Sequence[str], *, whole: bool = False) -> l
                 if in_colors:
                     values = values.mean(axis=2)
                 side = round(values.size**0.5)
-                if values.size == side**2 and least <= side <= len(class_names) and values.ndim < 3:
-                    found = _heat_map(values.reshape(side, side), figure, axes, class_names)
-                    if not in_colors:
-                        maps.append(found)
-                    elif not np.isnan(found.written).any():
-                        maps.append(replace(found, values=found.written))
+                if values.size != side**2 or not least <= side <= len(class_names) or values.ndim > 2:
+                    continue
+                found = _heat_map(values.reshape(side, side), figure, axes, class_names)
+                if in_colors:
+                    found = replace(found, values=found.written)
+                if not np.isnan(found.values).any():
+                    maps.append(found)
     return maps[:MANY_MAPS]
 
 

@@ -173,10 +173,13 @@ def mlps(weights, hidden, dim=DIM):
     last = sum(vectors, torch.zeros(dim))
     kinds = {**activations(), "none": lambda z: z}
     reads = list(two_layers(weights, dim, hidden))
+    kept_as = {tuple(weights[each.first_name].shape): each for each in reversed(reads)}
     return {
-        kind + dash: lambda x, act=act, read=read: act(x @ read.first.T + bias) @ read.second.T + last
+        kind + dash: lambda x, act=act, read=kept_as[shape]: (
+            act(x @ read.first.T + bias) @ read.second.T + last
+        )
         for shape, dash in (((hidden, dim), ""), ((dim, hidden), "-"))
-        for read in [each for each in reads if weights[each.first_name].shape == shape][:1]
+        if shape in kept_as
         for kind, act in kinds.items()
     }
 

@@ -200,10 +200,15 @@ def test_fit_goes_through_both_stages(student):
     before = model.weights()
     outcome = student.call("fit", model, loaders, (1, 2), CPU, replace=fakes)
     count = len(outcome.calls_of("train_one_epoch"))
-    if not count and any(not torch.equal(before[name], after) for name, after in model.weights().items()):
+    if not count and not are_same(before, model.weights()):
         raise Undecided("fit trains without train_one_epoch, so a person has to look.")
     if count != 3:
         raise Mismatch(f"fit(..., epochs=(1, 2)) calls train_one_epoch {count} times.")
+
+
+def are_same(before, after):
+    """Whether weights are still what they were."""
+    return all(torch.equal(before[name], after[name]) for name in before)
 
 
 class Fitted:
@@ -235,8 +240,7 @@ class Fitted:
         before = self.model.weights()
         self.outcome = student.call("fit", self.model, loaders, pair, CPU, replace=fakes)
         self.epochs = self.outcome.calls_of("train_one_epoch")
-        after = self.model.weights()
-        if not self.epochs and all(torch.equal(before[name], after[name]) for name in before):
+        if not self.epochs and are_same(before, self.model.weights()):
             raise Mismatch(
                 "fit trains nothing: it never calls train_one_epoch, and leaves the model's weights as they "
                 "were.",

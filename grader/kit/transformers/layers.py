@@ -85,9 +85,8 @@ def linear_layers(
 
     The weight may be kept as (inputs, outputs), as a matrix that an input is multiplied with from the left.
     """
-    matrices = [value for value in weights.values() if value.ndim == 2 and value.numel() == inputs * outputs]
-    usual = [value for value in matrices if value.shape == (outputs, inputs)]
-    turned = [value.T for value in matrices if value.shape == (inputs, outputs)]
+    usual = [value for value in weights.values() if value.shape == (outputs, inputs)]
+    turned = [value.T for value in weights.values() if value.shape == (inputs, outputs)]
     biases = [value for value in weights.values() if value.shape == (outputs,)]
     yield from itertools.product([*usual, *turned], [*biases, None])
 

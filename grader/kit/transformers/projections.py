@@ -188,10 +188,11 @@ WEIGHT_AND_BIAS = (("weight", "bias"), ("kernel", "bias"), ("matrix", "bias"), (
 def _beside(weights: Mapping[str, Tensor], name: str) -> Iterator[Tensor]:
     """What can be the bias of a weight by its name: `q.bias` of `q.weight`, `b_q` of `w_q`."""
     path, dot, own = name.rpartition(".")
+    by_lower_case = {key.lower(): key for key in weights}
     for weight, bias in WEIGHT_AND_BIAS:
         for pattern in (rf"{weight}$", rf"^{weight}(?=_|[a-z]$)"):
             renamed, count = re.subn(pattern, bias, own, flags=re.IGNORECASE)
-            found = {key.lower(): key for key in weights}.get(f"{path}{dot}{renamed}".lower())
+            found = by_lower_case.get(f"{path}{dot}{renamed}".lower())
             if count and found not in (None, name):
                 yield weights[found]
 
