@@ -19,6 +19,7 @@ GraderException
 │   │   └── NoAssignmentFound   no folder that a course handed out is where one is looked for
 │   └── EngineError         us
 │       ├── OutOfPatienceError  the judge computed for too long on what a submission answered
+│       ├── BusyMachineError    other programs kept the machine busy until the time was up
 │       └── SandboxError    the machine does not give the isolation that was asked for
 └── Interruption            it reaches a caller in the grader, who knows what follows from it
     ├── Mismatch            a check: the student's code does something else than it should

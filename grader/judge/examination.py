@@ -292,7 +292,7 @@ class Checks:
             report(result)
         parameters, layers = _summary(student)
         absent_modules: tuple[str, ...] = ()
-        with contextlib.suppress(Mismatch, WorkerFault):
+        with contextlib.suppress(Mismatch, WorkerFault, EngineError):
             absent_modules = tuple(
                 name[:MAX_NAME] for name in student.loaded.absent_modules[:MAX_ABSENT_MODULES]
             )
@@ -325,7 +325,7 @@ class Checks:
         specs = [spec for spec in self.assignment.trained_checks if component in (None, spec.component)]
         try:
             self._trained = trained_model(student, state, inputs, scores, self._call_of(component))
-        except (Mismatch, WorkerFault) as error:
+        except (Mismatch, WorkerFault, EngineError) as error:
             return (finding(specs[0], error, where=place_of(student.program, specs[0].component)),)
         so_far = _SoFar(RandomPart(self.assignment.limits.call_seconds))
         results = [self._finding_of(spec, student, so_far) for spec in specs]

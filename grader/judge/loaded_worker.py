@@ -15,10 +15,11 @@ from typing import Any
 
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
+from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
 from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.judge import untrusted_replies
-from grader.protocol.deadlines import extension
+from grader.protocol.deadlines import extension, is_busy
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerFault, WorkerProcess
 from grader.protocol.replies import Loaded
@@ -27,7 +28,13 @@ from grader.protocol.worker_reports import WatchRecord
 
 REPLY_LIMIT = FrameLimit(document=8_000_000, arrays=256_000_000)
 
+TOO_BUSY = "Other programs kept this machine so busy that the submission's code hardly ran. Try again later."
+
 Answers = Mapping[type[Any], Callable[[Any], Any]]
+
+
+class BusyMachineError(EngineError):
+    """Other programs kept the machine busy: what did not return in time shows nothing of the submission."""
 
 
 class LoadedWorker:
@@ -58,10 +65,13 @@ class LoadedWorker:
         self._link: Link | None = None
         self._watched = NOTHING_SEEN  # reported by workers that are gone
         self._load_fault: WorkerFault | None = None
+        self._busy: BusyMachineError | None = None
 
     @property
     def link(self) -> Link:
         """The link to a worker in which the submission is loaded."""
+        if self._busy is not None:
+            raise self._busy
         if self._load_fault is not None:
             raise self._load_fault  # it would not load the next time either
         if self._link is None or self._link.broken:
@@ -104,11 +114,18 @@ class LoadedWorker:
     def timed_reply(
         self, link: Link, request: Any, reply: type[Any], seconds: float, answers: Answers | None = None
     ) -> Any:
-        """Ask the worker and note how long it took."""
+        """Ask the worker and note how long it took.
+
+        Raises:
+            BusyMachineError: The machine was too busy; nothing is asked of this submission any more.
+        """
         started = time.monotonic()
         try:
             return link.ask(request, reply, seconds=seconds, limit=REPLY_LIMIT, answers=answers)
         except WorkerFault as fault:
+            if fault.hindered:
+                self._busy = BusyMachineError(TOO_BUSY)
+                raise self._busy from fault
             if fault.kind == "time":  # a hang costs its component only, not the others' time
                 started = time.monotonic()
             raise
@@ -118,11 +135,14 @@ class LoadedWorker:
     def is_out_of_time(self, seconds: float) -> bool:
         """Whether all questions together took longer than this, which a busy machine extends.
 
-        Once it is out of time, it remains so.
+        Once it is out of time, it remains so. On a machine that is still busy when all is used up that can be
+        added, nothing more is asked, and what was left is not the submission's fault.
         """
-        if not self._out_of_time and self.waited > seconds + self._granted:
+        if not self._out_of_time and self._busy is None and self.waited > seconds + self._granted:
             self._granted += max(extension(seconds, self._granted), 0.0)
             self._out_of_time = self.waited > seconds + self._granted
+            if self._out_of_time and self._granted and is_busy():
+                self._out_of_time, self._busy = False, BusyMachineError(TOO_BUSY)
         return self._out_of_time
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from grader.domain.assignment import CheckSpec
+from grader.domain.errors import EngineError
 from grader.domain.measure import TrainingCall
 from grader.judge.checked_component import Component
 from grader.judge.student import Student
@@ -57,7 +58,7 @@ class RandomPart:
         try:
             student.allow(max(self._left, 1.0))
             random = judged[-1].is_random()
-        except (Mismatch, WorkerFault):
+        except (Mismatch, WorkerFault, EngineError):
             random = False
         student.worker.waited = waited
         if not random:

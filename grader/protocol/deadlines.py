@@ -31,6 +31,11 @@ def busy_factor() -> float:
     return max((time.monotonic() - wall) / used, 1.0)
 
 
+def is_busy() -> bool:
+    """Whether others take most of what this machine computes."""
+    return busy_factor() >= BUSY
+
+
 def extension(seconds: float, granted: float) -> float:
     """The seconds to be added to a limit that is reached; 0 or less: none.
 
@@ -72,6 +77,14 @@ class Deadline:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over = True
+
+    @property
+    def was_hindered(self) -> bool:
+        """Whether, now that the time is up, the machine is still busy with something else.
+
+        To be asked when what had to keep to the limit is gone: it was given all that can be added.
+        """
+        return self.expired and self.granted > 0 and is_busy()
 
     @property
     def is_over(self) -> bool:

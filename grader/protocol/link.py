@@ -70,6 +70,7 @@ class WorkerFault(Interruption):
         kind: It did not answer in time, its process ended, or it wrote what is not an answer.
         seconds: The limit, when it is `time`.
         limit: Which of our limits ended it, if one did; for `death`.
+        hindered: For `time`: other programs kept the machine busy until the end, so that it says little.
     """
 
     def __init__(
@@ -78,11 +79,14 @@ class WorkerFault(Interruption):
         message: str,
         seconds: float | None = None,
         limit: EndingLimit | None = None,
+        *,
+        hindered: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind: FaultKind = kind
         self.seconds = seconds
         self.limit = limit
+        self.hindered = hindered
 
 
 class StudentRaised(Interruption):
@@ -228,7 +232,8 @@ class Link:
         except ClosedError as error:
             self._give_up()
             if deadline.expired or time.monotonic() - started >= seconds + deadline.granted:
-                raise WorkerFault("time", f"no answer within {seconds:.0f} s", seconds) from error
+                words, hindered = f"no answer within {seconds:.0f} s", deadline.was_hindered
+                raise WorkerFault("time", words, seconds, hindered=hindered) from error
             ending = self.process.ending()
             raise WorkerFault("death", ending.words, limit=ending.limit) from error
         except ProtocolError as error:

@@ -9,6 +9,7 @@ whether a function did right.
 Tests: tests/judge/test_calls.py, tests/training/test_called_training.py, tests/worker/test_rigged_runs.py
 """
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -100,7 +101,8 @@ class RiggedModel(nn.Module):
 
     Attributes:
         poses_as: The class of the student's own model, which `isinstance` takes it for: a function that asks
-            what it was given learns nothing of where it is.
+            what it was given learns nothing of where it is. Its constants and methods are there, too.
+        inner: A layer within, whose mode counts: `model.training = True` reaches none of the layers within.
     """
 
     poses_as: type | None = None
@@ -109,6 +111,7 @@ class RiggedModel(nn.Module):
         super().__init__()
         self.count = count
         self.id_bits = id_bits
+        self.inner = nn.Identity()
         self._rows = rows
         self._events = events
 
@@ -116,10 +119,27 @@ class RiggedModel(nn.Module):
     def __class__(self) -> type:
         return self.poses_as or type(self)
 
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__.get("poses_as")
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if own is None or name.startswith("_") or not hasattr(own, name):
+                raise
+        member = inspect.getattr_static(own, name)
+        return member.__get__(self, own) if hasattr(member, "__get__") else member
+
+    @property
+    def is_training(self) -> bool:
+        """Whether the layers within are in training mode."""
+        return self.inner.training
+
     def rows_of(self, ids: Tensor) -> Tensor:
         """What the judge knows of the images with these ids, a row for each."""
         self._events.add("forward")
-        return self._rows(ForwardPass(len(ids), self.training, torch.is_grad_enabled(), tuple(ids.tolist())))
+        return self._rows(
+            ForwardPass(len(ids), self.is_training, torch.is_grad_enabled(), tuple(ids.tolist()))
+        )
 
 
 class TableModel(RiggedModel):

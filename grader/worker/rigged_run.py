@@ -189,7 +189,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         steps=steps,
         events=tuple(events.names),
         learned=learned,
-        training_after=model.training,
+        training_after=model.is_training,
         gradients_after=gradients_after,
         figures=figures,
         arrays=outputs,

@@ -12,11 +12,13 @@ import pytest
 
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import FindingKind
+from grader.domain.evidence import Blame, FindingKind, Status
 from grader.files.known_folders import public_checks
 from grader.judge.examination import Checks, run_pytest
+from grader.judge.loaded_worker import TOO_BUSY
 from grader.judge.student import Student
 from grader.kit import AffineFake, Mismatch
+from grader.protocol import deadlines
 from grader.protocol.frames import Frame
 from grader.protocol.link import WorkerFault, WorkerProcess
 from tests.copied_assignment import copied_assignment
@@ -53,6 +55,23 @@ def test_a_hang_costs_one_limit_and_nobody_else(
     assert all("did not return within 1 s" in f.message for f in own)
     assert set(counts["FeedForward"]) == set(counts["ViT"]) == {"passed"}
     assert len(workers) == 2
+
+
+def test_what_a_busy_machine_does_not_finish_is_not_the_submissions_fault(
+    composed: Callable[..., str], examined: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows whether it hangs, and what is left is not tried: it would be told the same."""
+    monkeypatch.setattr(deadlines, "busy_factor", lambda: 100.0)
+    workers: list[WorkerProcess] = []
+    limits = {**QUICK, "call_seconds": 0.3}
+    found = examined(
+        composed(HANG, after=True), components=["Attention", "ViT"], limits=limits, workers=workers
+    )
+    tried = [f for f in found.findings if f.status != "passed"]
+    assert {(f.status, f.blame) for f in tried} == {(Status.ERRORED, Blame.ENGINE)}
+    assert {f.component for f in tried} == {"Attention", "ViT"}
+    assert {f.message for f in tried} == {f"{TOO_BUSY} It costs no points."}
+    assert len(workers) == 1
 
 
 def test_a_death_is_named_and_the_rest_goes_on(

@@ -6,7 +6,7 @@ import pytest
 
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
-from grader.judge.loaded_worker import LoadedWorker
+from grader.judge.loaded_worker import BusyMachineError, LoadedWorker
 from grader.protocol import deadlines
 from grader.protocol.link import WorkerProcess
 
@@ -43,6 +43,7 @@ def test_a_busy_machine_adds_a_minute_in_all(worker: LoadedWorker, monkeypatch: 
     assert not worker.is_out_of_time(LIMIT)
     worker.waited = LIMIT + deadlines.MOST_GRANTED
     assert not worker.is_out_of_time(LIMIT)
+    busy(monkeypatch, 1.0)
     worker.waited += 1
     assert worker.is_out_of_time(LIMIT)
 
@@ -54,3 +55,13 @@ def test_what_is_out_of_time_remains_so(worker: LoadedWorker, monkeypatch: pytes
     assert worker.is_out_of_time(LIMIT)
     busy(monkeypatch, 6.0)
     assert worker.is_out_of_time(LIMIT)
+
+
+def test_a_machine_that_remains_busy_is_to_blame(
+    worker: LoadedWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy(monkeypatch, 6.0)
+    worker.waited = LIMIT + deadlines.MOST_GRANTED + 1
+    assert not worker.is_out_of_time(LIMIT)
+    with pytest.raises(BusyMachineError):
+        _ = worker.link

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from grader.domain.analyzed_program import place_of
+from grader.domain.analyzed_program import Script, place_of
 from grader.judge.untrusted_replies import ForwardRecord
 from grader.kit.rigged_data import ID_BITS, classified_data, image_number, numbered_images, trainable_data
 from grader.protocol.frames import FrameLimit
@@ -173,6 +173,62 @@ def test_the_table_model_knows_images_by_their_numbers(load: Callable[..., Any])
     order = [3, 2, 1, 0, 6, 5, 4]
     assert ran.arrays["history"].tolist() == data.predictions[order].tolist()
     assert [forward.images for forward in forwards] == [(number,) for number in order]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_training"),
+    [
+        ("model.eval()", False),
+        ("for part in model.modules(): part.training = False", False),
+        ("model.training = False", True),
+    ],
+)
+def test_the_mode_is_that_of_the_layers_within(
+    load: Callable[..., Any], said: str, is_training: bool
+) -> None:
+    """A flag of the outermost module reaches no dropout."""
+    text = (
+        f"{HEAD}\ndef evaluate(model, data_loader, loss_history):\n    {said}\n"
+        "    for images, labels in data_loader:\n        model(images)\n"
+    )
+    data = classified_data(CLASSES, (4, 3), accuracy=0.5, seed=1)
+    ran, forwards = rigged(load(text), "evaluate", data, initial_mode="train")
+    assert {forward.training for forward in forwards} == {is_training} == {ran.training_after}
+
+
+def test_the_model_has_the_methods_and_constants_of_the_students_class(load: Callable[..., Any]) -> None:
+    """They work with the rigged answers; private names, and what only an object has, are not there."""
+    text = f"""
+{HEAD}
+class ViT(torch.nn.Module):
+    top = 1
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.layer(x.flatten(1))
+
+    def _secret(self):
+        return 1
+
+    def predict(self, x):
+        return self(x).topk(self.top, dim=1).indices[:, 0]
+
+    @staticmethod
+    def doubled(x):
+        return 2 * x
+
+
+def evaluate(model, data_loader, loss_history):
+    for images, labels in data_loader:
+        loss_history += model.doubled(model.predict(images)).tolist()
+    loss_history += [hasattr(model, name) + 0.0 for name in ("predict", "_secret", "layer", "missing")]
+"""
+    data = classified_data(CLASSES, (4, 3), accuracy=0.5, seed=1)
+    ran, _ = rigged(load(text, script=Script(model_class="ViT")), "evaluate", data)
+    assert ran.arrays["history"].tolist() == [*(2 * data.predictions), 1, 0, 0, 0]
 
 
 def test_a_shuffling_loader_gives_all_images_in_another_order_each_time(load: Callable[..., Any]) -> None:

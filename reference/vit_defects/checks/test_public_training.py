@@ -62,8 +62,8 @@ def test_train_epoch_trains_in_training_mode(student, class_names):
     if not all(forward.training for forward in run.forwards):
         raise Mismatch(
             "The model was passed in evaluation mode, and was trained in it: dropout is off.",
-            hint="model.train() before the loop over the batches.",
-            look_for="eval() | train(False), for",
+            hint="model.train() before the loop over the batches: setting model.training reaches no layer.",
+            look_for="_.training | eval() | train(False), for",
             diagnosis="missing_train_mode",
         )
 
@@ -307,8 +307,8 @@ def test_evaluate_only_looks(student, class_names):
     if any(forward.training for forward in forwards):
         raise Mismatch(
             "The model was passed in training mode, and was measured in it: dropout is on.",
-            hint="model.eval() before the loop over the batches.",
-            look_for="train(), for",
+            hint="model.eval() before the loop over the batches: setting model.training reaches no layer.",
+            look_for="_.training | train(), for",
             diagnosis="missing_eval_mode",
         )
     if any(forward.gradients for forward in forwards):

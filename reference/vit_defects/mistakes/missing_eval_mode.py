@@ -1,8 +1,8 @@
 """The model is not put in evaluation mode, so dropout disturbs the evaluation.
 
-Begin evaluate with model.eval().
+Begin evaluate with model.eval(): setting model.training reaches no layer within it.
 
-Look for: body
+Look for: _.training, body
 """
 
 

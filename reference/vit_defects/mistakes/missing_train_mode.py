@@ -1,8 +1,8 @@
 """The model is not put in training mode, so dropout never acts after the first call of evaluate.
 
-Begin train_epoch with model.train().
+Begin train_epoch with model.train(): setting model.training reaches no layer within it.
 
-Look for: body
+Look for: _.training, body
 """
 
 
