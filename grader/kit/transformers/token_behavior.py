@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from grader.domain.formatting import counted
 from grader.kit.compared_results import same
 
 Tensor = Any
@@ -84,7 +85,7 @@ def _far(actual: Tensor, expected: Tensor) -> bool:
 
 
 def _input(images: int, tokens: int) -> str:
-    return f"{images} image{'s' * (images > 1)} of {tokens} token{'s' * (tokens > 1)}"
+    return f"{counted(images, 'image')} of {counted(tokens, 'token')}"
 
 
 # --- receptive fields ------------------------------------------------------------------------------------

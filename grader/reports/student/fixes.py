@@ -90,26 +90,20 @@ def forbidden_rows(assignment: Assignment, evidence: Evidence) -> tuple[Forbidde
     for use in evidence.forbidden:
         rule = rules.get(use.rule)
         forbids = rule is not None and _takes_points(rule, use)
-        users = listed([_user_as_subject(name) for name in use.reached_from])
-        reach = "reaches" if len(use.reached_from) == 1 else "reach"
+        users = listed(use.reached_from)
         if rule is not None and forbids:
             target = titles.get(rule.costs, rule.costs)
-            consequence = f"{users} {reach} it: no points for {target}."
+            consequence = f"It is reached by {users}: no points for {target}."
         elif use.inside:
             consequence = f"{named(use.inside)} uses it inside: a person looks at it."
         elif use.in_training and rule is not None and rule.policy == "forbid":
-            consequence = f"{users} {reach} it: a person decides what the measured accuracy is worth."
+            consequence = f"It is reached by {users}: a person decides what the measured accuracy is worth."
         elif use.reached_from:
-            consequence = f"{users} {reach} it: a person looks at it."
+            consequence = f"It is reached by {users}: a person looks at it."
         else:
             consequence = "No graded part reaches it: this costs nothing."
         rows.append(ForbiddenRow(use.name, str(use.place), rule.reason if rule else "", consequence, forbids))
     return tuple(rows)
-
-
-def _user_as_subject(name: str) -> str:
-    """A graded name as it is; `The training` and `The model` with a capital, to begin a sentence."""
-    return name.capitalize() if " " in name else name
 
 
 def _takes_points(rule: ForbiddenRule, use: ForbiddenUse) -> bool:

@@ -16,7 +16,8 @@ def told(layer: Layer, *, mixes_tokens: bool) -> list[str]:
     """What is said of a layer, for inputs that are the same in every run."""
     random = torch.Generator().manual_seed(2)
     made = lambda *shape: torch.randn(shape, generator=random)  # noqa: E731
-    return list(oddities(layer, made, DIM, mixes_tokens=mixes_tokens))
+    said = oddities(layer, made, DIM, mixes_tokens=mixes_tokens)
+    return [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in said]
 
 
 def attended(x: torch.Tensor) -> torch.Tensor:
