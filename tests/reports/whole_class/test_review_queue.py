@@ -146,7 +146,8 @@ def test_what_the_training_alone_uses_is_in_the_queue_and_costs_no_part(queue, d
     evidence, score = done(90.0, forbidden=(use,))
     (row,) = queue([(evidence, score)])["flagged"].rows
     assert row.text == (
-        "`timm.create_model`: It is reached by the training: a person decides what the measured accuracy is worth."
+        "`timm.create_model`: It is reached by the training: a person decides what the measured accuracy is "
+        "worth."
     )
     assert forbidden_costs(assignment, evidence, score) == ()
 
