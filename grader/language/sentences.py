@@ -29,6 +29,7 @@ _NO_SENTENCES = {
 }
 _COUNTED = "counted"
 _SPACE = "\N{NO-BREAK SPACE}"
+_OWN_NAME = re.compile(r"\{(\w+) = [^{}]*\}")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -76,12 +77,17 @@ def sentences_in(source: str, *, words: bool = False, errors: bool = False) -> I
 
 
 def first_paragraphs(source: str) -> Iterator[SourceSentence]:
-    """The paragraphs of a module's docstring, each on one line: a mistake's sentence and its hint."""
+    """The paragraphs of a module's docstring, each on one line: a mistake's sentence and its hint.
+
+    Where a hint takes a name from the student's file (`{F = torch.nn.functional}`), it has a placeholder.
+    """
     tree = ast.parse(source)
     text = ast.get_docstring(tree) or ""
     for paragraph in text.split("\n\n"):
         if paragraph.strip() and not paragraph.startswith("Look for:"):
-            yield SourceSentence(" ".join(paragraph.split()), 1)
+            message = " ".join(paragraph.split())
+            named = _OWN_NAME.sub(lambda match: f"{{{match[1].lower()}}}", message)
+            yield SourceSentence(named, 1, is_pattern=named != message)
 
 
 def check_titles(source: str) -> Iterator[SourceSentence]:

@@ -62,6 +62,10 @@ def _is_prose(text: str) -> bool:
     return any(sum(not _NUMBER.search(word) for word in item.strip().split(" ")) > 1 for item in items)
 
 
+def _words(untranslated: Sequence[str]) -> int:
+    return sum(len(words.split()) for words in untranslated)
+
+
 def _of_germanic(number: int) -> int:
     return int(number != 1)
 
@@ -123,7 +127,8 @@ class Language:
         An exact entry wins over an entry with placeholders. Of the latter, one that says something by itself
         wins over one that only orders its values. Then the one that leaves the fewest words untranslated
         wins, then the one whose own words begin first, then the one with the most words of its own. Values of
-        placeholders are translated where they are sentences of ours themselves.
+        placeholders are translated where they are sentences of ours themselves. A sentence and the clauses
+        added to it are looked up apart where that leaves fewer words untranslated.
         """
         if self.is_english or not text.strip() or len(text) > _LONGEST or BEGIN in text or END in text:
             return (Piece(text, False),)
@@ -180,13 +185,18 @@ class Language:
                 continue
             # a pattern that begins with words of its own is preferred
             first = 0 if shape.literals[0] else len(values[shape.names[0]])
-            rank = (shape.orders, sum(len(words.split()) for words in untranslated), first)
+            rank = (shape.orders, _words(untranslated), first)
             if rank < best_rank:
                 number = next(
                     (int(digits[0]) for value in values.values() if (digits := _NUMBER.match(value))), 1
                 )
                 best, best_rank = filled(self._of_number(message, number), shown), rank
-        return best if best is not None else self._with_tail(text, depth)
+        if best is not None and not best_rank[1]:
+            return best
+        tailed = self._with_tail(text, depth)
+        if best is None or (tailed is not None and _words(_LEFT.findall(tailed)) < best_rank[1]):
+            return tailed
+        return best
 
     def _with_tail(self, text: str, depth: int) -> str | None:
         """The translation of a sentence with added clauses (`..., 35 not run`), if there is one."""

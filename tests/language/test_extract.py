@@ -84,3 +84,8 @@ def test_titles_of_checks_and_sentences_of_mistakes():
     assert [found.message for found in check_titles(source)] == ["It is right."]
     mistake = '"""It is\nwrong.\n\nFix it.\n\nLook for: _ @ _\n"""\n'
     assert [found.message for found in first_paragraphs(mistake)] == ["It is wrong.", "Fix it."]
+
+
+def test_a_name_of_the_students_own_is_a_placeholder_of_a_hint():
+    (found,) = first_paragraphs('"""Write {F = torch.nn.functional}.gelu(x)."""\n')
+    assert (found.message, found.is_pattern) == ("Write {f}.gelu(x).", True)

@@ -494,8 +494,8 @@ def test_predictions_show_four_of_each_class(student, reference, class_names):
         return
     known = reference.named("not_four_per_class")
     alike = len(set(by_class[0])) == 1
-    counted = f"{len(shown)} are shown" + (f", {by_class[0][0]} of each." if alike else ".")
-    raise Mismatch(f"{known.message} {counted}", hint=known.hint, diagnosis=known.diagnosis)
+    counts = f"{len(shown)} are shown, {by_class[0][0]} of each." if alike else f"{len(shown)} are shown."
+    raise Mismatch(f"{known.message} {counts}", hint=known.hint, diagnosis=known.diagnosis)
 
 
 @pytest.mark.component("plot_classwise_predictions")
