@@ -71,7 +71,7 @@ def stated_edition(text: str, shown: str) -> Edition:
             f"{'; '.join(' or '.join(map(repr, line)) for line in lines) or 'there is none'}. Correct it."
         )
     edition = Edition(tuple(chosen), tuple(known))
-    return Edition(edition.chosen, edition.all_choices, _left_out(text, edition, lines, shown))
+    return Edition(edition.chosen, edition.all_choices, _left_out(text, edition, head, shown))
 
 
 def edition_text(text: str, edition: Edition, shown: str) -> str:
@@ -106,6 +106,19 @@ def edition_text(text: str, edition: Edition, shown: str) -> str:
     if opened:
         raise CourseError(f"{shown}:{opened[-1][0]}: this mark is never closed. Add '{_LEFT_OUT}' below it.")
     return "\n".join(lines)
+
+
+def every_edition(text: str, shown: str) -> tuple[str, ...]:
+    """The text of an `assignment.toml` in each of its editions.
+
+    Args:
+        shown: The file's name, for messages.
+
+    Raises:
+        CourseError: As for `stated_edition`.
+    """
+    stated = stated_edition(text, shown)
+    return tuple(edition_text(text, edition, shown) for edition in _editions(stated, _head(text)))
 
 
 def without_left_out(text: str) -> str:
@@ -169,14 +182,17 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names)) or "empty"
 
 
-def _left_out(text: str, edition: Edition, lines: Sequence[Sequence[str]], shown: str) -> frozenset[str]:
+def _editions(edition: Edition, head: Mapping[str, Any]) -> Iterator[Edition]:
+    """All editions: one choice of each line of `editions`."""
+    for chosen in itertools.product(*head.get("editions", [])):
+        yield Edition(chosen, edition.all_choices)
+
+
+def _left_out(text: str, edition: Edition, head: Mapping[str, Any], shown: str) -> frozenset[str]:
     """The components of other editions that this one lacks."""
     own_components = frozenset(_components(edition_text(text, edition, shown)))
-    other_editions = (Edition(chosen, edition.all_choices) for chosen in itertools.product(*lines))
-    return (
-        frozenset(name for other in other_editions for name in _components(edition_text(text, other, shown)))
-        - own_components
-    )
+    others = (edition_text(text, other, shown) for other in _editions(edition, head))
+    return frozenset(name for other in others for name in _components(other)) - own_components
 
 
 def _components(text: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`python -m grader.language.extract`: makes the templates of the catalogs from the sources.
+"""`python -m grader.course.sentence_templates`: makes the templates of the catalogs from the sources.
 
 The engine's is `grader/language/catalogs/messages.pot`, that of an assignment of a course
 `reference/<id>/language/messages.pot`. Poedit updates a catalog from them.
@@ -17,6 +17,7 @@ from babel.messages.pofile import write_po
 from jinja2 import Environment, nodes
 from jinja2.ext import babel_extract
 
+from grader.course.editions import every_edition
 from grader.language.sentences import (
     SourceSentence,
     check_titles,
@@ -121,12 +122,13 @@ def assignment_template(folder: Path) -> str:
         folder: `reference/<id>`.
     """
     catalog = _catalog(folder.name)
-    table = tomllib.loads((folder / "assignment.toml").read_text(encoding="utf-8"))
-    _add_sentences(catalog, "assignment.toml", (SourceSentence(text, 1) for text in _texts_of_table(table)))
+    stated = (folder / "assignment.toml").read_text(encoding="utf-8")
+    for text in every_edition(stated, "assignment.toml"):
+        titles = (SourceSentence(title, 1) for title in _texts_of_table(tomllib.loads(text)))
+        _add_sentences(catalog, "assignment.toml", titles)
     _add_sentences(catalog, "questions.toml", _oral_questions(folder / "questions.toml"))
-    for path in sorted(
-        [*folder.glob("checks/**/*.py"), *folder.glob("trained/**/*.py"), *folder.glob("oracle/**/*.py")]
-    ):
+    sources = ("checks/**/*.py", "trained/**/*.py", "oracle/**/*.py", "oracle.py")
+    for path in sorted(path for kind in sources for path in folder.glob(kind)):
         source, name = path.read_text(encoding="utf-8"), path.relative_to(folder).as_posix()
         _add_sentences(catalog, name, check_titles(source))
         _add_sentences(catalog, name, sentences_in(source, errors=True))
@@ -214,7 +216,7 @@ def _template_text(catalog: Catalog) -> str:
     file = BytesIO()
     write_po(file, catalog, width=110, omit_header=True, sort_by_file=False, include_lineno=False)
     head = (
-        f'{catalog.header_comment}\n# Made by `python -m grader.language.extract`; do not edit.\nmsgid ""\n'
+        f'{catalog.header_comment}\n# Made by `python -m grader.course.sentence_templates`; do not edit.\nmsgid ""\n'
         'msgstr ""\n"MIME-Version: 1.0\\n"\n"Content-Type: text/plain; charset=utf-8\\n"\n'
         '"Content-Transfer-Encoding: 8bit\\n"\n\n'
     )

@@ -9,7 +9,7 @@ pytest.importorskip("babel")
 
 from babel.messages.pofile import read_po
 
-from grader.language.extract import ENGINE, WORDS, templates
+from grader.course.sentence_templates import ENGINE, WORDS, templates
 from grader.language.sentences import check_titles, first_paragraphs, sentences_in
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ def messages(source: str, **how: bool) -> list[str]:
 
 def test_the_templates_are_current():
     for path, text in templates(ROOT).items():
-        assert path.read_text("utf-8") == text, "run: python -m grader.language.extract"
+        assert path.read_text("utf-8") == text, "run: python -m grader.course.sentence_templates"
 
 
 def test_words_that_stand_alone_are_still_in_their_sources():
