@@ -216,8 +216,8 @@ def _template_text(catalog: Catalog) -> str:
     file = BytesIO()
     write_po(file, catalog, width=110, omit_header=True, sort_by_file=False, include_lineno=False)
     head = (
-        f'{catalog.header_comment}\n# Made by `python -m grader.course.sentence_templates`; do not edit.\nmsgid ""\n'
-        'msgstr ""\n"MIME-Version: 1.0\\n"\n"Content-Type: text/plain; charset=utf-8\\n"\n'
+        f"{catalog.header_comment}\n# Made by `python -m grader.course.sentence_templates`; do not edit.\n"
+        'msgid ""\nmsgstr ""\n"MIME-Version: 1.0\\n"\n"Content-Type: text/plain; charset=utf-8\\n"\n'
         '"Content-Transfer-Encoding: 8bit\\n"\n\n'
     )
     return head + file.getvalue().decode("utf-8")
