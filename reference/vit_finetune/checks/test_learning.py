@@ -56,9 +56,13 @@ def wrongly(found, wanted, call):
     if len(names) > len(shown):
         shown.append(f"{len(names) - len(shown)} more")
     listed = " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
-    is_, it = ("is", "it") if len(names) == 1 else ("are", "they")
-    state, other = ("trainable", "frozen") if more else ("frozen", "trainable")
-    return f"{listed} {is_} {state} after {call}; {it} should be {other}"
+    if len(names) == 1:
+        if more:
+            return f"{listed} is trainable after {call}; it should be frozen"
+        return f"{listed} is frozen after {call}; it should be trainable"
+    if more:
+        return f"{listed} are trainable after {call}; they should be frozen"
+    return f"{listed} are frozen after {call}; they should be trainable"
 
 
 def judged(student, reference, function, *arguments):
