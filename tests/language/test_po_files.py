@@ -9,7 +9,12 @@ from grader.language import ENGLISH, available, language, require_language, tran
 
 pytest.importorskip("babel")
 COURSE = 'title = "T"\nsecret = "s"\n'
-PERSIAN = ("grader/language/catalogs", "reference/vit_defects/language")
+PERSIAN = (
+    "grader/language/catalogs",
+    "reference/vit_cifar10/language",
+    "reference/vit_defects/language",
+    "reference/vit_finetune/language",
+)
 
 
 def test_the_engine_brings_persian_which_is_written_from_the_right():

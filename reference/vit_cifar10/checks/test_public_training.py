@@ -180,13 +180,13 @@ def test_epoch_takes_a_step_for_each_batch(student):
     count, schedule = len(SIZES), run.events.count("schedule")
     if run.steps != count:
         raise Mismatch(
-            f"For a loader of {count} batches the optimizer takes {run.steps} step{'s' * (run.steps != 1)}.",
+            f"Steps that the optimizer takes for a loader of {count} batches: {run.steps}.",
             hint="optimizer.step() once for every batch, after loss.backward().",
             look_for="step(), backward()" if run.steps else "backward()",
         )
     if schedule != count:
         raise Mismatch(
-            f"For a loader of {count} batches the schedule takes {schedule} step{'s' * (schedule != 1)}.",
+            f"Steps that the schedule takes for a loader of {count} batches: {schedule}.",
             hint="if scheduler is not None: scheduler.step(), after each batch.",
             look_for="scheduler.step(), optimizer.step()",
         )
