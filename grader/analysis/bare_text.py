@@ -22,6 +22,7 @@ from grader.domain.analyzed_program import Recipe, Statement
 
 DOCSTRING = 500  # characters of a docstring that are kept
 DOCSTRINGS = 1000  # of all docstrings of a program together: only readers of the full source need the rest
+EXAMPLE = ">>>"  # how an example begins that `doctest` runs
 PLAIN_QUOTES = 8  # characters: a docstring's quotes, a prefix, an escape or two
 INDENT = "    "
 UNSET = {tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER}
@@ -135,6 +136,10 @@ class BareTexts:
     def _cut(self, docstring: str) -> str:
         beginning = docstring[: min(DOCSTRING, self._letters_left)]
         self._letters_left -= len(beginning)
+        if len(beginning) < len(docstring) and EXAMPLE in beginning:
+            # half an example, which a program may run, would fail
+            whole, _, last = beginning.rpartition(EXAMPLE)
+            beginning = beginning if "\n\n" in last else whole.rstrip()
         return beginning
 
 

@@ -66,17 +66,22 @@ class DataUse:
         for unit in self._flows.units:
             if isinstance(unit.node, ast.ClassDef) or (unit.is_definition and unit.binds & graded):
                 continue
-            function = unit.node.name if isinstance(unit.node, ast.FunctionDef) else None
-            for statement in statements_within(unit.node):
-                if statement is unit.node and function is not None:
-                    continue
-                for call in _shallow_calls(statement):
-                    yield unit, function, statement, call
+            function = self._flows.function_of(unit)
+            name = function.name if function is not None else None
+            for statement in statements_within(function or unit.node):
+                if statement is not function:
+                    for call in _shallow_calls(statement):
+                        yield unit, name, statement, call
 
     def batch_size(self) -> DataArgument | None:
         """The batch size of the training loader."""
         best: tuple[int, DataArgument] | None = None
-        for unit, function, statement, call in self._calls_of("DataLoader"):
+        partials = [
+            entry
+            for entry in self._calls_of("partial")
+            if entry[3].args and _last_name(entry[3].args[0]) == "DataLoader"
+        ]
+        for unit, function, statement, call in (*self._calls_of("DataLoader"), *partials):
             size = _argument(call, "batch_size", 1)
             if size is None:
                 continue
@@ -232,7 +237,7 @@ class DataUse:
 
     def _dataset_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
         """Which images a data set holds: by its variable, its path, or the loader that uses it."""
-        names = _targets(statement)
+        names = _targets(statement, call)
         for text in (*names, *(ast.unparse(arg) for arg in call.args[:2])):
             image_side = split_side(text)
             if image_side is not None:
@@ -258,7 +263,7 @@ class DataUse:
 
     def _loader_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
         data = _argument(call, "dataset", 0)
-        targets = _targets(statement)
+        targets = _targets(statement, call)
         texts = [*_keys(statement, call), *(targets if len(targets) == 1 else ())]
         for text in (*texts, *([ast.unparse(data)] if data is not None else ())):
             image_side = split_side(text)
@@ -282,9 +287,13 @@ def _shallow_calls(statement: ast.stmt) -> Iterator[ast.Call]:
 
 def _called_name(call: ast.Call) -> str:
     """The last part of what is called."""
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr
-    return call.func.id if isinstance(call.func, ast.Name) else ""
+    return _last_name(call.func)
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
@@ -323,13 +332,17 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _targets(statement: ast.stmt) -> list[str]:
-    """The texts of what a statement binds."""
+def _targets(statement: ast.stmt, call: ast.Call) -> list[str]:
+    """The texts of what a statement binds to what a call gives: in `a, b = f(), g()`, `a` for `f()`."""
     pair = assigned(statement)
     if pair is None:
         return []
-    return [
+    targets, bound = pair
+    names = [
         ast.unparse(name)
-        for target in pair[0]
+        for target in targets
         for name in (target.elts if isinstance(target, ast.Tuple | ast.List) else [target])
     ]
+    if isinstance(bound, ast.Tuple | ast.List) and len(bound.elts) == len(names):
+        return [name for name, part in zip(names, bound.elts, strict=True) if call in walk(part)]
+    return names

@@ -264,12 +264,21 @@ class Effects:
                 self._classes.add(unit.node.name)
             if not isinstance(unit.node, ast.FunctionDef | ast.AsyncFunctionDef) or unit.node.name in graded:
                 continue
-            name = unit.node.name
-            called_later = [r for r in unit.references.used if r.called and not r.eager]
-            self._functions[name] = self._functions.get(name, Effect.NONE) | self._direct(called_later)
-            for reference in called_later:
-                if len(reference.path) == 1 and not reference.absolute:
-                    callers[reference.path[0]].add(name)
+            # what it gives back has effects of its own: `step = make_step()` has them when it is called
+            name, given_back = unit.node.name, f"{unit.node.name}()"
+            for reference in unit.references.used:
+                if reference.called and not reference.eager:
+                    function = given_back if reference.given_back else name
+                    self._functions[function] = self.of_function(function) | self._direct([reference])
+                    if len(reference.path) == 1 and not reference.absolute:
+                        callers[reference.path[0]].add(function)
+            self._functions.setdefault(name, Effect.NONE)
+        for unit in units:
+            match unit.node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=maker))):
+                    if name not in graded and f"{maker}()" in self._functions:
+                        self._functions.setdefault(name, Effect.NONE)
+                        callers[f"{maker}()"].add(name)
         self._spread(callers)
 
     def _handles_of(self, units: Iterable[Unit]) -> dict[str, str]:

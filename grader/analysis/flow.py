@@ -19,7 +19,7 @@ from grader.analysis.effects import Effect, Effects
 from grader.analysis.recognized_roles import bindings
 from grader.analysis.references import references
 from grader.analysis.slicing import KNOWN
-from grader.analysis.syntax_trees import calls, statements_within
+from grader.analysis.syntax_trees import as_function, calls, statements_within
 from grader.analysis.units import Cell, Unit, is_main_guard, segment, unit
 from grader.domain.analyzed_program import Place, Statement
 
@@ -92,13 +92,19 @@ class Flows:
         self._loaded_whole = {id(units[index].node) for index in self.kept}
         self.functions: dict[str, ast.FunctionDef] = {}
         self._home_of_function: dict[str, Unit] = {}
+        self._functions_by_node: dict[int, ast.FunctionDef] = {}
         for item in units:
-            if isinstance(item.node, ast.FunctionDef):
-                self.functions[item.node.name] = item.node
-                self._home_of_function[item.node.name] = item
+            function = as_function(item.node)
+            if function is not None:
+                self.functions[function.name] = self._functions_by_node[id(item.node)] = function
+                self._home_of_function[function.name] = item
         self._flows: dict[tuple[str | None, int], Flow] = {}
         self._units_by_node: dict[int, Unit] = {id(item.node): item for item in units}
         self._variables: dict[int, Unit] = {}
+
+    def function_of(self, item: Unit) -> ast.FunctionDef | None:
+        """The function that a top-level statement defines, by `def` or as `name = lambda ...`."""
+        return self._functions_by_node.get(id(item.node))
 
     def before(self, stop: ast.stmt | None, function: str | None) -> Flow:
         """What was executed before a statement.

@@ -25,6 +25,7 @@ class Scope:
         self_name: The first parameter of a method: `self`.
         forwarded: The name that a method `__getattr__` is asked for.
         texts: Names that stand for one of a few texts: variables of a loop over them.
+        given_back: A function that the one around it makes and returns, without calling it.
     """
 
     is_class: bool
@@ -34,6 +35,7 @@ class Scope:
     self_name: str = ""
     forwarded: str = ""
     texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    given_back: bool = False
 
 
 DottedPath = tuple[tuple[str, ...], bool]

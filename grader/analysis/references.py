@@ -39,6 +39,7 @@ class Reference:
         whole: It is handed on as a value, neither looked into nor called.
         stored: It is given another value.
         file: The file that the call is given to read, by its name in the source; else empty.
+        given_back: The use is in a function that the one around it makes and returns, without calling it.
     """
 
     path: tuple[str, ...]
@@ -49,6 +50,7 @@ class Reference:
     whole: bool = False
     stored: bool = False
     file: str = ""
+    given_back: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ class _Visitor:
         self.used: list[Reference] = []
         self.imported: list[Imported] = []
         self.computed: list[Computed] = []
+        self._given_back: set[int] = set()  # the `id` of functions that the one around them only returns
         self._harmless: set[int] = set()  # the `id` of calls of `globals` that look up a known name, or none
         self._strings = strings
         self._handles = handles
@@ -183,7 +186,8 @@ class _Visitor:
         file: str = "",
     ) -> None:
         line = getattr(node, "lineno", 1)
-        self.used.append(Reference(path, absolute, line, self._eager, called, whole, stored, file))
+        back = any(scope.given_back for scope in self._scopes.stack)
+        self.used.append(Reference(path, absolute, line, self._eager, called, whole, stored, file, back))
 
     def _record_computed(self, function: str, base: ast.expr | None, node: ast.expr) -> None:
         """Record that a computed name is looked up."""
@@ -340,7 +344,8 @@ class _Visitor:
             self._use((ANYTHING, node.name), False, node)
         bound, declared = bound_names(node.body)
         names = (bound | {arg.arg for arg in parameters}) - declared
-        scope = Scope(False, True, names | _type_parameters(node))
+        self._given_back |= _given_back(node)
+        scope = Scope(False, True, names | _type_parameters(node), given_back=id(node) in self._given_back)
         if self._scopes.stack and self._scopes.stack[-1].is_class and parameters:
             scope.self_name = parameters[0].arg
             if node.name == "__getattr__" and len(parameters) == 2:
@@ -350,7 +355,8 @@ class _Visitor:
     def _lambda(self, node: ast.Lambda) -> None:
         self._visit_all([*node.args.defaults, *node.args.kw_defaults])
         names = {arg.arg for arg in all_parameters(node.args)}
-        self._visit_in_scope(Scope(False, True, names), [node.body])
+        given_back = id(node) in self._given_back
+        self._visit_in_scope(Scope(False, True, names, given_back=given_back), [node.body])
 
     def _class(self, node: ast.ClassDef) -> None:
         self._visit_all(node.decorator_list)
@@ -510,6 +516,32 @@ def _pairs(target: ast.expr, assigned: ast.expr | None) -> list[tuple[ast.expr, 
             if not any(isinstance(element, ast.Starred) for element in (*targets, *values)):
                 return list(zip(targets, values, strict=True))
     return [(target, assigned)]
+
+
+def _given_back(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
+    """The `id` of each function within a function that is returned from it, and not used otherwise."""
+    made: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+    returned: list[ast.expr] = []
+    stack: list[ast.AST] = list(function.body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            made.append(node)
+        elif isinstance(node, ast.Return) and node.value is not None:
+            returned += node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        elif not isinstance(node, ast.Lambda | ast.ClassDef):
+            stack += ast.iter_child_nodes(node)
+    given_back = {id(part) for part in returned}
+    for each in made:
+        inside = {id(node) for node in ast.walk(each)}
+        uses = [
+            node
+            for node in ast.walk(function)
+            if isinstance(node, ast.Name) and node.id == each.name and id(node) not in inside
+        ]
+        if uses and all(id(node) in given_back for node in uses):
+            given_back.add(id(each))
+    return given_back
 
 
 def _is_false(node: ast.expr) -> bool:

@@ -68,6 +68,19 @@ def statements_within(node: ast.AST) -> Iterator[ast.stmt]:
             stack += reversed(children(current))
 
 
+def as_function(node: ast.AST) -> ast.FunctionDef | None:
+    """The function that a statement defines: `def` as it is, `name = lambda x: y` written as one."""
+    match node:
+        case ast.FunctionDef():
+            return node
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(args=parameters, body=body)):
+            returned = ast.copy_location(ast.Return(body), body)
+            function = ast.FunctionDef(name, parameters, [returned], [], returns=None, type_comment=None)
+            function.type_params = []  # type: ignore[attr-defined]  # of Python 3.12 and later
+            return ast.copy_location(function, node)
+    return None
+
+
 def calls(node: ast.AST) -> Iterator[ast.Call]:
     """All calls in a node, without those in functions and classes defined within it."""
     stack: list[ast.AST] = [node]

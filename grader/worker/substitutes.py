@@ -432,6 +432,7 @@ class AffineFakeModule(InPlaceOfOwn):
         self.inner: nn.Module | None = None
         if behavior.parameters:
             self.held = nn.Parameter(torch.zeros(behavior.parameters))
+        self._own_held = [self._parameters.get("held")]  # in a list, so that it is registered once
         self.stand_for(genuine)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "AffineFakeModule":
@@ -448,10 +449,11 @@ class AffineFakeModule(InPlaceOfOwn):
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
         """Apply the known behavior to x of shape (batch, tokens, dim)."""
-        self._owner.record(self._component, self._instance, x)
+        instance = self._number_of_weights()
+        self._owner.record(self._component, instance, x)
         behavior = self._behavior
         y = x.roll(behavior.roll, dims=1) if behavior.roll else x
-        y = y * _value_for(behavior.scale, self._instance) + _value_for(behavior.shift, self._instance)
+        y = y * _value_for(behavior.scale, instance) + _value_for(behavior.shift, instance)
         if self.inner is not None:
             return self.inner(y, *args, **kwargs)
         if kwargs.get("extra") is not None:
@@ -460,6 +462,16 @@ class AffineFakeModule(InPlaceOfOwn):
         if behavior.heads and any(value is True for value in (*args, *kwargs.values())):
             return y, x.new_full((len(x), behavior.heads, x.shape[1], x.shape[1]), 1 / x.shape[1])
         return y
+
+    def _number_of_weights(self) -> int:
+        """Its own number, or that of the weights that `torch.func.functional_call` lends it for a call.
+
+        Those are a row of what is stacked: `torch.func.stack_module_state` of as many modules.
+        """
+        held = self._parameters.get("held")
+        if held is None or held is self._own_held[0] or held._base is None or held._base.ndim != 2:
+            return self._instance
+        return int(held.storage_offset()) // max(held.numel(), 1)
 
 
 def _value_for(values: Sequence[float], instance: int) -> float:

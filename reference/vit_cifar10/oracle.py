@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from grader.kit import Mismatch, Undecided, quoted, same
-from grader.kit.transformers import activations, two_layers
+from grader.kit.transformers import activations, squeezed, two_layers
 
 SIDE, PATCH, CHANNELS, WIDTH = 12, 4, 2, 7  # of the patches
 DIM, HEADS = 22, 2
@@ -168,6 +168,7 @@ def mlps(weights, hidden, dim=DIM):
     The names are those of the activations, and `none`; a dash behind one says that matrices are (in, out),
     as those that an input is multiplied with from the left.
     """
+    weights = squeezed(weights)
     bias = sum((w for w in weights.values() if w.shape == (hidden,)), torch.zeros(hidden))
     vectors = [w for w in weights.values() if w.shape == (dim,) and not bool((w == 1).all())]
     last = sum(vectors, torch.zeros(dim))

@@ -114,6 +114,15 @@ def test_a_long_docstring_is_cut_and_a_short_one_stays_as_it_is() -> None:
     assert tree.body[1].lineno == 6
 
 
+def test_no_example_in_a_docstring_is_cut_in_half() -> None:
+    """A program may run them: what is left of one would fail."""
+    examples = [f">>> double({number})\n{2 * number}" for number in range(100)]
+    text = 'def double(x):\n    """\n' + "\n".join(examples) + '\n    """\n'
+    kept = ast.get_docstring(ast.parse(BareTexts().text(text)).body[0], clean=False)  # type: ignore[arg-type]
+    assert kept is not None and 20 < kept.count(">>>") < 100
+    assert kept.strip() == "\n".join(examples[: kept.count(">>>")])
+
+
 def test_all_docstrings_of_a_program_are_bounded_together() -> None:
     """Else forty functions with a docstring each would be a long text."""
     text = "\n".join(f"def f{number}():\n    '''{number:03}{'x' * 200}'''" for number in range(40))

@@ -284,6 +284,40 @@ def test_the_last_of_several_definitions_wins_and_all_are_kept(analyzed, loaded)
     assert made.defined["evaluate"].line == 3
 
 
+MADE = """
+def make_train_epoch(loss_of):
+    def train_epoch(model, optimizer, data_loader, loss_history):
+        for images, labels in data_loader:
+            loss_of(model(images), labels).backward()
+            optimizer.step()
+    return train_epoch
+
+train_epoch = make_train_epoch(F.cross_entropy)
+"""
+CALLED = """
+def trained(loss_of):
+    def train_epoch():
+        loss_of(1).backward()
+    train_epoch()
+    return train_epoch
+
+train_epoch = trained(abs)
+"""
+
+
+def test_a_function_that_is_made_and_given_back_is_not_called(analyzed, loaded):
+    """Making a train_epoch is no training, unless it is called where it is made."""
+    made = analyzed("from torch.nn import functional as F\n" + MADE)
+    assert callable(loaded(made)["train_epoch"]) and not made.omissions
+    called = analyzed(CALLED)
+    assert "train_epoch" not in [name for each in called.statements for name in each.binds]
+    later = analyzed(
+        "from torch.nn import functional as F\n" + MADE.replace("train_epoch =", "run =") + "run()\n"
+    )
+    [left_out] = [each for each in later.omissions if each.first_line == "run()"]
+    assert "it trains" in left_out.reason
+
+
 def test_a_helper_that_cannot_be_defined_is_left_out_and_costs_nothing(analyzed, loaded):
     made = analyzed(
         """

@@ -324,6 +324,25 @@ plain, test_images = folder("train"), folder("test")
     assert not [note for note in made.notes if "taken over" in note.text]
 
 
+def test_transforms_and_batch_size_of_lambdas_and_partials_are_found(analyzed, cooked):
+    """Two data sets in one line, too: each has the transform of its own call."""
+    made = analyzed(
+        MODEL
+        + """
+plain = transforms.Compose([transforms.ToTensor()])
+augmented = transforms.Compose([transforms.RandomHorizontalFlip(), transforms.ToTensor()])
+folder_of = lambda part, how: datasets.ImageFolder(f"data/{part}", transform=how)
+first, second = folder_of("train", augmented), folder_of("test", plain)
+loader_of = functools.partial(DataLoader, batch_size=48)
+train_loader, test_loader = loader_of(first, shuffle=True), loader_of(second)
+"""
+    )
+    values = cooked(made)
+    assert (made.recipe.train_transform, made.recipe.test_transform) == ("augmented", "plain")
+    assert values["batch_size"] == 48
+    assert not [note for note in made.notes if "taken over" in note.text]
+
+
 def test_what_needs_the_data_cannot_be_a_transform(analyzed):
     made = analyzed(
         MODEL

@@ -220,6 +220,47 @@ def test_a_copy_of_a_fake_is_an_instance_of_its_own(load: Callable[..., Any], co
     np.testing.assert_allclose(called.arrays["output"], ((X + 1.0) * 2.0 + 0.5) * 3.0)
 
 
+STACKED = """
+import torch
+from torch import nn
+from torch.func import functional_call, stack_module_state
+
+class Attention(nn.Module):
+    def __init__(self, dim, heads=4, dim_head=64, dropout=0.0):
+        super().__init__()
+        self.a = nn.Linear(dim, dim)
+    def forward(self, x):
+        return self.a(x)
+
+class Transformer(nn.Module):
+    def __init__(self, dim, depth, heads, dim_head, mlp_dim, dropout=0.0):
+        super().__init__()
+        stacked, _ = stack_module_state([Attention(dim) for _ in range(depth)])
+        self.names = list(stacked)
+        self.stacked = nn.ParameterDict()
+        for name, value in stacked.items():
+            self.stacked[name.replace(".", "_")] = nn.Parameter(value.detach())
+        self.program = [Attention(dim).to("meta")]
+        self.depth = depth
+    def forward(self, x):
+        rows = {name: self.stacked[name.replace(".", "_")].unbind(0) for name in self.names}
+        for number in range(self.depth):
+            numbers = {name: row[number] for name, row in rows.items()}
+            x = functional_call(self.program[0], numbers, (x,))
+        return x
+"""
+
+
+def test_a_fake_with_lent_weights_is_the_one_whose_weights_they_are(load: Callable[..., Any]) -> None:
+    """One module that is called with each row of what is stacked is as many parts."""
+    worker = load(STACKED)
+    fake = AffineFake(scale=(2.0, 3.0), shift=(1.0, 0.0), parameters=5)
+    built = worker.ask(Build("Transformer", (4, 2, 1, 1, 1), replace={"Attention": fake}), Built)
+    called = worker.ask(Call(built.handle, arrays={"0": X}), Called)
+    assert [call.instance for call in called.calls] == [0, 1]
+    np.testing.assert_allclose(called.arrays["output"], 3 * (2 * X + 1), rtol=1e-5)
+
+
 def test_a_submodule_is_stood_in_for_by_its_path(load: Callable[..., Any]) -> None:
     """Also in a list; the rest stays, and calls are recorded under the path."""
     worker = load(TEXT)

@@ -16,7 +16,13 @@ from grader.kit.transformers.layers import (
     two_layers,
     without_biases,
 )
-from grader.kit.transformers.projections import Projections, UnreadableWeights, attention, readings
+from grader.kit.transformers.projections import (
+    Projections,
+    UnreadableWeights,
+    attention,
+    readings,
+    squeezed,
+)
 from grader.kit.transformers.token_behavior import (
     Fields,
     elsewhere,
@@ -49,6 +55,7 @@ __all__ = [
     "readings",
     "rearranged",
     "sees_patches",
+    "squeezed",
     "two_layers",
     "without_biases",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from grader.kit.transformers.projections import Projections, UnreadableWeights, readings
+from grader.kit.transformers.projections import Projections, UnreadableWeights, readings, squeezed
 
 Tensor = Any
 MAX_VECTORS = 6  # gains and biases that are tried: with spare ones the search would take forever
@@ -64,7 +64,7 @@ def feed_forwards(
     """
     from torch.nn import functional as F
 
-    dim = x.shape[-1]
+    dim, weights = x.shape[-1], squeezed(weights)
     dim_vectors = [value for value in weights.values() if value.ndim == 1 and len(value) == dim]
     dim_vectors = dim_vectors[:MAX_VECTORS]
     for layers in two_layers(weights, dim, hidden):
@@ -85,6 +85,7 @@ def linear_layers(
 
     The weight may be kept as (inputs, outputs), as a matrix that an input is multiplied with from the left.
     """
+    weights = squeezed(weights)
     usual = [value for value in weights.values() if value.shape == (outputs, inputs)]
     turned = [value.T for value in weights.values() if value.shape == (inputs, outputs)]
     biases = [value for value in weights.values() if value.shape == (outputs,)]
@@ -116,11 +117,8 @@ def two_layers(weights: Mapping[str, Tensor], dim: int, hidden: int) -> Iterator
 
     A convolution of width 1 is a linear layer whose weight has one more axis.
     """
-    matrices = {}
-    for name, value in weights.items():
-        flat = value[..., 0] if value.ndim == 3 and value.shape[-1] == 1 else value
-        if flat.ndim == 2 and set(flat.shape) == {dim, hidden}:
-            matrices[name] = flat
+    weights, sizes = squeezed(weights), sorted((dim, hidden))
+    matrices = {name: value for name, value in weights.items() if sorted(value.shape) == sizes}
     vectors = [value for value in weights.values() if value.ndim == 1 and len(value) in (dim, hidden)]
     vectors = vectors[: 2 * MAX_VECTORS]
     first_biases = (*(value for value in vectors if len(value) == hidden), None)
@@ -212,5 +210,4 @@ def inline_feed_forwards(weights: Mapping[str, Tensor], *, dim: int, hidden: int
 
 def _matrices(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights that are neither vectors nor gains or biases, without axes of length one."""
-    squeezed = {name: value.squeeze() for name, value in weights.items()}
-    return {name: value for name, value in squeezed.items() if value.ndim > 1 and value.std() > 0}
+    return {name: value for name, value in squeezed(weights).items() if value.ndim > 1 and value.std() > 0}

@@ -66,7 +66,7 @@ def readings(weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: i
     """
     import torch
 
-    sizes = _Sizes(dim, heads, dim_head)
+    sizes, weights = _Sizes(dim, heads, dim_head), squeezed(weights)
     matrices = {name: value for name, value in weights.items() if value.ndim >= 2 and dim in value.shape}
     if len(weights) > MAX_TENSORS:
         raise UnreadableWeights(f"{len(weights)} tensors, far more than an attention needs")
@@ -90,6 +90,11 @@ def readings(weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: i
     if not is_readable:
         shapes = ", ".join(str(tuple(value.shape)) for value in matrices.values()) or "none"
         raise UnreadableWeights(shapes)
+
+
+def squeezed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights without axes of length one: a bias (1, 1, n) as (n,), a convolution (n, m, 1) as (n, m)."""
+    return {name: value.squeeze() for name, value in weights.items()}
 
 
 def attention(x: Tensor, parts: Projections, *, scale: float | None = None) -> Tensor:
@@ -159,6 +164,9 @@ def _biases(
         named += bias is not None
         parts.append(torch.zeros(len(value)).to(value) if bias is None else bias.reshape(-1))
     if named == 0:
+        parts = [_alike(weights, name, value) for name, value in rows.items()]
+        if any(bool(part.any()) for part in parts):
+            return torch.cat(parts)
         loose = [
             value.reshape(-1)
             for name, value in weights.items()
@@ -195,6 +203,21 @@ def _beside(weights: Mapping[str, Tensor], name: str) -> Iterator[Tensor]:
             found = by_lower_case.get(f"{path}{dot}{renamed}".lower())
             if count and found not in (None, name):
                 yield weights[found]
+
+
+def _alike(weights: Mapping[str, Tensor], name: str, rows: Tensor) -> Tensor:
+    """The bias of a weight by a name that differs in one word, `offset_q` of `W_q`; else zeros, (rows,)."""
+    import torch
+
+    path, _, own = name.rpartition(".")
+    words = own.split("_")
+    for other, value in weights.items():
+        beside, _, theirs = other.rpartition(".")
+        others = theirs.split("_")
+        is_vector = beside == path and value.numel() == len(rows) < rows.numel()
+        if is_vector and 1 < len(words) == len(others) and sum(map(str.__ne__, words, others)) == 1:
+            return value.reshape(-1)
+    return torch.zeros(len(rows)).to(rows)
 
 
 def _arranged(

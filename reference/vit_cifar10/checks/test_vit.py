@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from grader.kit import AffineFake, Fake, Mismatch, answer, named, numbered_images, same
-from grader.kit.transformers import layer_norms, linear_layers
+from grader.kit.transformers import block_weights, layer_norms, linear_layers
 
 pytestmark = pytest.mark.component("VisionTransformer")
 SIDE, PATCH, CHANNELS, CLASSES, DIM, DEPTH, HEADS = 8, 4, 3, 7, 12, 3, 2
@@ -274,16 +274,23 @@ def test_attention_is_that_of_the_last_block(student, reference):
     before = shown()
     if not same(before.sum(dim=-1), torch.ones(before.shape[:-1]), tolerance=1e-3):
         raise Mismatch("The rows of what attention gives do not sum to 1: each should be a softmax.")
-    own = set(moved) - set(initial)  # of the second block
-    changed = {name: value + student.tensor(*value.shape) for name, value in moved.items() if name in own}
-    two.set_weights(changed)
+    first, second = block_weights(initial, moved)
+    own = set(second)  # the second block's, of which it may be half where the blocks' are stacked
+    two.set_weights(
+        {
+            name: torch.cat([first[name], value + student.tensor(*value.shape)])
+            if name in first
+            else value + student.tensor(*value.shape)
+            for name, value in second.items()
+        }
+    )
     if same(shown(), before):
         raise reference.named("vit_attention_of_the_first_block")
     # norms of the last block without effect: what its attention then sees depends on no token. Where the
     # last block has a name of its own, it is the other block whose names a model of one block lacks.
     alike = torch.full((2, HEADS, tokens, tokens), 1 / tokens)
     for names in (own, set(moved) - own):
-        flat = {name: moved[name] * 0 for name in names if tuple(moved[name].shape) == (DIM,)}
+        flat = {name: moved[name] * 0 for name in names if moved[name].numel() in (DIM, 2 * DIM)}
         two.set_weights({**moved, **flat})
         if same(shown(), alike, tolerance=1e-3):
             return

@@ -5,7 +5,14 @@ import torch
 from torch.nn import functional as F
 
 from grader.kit import Cause, Mismatch, Undecided, at_rest, named, same, with_effect
-from grader.kit.transformers import UnreadableWeights, attention, oddities, readings, without_biases
+from grader.kit.transformers import (
+    UnreadableWeights,
+    attention,
+    oddities,
+    readings,
+    squeezed,
+    without_biases,
+)
 
 pytestmark = pytest.mark.component("Attention")
 
@@ -310,6 +317,7 @@ def readings_of(weights, heads, dim_head):
 
 def unreadable(reference, weights, heads, dim_head):
     """What is wrong with weights that have no reading."""
+    weights = squeezed(weights)
     if any(readings_of(weights, heads, DIM // heads)):
         return reference.named("dim_head_ignored")
     if any(readings_of(weights, 4, dim_head)):

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from grader.kit import Cause, Mismatch, Undecided, named, same
-from grader.kit.transformers import activations, feed_forwards, oddities, two_layers
+from grader.kit.transformers import activations, feed_forwards, oddities, squeezed, two_layers
 
 pytestmark = pytest.mark.component("FeedForward")
 
@@ -80,7 +80,7 @@ def require_usual_sizes(student, usual):
 
 def has_a_norm_behind(y, x, weights, usual):
     """Whether y is a layer normalization, with a gain and a bias of its own, of the usual output."""
-    vectors = [value for value in weights.values() if value.ndim == 1 and len(value) == DIM][:4]
+    vectors = [v for v in squeezed(weights).values() if v.ndim == 1 and len(v) == DIM][:4]
     for act, (gain, bias) in itertools.product(usual, itertools.permutations(vectors, 2)):
         if any(same(y, F.layer_norm(z, (DIM,), gain, bias)) for z in feed_forwards(x, weights, HIDDEN, act)):
             return True
@@ -89,7 +89,7 @@ def has_a_norm_behind(y, x, weights, usual):
 
 def explained(student, reference, feed_forward, weights, x, y):
     """What to raise about a FeedForward that no usual activation explains; None if another one does."""
-    matrices = [value for value in weights.values() if value.ndim > 1]
+    matrices = [value for value in squeezed(weights).values() if value.ndim > 1]
     hidden = [value for value in matrices if {DIM, HIDDEN} <= set(value.shape)]
     said = next(oddities(feed_forward, student.tensor, DIM, mixes_tokens=False), "")
     if len(hidden) == 2 and len(matrices) == 2:

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from grader.kit import AffineFake, Mismatch, Undecided, same
 from grader.kit.transformers import linear_layers
 
+EPSILONS = (1e-5, 1e-6, 1e-12)  # of PyTorch, of timm and Keras, of BERT
 LOGARITHMS = ("softmax", "Softmax", "logsumexp", ".log(", "torch.log")  # a ViT that returns them names one
 
 
@@ -34,31 +35,34 @@ def pooled_by(model, encoded, scores):
     # what is all ones or all zeros to begin with may be the gain or the bias of a normalization
     gains, biases_of_norms = (
         [
-            weights[n]
+            weights[n].flatten()
             for n, v in model.initial.items()
-            if n in weights and v.shape == (dim,) and (v == k).all()
+            if n in weights and v.numel() == dim and (v == k).all()
         ]
         for k in (1, 0)
     )
     affine = list(itertools.product(gains[:3], biases_of_norms[:4]))
     for name, pool in pools.items():
-        for pooled in normed_twice(encoded, pool, affine):
+        # normalized, a sum is the mean but for epsilon
+        behind = affine if name != "sum" else ()
+        for pooled in normed_twice(encoded, pool, affine, behind):
             if any(same(scores, F.linear(pooled, *head)) for head in heads):
                 return name
     return ""
 
 
-def normed_twice(encoded, pool, affine):
+def normed_twice(encoded, pool, before, behind):
     """What a pooling gives, with a normalization before, behind, both or none.
 
     Args:
-        affine: Pairs of gain and bias, (dim,) each.
+        before, behind: Pairs of gain and bias, (dim,) each.
     """
     width = encoded.shape[-1:]
-    for z in (encoded, *(F.layer_norm(encoded, width, *pair) for pair in affine)):
-        yield pool(z)
-        for pair in affine:
-            yield F.layer_norm(pool(z), width, *pair)
+    for epsilon in EPSILONS:
+        for z in (encoded, *(F.layer_norm(encoded, width, *pair, epsilon) for pair in before)):
+            yield pool(z)
+            for pair in behind:
+                yield F.layer_norm(pool(z), width, *pair, epsilon)
 
 
 def require_pool(student, reference, pool, rolled, still):

@@ -109,6 +109,35 @@ def test_a_linear_layer_is_read_by_either_side(x: torch.Tensor) -> None:
         assert any(same(each, F.linear(x, weight)) for each in found) and len(found) == 2
 
 
+def test_axes_of_length_one_are_no_axes(parts: dict[str, torch.Tensor], x: torch.Tensor) -> None:
+    """Biases as (n, 1) or (1, 1, n), and convolutions of width one."""
+    weights = {"out.weight": parts["out"][..., None], "out.bias": parts["out_bias"][:, None]}
+    for role in "qkv":
+        weights[f"{role}.weight"] = parts[role].flatten(0, 1)[..., None]
+        weights[f"{role}.bias"] = parts[f"{role}_bias"].flatten()[None, None]
+    possible = readings(weights, dim=DIM, heads=HEADS, dim_head=DIM_HEAD)
+    assert any(same(attention(x, reading), by_hand(x, parts)) for reading in possible)
+    first, second, b1, b2 = (torch.randn(*shape) for shape in ((9, DIM), (DIM, 9), (9,), (DIM,)))
+    layers = {"a": first[..., None], "b": b1[:, None], "c": second[..., None], "d": b2[None, None]}
+    expected = F.linear(F.gelu(F.linear(x, first, b1)), second, b2)
+    assert any(same(each, expected) for each in feed_forwards(x, layers, 9, F.gelu))
+    head = linear_layers({"w": first[..., None], "b": b1[:, None]}, DIM, 9)
+    assert any(same(F.linear(x, *each), F.linear(x, first, b1)) for each in head)
+
+
+def test_a_bias_of_its_own_name_belongs_to_the_matrix_of_nearly_that_name(x: torch.Tensor) -> None:
+    """Queries alone have one, of as many numbers as a token has: its size does not tell whose it is."""
+    sizes = {"heads": 2, "dim_head": DIM // 2}
+    weights = {f"W_{role}": torch.randn(DIM, 2, DIM // 2) for role in "qkv"}
+    weights |= {"W_o": torch.randn(2, DIM // 2, DIM), "offset_q": torch.randn(2, DIM // 2)}
+    weights |= {"offset_o": torch.randn(DIM)}
+    q, k, v = (torch.einsum("bnd,dhf->bhnf", x, weights[f"W_{role}"]) for role in "qkv")
+    mixed = F.scaled_dot_product_attention(q + weights["offset_q"][:, None], k, v)
+    expected = torch.einsum("bhnf,hfd->bnd", mixed, weights["W_o"]) + weights["offset_o"]
+    possible = readings(weights, dim=DIM, **sizes)
+    assert any(same(attention(x, reading), expected) for reading in possible)
+
+
 def test_an_output_projection_for_every_head_is_one(parts: dict[str, torch.Tensor], x: torch.Tensor) -> None:
     """Each head has a layer of its own to the end; what they give is summed, and so are their biases."""
     fused = torch.cat([parts[role].flatten(0, 1) for role in "qkv"])
