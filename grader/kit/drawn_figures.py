@@ -240,6 +240,22 @@ class Curve:
     title: str
 
 
+def named_series(history: Any, words: Sequence[str], length: int) -> dict[str, list[float]]:
+    """The lists of numbers in a dictionary that are of this length and named by one of the words.
+
+    Args:
+        history: What a student's function returned.
+        words: In lower case: `("loss", "acc")`.
+    """
+    return {
+        name: [float(value) for value in values]
+        for name, values in (history.items() if isinstance(history, dict) else ())
+        if isinstance(name, str) and any(word in name.lower() for word in words)
+        if isinstance(values, list | tuple) and len(values) == length
+        if all(isinstance(value, int | float) for value in values)
+    }
+
+
 def curves(run: Any) -> list[Curve]:
     """The lines of a run's figures, or of a call's."""
     return [

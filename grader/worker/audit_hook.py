@@ -32,6 +32,7 @@ EXECUTING = (
     *("timeit", "code", "codeop", "runpy", "bdb", "pdb", "profile", "cProfile", "trace", "doctest"),
     *("typing", "inspect"),
 )
+ANNOTATING = "typing"  # it compiles all annotations that are texts, and executes them only when asked to
 OPENING = (
     *("linecache", "inspect", "tokenize", "pkgutil", "pathlib", "pathlib/_local", "codecs", "os"),
     *("shutil", "zipimport", "importlib/__init__", "importlib/resources/_common", "fileinput"),
@@ -141,6 +142,7 @@ def _rules(
 ) -> Mapping[str, tuple[_Rule, ...]]:
     """Event -> what is reported of it."""
     text = _Rule(_seen_document(Prying.DYNAMIC_CODE), _files(EXECUTING))
+    compiled = _Rule(_seen_document(Prying.DYNAMIC_CODE), _files([m for m in EXECUTING if m != ANNOTATING]))
     again = sealed(_executes, "again", files=frozenset(watched_files), kind=type, code=CodeType)
     code = (_Rule(_seen_document(Prying.CODE_OBJECTS)),)
     frames = (_Rule(_seen_document(Prying.FRAMES), _files(LOOKING)),)
@@ -151,7 +153,7 @@ def _rules(
     )
     return {
         "exec": (text, _Rule(_seen_document(Prying.SECOND_COPY), None, again)),
-        "compile": (text,),
+        "compile": (compiled,),
         **dict.fromkeys(("code.__new__", "function.__new__", "marshal.loads", "marshal.load"), code),
         "object.__getattr__": (
             _Rule(_seen_document(Prying.CODE_OBJECTS), condition=sealed(_named, "read", names=READ)),

@@ -15,6 +15,7 @@ from grader.kit import (
     classes_named,
     curves,
     heat_maps,
+    named_series,
     plotted,
     shares_not_shown,
 )
@@ -116,6 +117,8 @@ def history_of_fit(student):
     }
     if not fitted.calls_of("train_one_epoch"):
         del values["training loss"]  # fit trains in its own way
+    if not fitted.calls_of("evaluate"):
+        values = named_series(fitted.returned.plain, ("loss", "acc"), 5)
     return fitted.returned.plain, values
 
 

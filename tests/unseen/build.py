@@ -22,8 +22,12 @@ FIRST_ID = {
     "vit_defects/mistaken": 400106001,
     "vit_defects/correct": 400107001,
 }
-# a fit that trains by itself cannot be given scripted epochs: a person decides its points
-LEFT_TO_A_PERSON = {"vit_finetune": {"hf_trainer_state": "fit"}}
+# whose points a person decides: a fit that trains by itself cannot be given scripted epochs, and an encoder that
+# is a fold over stacked numbers has no modules
+LEFT_TO_A_PERSON = {
+    "vit_defects": {"jax_params_tree": "ViT"},
+    "vit_finetune": {"fastai_callbacks": "fit", "hf_trainer_state": "fit"},
+}
 OWN_ID = re.compile(r"\b40010[2-7]0\d\d\b")
 
 

@@ -357,6 +357,9 @@ HONEST = {
     "a data class": (
         "import dataclasses, typing\nOwn = dataclasses.make_dataclass('Own', ['a', ('b', 'int', 3)])\nOwn(1)"
     ),
+    "annotations that are texts": (
+        "import typing\nclass Own(typing.NamedTuple):\n    mean: 'tuple[float, ...]'\nOwn((1.0,))"
+    ),
     "a named tuple": "import collections\ncollections.namedtuple('Own', 'a b')(1, 2)",
     "a copy": "import copy\ncopy.deepcopy(nn.Sequential(nn.Linear(2, 2), nn.GELU()))",
     "weights in memory": (
