@@ -22,8 +22,8 @@ FIRST_ID = {
     "vit_defects/mistaken": 400106001,
     "vit_defects/correct": 400107001,
 }
-# whose points a person decides: a fit that trains by itself cannot be given scripted epochs, and an encoder that
-# is a fold over stacked numbers has no modules
+# whose points a person decides: a fit that trains by itself cannot be given scripted epochs, and an encoder
+# that is a fold over stacked numbers has no modules
 LEFT_TO_A_PERSON = {
     "vit_defects": {"jax_params_tree": "ViT"},
     "vit_finetune": {"fastai_callbacks": "fit", "hf_trainer_state": "fit"},
