@@ -88,8 +88,9 @@ PATTERNS: dict[Effect, tuple[str, ...]] = {
     Effect.FILES: (
         *("open", "os.listdir", "os.makedirs", "os.mkdir", "os.remove", "os.rename", "os.walk", "os.scandir"),
         *("os.rmdir", "os.chdir", "os.unlink", "shutil.*", "zipfile.*", "tarfile.*", "glob.*", "torch.save"),
-        *("torch.load", "numpy.load*", "numpy.save*", "numpy.genfromtxt", "pandas.read_*", "PIL.Image.open"),
-        *("cv2.im*", "json.load", "json.dump", "pickle.*", "yaml.*load*", "joblib.*", "torchvision.io.*"),
+        *("torch.load", "numpy.load*", "numpy.save*", "numpy.genfromtxt", "PIL.Image.open"),
+        *("pandas.read_[!s]*", "pandas.read_s[!q]*", "torchvision.io.*"),  # `read_sql` asks a connection
+        *("cv2.im*", "json.load", "json.dump", "pickle.*", "yaml.*load*", "joblib.*"),
         *(
             "torchvision.utils.save_image",
             "torch.utils.tensorboard.*",

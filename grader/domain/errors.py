@@ -37,6 +37,7 @@ GraderException
     │   └── ClosedError     it is gone
     ├── StudentFault        in the worker: the student's code raised
     ├── RecipeError         in the worker: the source does not say how to train
+    ├── NothingThereError   in the worker: the student's code computes with what is left out of a training
     ├── SeenError           in the worker: what the student's code made is not what it should be
     ├── UnusableGpuError    in the worker: PyTorch cannot use the GPU
     ├── RefusedCallError    in the worker: a fake has no answer

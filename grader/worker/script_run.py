@@ -31,7 +31,7 @@ from grader.worker.script_watch import (
     Tell,
     unwrapped_model,
 )
-from grader.worker.student_environment import Inert, bind_devices
+from grader.worker.student_environment import Inert, NothingThereError, bind_devices
 from grader.worker.student_faults import RecipeError, StudentFault, students_code
 from grader.worker.student_module import StudentModule, quiet
 from grader.worker.training_passes import LossWatch
@@ -112,7 +112,8 @@ def _run(student: StudentModule, script: Script, watch: ScriptWatch, ready: Prep
             student.run([statement])
             bind_devices(student.namespace, ready.device)
     except StudentFault as fault:
-        if watch.losses.running or _is_in_graded_part(fault.error, student):
+        is_students = watch.losses.running or _is_in_graded_part(fault.error, student)
+        if is_students and not isinstance(fault.error, NothingThereError):
             raise
         raise RecipeError("loop_raised", fault.error) from fault
     watch.close()

@@ -25,7 +25,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from grader.domain.errors import Interruption
 from grader.worker.student_faults import UnusableGpuError
+
+
+class NothingThereError(Interruption, TypeError):
+    """The student's code computes with what is not there while it is trained: that is not its fault."""
 
 
 class Inert:
@@ -74,6 +79,17 @@ class Inert:
 
     def __repr__(self) -> str:
         return f"<{self._name} is not installed here>"
+
+    def __format__(self, form: str) -> str:
+        return repr(self)
+
+    def _as_number(self, *others: object) -> Any:
+        raise NothingThereError(f"{self!r}: it stands for nothing that could be computed with")
+
+    __float__ = __int__ = __index__ = __round__ = __abs__ = __neg__ = _as_number
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _as_number
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = _as_number
+    __lt__ = __le__ = __gt__ = __ge__ = _as_number
 
 
 def _imported(statement: str) -> Iterator[str]:

@@ -104,6 +104,7 @@ def test_it_has_what_a_whole_assignment_has(small: Small) -> None:
     assert assignment.measures[0].call is not None and not assignment.required_data().are_images
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [0, *(pytest.param(each, marks=pytest.mark.slow) for each in (1, 2, 3))])
 def test_some_variants(small: Small, run: Run, number: int, on_warm_hosts: None) -> None:
     """The reference has full marks; a mistake is named, and costs its own part alone."""

@@ -407,6 +407,32 @@ def test_a_loop_that_breaks_off_goes_to_a_person(replayed: Callable[..., Replaye
     assert raised.value.gap == "loop_raised"
 
 
+LEFT_OUT = """
+import requests
+
+def best():
+    return requests.get("https://example.org/best")
+
+def evaluate(model, data_loader, loss_history):
+    answer = best()
+    print(f"{answer:.3f}")
+    loss_history.append(float(answer))
+
+for epoch in range(2):
+    train_epoch(model, optimizer, train_loader, [])
+    evaluate(model, test_loader, [])
+"""
+
+
+def test_computing_with_what_was_left_out_goes_to_a_person(replayed: Callable[..., Replayed]) -> None:
+    """In a graded function, too; writing it anywhere is no fault at all."""
+    with pytest.raises(StudentRaised, match="NothingThereError") as raised:
+        replayed(BEGINNING + LEFT_OUT)
+    assert raised.value.gap == "loop_raised"
+    found = replayed(BEGINNING + LEFT_OUT.replace("float(answer)", "str(answer)"))
+    assert len(found.epochs) == 2
+
+
 def test_a_train_epoch_that_raises_is_the_students(replayed: Callable[..., Replayed]) -> None:
     """In the second epoch too."""
     broken = "class Broken(list):\n    def append(self, value):\n        raise KeyError('no')\n"
