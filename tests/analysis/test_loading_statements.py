@@ -320,7 +320,7 @@ def test_a_function_that_is_made_and_given_back_is_not_called(analyzed, loaded):
 
 def test_a_query_of_tables_in_memory_reads_no_file(analyzed):
     """Unlike `pandas.read_csv` and its like."""
-    text = "import pandas as pd\nasked = pd.{}('a', None)\nclass Attention:\n    asked = asked\n"
+    text = "import pandas as pd\nasked = pd.{}('a', None)\nclass Attention:\n    kept = asked\n"
     kept = {
         name: [bound for each in analyzed(text.format(name)).statements for bound in each.binds]
         for name in ("read_sql", "read_sql_query", "read_csv", "read_stata", "read_table")
