@@ -135,11 +135,11 @@ class BareTexts:
 
     def _cut(self, docstring: str) -> str:
         beginning = docstring[: min(DOCSTRING, self._letters_left)]
-        self._letters_left -= len(beginning)
         if len(beginning) < len(docstring) and EXAMPLE in beginning:
             # half an example, which a program may run, would fail
             whole, _, last = beginning.rpartition(EXAMPLE)
             beginning = beginning if "\n\n" in last else whole.rstrip()
+        self._letters_left -= len(beginning)
         return beginning
 
 

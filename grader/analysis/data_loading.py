@@ -76,12 +76,7 @@ class DataUse:
     def batch_size(self) -> DataArgument | None:
         """The batch size of the training loader."""
         best: tuple[int, DataArgument] | None = None
-        partials = [
-            entry
-            for entry in self._calls_of("partial")
-            if entry[3].args and _last_name(entry[3].args[0]) == "DataLoader"
-        ]
-        for unit, function, statement, call in (*self._calls_of("DataLoader"), *partials):
+        for unit, function, statement, call in (*self._calls_of("DataLoader"), *self._partial_loaders()):
             size = _argument(call, "batch_size", 1)
             if size is None:
                 continue
@@ -91,6 +86,13 @@ class DataUse:
                 flow = self._flows.before(statement, function)
                 best = (score, DataArgument(size, flow, loader_side, unit))
         return best[1] if best is not None else None
+
+    def _partial_loaders(self) -> Iterator[tuple[Unit, str | None, ast.stmt, ast.Call]]:
+        """Calls as in `partial(DataLoader, batch_size=64)`, as the call of a loader that they begin."""
+        for unit, function, statement, call in self._calls_of("partial"):
+            if call.args and _last_name(call.args[0]) == "DataLoader":
+                begun = ast.Call(call.args[0], call.args[1:], call.keywords)
+                yield unit, function, statement, ast.copy_location(begun, call)
 
     def collate(self) -> DataArgument | None:
         """The training loader's `collate_fn`, if no other loader has one: it may augment the images."""
@@ -343,6 +345,7 @@ def _targets(statement: ast.stmt, call: ast.Call) -> list[str]:
         for target in targets
         for name in (target.elts if isinstance(target, ast.Tuple | ast.List) else [target])
     ]
-    if isinstance(bound, ast.Tuple | ast.List) and len(bound.elts) == len(names):
+    is_pairs = len(targets) == 1 and isinstance(targets[0], ast.Tuple | ast.List)
+    if is_pairs and isinstance(bound, ast.Tuple | ast.List) and len(bound.elts) == len(names):
         return [name for name, part in zip(names, bound.elts, strict=True) if call in walk(part)]
     return names

@@ -9,7 +9,7 @@ Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_provided_f
 """
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntFlag, auto
 from fnmatch import fnmatchcase
@@ -218,6 +218,20 @@ def _effect_of_name(name: str) -> Effect:
     return effects
 
 
+def _makers(units: Sequence[Unit]) -> dict[str, set[str]]:
+    """Functions that are only ever used as in `step = make_step()`, at top level -> what they are bound to.
+
+    What such a function gives back has effects of its own, when it is called by that name.
+    """
+    made: dict[str, list[str]] = defaultdict(list)
+    for unit in units:
+        match unit.node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=maker))):
+                made[maker].append(name)
+    uses = Counter(reference.path[0] for unit in units for reference in unit.references.used)
+    return {maker: set(names) for maker, names in made.items() if uses[maker] == len(names)}
+
+
 @cache
 def _reads_only(name: str) -> bool:
     """Whether calling something by this dotted name only reads the file that it is given."""
@@ -258,6 +272,7 @@ class Effects:
         }
         self._functions: dict[str, Effect] = dict(self._graded)
         self._classes: set[str] = set()
+        makers = _makers(units)
         callers: dict[str, set[str]] = defaultdict(set)
         for unit in units:
             if isinstance(unit.node, ast.ClassDef) and unit.node.name not in graded:
@@ -265,8 +280,8 @@ class Effects:
                 self._classes.add(unit.node.name)
             if not isinstance(unit.node, ast.FunctionDef | ast.AsyncFunctionDef) or unit.node.name in graded:
                 continue
-            # what it gives back has effects of its own: `step = make_step()` has them when it is called
-            name, given_back = unit.node.name, f"{unit.node.name}()"
+            name = unit.node.name
+            given_back = f"{name}()" if name in makers else name
             for reference in unit.references.used:
                 if reference.called and not reference.eager:
                     function = given_back if reference.given_back else name
@@ -274,12 +289,10 @@ class Effects:
                     if len(reference.path) == 1 and not reference.absolute:
                         callers[reference.path[0]].add(function)
             self._functions.setdefault(name, Effect.NONE)
-        for unit in units:
-            match unit.node:
-                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=maker))):
-                    if name not in graded and f"{maker}()" in self._functions:
-                        self._functions.setdefault(name, Effect.NONE)
-                        callers[f"{maker}()"].add(name)
+        for maker, made in makers.items():
+            for name in made - set(graded):
+                self._functions.setdefault(name, Effect.NONE)
+                callers[f"{maker}()"].add(name)
         self._spread(callers)
 
     def _handles_of(self, units: Iterable[Unit]) -> dict[str, str]:

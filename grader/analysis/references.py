@@ -519,7 +519,10 @@ def _pairs(target: ast.expr, assigned: ast.expr | None) -> list[tuple[ast.expr, 
 
 
 def _given_back(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
-    """The `id` of each function within a function that is returned from it, and not used otherwise."""
+    """The `id` of each function within a function that is returned from it, and not used otherwise.
+
+    Whoever decorates one may call it; `functools.wraps` does not.
+    """
     made: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
     returned: list[ast.expr] = []
     stack: list[ast.AST] = list(function.body)
@@ -531,17 +534,20 @@ def _given_back(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
             returned += node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
         elif not isinstance(node, ast.Lambda | ast.ClassDef):
             stack += ast.iter_child_nodes(node)
-    given_back = {id(part) for part in returned}
-    for each in made:
-        inside = {id(node) for node in ast.walk(each)}
-        uses = [
-            node
-            for node in ast.walk(function)
-            if isinstance(node, ast.Name) and node.id == each.name and id(node) not in inside
-        ]
-        if uses and all(id(node) in given_back for node in uses):
-            given_back.add(id(each))
-    return given_back
+    given_back = {id(part) for part in returned if isinstance(part, ast.Lambda | ast.Name)}
+    if not given_back:
+        return set()
+    used_otherwise = {
+        node.id for node in ast.walk(function) if isinstance(node, ast.Name) and id(node) not in given_back
+    }
+    names = {part.id for part in returned if isinstance(part, ast.Name)} - used_otherwise
+    return given_back | {
+        id(each) for each in made if each.name in names and all(map(_is_wraps, each.decorator_list))
+    }
+
+
+def _is_wraps(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "wraps"
 
 
 def _is_false(node: ast.expr) -> bool:

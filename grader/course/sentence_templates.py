@@ -75,6 +75,7 @@ WORDS = {
     "domain/submission.py": ("code", "report", "checkpoint", "text", "raw"),
     "grading/submission_run.py": ("reading", "pages", "checks", "training"),
     "intake/upload.py": ("the modification time on the disk",),
+    "kit/transformers/token_behavior.py": ("{images} of {tokens}",),
     "judge/verdict.py": (
         "it did not return within {seconds} s",
         "it wrote something of its own where only answers to the grader belong",

@@ -18,6 +18,7 @@ from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSum
 from grader.domain.limits import Limits
 from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.files.stored_records import validator
+from grader.protocol.deadlines import TOO_BUSY
 from grader.protocol.frames import Frame, FrameLimit
 from grader.protocol.link import NoAnswer, timed_answers
 from grader.protocol.requests import FILE, STATE
@@ -98,6 +99,7 @@ def judged(
         with contextlib.closing(_answers(judges, request, seconds)) as answers:
             for answer in answers:
                 if isinstance(answer, Frame):
+                    _require_machine(findings)
                     complete = _complete(findings, asked_checks, "the judge left no finding about it")
                     return _judged(complete, answer.document, dict(answer.arrays), limits)
                 _require_awaited(answer, awaited)
@@ -110,6 +112,16 @@ def judged(
         complete = _complete(findings, asked_checks, f"the judge did not finish: {silence}")
         return Judged(complete, None, (), (), {}, (), NOTHING_SEEN, Attestation("unofficial"))
     raise EngineError(NO_WORD)
+
+
+def _require_machine(findings: Sequence[Finding]) -> None:
+    """Refuse findings of a machine that was too busy to try the code: the next run tries it again.
+
+    Raises:
+        EngineError: It was.
+    """
+    if any(f.blame is Blame.ENGINE and f.message.startswith(TOO_BUSY) for f in findings):
+        raise EngineError(TOO_BUSY)
 
 
 def trained_model_judged(

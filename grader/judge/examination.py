@@ -369,7 +369,7 @@ class Checks:
         seconds, parts = self.assignment.limits.checks_seconds, len(self.assignment.components)
         # a slow part costs its own checks: the others may use their share of the time all the same
         used_up = so_far.waited.get(spec.component, 0.0) >= seconds / max(parts, 1)
-        if student.worker.is_out_of_time(seconds) and used_up:
+        if used_up and student.worker.is_out_of_time(seconds):
             limit = f"{seconds:.0f} s, the limit for all checks together"
             return f"It could not be tried: the code took over {limit}.", None
         return "", None

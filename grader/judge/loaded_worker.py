@@ -19,7 +19,7 @@ from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
 from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.judge import untrusted_replies
-from grader.protocol.deadlines import extension, is_busy
+from grader.protocol.deadlines import TOO_BUSY, extension, remains_busy
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerFault, WorkerProcess
 from grader.protocol.replies import Loaded
@@ -27,8 +27,6 @@ from grader.protocol.requests import Load
 from grader.protocol.worker_reports import WatchRecord
 
 REPLY_LIMIT = FrameLimit(document=8_000_000, arrays=256_000_000)
-
-TOO_BUSY = "Other programs kept this machine so busy that the submission's code hardly ran. Try again later."
 
 Answers = Mapping[type[Any], Callable[[Any], Any]]
 
@@ -104,11 +102,19 @@ class LoadedWorker:
         return self._watched | self._link.watch.watched if self._link is not None else self._watched
 
     def prove_watch(self) -> None:
-        """Test whether every watched part still reports its use."""
+        """Test whether every watched part still reports its use.
+
+        Raises:
+            BusyMachineError: The machine was too busy to tell.
+        """
         if self._link is not None and not self._link.broken:
             started = time.monotonic()
             token, seconds = secrets.randbelow(2**31), self._assignment.limits.load_seconds
-            self._link.prove_watch(token, seconds=seconds, limit=REPLY_LIMIT)
+            try:
+                self._link.prove_watch(token, seconds=seconds, limit=REPLY_LIMIT)
+            except WorkerFault as fault:
+                self._busy = BusyMachineError(TOO_BUSY)
+                raise self._busy from fault
             self.waited += time.monotonic() - started
 
     def timed_reply(
@@ -135,14 +141,16 @@ class LoadedWorker:
     def is_out_of_time(self, seconds: float) -> bool:
         """Whether all questions together took longer than this, which a busy machine extends.
 
-        Once it is out of time, it remains so. On a machine that is still busy when all is used up that can be
-        added, nothing more is asked, and what was left is not the submission's fault.
+        Once it is out of time, it remains so. On a machine that is still busy without its worker when all is
+        used up that can be added, nothing more is asked, and what was left is not the submission's fault.
         """
         if not self._out_of_time and self._busy is None and self.waited > seconds + self._granted:
             self._granted += max(extension(seconds, self._granted), 0.0)
             self._out_of_time = self.waited > seconds + self._granted
-            if self._out_of_time and self._granted and is_busy():
-                self._out_of_time, self._busy = False, BusyMachineError(TOO_BUSY)
+            if self._out_of_time:
+                self.close()  # what it keeps busy itself does not count
+                if self.waited < 2 * (seconds + self._granted) and remains_busy(seconds, self._granted):
+                    self._out_of_time, self._busy = False, BusyMachineError(TOO_BUSY)
         return self._out_of_time
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ from grader.kit import Cause, Mismatch
 from grader.kit.doubles import Batches, Fake
 from grader.kit.rigged_data import RiggedData
 from grader.protocol.frames import ProtocolError
-from grader.protocol.link import Link, StudentRaised, WorkerFault, WorkerProcess
+from grader.protocol.link import FaultKind, Link, StudentRaised, WorkerFault, WorkerProcess
 from grader.protocol.replies import Built, Done, DrawnFigure, FakeCalled, ForwardPass, Loaded, Ran
 from grader.protocol.requests import (
     SET,
@@ -91,6 +91,13 @@ class _Later:
     request: SetWeights
     link: Link
     component: str
+
+
+AT_TOP_LEVEL: dict[FaultKind, str] = {
+    "time": "Look at the top level of the file for a loop that never ends.",
+    "death": "Look at the top level of the file for exit calls and for very large tensors.",
+    "nonsense": "Write nothing to file descriptors of the process: print is fine.",
+}
 
 
 class Student:
@@ -162,7 +169,7 @@ class Student:
         except WorkerFault as fault:
             raise Mismatch(
                 f"Loading the file failed: {explained(fault)}.",
-                hint="Something at the top level of the file hangs or ends the program.",
+                hint=AT_TOP_LEVEL[fault.kind],
                 cause=Cause.NOT_LOADED,
                 concerns="the file",
             ) from fault

@@ -240,20 +240,25 @@ class Curve:
     title: str
 
 
-def named_series(history: Any, words: Sequence[str], length: int) -> dict[str, list[float]]:
-    """The lists of numbers in a dictionary that are of this length and named by one of the words.
+def history_series(history: Any, length: int) -> dict[str, list[float]]:
+    """What a history that a student's function made holds of each epoch, where its names say so plainly.
 
     Args:
-        history: What a student's function returned.
-        words: In lower case: `("loss", "acc")`.
+        history: A dictionary of lists, or anything else.
+        length: Epochs.
+
+    Returns:
+        `training loss`, `validation accuracy` and so on -> the numbers of the one list that is named so.
     """
-    return {
-        name: [float(value) for value in values]
-        for name, values in (history.items() if isinstance(history, dict) else ())
-        if isinstance(name, str) and any(word in name.lower() for word in words)
-        if isinstance(values, list | tuple) and len(values) == length
-        if all(isinstance(value, int | float) for value in values)
-    }
+    found: dict[str, list[list[float]]] = {}
+    for name, values in history.items() if isinstance(history, dict) else ():
+        words = str(name).lower()
+        side = "validation" if any(word in words for word in ("val", "dev", "test")) else "training"
+        kind = "loss" if "loss" in words else "accuracy" if "acc" in words else ""
+        numbers = isinstance(values, list | tuple) and all(type(value) in (int, float) for value in values)
+        if kind and numbers and len(values) == length and all(abs(value) < 1e9 for value in values):
+            found.setdefault(f"{side} {kind}", []).append([float(value) for value in values])
+    return {name: lists[0] for name, lists in found.items() if len(lists) == 1}
 
 
 def curves(run: Any) -> list[Curve]:

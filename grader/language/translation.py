@@ -21,6 +21,7 @@ BEGIN, END = "\ue000", "\ue001"
 _DEEPEST = 5  # sentences within sentences
 _LONGEST = 4_000  # characters of a sentence that is looked up
 _MOST = 40  # sentences of a text that are looked up
+_REMEMBERED = 20_000  # texts
 _NUMBER = re.compile(r"\d+")
 _OPENERS = (", ", "; ", "(")  # which begin what is added to a sentence
 _CLAUSE = re.compile(r", |; | (?=\()")
@@ -165,12 +166,26 @@ class Language:
                 return (Piece(translation_of_all, True),)
         return tuple(made)
 
+    @cached_property
+    def _known(self) -> dict[tuple[str, int, bool], str | None]:
+        return {}
+
     def _looked_up(self, text: str, depth: int, *, alone: bool) -> str | None:
         """The translation of a text as a whole; None where there is none.
+
+        Each is found once: the parts of a sentence come up again and again.
 
         Args:
             alone: The text is one sentence, so that a value may contain the end of one.
         """
+        key = (text, depth, alone)
+        if key not in self._known:
+            if len(self._known) > _REMEMBERED:
+                self._known.clear()
+            self._known[key] = self._found(text, depth, alone=alone)
+        return self._known[key]
+
+    def _found(self, text: str, depth: int, *, alone: bool) -> str | None:
         exact = self._exact.get(text)
         if exact is not None and not (exact.is_pattern and pattern(text)):
             return exact.translations[0]

@@ -3,7 +3,8 @@
 One thread of a process keeps all deadlines: a worker is asked hundreds of times for one submission, and a
 thread for each question would cost more than many of the answers. When a time is up, this thread measures
 which share of a processor it gets. If others take most of it, the limit was hardly tried, and it is extended;
-a student's code that keeps all processors busy itself gains a few times the limit, and nothing else.
+a student's code that keeps all processors busy itself gains a few times the limit. If others still take most
+of it when that code's process has ended and nothing more can be added, nobody knows what it would have done.
 
 Tests: tests/protocol/test_deadline.py
 """
@@ -21,6 +22,11 @@ BUSY = 3.0  # from here on a machine is busy: a thread gets a third of a process
 MOST_TIMES = 4  # a limit is extended by at most this many times itself,
 MOST_GRANTED = 60.0  # and by at most these seconds: a training's limit is hardly touched
 PROBE_SECONDS = 0.03
+# of code that a busy machine did not let run
+TOO_BUSY = (
+    "Other programs kept this machine so busy that the code hardly ran. Run the same command again when it "
+    "is less busy."
+)
 
 
 def busy_factor() -> float:
@@ -31,9 +37,20 @@ def busy_factor() -> float:
     return max((time.monotonic() - wall) / used, 1.0)
 
 
-def is_busy() -> bool:
-    """Whether others take most of what this machine computes."""
-    return busy_factor() >= BUSY
+def remains_busy(seconds: float, granted: float) -> bool:
+    """Whether others take most of what this machine computes although all was added that may be.
+
+    To be asked when the process that had to keep to the limit has ended.
+
+    Args:
+        seconds: The limit; one of less than a second says nothing about a machine.
+        granted: What was added to it.
+    """
+    return seconds >= 1 and granted >= _most(seconds) and busy_factor() >= BUSY
+
+
+def _most(seconds: float) -> float:
+    return min(MOST_TIMES * seconds, MOST_GRANTED)
 
 
 def extension(seconds: float, granted: float) -> float:
@@ -43,7 +60,7 @@ def extension(seconds: float, granted: float) -> float:
         seconds: The limit.
         granted: What was added to it before.
     """
-    left = min(MOST_TIMES * seconds, MOST_GRANTED) - granted
+    left = _most(seconds) - granted
     factor = busy_factor() if left > 0 else 1.0
     return min((factor - 1) * seconds, left) if factor >= BUSY else 0.0
 
@@ -80,11 +97,8 @@ class Deadline:
 
     @property
     def was_hindered(self) -> bool:
-        """Whether, now that the time is up, the machine is still busy with something else.
-
-        To be asked when what had to keep to the limit is gone: it was given all that can be added.
-        """
-        return self.expired and self.granted > 0 and is_busy()
+        """Whether others kept the machine busy until the time was up: see `remains_busy`."""
+        return self.expired and remains_busy(self._seconds, self.granted)
 
     @property
     def is_over(self) -> bool:

@@ -199,11 +199,16 @@ class Link:
 
         Args:
             token: A number that nobody knows beforehand.
+
+        Raises:
+            WorkerFault: The machine was too busy for it to answer, so that nothing is known.
         """
         try:
             if self.watch.has_parts:
                 self.ask(Prove(token), Done, seconds=seconds, limit=limit)
-        except (StudentRaised, WorkerFault, EngineError):
+        except (StudentRaised, WorkerFault, EngineError) as error:
+            if isinstance(error, WorkerFault) and error.hindered:
+                raise
             self.watch.miss()
         else:
             self.watch.require_all(token)
@@ -232,6 +237,7 @@ class Link:
         except ClosedError as error:
             self._give_up()
             if deadline.expired or time.monotonic() - started >= seconds + deadline.granted:
+                self.process.ending()  # what it kept busy itself does not count
                 words, hindered = f"no answer within {seconds:.0f} s", deadline.was_hindered
                 raise WorkerFault("time", words, seconds, hindered=hindered) from error
             ending = self.process.ending()

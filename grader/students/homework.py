@@ -18,7 +18,7 @@ from grader.domain.errors import NoAssignmentFound, UsageError
 from grader.domain.formatting import listed, named
 from grader.files.known_folders import (
     ASSIGNMENT_FILE,
-    PUBLIC_CHECKS,
+    PUBLIC_GLOB,
     handed_out_folder,
     is_incomplete,
     public_checks,
@@ -114,7 +114,7 @@ def local_assignment(
             f"Which assignment of the course is meant? Say so: --assignment ID ({ids or 'none yet'})."
         )
     raise NoAssignmentFound(
-        f"No assignment was found: {ASSIGNMENT_FILE} and {PUBLIC_CHECKS} are not in {_folder_names(near)}. "
+        f"No assignment was found: {ASSIGNMENT_FILE} and {PUBLIC_GLOB} are not in {_folder_names(near)}. "
         "Go to the folder that the course handed out, or name it: --assignment-folder FOLDER."
     )
 

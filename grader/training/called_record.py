@@ -144,7 +144,8 @@ class CalledRecord:
         elif fault.kind != "time":
             self.end(TrainingOutcome.FAILED, f"Training broke off: {fault}.")
         elif not self.loaded:
-            self.end(TrainingOutcome.FAILED, f"The file could not be loaded for training: {fault}.")
+            outcome = TrainingOutcome.UNKNOWN if fault.hindered else TrainingOutcome.FAILED
+            self.end(outcome, f"The file could not be loaded for training: {fault}.")
         elif self._seconds is None:
             self._over_budget(f"our time limit of {self._job.limits.training_seconds:.0f} s ended it")
         else:

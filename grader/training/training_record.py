@@ -312,7 +312,8 @@ class Record:
         elif fault.kind != "time":
             self.end(TrainingOutcome.FAILED, f"Training broke off: {fault}.")
         elif not self.loaded:
-            self.end(TrainingOutcome.FAILED, f"The file could not be loaded for training: {fault}.")
+            outcome = TrainingOutcome.UNKNOWN if fault.hindered else TrainingOutcome.FAILED
+            self.end(outcome, f"The file could not be loaded for training: {fault}.")
         else:
             limit = self._job.limits.training_seconds
             if self._epochs:

@@ -9,7 +9,8 @@ whether a function did right.
 Tests: tests/judge/test_calls.py, tests/training/test_called_training.py, tests/worker/test_rigged_runs.py
 """
 
-import inspect
+import dis
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -101,8 +102,9 @@ class RiggedModel(nn.Module):
 
     Attributes:
         poses_as: The class of the student's own model, which `isinstance` takes it for: a function that asks
-            what it was given learns nothing of where it is. Its constants and methods are there, too.
-        inner: A layer within, whose mode counts: `model.training = True` reaches none of the layers within.
+            what it was given learns nothing of where it is. Its constants and methods are there, too, but
+            for names of the rig.
+        layer_within: Its mode counts: `model.training = True` reaches none of the layers within.
     """
 
     poses_as: type | None = None
@@ -111,7 +113,7 @@ class RiggedModel(nn.Module):
         super().__init__()
         self.count = count
         self.id_bits = id_bits
-        self.inner = nn.Identity()
+        self.layer_within = nn.Identity()
         self._rows = rows
         self._events = events
 
@@ -124,15 +126,31 @@ class RiggedModel(nn.Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            if own is None or name.startswith("_") or not hasattr(own, name):
+            if own is None or name.startswith("_") or not self._has_all_of(own, name):
                 raise
-        member = inspect.getattr_static(own, name)
-        return member.__get__(self, own) if hasattr(member, "__get__") else member
+        member = _members(own)[name]
+        return member.__get__(self, own) if hasattr(type(member), "__get__") else member
+
+    def _has_all_of(self, own: type, name: str) -> bool:
+        """Whether a member of that class is there, with all that it and its methods ask of `self`.
+
+        What needs a layer of the student's own model is not: code that asks for it first goes another way.
+        """
+        members, asked, seen = _members(own), [name], set()
+        while asked:
+            each = asked.pop()
+            if each in seen or hasattr(RiggedModel, each) or each in self._parameters:
+                continue
+            seen.add(each)
+            if each not in members:
+                return False
+            asked += _asked_of_self(members[each])
+        return True
 
     @property
     def is_training(self) -> bool:
         """Whether the layers within are in training mode."""
-        return self.inner.training
+        return self.layer_within.training
 
     def rows_of(self, ids: Tensor) -> Tensor:
         """What the judge knows of the images with these ids, a row for each."""
@@ -140,6 +158,31 @@ class RiggedModel(nn.Module):
         return self._rows(
             ForwardPass(len(ids), self.is_training, torch.is_grad_enabled(), tuple(ids.tolist()))
         )
+
+
+def _members(own: type) -> dict[str, Any]:
+    """The members of a student's class and of its own bases, by name."""
+    return {
+        name: member
+        for each in reversed(own.__mro__)
+        if each not in nn.Module.__mro__
+        for name, member in vars(each).items()
+    }
+
+
+def _asked_of_self(member: Any) -> list[str]:
+    """The names that a method or property reads of `self`, as its code shows them."""
+    function = getattr(member, "fget", None) or member
+    code = getattr(function, "__code__", None)
+    if code is None or not code.co_argcount:
+        return []
+    instructions = list(dis.get_instructions(code))
+    return [
+        str(read.argval)
+        for loaded, read in itertools.pairwise(instructions)
+        if loaded.opname.startswith("LOAD_FAST") and loaded.argval == code.co_varnames[0]
+        if read.opname in ("LOAD_ATTR", "LOAD_METHOD")
+    ]
 
 
 class TableModel(RiggedModel):

@@ -466,12 +466,20 @@ class AffineFakeModule(InPlaceOfOwn):
     def _number_of_weights(self) -> int:
         """Its own number, or that of the weights that `torch.func.functional_call` lends it for a call.
 
-        Those are a row of what is stacked: `torch.func.stack_module_state` of as many modules.
+        Those are a row of a parameter that stacks as many: `torch.func.stack_module_state` of modules.
         """
         held = self._parameters.get("held")
-        if held is None or held is self._own_held[0] or held._base is None or held._base.ndim != 2:
+        stacked = held._base if held is not None and held is not self._own_held[0] else None
+        if (
+            held is None
+            or stacked is None
+            or not (stacked.is_leaf and stacked.requires_grad and stacked.is_contiguous())
+            or stacked.ndim != 2
+            or len(stacked) < 2
+            or tuple(held.shape) != tuple(stacked.shape[1:])
+        ):
             return self._instance
-        return int(held.storage_offset()) // max(held.numel(), 1)
+        return int(held.storage_offset()) // held.numel()
 
 
 def _value_for(values: Sequence[float], instance: int) -> float:

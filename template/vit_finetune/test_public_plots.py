@@ -10,12 +10,13 @@ import torch
 from grader.kit import (
     Fake,
     Mismatch,
+    Undecided,
     bar_lengths,
     batches,
     classes_named,
     curves,
     heat_maps,
-    named_series,
+    history_series,
     plotted,
     shares_not_shown,
 )
@@ -118,7 +119,9 @@ def history_of_fit(student):
     if not fitted.calls_of("train_one_epoch"):
         del values["training loss"]  # fit trains in its own way
     if not fitted.calls_of("evaluate"):
-        values = named_series(fitted.returned.plain, ("loss", "acc"), 5)
+        values = history_series(fitted.returned.plain, 5)
+        if not any(name.startswith("validation") for name in values):
+            raise Undecided("fit measures by itself, and its history names no losses or accuracies of that")
     return fitted.returned.plain, values
 
 

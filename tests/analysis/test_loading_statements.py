@@ -318,6 +318,32 @@ def test_a_function_that_is_made_and_given_back_is_not_called(analyzed, loaded):
     assert "it trains" in left_out.reason
 
 
+@pytest.mark.parametrize(
+    "used",
+    [
+        "CLASSES = make_trainer(10)(None)",
+        "run, other = make_trainer(10), 3\nCLASSES = run(None)",
+        "run = make_trainer(10)\ngo = make_trainer(5)(None)\nCLASSES = run(None)",
+        "@make_trainer(10)\ndef CLASSES(x): return x",
+    ],
+)
+def test_a_function_that_is_made_and_called_in_another_way_is_called(analyzed, used):
+    text = """
+def make_trainer(count):
+    def run(model):
+        for _ in range(count):
+            model.loss().backward()
+    return run
+
+{}
+
+class Attention:
+    classes = CLASSES
+"""
+    kept = [name for each in analyzed(text.format(used)).statements for name in each.binds]
+    assert "CLASSES" not in kept and "Attention" in kept
+
+
 def test_a_query_of_tables_in_memory_reads_no_file(analyzed):
     """Unlike `pandas.read_csv` and its like."""
     text = "import pandas as pd\nasked = pd.{}('a', None)\nclass Attention:\n    kept = asked\n"

@@ -142,3 +142,20 @@ def test_a_fork_has_a_thread_of_its_own(calls: Callable[[], Calls]) -> None:
         child.start()
         assert told.get(timeout=20)
         child.join(20)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "granted", "factor", "remains"),
+    [
+        (10.0, 40.0, 3.5, True),
+        (10.0, 40.0, 2.5, False),  # it is at rest again
+        (10.0, 22.0, 3.5, False),  # not all was added that may be
+        (100.0, deadlines.MOST_GRANTED, 3.5, True),
+        (0.1, 0.4, 100.0, False),  # too short to tell
+    ],
+)
+def test_a_machine_remains_busy_when_all_was_added(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, granted: float, factor: float, remains: bool
+) -> None:
+    monkeypatch.setattr(deadlines, "busy_factor", lambda: factor)
+    assert deadlines.remains_busy(seconds, granted) is remains

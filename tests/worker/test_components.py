@@ -261,6 +261,23 @@ def test_a_fake_with_lent_weights_is_the_one_whose_weights_they_are(load: Callab
     np.testing.assert_allclose(called.arrays["output"], 3 * (2 * X + 1), rtol=1e-5)
 
 
+def test_a_module_that_is_lent_copies_of_its_own_weights_is_one(load: Callable[..., Any]) -> None:
+    """Weights that nobody learns apart make no parts of their own."""
+    shared = STACKED.replace(
+        "self.program = [Attention(dim)", "self.one = Attention(dim)\n        self.program = [self.one"
+    )
+    shared = shared.replace('.to("meta")]', "]").replace(
+        'rows = {name: self.stacked[name.replace(".", "_")].unbind(0) for name in self.names}',
+        "rows = {n: torch.stack([p] * self.depth).unbind(0) for n, p in self.one.named_parameters()}",
+    )
+    worker = load(shared)
+    built = worker.ask(
+        Build("Transformer", (4, 2, 1, 1, 1), replace={"Attention": AffineFake(parameters=5)}), Built
+    )
+    called = worker.ask(Call(built.handle, arrays={"0": X}), Called)
+    assert len({call.instance for call in called.calls}) == 1 and len(called.calls) == 2
+
+
 def test_a_submodule_is_stood_in_for_by_its_path(load: Callable[..., Any]) -> None:
     """Also in a list; the rest stays, and calls are recorded under the path."""
     worker = load(TEXT)

@@ -197,7 +197,7 @@ def test_the_mode_is_that_of_the_layers_within(
 
 
 def test_the_model_has_the_methods_and_constants_of_the_students_class(load: Callable[..., Any]) -> None:
-    """They work with the rigged answers; private names, and what only an object has, are not there."""
+    """They work with the rigged answers; what is private, or needs layers of the object, is not there."""
     text = f"""
 {HEAD}
 class ViT(torch.nn.Module):
@@ -220,15 +220,24 @@ class ViT(torch.nn.Module):
     def doubled(x):
         return 2 * x
 
+    def features(self, x):
+        return self.embedded(x)
+
+    def embedded(self, x):
+        return self.layer(x.flatten(1))
+
+
+NAMES = ("predict", "_secret", "layer", "missing", "features")
+
 
 def evaluate(model, data_loader, loss_history):
     for images, labels in data_loader:
         loss_history += model.doubled(model.predict(images)).tolist()
-    loss_history += [hasattr(model, name) + 0.0 for name in ("predict", "_secret", "layer", "missing")]
+    loss_history += [hasattr(model, name) + 0.0 for name in NAMES]
 """
     data = classified_data(CLASSES, (4, 3), accuracy=0.5, seed=1)
     ran, _ = rigged(load(text, script=Script(model_class="ViT")), "evaluate", data)
-    assert ran.arrays["history"].tolist() == [*(2 * data.predictions), 1, 0, 0, 0]
+    assert ran.arrays["history"].tolist() == [*(2 * data.predictions), 1, 0, 0, 0, 0]
 
 
 def test_a_shuffling_loader_gives_all_images_in_another_order_each_time(load: Callable[..., Any]) -> None:

@@ -82,18 +82,23 @@ def readings(weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: i
             if sum(len(value) for value in rows.values()) != 3 * sizes.inner:
                 continue
             is_readable = True
-            biases = _biases(weights, rows, out_names, sizes)
             columns = [_columns(value, dim, last=columns_last) for value in outs]
             out = torch.cat(columns, dim=1) if columns else None
-            out_bias = _out_bias(weights, out_names, sizes)
+            biases, out_bias = _biases(weights, rows, out_names, sizes), _out_bias(weights, out_names, sizes)
             yield from _arranged(rows, biases, out, out_bias, sizes)
+            alike = _biases_alike(weights, rows, out_names)
+            if alike is not None:
+                yield from _arranged(rows, alike[0], out, out_bias if alike[1] is None else alike[1], sizes)
     if not is_readable:
         shapes = ", ".join(str(tuple(value.shape)) for value in matrices.values()) or "none"
         raise UnreadableWeights(shapes)
 
 
 def squeezed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights without axes of length one: a bias (1, 1, n) as (n,), a convolution (n, m, 1) as (n, m)."""
+    """The weights without axes of length one: a bias (1, 1, n) as (n,), a convolution (n, m, 1) as (n, m).
+
+    So sizes by which weights are told apart must be above one.
+    """
     return {name: value.squeeze() for name, value in weights.items()}
 
 
@@ -164,9 +169,6 @@ def _biases(
         named += bias is not None
         parts.append(torch.zeros(len(value)).to(value) if bias is None else bias.reshape(-1))
     if named == 0:
-        parts = [_alike(weights, name, value) for name, value in rows.items()]
-        if any(bool(part.any()) for part in parts):
-            return torch.cat(parts)
         loose = [
             value.reshape(-1)
             for name, value in weights.items()
@@ -205,19 +207,36 @@ def _beside(weights: Mapping[str, Tensor], name: str) -> Iterator[Tensor]:
                 yield weights[found]
 
 
-def _alike(weights: Mapping[str, Tensor], name: str, rows: Tensor) -> Tensor:
-    """The bias of a weight by a name that differs in one word, `offset_q` of `W_q`; else zeros, (rows,)."""
+def _biases_alike(
+    weights: Mapping[str, Tensor], rows: Mapping[str, Tensor], out_names: tuple[str, ...]
+) -> tuple[Tensor, Tensor | None] | None:
+    """The biases of rows and output by names that differ in one word, as `offset_q` and `W_q` do.
+
+    Returns:
+        Those of the rows, (3 * inner,), and that of the output, None if there is none; None where no vector
+        has such a name, or one fits several matrices.
+    """
     import torch
 
-    path, _, own = name.rpartition(".")
-    words = own.split("_")
+    matrices = (*rows, *out_names)
+    found: dict[str, Tensor] = {}
     for other, value in weights.items():
-        beside, _, theirs = other.rpartition(".")
-        others = theirs.split("_")
-        is_vector = beside == path and value.numel() == len(rows) < rows.numel()
-        if is_vector and 1 < len(words) == len(others) and sum(map(str.__ne__, words, others)) == 1:
-            return value.reshape(-1)
-    return torch.zeros(len(rows)).to(rows)
+        owners = [
+            name for name in matrices if value.ndim < weights[name].ndim and _differ_in_a_word(name, other)
+        ]
+        if other not in matrices and len(owners) == 1:
+            found[owners[0]] = value.reshape(-1)
+    parts = [found.get(name, torch.zeros(len(value)).to(value)) for name, value in rows.items()]
+    if not found or any(len(part) != len(value) for part, value in zip(parts, rows.values(), strict=True)):
+        return None
+    out_bias = found.get(out_names[0]) if len(out_names) == 1 else None
+    return torch.cat(parts), out_bias
+
+
+def _differ_in_a_word(name: str, other: str) -> bool:
+    (path, _, own), (beside, _, theirs) = name.rpartition("."), other.rpartition(".")
+    words, others = own.split("_"), theirs.split("_")
+    return path == beside and 1 < len(words) == len(others) and sum(map(str.__ne__, words, others)) == 1
 
 
 def _arranged(

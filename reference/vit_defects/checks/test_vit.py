@@ -343,7 +343,7 @@ def test_vit_pools(student, reference, pool):
         student.policy(
             "mean_without_class_token",
             POLICIES["mean_without_class_token"],
-            "encoded.mean(dim=1).",
+            "x.mean(dim=1) over all tokens, the class token among them.",
             look_for="_[:, 1:], mean()",
         )
         return

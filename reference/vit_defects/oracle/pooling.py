@@ -36,7 +36,7 @@ def pooled_by(model, encoded, scores):
     gains, biases_of_norms = (
         [
             weights[n].flatten()
-            for n, v in model.initial.items()
+            for n, v in sorted(model.initial.items(), key=lambda item: item[1].ndim)  # tokens are no vectors
             if n in weights and v.numel() == dim and (v == k).all()
         ]
         for k in (1, 0)

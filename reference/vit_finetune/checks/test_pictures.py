@@ -17,7 +17,7 @@ from grader.kit import (
     curves,
     figure_text,
     heat_maps,
-    named_series,
+    history_series,
     plotted,
     shares_not_shown,
 )
@@ -352,9 +352,9 @@ def _history(student):
     if not fitted.calls_of("train_one_epoch"):
         del values["training loss"]  # those of its own training
     if not fitted.calls_of("evaluate"):
-        values = named_series(fitted.returned.plain, ("loss", "acc"), 5)
-        if not values:
-            raise Undecided("fit measures by itself, and its history has no losses or accuracies by name")
+        values = history_series(fitted.returned.plain, 5)
+        if not any(name.startswith("validation") for name in values):
+            raise Undecided("fit measures by itself, and its history names no losses or accuracies of that")
     return plotted(student, "plot_history", fitted.returned.plain), values
 
 

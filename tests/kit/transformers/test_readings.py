@@ -138,6 +138,17 @@ def test_a_bias_of_its_own_name_belongs_to_the_matrix_of_nearly_that_name(x: tor
     assert any(same(attention(x, reading), expected) for reading in possible)
 
 
+@pytest.mark.parametrize("bias", ["proj_bias", "proj_out_bias"])
+def test_a_bias_by_nearly_the_names_of_all_matrices_is_the_outputs(x: torch.Tensor, bias: str) -> None:
+    weights = {f"proj_{role}": torch.randn(DIM, DIM) for role in ("q", "k", "v", "out")}
+    weights[bias] = torch.randn(DIM)
+    q, k, v = (F.linear(x, weights[f"proj_{role}"]).view(2, 6, 2, DIM // 2).transpose(1, 2) for role in "qkv")
+    mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+    expected = F.linear(mixed, weights["proj_out"], weights[bias])
+    possible = readings(weights, dim=DIM, heads=2, dim_head=DIM // 2)
+    assert any(same(attention(x, reading), expected) for reading in possible)
+
+
 def test_an_output_projection_for_every_head_is_one(parts: dict[str, torch.Tensor], x: torch.Tensor) -> None:
     """Each head has a layer of its own to the end; what they give is summed, and so are their biases."""
     fused = torch.cat([parts[role].flatten(0, 1) for role in "qkv"])
