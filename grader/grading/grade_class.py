@@ -37,7 +37,7 @@ from grader.grading.run import RunBasis, running_parsers, team_representatives
 from grader.grading.student_page_writers import student_page_writer
 from grader.grading.submission_draws import draws_of
 from grader.grading.time_estimate import Rates, Workload, kind_of_work, planned
-from grader.intake import KnownOwners, Uploads, submissions, with_extensions
+from grader.intake import KnownOwners, Uploads, require_path, submissions, with_extensions
 from grader.lms.downloads import without_person_names
 from grader.lms.matching import Candidate, candidates
 from grader.lms.roster import Directory, Roster, read_roster
@@ -224,6 +224,7 @@ def grade_class(
         CourseError: A file of the course is malformed.
         SandboxError: The machine gives too little isolation.
     """
+    require_path(request.path)  # before a gradebook is made
     course = located_course(request.course)
     assignment = course.assignment(request.assignment_id)
     class_list = ClassList(read_roster(request.roster) if request.roster else None)

@@ -94,6 +94,16 @@ class KnownOwners:
 NO_KNOWN_OWNERS = KnownOwners()
 
 
+def require_path(path: Path) -> None:
+    """Refuse a path at which there is nothing.
+
+    Raises:
+        UsageError: There is nothing.
+    """
+    if not path.exists():
+        raise UsageError(f"{path}: does not exist. Give a submission's file, a folder of them, or a zip.")
+
+
 def submissions(
     path: Path,
     assignment: Assignment,
@@ -117,8 +127,7 @@ def submissions(
     Raises:
         UsageError: There is nothing at `path`, or nothing there that could be a submission.
     """
-    if not path.exists():
-        raise UsageError(f"{path}: does not exist. Give a submission's file, a folder of them, or a zip.")
+    require_path(path)
     if path.is_dir():
         whole = _Class(assignment, scratch, opener, known, from_zip=False, until=until)
         return _of_class(path, path.resolve(), whole)
