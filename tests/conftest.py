@@ -61,6 +61,10 @@ TOGETHER = {
 }
 
 
+# files whose cases take minutes each, and share nothing with those of other parameters
+BY_CASE = tuple(f"tests/{name}.py" for name in ("unseen/test_unseen", "checks/test_public_alone"))
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Among processes, files stay whole, and so do those whose tests share hosts: each is made once."""
     if config.getoption("dist") != "loadfile":
@@ -69,6 +73,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Together(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
+            if nodeid.startswith(BY_CASE):
+                file, _, test = nodeid.partition("::")
+                return f"{file}::{test.partition('[')[2] or test}"
             found = next((group for start, group in TOGETHER.items() if nodeid.startswith(start)), "")
             return found or super()._split_scope(nodeid)
 
@@ -98,7 +105,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             cases[name] = cases.get(name, -1) + 1
             if cases[name] % sampled.args[0]:
                 item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: not any(item.nodeid.startswith(start) for start in TOGETHER))
+    items.sort(key=lambda item: not item.nodeid.startswith((*TOGETHER, *BY_CASE)))
 
 
 @pytest.fixture(scope="session", autouse=True)
