@@ -13,6 +13,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from grader.analysis.constant_values import called_name
 from grader.analysis.flow import Flow, Flows, arguments
 from grader.analysis.inlining import written_out
 from grader.analysis.recognized_roles import split_side
@@ -90,7 +91,7 @@ class DataUse:
     def _partial_loaders(self) -> Iterator[tuple[Unit, str | None, ast.stmt, ast.Call]]:
         """Calls as in `partial(DataLoader, batch_size=64)`, as the call of a loader that they begin."""
         for unit, function, statement, call in self._calls_of("partial"):
-            if call.args and _last_name(call.args[0]) == "DataLoader":
+            if call.args and called_name(call.args[0]) == "DataLoader":
                 begun = ast.Call(call.args[0], call.args[1:], call.keywords)
                 yield unit, function, statement, ast.copy_location(begun, call)
 
@@ -143,7 +144,7 @@ class DataUse:
         """The arguments of a call that are transforms: by keyword, or given to a data set in another way."""
         by_keyword = (k.value for k in call.keywords if k.arg == "transform" and not _is_none(k.value))
         named_transforms = [transform for value in by_keyword for transform in _loop_values(statement, value)]
-        if named_transforms or _called_name(call) not in self._datasets:
+        if named_transforms or called_name(call.func) not in self._datasets:
             return named_transforms
         all_arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
         flow = self._flows.before(statement, function)
@@ -151,7 +152,7 @@ class DataUse:
 
     def _calls_of(self, name: str) -> list[tuple[Unit, str | None, ast.stmt, ast.Call]]:
         """The first calls of something of this name."""
-        return [entry for entry in self._calls if _called_name(entry[3]) == name][:MOST_CALLS]
+        return [entry for entry in self._calls if called_name(entry[3].func) == name][:MOST_CALLS]
 
     def _set_later(self, unit: Unit) -> Iterator[DataArgument]:
         """Transforms that are assigned: `test_set.dataset.transform = test_transform`."""
@@ -218,7 +219,9 @@ class DataUse:
             return any(self._is_transform(step, flow, depth) for step in node.elts)
         if not isinstance(node, ast.Call):
             return False
-        return _called_name(node) in self._makers or (depth > 0 and self._makes(node.func, flow, depth - 1))
+        return called_name(node.func) in self._makers or (
+            depth > 0 and self._makes(node.func, flow, depth - 1)
+        )
 
     def _makes(self, function: ast.expr, flow: Flow, depth: int) -> bool:
         """Whether a name is bound to a maker: `partial(Compose, [...])`, `lambda: Compose([...])`."""
@@ -226,14 +229,14 @@ class DataUse:
             case ast.Lambda(body=body):
                 return self._is_transform(body, flow, depth)
             case ast.Call(args=[ast.Attribute(attr=name) | ast.Name(id=name), *_]) as call:
-                return _called_name(call) == "partial" and name in self._makers
+                return called_name(call.func) == "partial" and name in self._makers
         return False
 
     def _held_by_variables(self) -> Iterator[DataArgument]:
         """Variables that hold transforms, for the case that no data set says what it uses."""
         end = self._flows.before(None, None)
         for name, value, step in end.values:
-            if isinstance(value, ast.Call) and _called_name(value) == "Compose":
+            if isinstance(value, ast.Call) and called_name(value.func) == "Compose":
                 variable = ast.copy_location(ast.Name(name, ast.Load()), value)
                 yield DataArgument(variable, end, split_side(name), step)
 
@@ -257,7 +260,7 @@ class DataUse:
         sides: dict[str, str] = {}
         for _, _, statement, call in self._calls:
             data = _argument(call, "dataset", 0)
-            if _called_name(call) == "DataLoader" and isinstance(data, ast.Name):
+            if called_name(call.func) == "DataLoader" and isinstance(data, ast.Name):
                 loader_side = self._loader_side(statement, call)
                 if loader_side is not None:
                     sides[data.id] = loader_side
@@ -285,17 +288,6 @@ def _shallow_calls(statement: ast.stmt) -> Iterator[ast.Call]:
             for node in walk(child):
                 if isinstance(node, ast.Lambda):
                     yield from calls(node.body)
-
-
-def _called_name(call: ast.Call) -> str:
-    """The last part of what is called."""
-    return _last_name(call.func)
-
-
-def _last_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:

@@ -547,7 +547,7 @@ def _given_back(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
 
 
 def _is_wraps(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "wraps"
+    return isinstance(node, ast.Call) and called_name(node.func) == "wraps"
 
 
 def _is_false(node: ast.expr) -> bool:

@@ -178,12 +178,15 @@ class Language:
         Args:
             alone: The text is one sentence, so that a value may contain the end of one.
         """
-        key = (text, depth, alone)
-        if key not in self._known:
-            if len(self._known) > _REMEMBERED:
-                self._known.clear()
-            self._known[key] = self._found(text, depth, alone=alone)
-        return self._known[key]
+        key, known = (text, depth, alone), self._known
+        try:
+            return known[key]
+        except KeyError:
+            found = self._found(text, depth, alone=alone)
+        if len(known) > _REMEMBERED:  # other threads may look up at the same time
+            known.clear()
+        known[key] = found
+        return found
 
     def _found(self, text: str, depth: int, *, alone: bool) -> str | None:
         exact = self._exact.get(text)

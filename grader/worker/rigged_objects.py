@@ -139,7 +139,7 @@ class RiggedModel(nn.Module):
         members, asked, seen = _members(own), [name], set()
         while asked:
             each = asked.pop()
-            if each in seen or hasattr(RiggedModel, each) or each in self._parameters:
+            if each in seen or hasattr(RiggedModel, each) or each in vars(self) or each in self._parameters:
                 continue
             seen.add(each)
             if each not in members:

@@ -214,6 +214,7 @@ class ViT(torch.nn.Module):
         return 1
 
     def predict(self, x):
+        assert self.training or not self.training
         return self(x).topk(self.top, dim=1).indices[:, 0]
 
     @staticmethod
