@@ -213,12 +213,14 @@ class Ending:
             it was not measured.
         near_memory: Whether its memory limit refuses allocations instead of ending the process, and it held
             so much that a refusal was probably due to that limit.
+        cpu_seconds: The processor time that it used in all; None if it was not measured.
     """
 
     words: str
     limit: EndingLimit | None = None
     memory_mb: int | None = None
     near_memory: bool = False
+    cpu_seconds: float | None = None
 
 
 # --- affine fakes ----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ loaded again. What is asked of it, and what an answer is worth, `grader.judge.st
 Tests: tests/judge/test_loaded_worker.py, tests/judge/test_examination.py, tests/judge/test_lies.py
 """
 
+import contextlib
 import secrets
 import time
 import zlib
@@ -56,6 +57,8 @@ class LoadedWorker:
         self.waited = 0.0
         self.output_cut = False
         self._granted = 0.0  # seconds beyond the limit on all questions, since the machine was busy
+        self._computed = 0.0  # processor time of workers that are gone, at most the seconds waited for them
+        self._waited_before = 0.0  # seconds waited for those
         self._out_of_time = False
         self._spawn = spawn
         self._program = program
@@ -142,20 +145,32 @@ class LoadedWorker:
         """Whether all questions together took longer than this, which a busy machine extends.
 
         Once it is out of time, it remains so. On a machine that is still busy without its worker when all is
-        used up that can be added, nothing more is asked, and what was left is not the submission's fault.
+        used up that can be added, nothing more is asked, and what was left is not the submission's fault; but
+        not if the answers took as much processor time as they may take.
         """
         if not self._out_of_time and self._busy is None and self.waited > seconds + self._granted:
             self._granted += max(extension(seconds, self._granted), 0.0)
             self._out_of_time = self.waited > seconds + self._granted
             if self._out_of_time:
                 self.close()  # what it keeps busy itself does not count
-                if self.waited < 2 * (seconds + self._granted) and remains_busy(seconds, self._granted):
+                hindered = self._computed < seconds and self.waited < 2 * (seconds + self._granted)
+                if hindered and remains_busy(seconds, self._granted):
                     self._out_of_time, self._busy = False, BusyMachineError(TOO_BUSY)
         return self._out_of_time
 
     def close(self) -> None:
-        """End the worker."""
+        """End the worker; may be called twice."""
         if self._link is not None:
+            self._count_computed(self._link)
             self._link.close()
             self._watched |= self._link.watch.watched
             self.output_cut |= self._link.process.output_cut
+            self._link = None
+
+    def _count_computed(self, link: Link) -> None:
+        link.process.kill()
+        with contextlib.suppress(EngineError):  # its host is gone, and nothing is measured
+            # a call that hung computed as well, but was not waited for
+            used = link.process.ending().cpu_seconds or 0.0
+            self._computed += min(used, self.waited - self._waited_before)
+        self._waited_before = self.waited

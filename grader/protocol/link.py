@@ -159,6 +159,7 @@ class Link:
         self.watch = watch or WatchRecord()
         self.broken = False
         self.granted = 0.0
+        self._asked = 0.0  # seconds of all questions before
 
     def ask(
         self,
@@ -237,9 +238,10 @@ class Link:
         except ClosedError as error:
             self._give_up()
             if deadline.expired or time.monotonic() - started >= seconds + deadline.granted:
-                self.process.ending()  # what it kept busy itself does not count
-                words, hindered = f"no answer within {seconds:.0f} s", deadline.was_hindered
-                raise WorkerFault("time", words, seconds, hindered=hindered) from error
+                hindered = self._was_hindered(deadline, seconds)
+                raise WorkerFault(
+                    "time", f"no answer within {seconds:.0f} s", seconds, hindered=hindered
+                ) from error
             ending = self.process.ending()
             raise WorkerFault("death", ending.words, limit=ending.limit) from error
         except ProtocolError as error:
@@ -247,6 +249,16 @@ class Link:
             raise WorkerFault("nonsense", "it answered with something that is not an answer") from error
         finally:
             self.granted = deadline.granted
+            self._asked += time.monotonic() - started
+
+    def _was_hindered(self, deadline: Deadline, seconds: float) -> bool:
+        """Whether others kept the machine busy until the end, so that a limit was hardly tried.
+
+        It was tried, however busy the machine, if this question alone took as much processor time.
+        """
+        ending = self.process.ending()  # first: what it kept busy itself does not count
+        computed = (ending.cpu_seconds or 0.0) - self._asked
+        return computed < seconds and deadline.was_hindered
 
     def _give_up(self) -> None:
         self.broken = True

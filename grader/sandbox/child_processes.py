@@ -29,7 +29,7 @@ class Exit:
         signal: The signal's number, if one ended it.
         limit: `memory`, `cpu` or `file_size`, if it is known that such a limit ended it.
         exceeded: That limit as a clause: `it used more than its limit of 3000 MB of memory`.
-        memory_mb, near_memory: As in `Ending`.
+        memory_mb, near_memory, cpu_seconds: As in `Ending`.
     """
 
     code: int | None
@@ -38,6 +38,7 @@ class Exit:
     exceeded: str = ""
     memory_mb: int | None = field(default=None, compare=False)
     near_memory: bool = False
+    cpu_seconds: float | None = field(default=None, compare=False)
 
     @property
     def words(self) -> str:
@@ -57,7 +58,7 @@ def ending_of(child: "Child") -> Ending:
     end = child.wait(DIED_SECONDS)
     if end is None:
         return Ending("it closed its replies and went on")
-    return Ending(end.words, end.limit, end.memory_mb, end.near_memory)
+    return Ending(end.words, end.limit, end.memory_mb, end.near_memory, end.cpu_seconds)
 
 
 class Child(Protocol):

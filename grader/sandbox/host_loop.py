@@ -334,9 +334,10 @@ class HostLoop:
             self._reported_by_dying(job)
         limit = None
         held = _memory_held(job, usage.ru_maxrss)
+        computed = usage.ru_utime + usage.ru_stime
         if job.cgroup is not None and job.cgroup.ran_out():
             limit = "memory"
-        elif _ran_out_of_cpu(-code, usage.ru_utime + usage.ru_stime, job):
+        elif _ran_out_of_cpu(-code, computed, job):
             limit = "cpu"
         elif code == -signal.SIGXFSZ:
             limit = "file_size"
@@ -348,6 +349,7 @@ class HostLoop:
             "exceeded": job.limits.exceeded(limit) if limit else "",
             "memory_mb": held // MEGABYTE,
             "near_memory": job.refuses_memory and held >= NEAR_MEMORY * job.limits.memory_mb * MEGABYTE,
+            "cpu_seconds": computed,
         }
         _tell(job.connection, {"exit": ended})
         if job.connection is not None:

@@ -28,6 +28,7 @@ class Attention(Attention):
         while True:
             pass
 """
+WAITS = f"import time\n{HANG.replace('pass', 'time.sleep(0.1)')}"
 QUICK = {"call_seconds": 1.0, "load_seconds": 20.0}
 
 
@@ -64,7 +65,7 @@ def test_what_a_busy_machine_does_not_finish_is_not_the_submissions_fault(
     monkeypatch.setattr(deadlines, "MOST_TIMES", 0.2)
     workers: list[WorkerProcess] = []
     found = examined(
-        composed(HANG, after=True), components=["Attention", "ViT"], limits=QUICK, workers=workers
+        composed(WAITS, after=True), components=["Attention", "ViT"], limits=QUICK, workers=workers
     )
     tried = [f for f in found.findings if f.status != "passed"]
     assert {(f.status, f.blame) for f in tried} == {(Status.ERRORED, Blame.ENGINE)}

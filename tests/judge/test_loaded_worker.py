@@ -1,5 +1,6 @@
 """The limit on all questions to a worker together, and what a busy machine adds to it."""
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,7 @@ from grader.protocol import deadlines
 from grader.protocol.link import WorkerProcess
 
 LIMIT = 60.0
+SPIN = "import time\n\nclass Spins:\n    while time.process_time() < 1.2:\n        pass\n"
 
 
 @pytest.fixture
@@ -65,3 +67,22 @@ def test_a_machine_that_remains_busy_is_to_blame(
     assert not worker.is_out_of_time(LIMIT)
     with pytest.raises(BusyMachineError):
         _ = worker.link
+
+
+@pytest.mark.parametrize(
+    ("source", "out_of_time"), [(SPIN, True), ("value = 1", False)], ids=["it did", "it did not"]
+)
+def test_what_computed_as_long_as_it_may_was_tried(
+    assignment: Assignment,
+    analyzed: Callable[[str], Program],
+    spawn: Callable[[], WorkerProcess],
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    out_of_time: bool,
+) -> None:
+    """However busy the machine; a call that hung is not part of it."""
+    with contextlib.closing(LoadedWorker(spawn, analyzed(source), assignment)) as worker:
+        _ = worker.link
+        busy(monkeypatch, 6.0)
+        worker.waited = 5.1
+        assert worker.is_out_of_time(1.0) is out_of_time

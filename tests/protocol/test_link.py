@@ -14,6 +14,7 @@ from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
 from grader.domain.formatting import Said
 from grader.domain.program_run import Ending
+from grader.protocol import deadlines
 from grader.protocol.frames import ClosedError, FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import Done, ForwardPass, Loaded, Problem, Raised, Trained, TrainingPlan
@@ -38,6 +39,7 @@ class FakeWorker:
         self._replies = os.fdopen(replies_out, "wb", buffering=0)
         self.stop = threading.Event()
         self.kills = 0
+        self.cpu_seconds: float | None = None
         self._thread = threading.Thread(target=self._run, args=(behavior,), daemon=True)
         self._thread.start()
 
@@ -59,7 +61,7 @@ class FakeWorker:
 
     def ending(self) -> Ending:
         """What a process would say."""
-        return Ending("it was killed by signal 9")
+        return Ending("it was killed by signal 9", cpu_seconds=self.cpu_seconds)
 
     def close(self) -> None:
         """End it and close the pipes."""
@@ -161,6 +163,36 @@ def test_a_hang_is_ended_within_its_limit(worker: Callable[[Behavior], FakeWorke
     assert (fault.value.kind, fault.value.seconds) == ("time", 0.3)
     assert time.monotonic() - started < 3
     assert fake.kills >= 1
+
+
+@pytest.mark.parametrize(
+    ("computed", "earlier", "hindered"),
+    [(None, 0.0, True), (0.9, 0.0, True), (1.1, 0.5, True), (1.1, 0.0, False)],
+)
+def test_a_busy_machine_is_not_to_blame_for_what_computed_long_enough(
+    worker: Callable[[Behavior], FakeWorker],
+    monkeypatch: pytest.MonkeyPatch,
+    computed: float | None,
+    earlier: float,
+    hindered: bool,
+) -> None:
+    """What it computed for other questions before does not count."""
+    monkeypatch.setattr(deadlines, "busy_factor", lambda: 100.0)
+    monkeypatch.setattr(deadlines, "MOST_TIMES", 0.01)
+
+    def hang(requests: BinaryIO, sink: BinaryIO) -> None:
+        receive(requests, REQUESTS, LIMIT)
+        time.sleep(earlier)
+        send(sink, Done())
+        receive(requests, REQUESTS, LIMIT)
+
+    fake = worker(hang)
+    fake.cpu_seconds = computed
+    link = Link(fake)
+    link.ask(Weights(0), Done, seconds=20, limit=LIMIT)
+    with pytest.raises(WorkerFault) as fault:
+        link.ask(Weights(0), Done, seconds=1, limit=LIMIT)
+    assert fault.value.hindered is hindered
 
 
 def test_trickling_bytes_do_not_stretch_the_limit(worker: Callable[[Behavior], FakeWorker]) -> None:

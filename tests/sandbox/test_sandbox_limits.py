@@ -55,6 +55,13 @@ def test_what_it_held_at_most_is_measured(host, answer, megabytes, near):
     assert end.near_memory == (near and Layer.CGROUP not in survey().layers)
 
 
+def test_what_it_computed_is_measured(host, answer):
+    with host.spawn(SMALL) as child:
+        answer(child, "import time\nwhile time.process_time() < 0.4: pass\nvalue = 1")
+        child.kill()
+        assert 0.3 < child.ending().cpu_seconds < 1
+
+
 def test_processor_time(small, answer):
     code = """
 import signal
