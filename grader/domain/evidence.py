@@ -36,6 +36,7 @@ class FindingKind(StrEnum):
     HANGS = "hangs"  # the code did not return in time
     DIES = "dies"  # its process ended
     NONSENSE = "nonsense"  # its process wrote something that is not an answer
+    BUSY_MACHINE = "busy_machine"  # other programs kept the machine busy, so that nothing is known
     UNDECIDED = "undecided"  # the check leaves the decision to a person
     ADVICE = "advice"  # it passed, and the student is told what would be better
 

@@ -14,11 +14,11 @@ from grader.domain.analyzed_program import Note, Program
 from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.assignment_versions import Value, first_choices
 from grader.domain.errors import EngineError
-from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSummary, Status
+from grader.domain.evidence import Attestation, Blame, Figure, Finding, FindingKind, LayerSummary, Status
 from grader.domain.limits import Limits
 from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.files.stored_records import validator
-from grader.protocol.deadlines import TOO_BUSY
+from grader.protocol.deadlines import BusyMachineError
 from grader.protocol.frames import Frame, FrameLimit
 from grader.protocol.link import NoAnswer, timed_answers
 from grader.protocol.requests import FILE, STATE
@@ -118,10 +118,10 @@ def _require_machine(findings: Sequence[Finding]) -> None:
     """Refuse findings of a machine that was too busy to try the code: the next run tries it again.
 
     Raises:
-        EngineError: It was.
+        BusyMachineError: It was.
     """
-    if any(f.blame is Blame.ENGINE and f.message.startswith(TOO_BUSY) for f in findings):
-        raise EngineError(TOO_BUSY)
+    if any(finding.kind is FindingKind.BUSY_MACHINE for finding in findings):
+        raise BusyMachineError
 
 
 def trained_model_judged(

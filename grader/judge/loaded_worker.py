@@ -20,7 +20,7 @@ from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
 from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.judge import untrusted_replies
-from grader.protocol.deadlines import TOO_BUSY, extension, remains_busy
+from grader.protocol.deadlines import BusyMachineError, extension, remains_busy
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerFault, WorkerProcess
 from grader.protocol.replies import Loaded
@@ -30,10 +30,6 @@ from grader.protocol.worker_reports import WatchRecord
 REPLY_LIMIT = FrameLimit(document=8_000_000, arrays=256_000_000)
 
 Answers = Mapping[type[Any], Callable[[Any], Any]]
-
-
-class BusyMachineError(EngineError):
-    """Other programs kept the machine busy: what did not return in time shows nothing of the submission."""
 
 
 class LoadedWorker:
@@ -116,7 +112,7 @@ class LoadedWorker:
             try:
                 self._link.prove_watch(token, seconds=seconds, limit=REPLY_LIMIT)
             except WorkerFault as fault:
-                self._busy = BusyMachineError(TOO_BUSY)
+                self._busy = BusyMachineError()
                 raise self._busy from fault
             self.waited += time.monotonic() - started
 
@@ -133,7 +129,7 @@ class LoadedWorker:
             return link.ask(request, reply, seconds=seconds, limit=REPLY_LIMIT, answers=answers)
         except WorkerFault as fault:
             if fault.hindered:
-                self._busy = BusyMachineError(TOO_BUSY)
+                self._busy = BusyMachineError()
                 raise self._busy from fault
             if fault.kind == "time":  # a hang costs its component only, not the others' time
                 started = time.monotonic()
@@ -155,7 +151,7 @@ class LoadedWorker:
                 self.close()  # what it keeps busy itself does not count
                 hindered = self._computed < seconds and self.waited < 2 * (seconds + self._granted)
                 if hindered and remains_busy(seconds, self._granted):
-                    self._out_of_time, self._busy = False, BusyMachineError(TOO_BUSY)
+                    self._out_of_time, self._busy = False, BusyMachineError()
         return self._out_of_time
 
     def close(self) -> None:

@@ -21,6 +21,7 @@ from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
 from grader.domain.formatting import as_code, named
 from grader.kit import Cause, Mismatch, Undecided
+from grader.protocol.deadlines import BusyMachineError
 from grader.protocol.error_kinds import RAISED, gap_in_words, is_refused_memory
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import Loaded, Problem
@@ -374,7 +375,8 @@ def finding(
         message = "The judge's own memory was not enough for the answers of the submission's code."
         return found(Status.ERRORED, Blame.ENGINE, f"{message} It costs no points.")
     if isinstance(error, EngineError):
-        return found(Status.ERRORED, Blame.ENGINE, f"{error} It costs no points.")
+        kind = FindingKind.BUSY_MACHINE if isinstance(error, BusyMachineError) else None
+        return found(Status.ERRORED, Blame.ENGINE, f"{error} It costs no points.", kind=kind)
     if isinstance(error, CourseError):  # its message is ours; other exceptions' may be the student's
         message = f"The check itself failed ({spec.file}): {error} It costs no points."
         return found(Status.ERRORED, Blame.INSTRUCTOR, message)

@@ -18,15 +18,22 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
+from grader.domain.errors import EngineError
+
 BUSY = 3.0  # from here on a machine is busy: a thread gets a third of a processor
 MOST_TIMES = 4  # a limit is extended by at most this many times itself,
 MOST_GRANTED = 60.0  # and by at most these seconds: a training's limit is hardly touched
 PROBE_SECONDS = 0.03
-# of code that a busy machine did not let run
-TOO_BUSY = (
-    "Other programs kept this machine so busy that the code hardly ran. Run the same command again when it "
-    "is less busy."
-)
+
+
+class BusyMachineError(EngineError):
+    """Other programs kept the machine busy: what did not return in time shows nothing of the submission."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Other programs kept this machine so busy that the code hardly ran. Run the same command again "
+            "when it is less busy."
+        )
 
 
 def busy_factor() -> float:

@@ -13,11 +13,11 @@ from grader.analysis import program
 from grader.course.assignment_file import read_assignment
 from grader.domain.assignment import Assignment, ProgramRules
 from grader.domain.errors import EngineError
-from grader.domain.evidence import Attestation, Blame, Finding, Status
+from grader.domain.evidence import Attestation, Blame, Finding, FindingKind, Status
 from grader.domain.program_run import Ending
 from grader.grading import judging
 from grader.grading.judging import Judged, _require_machine, judged
-from grader.protocol.deadlines import TOO_BUSY
+from grader.protocol.deadlines import BusyMachineError
 from grader.protocol.frames import Frame, write_frame
 from grader.sandbox.host_client import Host
 from tests.warm_hosts import WarmHosts
@@ -295,8 +295,8 @@ def test_findings_of_a_machine_that_was_too_busy_are_no_result():
     """The submission counts as not examined: the next run examines it again."""
     passed = Finding("a", "Attention", "A check.", Status.PASSED)
     refused = replace(
-        passed, status=Status.ERRORED, blame=Blame.ENGINE, message=f"{TOO_BUSY} It costs no points."
+        passed, status=Status.ERRORED, blame=Blame.ENGINE, message="What.", kind=FindingKind.BUSY_MACHINE
     )
-    _require_machine([passed, replace(refused, message="Something else. It costs no points.")])
-    with pytest.raises(EngineError, match="Run the same command again"):
+    _require_machine([passed, replace(refused, kind=None)])
+    with pytest.raises(BusyMachineError, match="Run the same command again"):
         _require_machine([passed, refused])

@@ -70,7 +70,8 @@ def test_what_a_busy_machine_does_not_finish_is_not_the_submissions_fault(
     tried = [f for f in found.findings if f.status != "passed"]
     assert {(f.status, f.blame) for f in tried} == {(Status.ERRORED, Blame.ENGINE)}
     assert {f.component for f in tried} == {"Attention", "ViT"}
-    assert {f.message for f in tried} == {f"{deadlines.TOO_BUSY} It costs no points."}
+    assert {f.kind for f in tried} == {FindingKind.BUSY_MACHINE}
+    assert {f.message for f in tried} == {f"{deadlines.BusyMachineError()} It costs no points."}
     assert len(workers) == 1
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
-from grader.judge.loaded_worker import BusyMachineError, LoadedWorker
+from grader.judge.loaded_worker import LoadedWorker
 from grader.protocol import deadlines
+from grader.protocol.deadlines import BusyMachineError
 from grader.protocol.link import WorkerProcess
 
 LIMIT = 60.0
