@@ -7,6 +7,7 @@ Something unknown is never a pass and never a zero. People's marks are applied e
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 
 from grader.domain.analyzed_program import TRAINING, ForbiddenUse
 from grader.domain.assignment import Assignment, CheckSpec, RubricItem
@@ -55,16 +56,17 @@ def share(component: str, maximum: float, checks: Sequence[CheckSpec], findings:
     for finding in findings:
         if finding.check in own_findings:
             own_findings[finding.check].append(finding)
-    open_questions, passed, weight = [], 0, 0.0
+    doubts: dict[_Doubt, list[str]] = {}
+    passed, weight = 0, 0.0
     for check in own_checks:
         check_findings = own_findings[check.id]
-        if question := _question(check, check_findings):
-            open_questions.append(question)
+        if doubt := _doubt(check_findings):
+            doubts.setdefault(doubt, []).append(check.id)
         elif check_findings[0].status is Status.PASSED:
             passed, weight = passed + 1, weight + check.weight
     secured = rounded(maximum * weight / sum(check.weight for check in own_checks))
-    if open_questions:
-        reason = " ".join(dict.fromkeys(open_questions))
+    if doubts:
+        reason = " ".join(_in_words(doubt, ids) for doubt, ids in doubts.items())
         return Share(ComponentScore(component, None, maximum, passed, len(own_checks), reason), secured)
     reason = _tally(passed, len(own_checks))
     return Share(ComponentScore(component, secured, maximum, passed, len(own_checks), reason), secured)
@@ -103,21 +105,53 @@ def undecided_share(share_before: Share, reason: str) -> Share:
     )
 
 
-def _question(check: CheckSpec, left: Sequence[Finding]) -> str:
-    """Why the check is undecided; empty if it is decided."""
+class _Doubt(Enum):
+    """Why a check is undecided."""
+
+    NO_FINDING = auto()
+    SEVERAL_FINDINGS = auto()
+    LEFT_TO_A_PERSON = auto()
+    MISTAKE_IN_THE_CHECK = auto()
+    THE_GRADERS_FAULT = auto()
+
+
+def _doubt(left: Sequence[Finding]) -> _Doubt | None:
+    """Why a check that left these findings is undecided; None if it is decided."""
     if len(left) != 1:
-        return f"The check '{check.id}' left {'no finding' if not left else f'{len(left)} findings'}."
+        return _Doubt.SEVERAL_FINDINGS if left else _Doubt.NO_FINDING
     finding = left[0]
     if finding.status is Status.PASSED:
-        return ""
+        return None
     if finding.status is Status.FAILED and finding.blame in (Blame.STUDENT, None):
-        return ""
+        return None
     if finding.status is Status.SKIPPED and finding.blame is Blame.STUDENT:
-        return ""
+        return None
     if finding.kind is FindingKind.UNDECIDED:
-        return f"The check '{check.id}' leaves it to a person."
-    whose = "a mistake in the check" if finding.blame is Blame.INSTRUCTOR else "the grader's fault"
-    return f"The check '{check.id}' could not be decided ({whose})."
+        return _Doubt.LEFT_TO_A_PERSON
+    is_in_the_check = finding.blame is Blame.INSTRUCTOR
+    return _Doubt.MISTAKE_IN_THE_CHECK if is_in_the_check else _Doubt.THE_GRADERS_FAULT
+
+
+def _in_words(doubt: _Doubt, checks: Sequence[str]) -> str:
+    """The doubt about these checks: one is named, of several their number says more than their names."""
+    name, number = checks[0], len(checks)
+    if doubt is _Doubt.NO_FINDING:
+        return f"The check '{name}' left no finding." if number == 1 else f"{number} checks left no finding."
+    if doubt is _Doubt.SEVERAL_FINDINGS:
+        if number == 1:
+            return f"The check '{name}' left several findings."
+        return f"{number} checks left several findings each."
+    if doubt is _Doubt.LEFT_TO_A_PERSON:
+        if number == 1:
+            return f"The check '{name}' leaves it to a person."
+        return f"{number} checks leave it to a person."
+    if doubt is _Doubt.MISTAKE_IN_THE_CHECK:
+        if number == 1:
+            return f"The check '{name}' could not be decided (a mistake in the check)."
+        return f"{number} checks could not be decided (mistakes in the checks)."
+    if number == 1:
+        return f"The check '{name}' could not be decided (the grader's fault)."
+    return f"{number} checks could not be decided (the grader's fault)."
 
 
 def _tally(passed: int, total: int) -> str:

@@ -28,6 +28,7 @@ from grader.domain.evidence import (
     Epoch,
     Evidence,
     Finding,
+    FindingKind,
     Status,
     TrainedModel,
     Training,
@@ -79,9 +80,15 @@ ASSIGNMENT = Assignment(
 )  # fmt: skip
 
 
-def finding(check: str, status: Status = Status.PASSED, blame: Blame | None = None) -> Finding:
+def finding(
+    check: str,
+    status: Status = Status.PASSED,
+    blame: Blame | None = None,
+    *,
+    kind: FindingKind | None = None,
+) -> Finding:
     component = next(spec.component for spec in CHECKS if spec.id == check)
-    return Finding(check, component, "", status, blame)
+    return Finding(check, component, "", status, blame, kind=kind)
 
 
 ALL = tuple(finding(spec.id) for spec in CHECKS)
@@ -198,9 +205,9 @@ def test_only_the_student_can_lose_points(status: Status, blame: Blame | None, p
     ("findings", "told"),
     [
         ([one for one in ALL if one.check != "scale"], "The check 'scale' left no finding."),
-        ([*ALL, finding("scale")], "The check 'scale' left 2 findings."),
-        ([*ALL, finding("scale", Status.FAILED, Blame.STUDENT)], "The check 'scale' left 2 findings."),
-        ([], "The check 'oracle' left no finding. The check 'shape' left no finding."),
+        ([*ALL, finding("scale")], "The check 'scale' left several findings."),
+        ([*ALL, finding("scale", Status.FAILED, Blame.STUDENT)], "The check 'scale' left several findings."),
+        ([], "Attention is undecided: 3 checks left no finding."),
     ],
     ids=["missing", "twice passed", "passed and failed", "none"],
 )
@@ -222,6 +229,19 @@ def test_an_undecided_line_keeps_what_is_secured() -> None:
         "Attention is undecided: The check 'scale' could not be decided (the grader's fault)."
     )
     assert (found.total, found.decided) == (15.0, 15.0), "the floor is not in the total"
+
+
+def test_of_several_undecided_checks_their_number_is_told() -> None:
+    """Their names say nothing to a student, and ten of them hide what else is said."""
+    doubts = [
+        finding("scale", Status.ERRORED, Blame.INSTRUCTOR, kind=FindingKind.UNDECIDED),
+        finding("oracle", Status.ERRORED, Blame.INSTRUCTOR, kind=FindingKind.UNDECIDED),
+        finding("shape", Status.ERRORED, Blame.INSTRUCTOR),
+    ]
+    assert line_of(score(ASSIGNMENT, evidence_with(*doubts)), "model").reason.startswith(
+        "Attention is undecided: 2 checks leave it to a person. "
+        "The check 'shape' could not be decided (a mistake in the check)."
+    )
 
 
 def test_a_bug_in_a_check_is_called_that() -> None:
