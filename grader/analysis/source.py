@@ -26,7 +26,7 @@ from grader.domain.analyzed_program import Omission, Place
 from grader.domain.errors import SubmissionError
 from grader.domain.formatting import as_code, listed, shortened
 
-REMEDY = "Open it in an editor, choose 'Save with encoding: UTF-8', and hand it in again."
+REMEDY = "Open it in an editor, and choose 'Save with encoding: UTF-8' before you hand it in."
 WINDOWS = ("cp1252", "latin-1")
 
 
@@ -45,7 +45,7 @@ def decoded_text(name: str, data: bytes, readable: Callable[[str], bool]) -> tup
         SubmissionError: The file is empty, holds NUL bytes, or its encoding could not be determined.
     """
     if not data.strip():
-        raise SubmissionError(f"{name}: is empty. Save your work into it and hand it in again.")
+        raise SubmissionError(f"{name}: is empty. Save your work into it before you hand it in.")
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         decoded = _decoded(data, "utf-16")
         if decoded is None or "\0" in decoded:
@@ -401,7 +401,7 @@ def _sentence(name: str, file: str, text: str, error: SyntaxError) -> str:
     where = f"{name}:{line}" if file == name else f"{name}, {Place(file, line)}"
     return (
         f"{where}: is not correct Python ({_message(error)}): {as_code(_line(text, line))}. "
-        "Correct it, run the file once from the top, and hand it in again."
+        "Correct it, and run the file once from the top before you hand it in."
     )
 
 

@@ -107,8 +107,11 @@ def _point_rows(split: KnownPoints) -> Iterator[tuple[str, str]]:
             f"{points(split.sure)} of {points(split.maximum)} points, by the public checks that pass",
         )
     if split.lost >= NEVER_LEAST:
-        more = "; more of the same parts is decided below" if split.hidden >= NEVER_LEAST else ""
-        yield "lost", f"at least {points(split.lost)} points, as it stands now{more}"
+        if split.hidden >= NEVER_LEAST:
+            least, more = "at least ", "; more of the same parts is decided below"
+        else:
+            least, more = "", ""
+        yield "lost", f"{least}{points(split.lost)} points, as it stands now{more}"
     if split.hidden >= NEVER_LEAST:
         yield "open", _open_text(split)
         yield from (
@@ -159,6 +162,10 @@ def training_in_a_line(training: PlannedTraining, file: str) -> str:
     loops = listed([within(place, file) for place in dict.fromkeys(trained_loops or plan.loops)])
     where = f" ({loops})" if loops else ""
     if tried is None:
+        if training.waits_for:
+            runs = "does not run" if len(training.waits_for) == 1 else "do not run"
+            names = listed([f"`{name}`" for name in training.waits_for], limit=3)
+            return f"{what}{where} was not tried, since {names} {runs} through yet"
         return f"{what}{where} was not tried"
     if not tried.fault and not tried.complete and not tried.stages:
         return f"no epoch of {what}{where} finished within the time of the trial"

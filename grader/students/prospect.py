@@ -10,10 +10,13 @@ from enum import IntEnum
 
 from grader.domain.analyzed_program import Place, Program, Statement
 from grader.domain.assignment import SUBMISSION, Assignment
-from grader.domain.evidence import Status
+from grader.domain.evidence import Finding, FindingKind, Status
 from grader.domain.measure import Measure
 from grader.domain.program_run import Plan
-from grader.students.own_check import LocalCheck
+from grader.students.own_check import STOPS, LocalCheck
+
+# of a part of which there is nothing to check
+NOT_THERE = (FindingKind.NOT_IMPLEMENTED, FindingKind.MISSING_NAME, FindingKind.BROKEN_CELL)
 
 
 class Outcome(IntEnum):
@@ -43,7 +46,8 @@ class KnownPoints:
 
     Attributes:
         sure: Decided by public checks that pass.
-        lost: Lost as things are, by public checks that do not pass or by parts that are not allowed.
+        lost: Lost as things are: by public checks that do not pass, by parts that are not allowed, and all
+            of a part that is not written yet.
         hidden: Decided by checks that are made only during grading.
         code: All that checks decide.
         trained: Decided by trainings.
@@ -73,12 +77,14 @@ class PlannedTraining:
         rebuilt: The places where the model's variable is assigned a model, if there are several; the last
             one counts.
         absent: Modules that the training uses and that are not installed here.
+        waits_for: The parts that must run through before it is tried.
     """
 
     measure: Measure
     plan: Plan
     rebuilt: tuple[Place, ...] = ()
     absent: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,29 +121,40 @@ def prospect(assignment: Assignment, own_check: LocalCheck) -> Prospect:
         outcome,
         tuple(name for name in parts if name not in failing),
         tuple(name for name in parts if name in failing),
-        known_points(assignment, passed, costs=_lost_to_forbidden(assignment, own_check)),
+        known_points(
+            assignment,
+            passed,
+            costs=_lost_to_forbidden(assignment, own_check),
+            unwritten=_unwritten(own_check.findings),
+        ),
         forbidden,
         tuple(_planned_trainings(assignment, own_check)),
     )
 
 
-def known_points(assignment: Assignment, passed: Collection[str], costs: Collection[str] = ()) -> KnownPoints:
+def known_points(
+    assignment: Assignment,
+    passed: Collection[str],
+    costs: Collection[str] = (),
+    unwritten: Collection[str] = (),
+) -> KnownPoints:
     """The points, by what decides them.
 
     Args:
         passed: The ids of the public checks that pass.
         costs: The items and components whose points are lost to parts that are not allowed.
+        unwritten: The components of which nothing is written yet, so that no check can pass.
     """
     sure, lost, hidden, code = 0.0, 0.0, 0.0, 0.0
     open_checks: list[OpenCheck] = []
     shares = [
-        (component, worth, bool({item.id, component} & set(costs)))
+        (component, worth, bool({item.id, component} & set(costs)) or component in unwritten)
         for item in assignment.rubric
         for component, worth in (item.components or {}).items()
     ]
-    for component, worth, costly in shares:
+    for component, worth, is_lost in shares:
         code += worth
-        if costly:
+        if is_lost:
             lost += worth
             continue
         public = [check for check in assignment.checks if check.component == component]
@@ -155,6 +172,12 @@ def known_points(assignment: Assignment, passed: Collection[str], costs: Collect
     measured = sum(item.points for item in assignment.rubric if item.measured is not None or item.study)
     people = sum(item.points for item in assignment.rubric if item.by_person)
     return KnownPoints(sure, lost, hidden, code, measured, people, tuple(open_checks))
+
+
+def _unwritten(findings: Collection[Finding]) -> set[str]:
+    """The components of which nothing passes, and something is not written or not defined."""
+    passing = {finding.component for finding in findings if finding.status is Status.PASSED}
+    return {finding.component for finding in findings if finding.kind in NOT_THERE} - passing
 
 
 def _forbidden_names(assignment: Assignment, own_check: LocalCheck) -> tuple[str, ...]:
@@ -181,6 +204,7 @@ def _planned_trainings(assignment: Assignment, own_check: LocalCheck) -> Iterato
                 plan,
                 _model_places(program, plan),
                 _needed_modules(program, own_check.absent_modules),
+                tuple(dict.fromkeys(f.component for f in own_check.findings if f.kind in STOPS)),
             )
 
 

@@ -15,7 +15,7 @@ GOOD = "def evaluate(m, d, h):\n    return 'é'\n"
 @pytest.mark.parametrize(
     ("data", "name", "words"),
     [
-        (b"", "homework.py", ["homework.py", "empty", "hand it in again"]),
+        (b"", "homework.py", ["homework.py", "empty", "before you hand it in"]),
         (b" \n\t\n", "homework.py", ["empty"]),
         (b"", "homework.ipynb", ["homework.ipynb", "empty"]),
         (b"x = 1\ndef f(:\n", "homework.py", ["homework.py:2", "def f(:", "not correct Python"]),

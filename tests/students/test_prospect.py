@@ -8,7 +8,7 @@ import pytest
 from grader.cli.verdict_view import training_in_a_line, verdict, verdict_document
 from grader.domain.analyzed_program import TRAINING, ForbiddenUse, Place, Program, Script
 from grader.domain.assignment import Assignment, CheckSpec, HiddenCheck
-from grader.domain.evidence import Blame, Finding, Status
+from grader.domain.evidence import Blame, Finding, FindingKind, Status
 from grader.domain.formatting import SPACE
 from grader.domain.program_run import Plan, Rehearsal, Stage
 from grader.students.own_check import LocalCheck
@@ -73,6 +73,24 @@ def test_points_by_what_decides_them(small: Assignment) -> None:
     assert (costly.sure, costly.lost, costly.hidden) == (3, 8, 0)
     whole = known_points(small, {"a", "b", "c"}, costs={"model"})
     assert (whole.sure, whole.lost) == (0, 35)
+
+
+def test_all_of_a_part_that_is_not_written_is_lost_for_now(
+    small: Assignment, checked: Callable[..., LocalCheck]
+) -> None:
+    """But not of one of which something passes, and the training waits for both."""
+    untried = replace(RUNS, rehearsal=None)
+    for failed, (lost, hidden) in {("b", "c"): (8, 0), ("c",): (1, 6)}.items():
+        found = checked(*failed, plan=untried)
+        stopped = [
+            replace(finding, kind=FindingKind.NOT_IMPLEMENTED if finding.check == "c" else None)
+            for finding in found.findings
+        ]
+        known = prospect(small, replace(found, findings=tuple(stopped)))
+        assert (known.points.lost, known.points.hidden) == (lost, hidden)
+        assert plain(training_in_a_line(known.trainings[0], "homework.py")) == (
+            "`model` (line 408) was not tried, since `Attention` does not run through yet"
+        )
 
 
 def test_a_check_that_fails_makes_its_part_undone(
