@@ -12,6 +12,7 @@ Tests: tests/analysis/script/test_substituted_data.py, tests/analysis/test_recip
 import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from grader.analysis.constant_values import called_name
 from grader.analysis.flow import Flow, Flows, arguments
@@ -34,12 +35,14 @@ class DataArgument:
         flow: What was executed before it.
         side: `train`, `test`, or None if it is not known.
         unit: The top-level statement that holds it.
+        of_loader: It belongs to a call that makes what a loader is given.
     """
 
     node: ast.expr
     flow: Flow
     side: str | None
     unit: Unit
+    of_loader: bool = False
 
 
 class DataUse:
@@ -111,6 +114,7 @@ class DataUse:
     def transforms(self) -> tuple[DataArgument | None, DataArgument | None]:
         """The transforms of the training and the test images; if only one is known, it counts for both."""
         transforms = [*self._given_to_datasets(), *self._held_by_variables()]
+        transforms.sort(key=lambda transform: not transform.of_loader)  # others may be made for their length
         train = next((transform for transform in transforms if transform.side == "train"), None)
         test = next((transform for transform in transforms if transform.side == "test"), None)
         either = next((transform for transform in transforms if transform.side is None), None)
@@ -139,6 +143,23 @@ class DataUse:
             for value in (*maker.args, *(keyword.value for keyword in maker.keywords)):
                 if self._is_transform(value, flow, CALL_DEPTH):
                     yield DataArgument(value, flow, loader_side, unit)
+
+    @cached_property
+    def _makes_loaded(self) -> dict[int, str | None]:
+        """`id` of each call that makes what a loader is given -> the loader's side.
+
+        As of `folder("data/train")` in `DataLoader(Subset(folder("data/train"), held_out))`.
+        """
+        made: dict[int, str | None] = {}
+        for _, function, statement, call in self._calls_of("DataLoader"):
+            data = _argument(call, "dataset", 0)
+            if isinstance(data, ast.Name):
+                data = self._flows.before(statement, function).last(data.id)
+            side = self._loader_side(statement, call)
+            for node in walk(data) if data is not None else ():
+                if isinstance(node, ast.Call):
+                    made.setdefault(id(node), side)
+        return made
 
     def _candidates(self, function: str | None, statement: ast.stmt, call: ast.Call) -> list[ast.expr]:
         """The arguments of a call that are transforms: by keyword, or given to a data set in another way."""
@@ -173,7 +194,7 @@ class DataUse:
         depth: int,
     ) -> Iterator[DataArgument]:
         """A transform, or the arguments that calls of the function give for it if it is a parameter."""
-        dataset_side = self._dataset_side(statement, call)
+        dataset_side = self._side_of_data(statement, call)
         if function is not None and isinstance(value, ast.Name) and depth > 0:
             node = self._flows.functions[function]
             parameters = {arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
@@ -191,6 +212,7 @@ class DataUse:
                 self._flows.before(statement, function),
                 dataset_side or split_side(ast.unparse(value)),
                 unit,
+                id(call) in self._makes_loaded,
             )
         ]
 
@@ -205,8 +227,8 @@ class DataUse:
         for outer, caller, place, outer_call in self._calls_of(function):
             expression = written_out(node, value, arguments(node, outer_call))
             if expression is not None:
-                flow, side = self._flows.before(place, caller), self._dataset_side(place, outer_call)
-                yield DataArgument(expression, flow, side, outer)
+                flow, side = self._flows.before(place, caller), self._side_of_data(place, outer_call)
+                yield DataArgument(expression, flow, side, outer, id(outer_call) in self._makes_loaded)
 
     def _is_transform(self, node: ast.expr, flow: Flow, depth: int) -> bool:
         """Whether an expression makes a transform, or is a name for one."""
@@ -239,6 +261,10 @@ class DataUse:
             if isinstance(value, ast.Call) and called_name(value.func) == "Compose":
                 variable = ast.copy_location(ast.Name(name, ast.Load()), value)
                 yield DataArgument(variable, end, split_side(name), step)
+
+    def _side_of_data(self, statement: ast.stmt, call: ast.Call) -> str | None:
+        """Which images a call makes: by the loader that is given them, else by names."""
+        return self._makes_loaded.get(id(call)) or self._dataset_side(statement, call)
 
     def _dataset_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
         """Which images a data set holds: by its variable, its path, or the loader that uses it."""

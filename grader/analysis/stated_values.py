@@ -330,7 +330,8 @@ class _Reader:
         if not isinstance(node, ast.Call):
             return
         values = Values(flow, self._classes)
-        yield TunedValue("optimizer", ast.unparse(node.func).split(".")[-1], self._place(node))
+        if isinstance(node.func, ast.Name | ast.Attribute):  # `OPTIMIZERS["sgd"](...)` names no class
+            yield TunedValue("optimizer", ast.unparse(node.func).split(".")[-1], self._place(node))
         if len(node.args) > LEARNING_RATE_POSITION:
             yield self._value("learning_rate", node.args[LEARNING_RATE_POSITION], values)
         for name, argument, unpacked in values.keywords(node):

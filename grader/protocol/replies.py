@@ -431,6 +431,7 @@ class Trained:
         arrays: `state:<name>`: its parameters and buffers; where it can answer, `probe` float32 (images,
             channels, height, width), some of what the student's code validates on, and `probe_logits` float32
             (images, classes), what the model answers.
+        fed_otherwise: In training, the model was fed other images than the student's transform gives.
     """
 
     epochs: int
@@ -438,6 +439,7 @@ class Trained:
     modules: tuple[Module, ...] = ()
     parameters: int = -1
     multiply_adds: int = -1
+    fed_otherwise: bool = False
     arrays: Arrays = field(default_factory=dict)
 
 

@@ -59,6 +59,10 @@ ANSWERS_OTHERWISE = (
     "Where it was trained, the model's outputs differed from those that its class gives "
     "with the same weights."
 )
+FED_OTHERWISE = (
+    "In training, the code changed the images before the model saw them, but the accuracy was measured "
+    "without that change."
+)
 NO_TRANSFORM = "How it prepares its images was not found, so the handed-out preparation was used instead."
 SAMPLED = 8  # hidden images for which the judge asks again
 
@@ -91,6 +95,7 @@ class Record:
         self._restored = False
         self._other_trees: dict[str, int] = {}  # clause -> the first epoch after which it was so
         self._answers_alike = True
+        self._fed_otherwise = False
         self._other_numbers = 0
         self._started = self._epoch_started = time.monotonic()
         self._reason = self._where = ""
@@ -241,6 +246,7 @@ class Record:
         self._seen_accuracy = self._accuracy_of_seen(answered)
         if not same_answers(done.arrays.get("probe_logits"), answered.arrays.get("probe_logits")):
             self._answers_alike = False
+        self._fed_otherwise = done.fed_otherwise
         self.outcome = TrainingOutcome.COMPLETED
 
     def _note_tree(self, trained: ModelThen, epochs: int) -> None:
@@ -351,7 +357,7 @@ class Record:
             seconds=time.monotonic() - self._started,
             projected_seconds=self._projected,
             steps_per_batch=steps_for_each_batch(self._epoch_replies),
-            doubts=() if self._answers_alike else (ANSWERS_OTHERWISE,),
+            doubts=tuple(self._doubts()),
             objections=self._objections(),
         )
         if self._logits is None or training.outcome is TrainingOutcome.DIVERGED:
@@ -390,6 +396,12 @@ class Record:
         except CourseError as error:
             reason = f"It could not be measured: {error}"
             return replace(training, outcome=TrainingOutcome.UNKNOWN, reason=reason)
+
+    def _doubts(self) -> Iterator[str]:
+        if not self._answers_alike:
+            yield ANSWERS_OTHERWISE
+        if self._fed_otherwise:
+            yield FED_OTHERWISE
 
     def _objections(self) -> tuple[str, ...]:
         return tuple(

@@ -135,6 +135,10 @@ class GradedImages(Dataset[tuple[Any, int]]):
         self.targets += added
         self._prepare()
 
+    def pictures(self) -> "GradedImages":
+        """The same images as an ImageFolder without a transform gives them: PIL, in RGB."""
+        return GradedImages(self._images, self.targets, tuple(self.classes), _as_it_is)
+
     def _prepare(self) -> None:
         """Do what the transform always does, once."""
         self._parameters = parameters(self._transform)
@@ -206,6 +210,10 @@ class GradedImages(Dataset[tuple[Any, int]]):
     def batch(self, start: int, stop: int) -> Tensor:
         """The images start..stop, stacked: (stop - start, channels, height, width)."""
         return torch.stack([torch.as_tensor(value) for value, _ in self.items(list(range(start, stop)))])
+
+
+def _as_it_is(image: Any) -> Any:
+    return image
 
 
 def _size(value: Any) -> int:

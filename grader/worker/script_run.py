@@ -14,6 +14,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME, Script
 from grader.protocol.trees import OtherValues
-from grader.worker.model_outputs import unwrapped_names
+from grader.worker.model_outputs import same_random_numbers, unwrapped_names
 from grader.worker.rigged_objects import WatchedLoader
 from grader.worker.script_watch import (
     Epochs,
@@ -37,6 +38,7 @@ from grader.worker.student_module import StudentModule, quiet
 from grader.worker.training_passes import LossWatch
 from grader.worker.training_setup import Data, Prepared, ended
 
+COMPARED = 64  # images
 SIDE = re.compile(r"(?P<train>train|trn)|test|val|eval|dev", re.IGNORECASE)
 
 
@@ -101,7 +103,17 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: Other
         hook.remove()
     epochs = _epochs_of(watch, model)
     watch.tell_all(epochs)
-    tell(ended(len(epochs.whole), watch.others(epochs), model, ready))
+    trained = ended(len(epochs.whole), watch.others(epochs), model, ready)
+    tell(replace(trained, fed_otherwise=_fed_otherwise(watch, ready)))
+
+
+def _fed_otherwise(watch: ScriptWatch, ready: Prepared) -> bool:
+    """Whether the student's code changed the images before the model saw them."""
+    count = len(ready.training)
+    with contextlib.suppress(StudentFault), same_random_numbers(), students_code():
+        chosen = ready.training.items(range(0, count, max(count // COMPARED, 1)))
+        return watch.fed.differ_from(torch.stack([torch.as_tensor(value) for value, _ in chosen]))
+    return False
 
 
 def _run(student: StudentModule, script: Script, watch: ScriptWatch, ready: Prepared) -> None:

@@ -21,6 +21,7 @@ from torch import nn
 from grader.protocol.replies import EpochDone, Stepped, Trained, TrainingPlan
 from grader.protocol.requests import STATE
 from grader.protocol.trees import ModelMade
+from grader.worker.fed_images import FedImages
 from grader.worker.model_outputs import array, module_tree, same_random_numbers, state
 from grader.worker.rigged_objects import WatchedLoader
 from grader.worker.student_faults import RecipeError, student_places, students_code
@@ -93,6 +94,7 @@ class ScriptWatch:
     Attributes:
         models: Each model that was stepped, with its epochs, in the order of the last step.
         losses: What train_epoch reports.
+        fed: What the models are fed.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class ScriptWatch:
         self._reports_arguments = reports_arguments
         self.models: dict[int, Epochs] = {}
         self.losses = losses
+        self.fed = FedImages()
         self.loader: WatchedLoader
         self._student = student
         self._script = student.program.script
@@ -123,6 +126,7 @@ class ScriptWatch:
         self._schedules: dict[tuple[int, int, str], str] = {}  # looking one up takes some 30 ms
         self._optimizers: dict[int, torch.optim.Optimizer] = {}
         self._steps: Counter[int] = Counter()  # of each optimizer, in this epoch
+        self._seen: set[int] = set()  # optimizers
         self._begun: dict[int, Epochs] = {}  # models that were stepped, and have no epoch yet
         self._limit: int | None = None
         self._others = 0
@@ -163,12 +167,21 @@ class ScriptWatch:
         if self._began is None:
             self._began = self._first_step(optimizer, self._rate)
             self._note_beginning(optimizer)
+        if id(optimizer) not in self._seen:
+            self._seen.add(id(optimizer))
+            self._watch_model_of(optimizer)
         self._optimizers[id(optimizer)] = optimizer
         self._steps[id(optimizer)] += 1
         if self._plan is None:
             self._plan = self._planned(optimizer)
             if self._script.single:
                 self._tell(self._plan)
+
+    def _watch_model_of(self, optimizer: torch.optim.Optimizer) -> None:
+        with students_code():
+            model = self._model_of({id(p): p for group in optimizer.param_groups for p in group["params"]})
+        if model is not None:
+            self.fed.watch(model)
 
     def _first_step(self, optimizer: torch.optim.Optimizer, rate: float) -> "_FirstStep":
         loop, called = self._where()

@@ -75,9 +75,16 @@ class Data:
             "test_loader": self.test_loader,
             "train_dataset": self.train_loader.dataset,
             "test_dataset": self.test_loader.dataset,
+            "train_pictures": pictures_of(self.train_loader.dataset),
+            "test_pictures": pictures_of(self.test_loader.dataset),
             "class_names": list(class_names),
             "num_classes": len(class_names),
         }
+
+
+def pictures_of(images: Any) -> Any:
+    """The same images without a transform; other data as they are."""
+    return images.pictures() if isinstance(images, GradedImages) else images
 
 
 def settings(student: StudentModule, device: torch.device, image: Any) -> Settings:
@@ -349,7 +356,7 @@ def ended(epochs: int, other_models: int, model: nn.Module, ready: Prepared) -> 
     with students_code():
         two_images = ready.validation.batch(0, min(2, len(ready.validation))).to(ready.device)
     counted = multiply_adds(model, two_images)
-    return Trained(epochs, other_models, module_tree(model), parameters, counted, arrays)
+    return Trained(epochs, other_models, module_tree(model), parameters, counted, arrays=arrays)
 
 
 def multiply_adds(model: nn.Module, images: torch.Tensor) -> int:

@@ -343,6 +343,38 @@ train_loader, test_loader = loader_of(first, shuffle=True), loader_of(second)
     assert not [note for note in made.notes if "taken over" in note.text]
 
 
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "datasets.ImageFolder('data/train', transform={})",
+        "images('data/train', {})",
+    ],
+)
+def test_transforms_are_those_of_what_loaders_are_given(analyzed, folder):
+    """Both read the same folder, and another is only counted."""
+    made = analyzed(
+        MODEL
+        + f"""
+plain = transforms.ToTensor()
+augmented = transforms.Compose([transforms.RandomHorizontalFlip(), plain])
+
+def images(folder, transform):
+    return datasets.ImageFolder(folder, transform=transform)
+
+rows = list(range(len({folder.format("plain")})))
+loaders = {{
+    "train": DataLoader(Subset({folder.format("augmented")}, rows[10:]), batch_size=8, shuffle=True),
+    "validation": DataLoader(Subset({folder.format("plain")}, rows[:10]), batch_size=8),
+}}
+model = ViT()
+optimizer = optim.Adam(model.parameters())
+for epoch in range(3):
+    train_epoch(model, optimizer, loaders["train"], [])
+"""
+    )
+    assert (made.recipe.train_transform, made.recipe.test_transform) == ("augmented", "plain")
+
+
 def test_what_needs_the_data_cannot_be_a_transform(analyzed):
     made = analyzed(
         MODEL

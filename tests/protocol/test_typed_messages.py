@@ -221,7 +221,7 @@ MESSAGES = [
         {"state:w": np.zeros((1, 2), np.float32)},
     ),
     Stepped(24, 8),
-    Trained(3, 1, (Module("", "ViT", "homework", 6),), 5, 7, {"state:w": np.zeros(2, np.float32)}),
+    Trained(3, 1, (Module("", "ViT", "homework", 6),), 5, 7, True, {"state:w": np.zeros(2, np.float32)}),
     Measurable((Module("", "ViT", "homework", 6),)),
     Answered(Misfit(1, 2, 3, "w", ((2,), (3,))), {"logits": np.zeros((1, 2), np.float32)}),
     CheckpointLoaded("mismatch", "", Misfit(1, 2, 3, "w", ((2,), (3,)))),

@@ -28,6 +28,7 @@ from grader.protocol.replies import (
 from grader.protocol.requests import Load, LoadCheckpoint, Train
 from grader.training import EpochReport, Job, Measured, measured_checkpoint, measured_training
 from grader.training.blinding import Blinding
+from grader.training.training_record import FED_OTHERWISE
 
 Scripted = Callable[..., Any]
 HANG, DIE = "hang", "die"
@@ -239,6 +240,14 @@ def test_divergence_is_told_with_its_epoch(scripted: Scripted, job: Job, bad: fl
     assert "diverged in epoch 2" in found.training.reason
     assert len(found.training.epochs) == 1
     assert (found.training.accuracy, found.training.predictions, found.images) == (None, (), {})
+
+
+def test_images_that_the_code_changed_further_leave_a_doubt(scripted: Scripted, job: Job) -> None:
+    """The test images were not changed so."""
+    last = replace(end(1, logits(job.splits)), fed_otherwise=True)
+    found = measured(scripted, job, replace(PLAN, epochs=1), epoch(1, logits(job.splits)), last)
+    assert found.training.outcome is TrainingOutcome.COMPLETED
+    assert found.training.doubts == (FED_OTHERWISE,)
 
 
 @pytest.mark.slow

@@ -183,6 +183,44 @@ def fields(text: str) -> dict[str, str]:
     return dict(re.findall(r"^(\w+): (.+?)(?:\"\"\")?$", text.split('"""')[1], flags=re.MULTILINE))
 
 
+OWN_IMAGES = """
+def tensors(folder):
+    pictures = datasets.ImageFolder(folder)
+    images = [transforms.functional.pil_to_tensor(picture.convert("L")) for picture, _ in pictures]
+    return torch.stack(images).float() / 255, torch.tensor(pictures.targets)
+
+
+class Batches:
+    def __init__(self, images, labels):
+        self.images, self.labels = images, labels
+
+    def __len__(self):
+        return len(self.labels) // 4
+
+    def __iter__(self):
+        for rows in torch.randperm(len(self.labels)).split(4):
+            yield (self.images[rows] - SHIFT) / SCALE, self.labels[rows]
+
+
+batches = Batches(*tensors("data/train"))
+model = ViT(image_size=8, patch_size=4, num_classes=3, dim=8, depth=1, heads=1, mlp_dim=8)
+optimizer = optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    train_epoch(model, optimizer, batches, [])
+torch.save(model.state_dict(), "400101204_Lab8_Homework.pth")
+"""
+
+
+@pytest.mark.parametrize(("shift", "scale", "otherwise"), [(0.5, 0.5, False), (0, 1, True)])
+def test_images_that_own_code_prepares(
+    shift: float, scale: float, otherwise: bool, replayed: Callable[..., Replayed]
+) -> None:
+    """A folder without a transform gives pictures. What only the batches get, the test images lack."""
+    found = replayed(OWN_IMAGES.replace("SHIFT", str(shift)).replace("SCALE", str(scale)))
+    assert found.plan.assumed == ("batch_size", "transform")
+    assert found.end.fed_otherwise is otherwise
+
+
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("style", STYLES, ids=lambda path: path.stem)
 def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> None:
@@ -198,6 +236,7 @@ def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> 
     assert (found.plan.optimizer, found.plan.scheduler) == (told["Optimizer"], told.get("Schedule", ""))
     assert found.plan.batch_size == 4
     assert_rehearsed(found)
+    assert not found.end.fed_otherwise
     assert found.rehearsal.other_models == int(told.get("Others", 0))
     assert len(found.program.script.left_alone) == int(told.get("LeftAlone", 0))
     assert_tuned_values(found)

@@ -44,6 +44,26 @@ class Definitions:
         """The statement that defines a name."""
         return self._units[name]
 
+    def bases(self, node: ast.stmt) -> frozenset[str]:
+        """The program's classes that a class is derived from, also indirectly."""
+        bases: set[str] = set()
+        stack = [node]
+        while stack:
+            inner = stack.pop()
+            for base in inner.bases if isinstance(inner, ast.ClassDef) else ():
+                if isinstance(base, ast.Name) and base.id in self._units and base.id not in bases:
+                    bases.add(base.id)
+                    stack.append(self._units[base.id].node)
+        return frozenset(bases)
+
+    def is_told_of_subclasses(self, name: str) -> bool:
+        """Whether a class does something with each class that is derived from it."""
+        node = self._units[name].node
+        return isinstance(node, ast.ClassDef) and (
+            any(keyword.arg == "metaclass" for keyword in node.keywords)
+            or any(inner.name == "__init_subclass__" for inner in _functions(node))
+        )
+
     def methods(self, name: str) -> Iterator[tuple[Unit, ast.FunctionDef]]:
         """The methods of this name, each with the statement that defines its class."""
         for unit in self._units.values():
@@ -440,13 +460,42 @@ class Level:
         return frozenset(changed | self._files(unit).written)
 
     def registers(self, unit: Unit) -> frozenset[str]:
-        """The global names that the decorators of a definition change."""
+        """The global names whose values a definition may change: by its decorators, or as a derived class.
+
+        An object that is called as a decorator may keep what it is given, as `@POOLS("mean")` does, and a
+        function that has methods for that, as `@to_list.register`.
+        """
         if not isinstance(unit.node, _DEFINED):
             return frozenset()
-        names = {
-            n.id for decorator in unit.node.decorator_list for n in walk(decorator) if isinstance(n, ast.Name)
+        parts = [node for decorator in unit.node.decorator_list for node in walk(decorator)]
+        names = {node.id for node in parts if isinstance(node, ast.Name)}
+        asked = {
+            node.value.id
+            for node in parts
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
         }
-        return self._definitions.changed_globals(names)
+        bases = self._collecting_bases(unit.node)
+        kept_by = {name for name in names if name in self._variables}
+        kept_by |= {name for name in asked if name in self._definitions}
+        return self._definitions.changed_globals(names | bases) | kept_by | bases
+
+    @cached_property
+    def _variables(self) -> frozenset[str]:
+        """The names that are bound otherwise than by an import or a definition."""
+        return frozenset[str]().union(
+            *(unit.binds for unit in self.units if not unit.is_definition and not unit.is_import)
+        )
+
+    def _collecting_bases(self, node: ast.stmt) -> frozenset[str]:
+        """The program's classes that a class is derived from, if they learn of it."""
+        bases = self._definitions.bases(node)
+        learns = self._asks_for_subclasses or any(map(self._definitions.is_told_of_subclasses, bases))
+        return bases if learns else frozenset()
+
+    @cached_property
+    def _asks_for_subclasses(self) -> bool:
+        nodes = (node for unit in self.units for node in walk(unit.node))
+        return any(isinstance(node, ast.Attribute) and node.attr == "__subclasses__" for node in nodes)
 
     def _files(self, unit: Unit) -> "Files":
         """What a statement saves and loads, directly or through what it calls."""
@@ -484,7 +533,8 @@ class Level:
             unit = self.units[index]
             if unit.is_definition and self.registers(unit) & needed_names:
                 positions.add(index)
-                needed_names |= self.uses(unit) - self._given
+                own_names = unit.eager | unit.lazy  # nothing else names it
+                needed_names |= (own_names | self._definitions.used(own_names)) - self._given
             if unit.is_definition or unit.is_import:
                 continue
             if not unit.binds & (needed_names | existing_names) and not self.changes(unit) & needed_names:

@@ -368,7 +368,7 @@ class Substitution:
         names = _plain_names(targets[0]) if len(targets) == 1 else []
         roles = [self._data.get(name) for name in names]
         if names and all(roles) and self._loads(value):
-            parts = [f"{DATA_NAME}[{role!r}]" for role in roles]
+            parts = [f"{DATA_NAME}[{_of_pictures(role, value)!r}]" for role in roles if role]
             replacement = parts[0] if isinstance(targets[0], ast.Name) else f"({', '.join(parts)},)"
             yield instead(value, replacement)
             return
@@ -425,7 +425,7 @@ class Substitution:
 
     def _substitute_for(self, call: ast.Call, side_by_name: str | None) -> str:
         """What replaces data that a call loads; a parameter or loop variable may show the side (`split`)."""
-        role = self._role(call, side_by_name)
+        role = _of_pictures(self._role(call, side_by_name), call)
         names = {name.id for name in walk(call) if isinstance(name, ast.Name)}
         side_names = sorted(names & frozenset().union(*self._variables_around))
         return (
@@ -444,6 +444,20 @@ class Substitution:
 
     def _direct(self, call: ast.Call) -> Effect:
         return self._effects.of_call(call, but=RESTORING)
+
+
+def _of_pictures(role: str, value: ast.expr) -> str:
+    """The role of data; that of the images as they are for a folder without a transform.
+
+    Code of the student's may turn these into tensors itself.
+    """
+    match value:
+        case (
+            ast.Call(func=function, args=[_], keywords=[])
+            | ast.Call(func=function, args=[], keywords=[ast.keyword(arg="root")])
+        ) if called_name(function) == "ImageFolder":
+            return role.replace("_dataset", "_pictures")
+    return role
 
 
 def _parameters(node: ast.stmt) -> frozenset[str]:
