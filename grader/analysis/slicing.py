@@ -261,10 +261,24 @@ class Graph:
         for statement in self.units:
             if not self.possible[statement.index] or (statement.binds & self._roles.keys()):
                 continue
+            if self._uses_what_is_left_unfilled(statement):
+                continue
             if is_plain(statement.node) and all(n in names or n in KNOWN or star for n in statement.eager):
                 plain.add(statement.index)
                 names |= statement.binds
         return plain
+
+
+    def _uses_what_is_left_unfilled(self, statement: Unit) -> bool:
+        """Whether it uses a value that a statement before it, which is left out, would have changed.
+
+        As of a list of results that only a training fills: the largest of none is an error.
+        """
+        return any(
+            index < statement.index and not self.possible[index]
+            for name in statement.eager
+            for index in self._changers.get(name, ())
+        )
 
 
 def _kind(statement: Unit, plain: bool) -> str:

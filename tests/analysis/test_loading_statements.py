@@ -354,6 +354,23 @@ def test_a_query_of_tables_in_memory_reads_no_file(analyzed):
     assert {name for name, bound in kept.items() if "asked" in bound} == {"read_sql", "read_sql_query"}
 
 
+def test_nothing_is_computed_from_a_list_that_only_a_training_fills(analyzed, loaded):
+    """The best of no results is an error, which is nobody's fault; what a graded part needs stays."""
+    made = analyzed(
+        SKELETON
+        + """
+sizes, results = [], []
+sizes.append(8)
+widest = max(sizes)
+for rate in (0.1, 0.01):
+    results.append(train_epoch(ViT(), rate))
+best = max(results, key=lambda result: result["accuracy"])
+"""
+    )
+    assert "best" not in kinds(made) and kinds(made)["results"] == "constant"
+    assert loaded(made)["widest"] == 8
+
+
 def test_a_helper_that_cannot_be_defined_is_left_out_and_costs_nothing(analyzed, loaded):
     made = analyzed(
         """
