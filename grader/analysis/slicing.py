@@ -268,7 +268,6 @@ class Graph:
                 names |= statement.binds
         return plain
 
-
     def _uses_what_is_left_unfilled(self, statement: Unit) -> bool:
         """Whether it uses a value that a statement before it, which is left out, would have changed.
 

@@ -99,16 +99,18 @@ def settings(student: StudentModule, device: torch.device, image: Any) -> Settin
     """
     recipe = student.program.recipe
     assumed: list[Assumed] = []
-    try:
-        _run_statements(student, device)
-    except StudentFault as fault:  # they were lifted out of their context, which may be why
-        raise RecipeError("settings_raised", fault.error) from fault
+    raised = _run_statements(student, device)
     batch_size = HANDED_OUT_BATCH_SIZE
-    if recipe.batch_size is not None:
-        batch_size = _whole(student, recipe.batch_size, "unusable_batch_size")
-    else:
-        assumed.append("batch_size")
-    train, test = transforms(student, assumed, image)
+    try:
+        if recipe.batch_size is not None:
+            batch_size = _whole(student, recipe.batch_size, "unusable_batch_size")
+        else:
+            assumed.append("batch_size")
+        train, test = transforms(student, assumed, image)
+    except StudentFault as fault:
+        if raised is None:
+            raise
+        raise RecipeError("settings_raised", raised.error) from fault
     collate = _collate(student, train, image, assumed)
     return Settings(batch_size, train, test, collate, tuple(assumed))
 
@@ -126,8 +128,9 @@ def transforms(student: StudentModule, assumed: list[Assumed], image: Any) -> tu
         assumed.append("transform")
         return handed_out, handed_out
     with same_random_numbers():
-        train_transform = of_pictures(student.evaluated(train or test or ""), image)
-        test_transform = of_pictures(student.evaluated(test), image) if test else train_transform
+        channels = _channels(student.program)
+        train_transform = of_pictures(student.evaluated(train or test or ""), image, channels)
+        test_transform = of_pictures(student.evaluated(test), image, channels) if test else train_transform
     return train_transform, test_transform
 
 
@@ -204,7 +207,7 @@ def configured_model(
         RecipeError: The source has none.
         StudentFault: The student's code raised.
     """
-    _run_statements(student, device)
+    raised = _run_statements(student, device)
     if seed is not None:
         seed_all(seed, device.type)
     if labels is None:
@@ -212,17 +215,36 @@ def configured_model(
     blank = np.zeros((len(labels), 8, 8), dtype=np.uint8)
     images = GradedImages(blank, labels, student.class_names, handed_out_transform(8, 1))
     loader: DataLoader[Any] = DataLoader(images, batch_size=HANDED_OUT_BATCH_SIZE)
-    if made is not None:
+    try:
+        if made is None:
+            return built_model(student, Data(loader, loader), device)
         with students_code():
             kind = student.namespace[student.program.script.model_class]
             model: nn.Module = kind(*made.args, **made.kwargs).to(device)
-        return model
-    return built_model(student, Data(loader, loader), device)
+    except StudentFault as fault:
+        raise raised or fault from fault
+    return model
 
 
-def _run_statements(student: StudentModule, device: torch.device) -> None:
-    student.run(student.program.recipe.statements)
+def _run_statements(student: StudentModule, device: torch.device) -> StudentFault | None:
+    """Execute what the recipe depends on, as far as it can be.
+
+    The statements are lifted out of their context, which may be why one raises. It matters only to what needs
+    the names that it binds, which are missing then.
+
+    Returns:
+        What the first that raised has raised; None if all ran.
+    """
+    first: StudentFault | None = None
+    for statement in student.program.recipe.statements:
+        try:
+            student.run([statement])
+        except StudentFault as fault:
+            first = first or fault
+            for name in statement.binds:
+                student.namespace.pop(name, None)
     bind_devices(student.namespace, device)
+    return first
 
 
 def _input_size(program: Program, image: Any) -> tuple[int, int]:
@@ -230,9 +252,14 @@ def _input_size(program: Program, image: Any) -> tuple[int, int]:
     values = {value.name: value.value for value in program.tuned}
     is_color = np.ndim(image) == 3
     size = re.match(r"\d+", values.get("image_size", ""))
-    channels = values.get("channels", "")
     side = len(image) if is_color else min(len(image), LARGEST_GRAY)
-    return int(size.group()) if size else side, int(channels) if channels.isdigit() else 3 if is_color else 1
+    return int(size.group()) if size else side, _channels(program) or (3 if is_color else 1)
+
+
+def _channels(program: Program) -> int | None:
+    """How many channels the model takes, if the source says it."""
+    text = next((value.value for value in program.tuned if value.name == "channels"), "")
+    return int(text) if text.isdigit() else None
 
 
 def _required(expression: str | None, gap: Gap) -> str:

@@ -64,26 +64,34 @@ def picture_of(image: Any) -> Image.Image:
     return Image.fromarray(image).convert("RGB")
 
 
-def of_pictures(transform: Transform | Sequence[Transform], image: Any) -> Transform:
-    """A transform in a form for PIL images, as a student's own data set may hand it something else.
+def of_pictures(
+    transform: Transform | Sequence[Transform], image: Any, channels: int | None = None
+) -> Transform:
+    """A transform in a form for PIL images in RGB, as a student's own data set may hand it something else.
 
     Args:
-        transform: Of pictures, of uint8 (height, width, 3) arrays, or of float tensors; or its steps.
+        transform: Of pictures, of uint8 (height, width[, 3]) arrays, or of float tensors; or its steps.
+            Of gray ones, if only those give as many channels as the model takes.
         image: One of those that it is applied to, uint8 (height, width[, 3]).
+        channels: How many the model takes; None if the source does not say it.
     """
     own_transform: Transform = transforms.Compose(transform) if isinstance(transform, Sequence) else transform
     picture = picture_of(image)
-    of_arrays, of_tensors = (
-        transforms.Compose([first, own_transform]) for first in (np.array, transforms.ToTensor())
-    )
-    for tried in (own_transform, of_arrays, of_tensors):
+    firsts: list[list[Transform]] = [[], [np.array], [transforms.ToTensor()]]
+    gray = transforms.Grayscale()
+    usable: list[Transform] = []
+    for first in (*firsts, *([gray, *first] for first in firsts)):
+        tried = transforms.Compose([*first, own_transform]) if first else own_transform
         try:
             with students_code():
-                tried(picture)
+                made = tried(picture)
         except StudentFault:
             continue
-        return tried
-    return own_transform  # its mistake will show when it is applied
+        usable.append(tried)
+        if channels is None or (isinstance(made, torch.Tensor) and made.ndim == 3 and len(made) == channels):
+            return tried
+    # its mistake will show when it is applied
+    return usable[0] if usable else own_transform
 
 
 def is_deterministic(transform: object) -> bool:

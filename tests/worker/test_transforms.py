@@ -148,6 +148,20 @@ def test_steps_that_take_arrays_are_given_them() -> None:
     assert torch.equal(made(Image.fromarray(image)), T.ToTensor()(image[:, ::-1].copy()))
 
 
+@pytest.mark.parametrize(("channels", "shape"), [(1, (1, 6, 6)), (3, (3, 6, 6)), (None, (3, 6, 6))])
+def test_gray_pictures_are_given_where_the_model_takes_one_channel(
+    channels: int | None, shape: tuple[int, ...]
+) -> None:
+    """A data set of the student's own may open them so; a transform that grays them is what it was."""
+    image = images(1, 6, 6)[0]
+    picture = Image.fromarray(image).convert("RGB")
+    made = of_pictures(T.Compose([T.ToTensor(), Centered()]), image, channels)(picture)
+    assert made.shape == shape
+    assert torch.equal(made[0], (T.ToTensor()(image) - 0.5)[0])
+    own = T.Compose([T.Grayscale(), T.ToTensor()])
+    assert of_pictures(own, image, 1) is own
+
+
 def test_a_transform_that_takes_nothing_stays_as_it_is() -> None:
     """What is wrong with it shows where it is applied."""
     image = images(1, 6, 6, 3)[0]
