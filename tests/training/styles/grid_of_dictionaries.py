@@ -2,6 +2,7 @@
 Epochs: 2
 Rates: 0.1 0.1
 Optimizer: SGD
+Validates: yes
 Others: 2"""
 
 transform = transforms.Compose([transforms.Resize((8, 8)), transforms.Grayscale(1), transforms.ToTensor()])
