@@ -61,11 +61,8 @@ floors: $(STAMP)
 compiled: $(STAMP)
 	@$(BIN)/python -m compileall -q grader
 
-# files of tests are in memory where there is room for them: else a sixth of the time goes to the disk
-ROOM = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "PYTEST_DEBUG_TEMPROOT=/dev/shm"}')
-
 unit: compiled
-	@$(ROOM) $(PYTEST) -n auto
+	@$(PYTEST) -n auto
 
 # many of these wait for something, so that there is room for one more than there are cores
 test-rest: compiled

@@ -85,6 +85,7 @@ def plot_classwise_predictions(model, data_loader, class_names, samples_per_clas
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("cheat", "component", "check"),
     [

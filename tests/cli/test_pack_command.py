@@ -224,6 +224,7 @@ def test_names_of_files_that_contradict_the_code_are_told(ready, run):
     assert result.exit_code == 2 and "and the names of files here say 400101777" in result.output
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [

@@ -124,6 +124,7 @@ def test_a_released_grade_falls_only_when_it_may(out: Path) -> None:
     assert points_of(out, FIRST) == 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("words", "told_so"),
     [

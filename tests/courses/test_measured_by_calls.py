@@ -104,8 +104,8 @@ def test_it_has_what_a_whole_assignment_has(small: Small) -> None:
     assert assignment.measures[0].call is not None and not assignment.required_data().are_images
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("number", [0, *(pytest.param(each, marks=pytest.mark.slow) for each in (1, 2, 3))])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(4))
 def test_some_variants(small: Small, run: Run, number: int, on_warm_hosts: None) -> None:
     """The reference has full marks; a mistake is named, and costs its own part alone."""
     done = run("validate", small.id, "--only", ("reference", *small.mistakes)[number])

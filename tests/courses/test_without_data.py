@@ -59,6 +59,7 @@ def test_what_is_measured_needs_data(letters: Path, added: str, said: str) -> No
     assert str(raised.value).startswith(f"assignment.toml: {said}") and "Add [data]" in str(raised.value)
 
 
+@pytest.mark.slow
 def test_it_is_graded_without_data(
     run: Callable[..., Result], tmp_path: Path, letters_solved: str, on_warm_hosts: None
 ) -> None:

@@ -75,6 +75,7 @@ def title(example: str) -> str:
     return f"{heading} {EXAMPLES.index(example) + 1}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("example", EXAMPLES, ids=title)
 def test_the_example_runs(student: Student, example: str) -> None:
     assert "assert " in example or "raise " in example, "an example shows what is true"

@@ -113,6 +113,7 @@ def test_whoever_is_graded_again_is_scored_again(
     assert sorted(set(scored)) == [STUDENT, OTHER]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "content",
     [

@@ -95,6 +95,7 @@ def test_an_empty_or_endless_answer_is_not_taken(come, asked, words):
     assert refused.status_code == 422 and "Your answer" in refused.text and answers(asked) == []
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("number", ["2", "0", "-1", "x", ""])
 def test_no_other_question_is_answered(come, asked, number):
     refused = answer(come(FIRST), number, WHY)

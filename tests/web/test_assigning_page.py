@@ -65,6 +65,7 @@ def test_the_sections_of_the_course_stand_in_the_form(head, monkeypatch, tmp_pat
     assert f">{STUDENTS[0]}, A</textarea>" in page and ">A, ta1\nB, ta2</textarea>" in page
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("way", "fields", "sentence"),
     [

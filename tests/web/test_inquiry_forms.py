@@ -105,6 +105,7 @@ def test_it_is_asked_answered_and_settled(head, desk, clock):
     assert entries(desk, InquirySettled)[-1].outcome is None
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kind", "fields", "fault"),
     [

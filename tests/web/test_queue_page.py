@@ -117,6 +117,7 @@ def test_a_request_is_answered_in_the_queue(head, asking_desk):
     assert again.status_code == 422 and "has no open request" in again.text.replace("&#39;", "'")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kind", "fields", "sentence"),
     [

@@ -70,6 +70,7 @@ def test_a_pdf_and_its_pages_are_kept(kept, pdfs):
     assert red > 240 and green < 15 and blue < 15
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "pages", "drawn", "undrawn"),
     [
