@@ -6,6 +6,8 @@ What hangs or fills the memory is in `test_slow_attacks.py`, so that the two can
 import os
 from pathlib import Path
 
+import pytest
+
 GROUP = "quick"
 
 
@@ -13,6 +15,7 @@ def test_an_attack_gains_nothing(attack, comes_to_nothing):
     comes_to_nothing(attack)
 
 
+@pytest.mark.slow
 def test_what_an_attack_finds_would_be_seen(judged_text, with_attack, planted, told):
     """The way in which attacks tell what they found, tried with something that is found."""
     half = len(planted.token) // 2

@@ -19,6 +19,7 @@ from grader.parser.client.parsed_files import ParserOpener
 from grader.results.class_files import write_class
 from grader.training import Job, measured_checkpoint
 
+pytestmark = pytest.mark.slow
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 HONEST = "400101200"
 # without the plots: they would take the longest, and must not be stopped by the attacks' short limits
