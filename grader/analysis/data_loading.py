@@ -134,10 +134,7 @@ class DataUse:
 
     def _given_to_loaders(self) -> Iterator[DataArgument]:
         """Transforms given to the call that makes a loader's data: `DataLoader(pictures.part(augmented))`."""
-        for unit, function, statement, call in self._calls_of("DataLoader"):
-            flow, loader_side = self._flows.before(statement, function), self._loader_side(statement, call)
-            data = _argument(call, "dataset", 0)
-            maker = flow.last(data.id) if isinstance(data, ast.Name) else data
+        for unit, flow, loader_side, maker in self._loaded():
             if loader_side is None or not isinstance(maker, ast.Call):
                 continue
             for value in (*maker.args, *(keyword.value for keyword in maker.keywords)):
@@ -151,15 +148,18 @@ class DataUse:
         As of `folder("data/train")` in `DataLoader(Subset(folder("data/train"), held_out))`.
         """
         made: dict[int, str | None] = {}
-        for _, function, statement, call in self._calls_of("DataLoader"):
-            data = _argument(call, "dataset", 0)
-            if isinstance(data, ast.Name):
-                data = self._flows.before(statement, function).last(data.id)
-            side = self._loader_side(statement, call)
-            for node in walk(data) if data is not None else ():
+        for _, _, side, maker in self._loaded():
+            for node in walk(maker) if maker is not None else ():
                 if isinstance(node, ast.Call):
                     made.setdefault(id(node), side)
         return made
+
+    def _loaded(self) -> Iterator[tuple[Unit, Flow, str | None, ast.expr | None]]:
+        """(top-level statement, what was executed before, side, what makes its data) of each loader."""
+        for unit, function, statement, call in self._calls_of("DataLoader"):
+            flow, data = self._flows.before(statement, function), _argument(call, "dataset", 0)
+            maker = flow.last(data.id) if isinstance(data, ast.Name) else data
+            yield unit, flow, self._loader_side(statement, call), maker
 
     def _candidates(self, function: str | None, statement: ast.stmt, call: ast.Call) -> list[ast.expr]:
         """The arguments of a call that are transforms: by keyword, or given to a data set in another way."""

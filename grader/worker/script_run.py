@@ -49,6 +49,9 @@ class GradersData:
         self._by_role = by_role
 
     def __getitem__(self, role: str) -> Any:
+        side, _, kind = role.partition("_")
+        if kind == "pictures":  # seldom asked for
+            return self._by_role[f"{side}_dataset"].pictures()
         return self._by_role[role]
 
     def of(self, role: str, *texts: object) -> Any:
@@ -56,8 +59,8 @@ class GradersData:
         for text in texts:
             side = SIDE.search(str(text)) if isinstance(text, str | os.PathLike) else None
             if side is not None:
-                return self._by_role[f"{'train' if side['train'] else 'test'}_{role.partition('_')[2]}"]
-        return self._by_role[role]
+                return self[f"{'train' if side['train'] else 'test'}_{role.partition('_')[2]}"]
+        return self[role]
 
 
 def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: OtherValues | None = None) -> None:

@@ -9,6 +9,7 @@ Tests: tests/training/test_replay.py, tests/training/test_cheats.py
 """
 
 import gc
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -125,8 +126,8 @@ class ScriptWatch:
         self._began: _FirstStep | None = None
         self._schedules: dict[tuple[int, int, str], str] = {}  # looking one up takes some 30 ms
         self._optimizers: dict[int, torch.optim.Optimizer] = {}
+        self._known: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
         self._steps: Counter[int] = Counter()  # of each optimizer, in this epoch
-        self._seen: set[int] = set()  # optimizers
         self._begun: dict[int, Epochs] = {}  # models that were stepped, and have no epoch yet
         self._limit: int | None = None
         self._others = 0
@@ -164,24 +165,23 @@ class ScriptWatch:
     def stepping(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """An optimizer is about to take a step."""
         self._rate = learning_rate(optimizer)
+        notes_beginning = self._began is None and not self._script.single
         if self._began is None:
             self._began = self._first_step(optimizer, self._rate)
-            self._note_beginning(optimizer)
-        if id(optimizer) not in self._seen:
-            self._seen.add(id(optimizer))
-            self._watch_model_of(optimizer)
+        if notes_beginning or optimizer not in self._known:  # to find the model may take some 100 ms
+            self._known.add(optimizer)
+            with students_code():
+                model = self._model_of(_stepped([optimizer]))
+            if model is not None:
+                self.fed.watch(model)
+                if notes_beginning:
+                    self._note_beginning(model)
         self._optimizers[id(optimizer)] = optimizer
         self._steps[id(optimizer)] += 1
         if self._plan is None:
             self._plan = self._planned(optimizer)
             if self._script.single:
                 self._tell(self._plan)
-
-    def _watch_model_of(self, optimizer: torch.optim.Optimizer) -> None:
-        with students_code():
-            model = self._model_of({id(p): p for group in optimizer.param_groups for p in group["params"]})
-        if model is not None:
-            self.fed.watch(model)
 
     def _first_step(self, optimizer: torch.optim.Optimizer, rate: float) -> "_FirstStep":
         loop, called = self._where()
@@ -193,14 +193,9 @@ class ScriptWatch:
             self._schedules[key] = schedule_of(optimizer)
         return _FirstStep(loop, called, type(optimizer).__name__, self._schedules[key], learned, rate)
 
-    def _note_beginning(self, optimizer: torch.optim.Optimizer) -> None:
+    def _note_beginning(self, model: nn.Module) -> None:
         """When a model is stepped for the first time, remember whose weights it begins with."""
-        if self._script.single:
-            return
-        with students_code():
-            stepped = {id(p): p for group in optimizer.param_groups for p in group["params"]}
-            model = self._model_of(stepped)
-        if model is None or id(model) in self.models or id(model) in self._begun:
+        if id(model) in self.models or id(model) in self._begun:
             return
         with same_random_numbers():
             arrays = state(model)
@@ -229,7 +224,7 @@ class ScriptWatch:
         began, self._began = self._began, None
         steps, self._steps = max(self._steps.values(), default=0), Counter()
         with students_code():
-            stepped = {id(p): p for o in optimizers for group in o.param_groups for p in group["params"]}
+            stepped = _stepped(optimizers)
             model = self._model_of(stepped) if stepped else None
             own_ids = {id(p) for p in model.parameters()} if model is not None else set()
         self._others += sum(p.numel() for key, p in stepped.items() if key not in own_ids)
@@ -362,6 +357,11 @@ class ScriptWatch:
             if count and (best is None or rank > best[0]):
                 best = rank, module
         return unwrapped_model(best[1]) if best is not None else None
+
+
+def _stepped(optimizers: Iterable[torch.optim.Optimizer]) -> dict[int, Any]:
+    """The parameters that optimizers step, by `id`."""
+    return {id(p): p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
 
 
 def _same_arrays(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:

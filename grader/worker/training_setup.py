@@ -75,16 +75,9 @@ class Data:
             "test_loader": self.test_loader,
             "train_dataset": self.train_loader.dataset,
             "test_dataset": self.test_loader.dataset,
-            "train_pictures": pictures_of(self.train_loader.dataset),
-            "test_pictures": pictures_of(self.test_loader.dataset),
             "class_names": list(class_names),
             "num_classes": len(class_names),
         }
-
-
-def pictures_of(images: Any) -> Any:
-    """The same images without a transform; other data as they are."""
-    return images.pictures() if isinstance(images, GradedImages) else images
 
 
 def settings(student: StudentModule, device: torch.device, image: Any) -> Settings:
