@@ -32,6 +32,7 @@ from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.replies import Answered, Loaded, Measurable
 from grader.protocol.requests import STATE, Answer, Load, MeasureModel, Train
+from grader.protocol.trees import ModelMade
 from grader.protocol.worker_reports import WatchRecord
 from grader.sandbox.child_processes import Child, Processes
 from grader.sandbox.forkserver import LocalProcesses
@@ -343,6 +344,7 @@ def examined_trained_of(spawn: Callable[[], WorkerProcess]) -> Callable[..., Any
 
     from grader.domain.evidence import Finding
     from grader.judge.examination import Checks
+    from grader.judge.repeated_calls import MeasuredModel
     from grader.judge.student import Student
 
     def of(
@@ -352,6 +354,7 @@ def examined_trained_of(spawn: Callable[[], WorkerProcess]) -> Callable[..., Any
         scores: Any = None,
         measure: Measure | None = None,
         image: Sequence[int] = (1, 28, 28),
+        made: ModelMade | None = None,
     ) -> tuple[Finding, ...]:
         read = program("homework.py", text.encode(), assignment.program_rules)
         chosen = read.read_for(measure.id) if measure is not None else read
@@ -360,12 +363,13 @@ def examined_trained_of(spawn: Callable[[], WorkerProcess]) -> Callable[..., Any
             checks.assignment = assignment
             student = Student(spawn, chosen, assignment, seed=5)
             try:
-                model = student.configured_model()
+                model = student.configured_model(made)
                 model.randomize(0.2)
                 inputs = torch.randn((4, *image), generator=torch.Generator().manual_seed(1))
                 told = model(inputs) if scores is None else scores
                 component = measure.roles.model if measure is not None else None
-                return checks.examined_trained(student, model.weights(), inputs, told, component)
+                then = MeasuredModel(model.weights(), inputs, told, made)
+                return checks.examined_trained(student, then, component)
             finally:
                 student.close()
 

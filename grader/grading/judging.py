@@ -22,6 +22,7 @@ from grader.protocol.deadlines import BusyMachineError
 from grader.protocol.frames import Frame, FrameLimit
 from grader.protocol.link import NoAnswer, timed_answers
 from grader.protocol.requests import FILE, STATE
+from grader.protocol.trees import ModelMade
 from grader.sandbox.host_client import Host
 from grader.sandbox.process_limits import ProcessLimits
 from grader.training import FinalModel
@@ -154,7 +155,8 @@ def trained_model_judged(
     arrays |= {"inputs": trained.inputs, "scores": trained.scores}
     request = Frame(
         _job(program, workers, assignment, seed, values)
-        | {"pictures": False, "trained": True, "component": component},
+        | {"pictures": False, "trained": True, "component": component}
+        | {"made": validator(ModelMade | None).dump_python(trained.made, mode="json")},
         arrays,
     )
     try:

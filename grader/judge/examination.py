@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from torch import Tensor
 
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import CHECK_MARKERS, Assignment, CheckSpec
@@ -28,7 +27,7 @@ from grader.domain.evidence import Blame, Finding, LayerSummary, Status
 from grader.domain.measure import TrainingCall
 from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.judge.course_code import CourseCode, freshly_imported
-from grader.judge.repeated_calls import RandomPart, TrainedModel, trained_model
+from grader.judge.repeated_calls import MeasuredModel, RandomPart, TrainedModel, trained_model
 from grader.judge.source_places import looked_for, place_of, with_own_names
 from grader.judge.student import Student
 from grader.judge.untrusted_replies import OutOfPatienceError, Picture, patience
@@ -304,18 +303,13 @@ class Checks:
         )
 
     def examined_trained(
-        self,
-        student: Student,
-        state: Mapping[str, Tensor],
-        inputs: Tensor,
-        scores: Tensor,
-        component: str | None = None,
+        self, student: Student, then: MeasuredModel, component: str | None = None
     ) -> tuple[Finding, ...]:
         """Run the checks of trained models for one submission.
 
         Args:
             student: The submission.
-            state, inputs, scores: See `trained_model`.
+            then: The trained model.
             component: Run only the checks of this graded class; None: run all.
 
         Returns:
@@ -324,7 +318,7 @@ class Checks:
         self._student = student
         specs = [spec for spec in self.assignment.trained_checks if component in (None, spec.component)]
         try:
-            self._trained = trained_model(student, state, inputs, scores, self._call_of(component))
+            self._trained = trained_model(student, then, self._call_of(component))
         except (Mismatch, WorkerFault, EngineError) as error:
             return (finding(specs[0], error, where=place_of(student.program, specs[0].component)),)
         so_far = _SoFar(RandomPart(self.assignment.limits.call_seconds))

@@ -27,11 +27,12 @@ from grader.domain.program_run import Watched
 from grader.files.stored_records import validator
 from grader.judge.course_code import CodeByValues
 from grader.judge.examination import Checks, Examined, run_pytest
-from grader.judge.repeated_calls import state_of
+from grader.judge.repeated_calls import MeasuredModel, state_of
 from grader.judge.student import Student
 from grader.protocol import typed_messages
 from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
 from grader.protocol.requests import FILE, MOST_STATE, STATE
+from grader.protocol.trees import ModelMade
 from grader.sandbox import forkserver, libc
 from grader.sandbox.host_client import Host
 from grader.sandbox.lockdown import Lockdown
@@ -108,7 +109,7 @@ class Judge:
             self._checks.values = {name: frozen_value(value) for name, value in job["values"].items()}
             self._checks.code = self._code.of(self._checks.values)
             if job.get("trained"):
-                self._examine_trained(student, frame.arrays, job.get("component"))
+                self._examine_trained(student, _measured_model(frame), job.get("component"))
                 return
             chosen = job.get("components")
             examined = self._checks.examined(student, report=self._report, components=chosen)
@@ -119,11 +120,9 @@ class Judge:
         finally:
             student.close()
 
-    def _examine_trained(self, student: Student, arrays: Mapping[str, Any], component: str | None) -> None:
+    def _examine_trained(self, student: Student, then: MeasuredModel, component: str | None) -> None:
         """Run the checks of trained models, and report what a person should look at."""
-        state = state_of(arrays, STATE)
-        inputs, scores = (torch.from_numpy(arrays[name].copy()) for name in ("inputs", "scores"))
-        for result in self._checks.examined_trained(student, state, inputs, scores, component):
+        for result in self._checks.examined_trained(student, then, component):
             self._report(result)
         write_frame(self._writer, Frame({"done": True}))
 
@@ -152,6 +151,13 @@ def _job_limit(assignment: Assignment) -> FrameLimit:
     """How large a job may be: it holds the state of a trained model, or files that were handed in."""
     files = len(assignment.own_roles) * assignment.limits.file_mb * MEGABYTE
     return FrameLimit(FROM_PIPELINE, MOST_STATE + FROM_PIPELINE + files, values=2_000_000)
+
+
+def _measured_model(frame: Frame) -> MeasuredModel:
+    """The trained model of a job."""
+    inputs, scores = (torch.from_numpy(frame.arrays[name].copy()) for name in ("inputs", "scores"))
+    made = validator(ModelMade | None).validate_json(json.dumps(frame.document["made"]))
+    return MeasuredModel(state_of(frame.arrays, STATE), inputs, scores, made)
 
 
 def _files(arrays: Mapping[str, Any]) -> dict[str, bytes]:

@@ -9,6 +9,7 @@ Tests: tests/judge/test_folding.py, tests/judge/test_trained_models.py, tests/ju
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ from grader.judge.checked_component import Component
 from grader.judge.student import Student
 from grader.kit import Cause, Mismatch, same
 from grader.protocol.link import WorkerFault
+from grader.protocol.trees import ModelMade
 
 
 class RandomPart:
@@ -114,33 +116,43 @@ class TrainedModel:
         return scores
 
 
-def trained_model(
-    student: Student,
-    state: Mapping[str, Tensor],
-    inputs: Tensor,
-    scores: Tensor,
-    call: TrainingCall | None = None,
-) -> TrainedModel:
+@dataclass(frozen=True)
+class MeasuredModel:
+    """A trained model as it was when it was measured.
+
+    Attributes:
+        state: Its parameters and buffers by name.
+        inputs: Some of the hidden images as the model is fed them.
+        scores: What it answered for them, (images, classes).
+        made: What it was made with, if the student's source alone does not say.
+    """
+
+    state: Mapping[str, Tensor]
+    inputs: Tensor
+    scores: Tensor
+    made: ModelMade | None = None
+
+
+def trained_model(student: Student, then: MeasuredModel, call: TrainingCall | None = None) -> TrainedModel:
     """The trained model, in a worker of the checks.
 
     Args:
         student: The submission.
         call: How the model is made where it is trained by a call; None: as the student's source makes it.
-        state: Its parameters and buffers by name.
-        inputs: Some of the hidden images as the model is fed them.
-        scores: What it answered for them when it was measured, (images, classes).
 
     Raises:
         Mismatch: It cannot be built, or answers differently here.
         WorkerFault: The worker hung, died or talked nonsense.
     """
-    made = student.configured_model() if call is None else student.build(call.model, **call.arguments)
-    model = TrainedModel(made, state, inputs)
-    here = model(inputs)
-    if here.shape != scores.shape:
+    made = (
+        student.configured_model(then.made) if call is None else student.build(call.model, **call.arguments)
+    )
+    model = TrainedModel(made, then.state, then.inputs)
+    here = model(then.inputs)
+    if here.shape != then.scores.shape:
         raise Mismatch(f"{OTHERWISE}: its scores have the shape {tuple(here.shape)}.")
     # random answers cannot be compared; the checks say whether they may be random
-    if not same(here, scores, tolerance=1e-2) and same(model(inputs), here):
+    if not same(here, then.scores, tolerance=1e-2) and same(model(then.inputs), here):
         raise Mismatch(f"{OTHERWISE}.")
     return model
 

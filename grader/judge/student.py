@@ -47,6 +47,7 @@ from grader.protocol.requests import (
     SetWeights,
     Weights,
 )
+from grader.protocol.trees import ModelMade
 from grader.sandbox.process_limits import ProcessLimits
 
 MAX_PICTURES = 3  # of one function
@@ -287,7 +288,15 @@ class Student:
         affine_fakes, fakes = self._in_place(replace or {})
         under = dict(substitute or {})
         request = Build(
-            component, *nodes, affine_fakes, fakes, inner, under, double, self.next_seed(), packing.arrays
+            component,
+            *nodes,
+            affine_fakes,
+            fakes,
+            inner,
+            under,
+            double,
+            self.next_seed(),
+            arrays=packing.arrays,
         )
         built = self.ask(request, Built, self.link, component, label)
         self._note_forbidden(component, built)
@@ -414,17 +423,23 @@ class Student:
                 return args, kwargs
         raise untrusted_replies.nonsense()
 
-    def configured_model(self) -> Component:
+    def configured_model(self, made: ModelMade | None = None) -> Component:
         """The model as the student's source configures it.
+
+        Args:
+            made: What it is made with; None: as the source says.
 
         Raises:
             Mismatch: The source does not say how, or constructing it failed.
         """
         name = self._assignment.model
-        if self.program.recipe.model is None:
+        if made is not None:
+            label = _label(name, made.args, made.kwargs, None)
+        elif self.program.recipe.model is not None:
+            label = as_code(self.program.recipe.model).strip(CODE)
+        else:
             raise Mismatch(f"No statement like `model = {name}(...)` was found in the file.")
-        request = Build("$model", seed=self.next_seed())
-        label = as_code(self.program.recipe.model).strip(CODE)
+        request = Build("$model", seed=self.next_seed(), made=made)
         _ = self.loaded
         built = self.ask(request, Built, self.link, name, label)
         self._note_forbidden(name, built)

@@ -102,6 +102,7 @@ class Build:
             object is constructed; its calls are recorded under the path.
         double: Convert to float64.
         seed: Of the initialization.
+        made: With `$model`: what it is made with, if the source alone does not say.
     """
 
     component: str
@@ -113,6 +114,7 @@ class Build:
     substitute: dict[str, AffineFake] = field(default_factory=dict)
     double: bool = False
     seed: int = 0
+    made: ModelMade | None = None
     arrays: Arrays = field(default_factory=dict)
 
 

@@ -20,7 +20,7 @@ from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.replies import EpochDone, Problem
 from grader.protocol.requests import Load
-from grader.protocol.trees import MAX_NUMBER, OtherValues
+from grader.protocol.trees import MAX_NUMBER, ModelMade, OtherValues
 from grader.protocol.worker_reports import WatchRecord, raised_in_training
 
 REPLY_LIMIT = FrameLimit(document=1_000_000, arrays=64_000_000)
@@ -174,11 +174,13 @@ class FinalModel:
         inputs: Some of the hidden images, as the model is fed them, float32 (images, channels, height,
             width).
         scores: What it answered for them, float32 (images, classes).
+        made: What it was made with, if the student's source alone does not say.
     """
 
     state: Mapping[str, Any]
     inputs: Any
     scores: Any
+    made: ModelMade | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from grader.domain.program_run import Ending
 from grader.protocol.error_kinds import RAISED, Gap, gap_in_words
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import Answered, EpochDone, Problem, Trained, TrainingPlan
-from grader.protocol.trees import MAX_NUMBER
+from grader.protocol.trees import MAX_NUMBER, ModelMade
 from grader.protocol.worker_reports import plan_in_words, raised_at, unwritten
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.examples import (
@@ -91,6 +91,7 @@ class Record:
         self._seen_rows = some_of_each(job.splits.train_labels, SEEN)
         self._seen_accuracy: float | None = None
         self._model: ModelThen | None = None
+        self._made: ModelMade | None = None
         self._trained: FinalModel | None = None
         self._restored = False
         self._other_trees: dict[str, int] = {}  # clause -> the first epoch after which it was so
@@ -169,6 +170,7 @@ class Record:
         number = len(self._epochs) + 1
         if self._plan is None or done.number != number or number > MAX_EPOCHS:
             raise NoAnswers
+        self._made = self._made or done.made
         self._model = asked(measurer, done)
         self._note_tree(self._model, number)
         self._other_numbers = max(self._other_numbers, min(done.other_numbers, MAX_NUMBER))
@@ -240,7 +242,7 @@ class Record:
         inputs, scores = answered.arrays.get("inputs"), answered.arrays["logits"][list(self.sampled)]
         if inputs is None or inputs.dtype != np.float32 or inputs.ndim != 4 or len(inputs) != len(scores):
             raise NoAnswers
-        self._trained = FinalModel(self._model.state, inputs, scores)
+        self._trained = FinalModel(self._model.state, inputs, scores, self._made)
         self._augmented = self._with_chance(answered)
         self._attention = answered.arrays.get("attention")
         self._seen_accuracy = self._accuracy_of_seen(answered)

@@ -42,7 +42,7 @@ class Components:
         kwargs = {name: unpacking.value(node) for name, node in request.kwargs.items()}
         with self._student.replaced(replacements), quiet():
             if request.component == CONFIGURED_MODEL:
-                built: Any = configured_model(self._student)
+                built: Any = configured_model(self._student, made=request.made)
             else:
                 if request.inner is not None:
                     args.append(affine_fakes.inner(request.inner))

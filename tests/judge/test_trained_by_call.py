@@ -45,6 +45,7 @@ def looked_at() -> Iterator[Callable[[str], tuple[Finding, ...]]]:
     """What the checks of the trained model find in a homework's model, whose weights are moved at random."""
     from grader.judge.course_code import course_code
     from grader.judge.examination import Checks, run_pytest
+    from grader.judge.repeated_calls import MeasuredModel
     from grader.judge.student import Student
     from grader.sandbox.host_client import Host
     from grader.sandbox.process_limits import ProcessLimits
@@ -65,7 +66,8 @@ def looked_at() -> Iterator[Callable[[str], tuple[Finding, ...]]]:
                 model = student.build(call.model, **call.arguments)
                 model.randomize(0.2)
                 inputs = torch.randn((4, 3, 32, 32), generator=torch.Generator().manual_seed(1))
-                found.append(checks.examined_trained(student, model.weights(), inputs, model(inputs)))
+                then = MeasuredModel(model.weights(), inputs, model(inputs))
+                found.append(checks.examined_trained(student, then))
             except Exception as error:  # noqa: BLE001 - pytest around the checks would swallow it
                 found.append(error)
             finally:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from grader.protocol.trees import ModelMade
+
 FORMS = sorted((Path(__file__).parents[2] / "reference" / "vit_defects" / "forms").glob("*.py"))
 MODELS = [
     form
@@ -119,3 +121,28 @@ def test_a_model_that_answers_otherwise_than_where_it_was_measured_is_found(
     assert [finding.message for finding in found] == [
         "Its outputs differ from those where it was measured, with the same weights and images."
     ]
+
+
+GRID = "results = []\nbest = max(results, key=lambda result: result['accuracy'])\n"
+SIZES = {
+    "image_size": 28,
+    "patch_size": 4,
+    "num_classes": 6,
+    "channels": 1,
+    "dim": 64,
+    "depth": 2,
+    "heads": 4,
+}
+MADE = ModelMade((), {**SIZES, "mlp_dim": 128})
+
+
+def test_a_model_that_only_the_training_makes_is_looked_at_as_it_was_made(
+    examined_trained: Callable[..., Any], solved: str
+) -> None:
+    """The best setting of a grid is known when the training reports it, not from the source."""
+    start, marker, end = solved.partition("\nmodel = ViT(")
+    text = f"{start}\n{GRID}{marker}depth=best['depth'], {end.replace('depth=6, ', '', 1)}"
+    assert examined_trained(text, made=MADE) == ()
+    turned = TURNED["for what looks like images only"]
+    [found, *_] = examined_trained(text.replace(GRID, f"{turned}{GRID}"), made=MADE)
+    assert "its answer changes when the patches" in found.message

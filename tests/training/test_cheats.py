@@ -282,3 +282,29 @@ def test_what_an_optimizer_steps_besides_the_model_is_listed(
         notes.append([note.text for note in found.notes if "not the model's" in note.text])
     told = "In training, an optimizer also stepped 7 numbers that are not the model's: a learnable loss, or"
     assert notes == [[], [f"{told} another model."]]
+
+
+GRID = """
+results = []
+for depth in (2, 1):
+    net = ViT(image_size=8, patch_size=4, num_classes=3, channels=1, dim=8, depth=depth, heads=1, mlp_dim=8)
+    losses = []
+    train_epoch(net, optim.SGD(net.parameters(), lr=1e-6), train_loader, losses)
+    results.append((sum(losses), depth))
+best = min(results, key=lambda result: result[1])
+"""
+
+
+def test_what_only_a_training_makes_is_told_to_the_judge(
+    spawn: Callable[[], WorkerProcess], analyzed: Callable[[str], Program], splits: Splits
+) -> None:
+    """The judge looks at the model again, and the source of a grid does not say how it was made."""
+    start, marker, end = HEAD.partition("\nmodel = ViT(")
+    grid = f"{start}\n{GRID}{marker}{end.replace('depth=1', 'depth=best[1]')}"
+    made = []
+    for text in (HEAD + LOOP, grid + LOOP):
+        found = measured_training(spawn, Job(analyzed(text), Limits(), splits=splits, seed=3, order_seed=5))
+        assert found.trained is not None
+        made.append(found.trained.made)
+    assert made[0] is None
+    assert made[1] is not None and made[1].kwargs["depth"] == 1
