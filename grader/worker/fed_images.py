@@ -9,43 +9,37 @@ Tests: tests/worker/test_fed_images.py, tests/training/test_replay.py
 
 import contextlib
 import math
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-MOST_BATCHES = 16  # that are looked at
+MOST_BATCHES = 16  # that are remembered: the last ones
 MOST_SHIFT = 0.5  # of the mean, in standard deviations of the images as they are given
 MOST_SPREAD = 1.8  # times more or less of the standard deviation: augmentation changes it far less
 
 
 class FedImages:
-    """The mean and the standard deviation of the pixels that models are fed while they learn."""
+    """The mean and the standard deviation of the pixels that a model is fed while it learns, at last."""
 
-    def __init__(self) -> None:
-        """Nothing was seen yet."""
-        self._moments: list[tuple[float, float]] = []  # the mean of a batch's pixels, and of their squares
-        self._shapes: set[tuple[int, ...]] = set()
-        self._watched: set[int] = set()
-
-    def watch(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module) -> None:
         """Look at what a model is fed from now on."""
-        if id(model) not in self._watched:
-            self._watched.add(id(model))
-            model.register_forward_pre_hook(self)
+        # of each batch its shape, the mean of its pixels, and of their squares
+        self._seen: deque[tuple[tuple[int, ...], float, float]] = deque(maxlen=MOST_BATCHES)
+        model.register_forward_pre_hook(self)
 
     def __call__(self, model: nn.Module, given: tuple[Any, ...]) -> None:
         """The model is called: PyTorch's hook."""
-        if not model.training or len(self._moments) >= MOST_BATCHES or not given:
+        if not model.training or not given:
             return
         # a batch may be anything, and is no affair of ours
         with contextlib.suppress(Exception), torch.no_grad():
-            batch = given[0].detach().double()
-            moments = float(batch.mean()), float(batch.square().mean())
-            if batch.ndim == 4 and all(map(math.isfinite, moments)):
-                self._shapes.add(tuple(batch.shape[1:]))
-                self._moments.append(moments)
+            batch = given[0].detach().float()
+            mean, square = float(batch.mean()), float(batch.square().mean())
+            if batch.ndim == 4 and math.isfinite(mean) and math.isfinite(square):
+                self._seen.append((tuple(batch.shape[1:]), mean, square))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "FedImages":
         return self  # a copy of a model that learns is watched as well
@@ -59,12 +53,12 @@ class FedImages:
         Args:
             images: Some of those that it learns from, (n, channels, height, width).
         """
-        if not self._moments:
+        if not self._seen:
             return False
-        if tuple(images.shape[1:]) not in self._shapes:
+        if not any(shape == tuple(images.shape[1:]) for shape, _, _ in self._seen):
             return True
-        mean = sum(first for first, _ in self._moments) / len(self._moments)
-        square = sum(second for _, second in self._moments) / len(self._moments)
+        mean = sum(mean for _, mean, _ in self._seen) / len(self._seen)
+        square = sum(square for _, _, square in self._seen) / len(self._seen)
         spread = math.sqrt(max(square - mean**2, 0.0))
         values = images.double()
         given_mean, given_spread = float(values.mean()), float(values.std())

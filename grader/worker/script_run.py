@@ -107,15 +107,16 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: Other
     epochs = _epochs_of(watch, model)
     watch.tell_all(epochs)
     trained = ended(len(epochs.whole), watch.others(epochs), model, ready)
-    tell(replace(trained, fed_otherwise=_fed_otherwise(watch, ready)))
+    tell(replace(trained, fed_otherwise=_fed_otherwise(watch, epochs, ready)))
 
 
-def _fed_otherwise(watch: ScriptWatch, ready: Prepared) -> bool:
-    """Whether the student's code changed the images before the model saw them."""
+def _fed_otherwise(watch: ScriptWatch, epochs: Epochs, ready: Prepared) -> bool:
+    """Whether the student's code changed the images before the model that counts saw them."""
     count = len(ready.training)
     with contextlib.suppress(StudentFault), same_random_numbers(), students_code():
         chosen = ready.training.items(range(0, count, max(count // COMPARED, 1)))
-        return watch.fed.differ_from(torch.stack([torch.as_tensor(value) for value, _ in chosen]))
+        images = torch.stack([torch.as_tensor(value) for value, _ in chosen])
+        return watch.fed_otherwise(epochs, images)
     return False
 
 

@@ -95,7 +95,6 @@ class ScriptWatch:
     Attributes:
         models: Each model that was stepped, with its epochs, in the order of the last step.
         losses: What train_epoch reports.
-        fed: What the models are fed.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ class ScriptWatch:
         self._reports_arguments = reports_arguments
         self.models: dict[int, Epochs] = {}
         self.losses = losses
-        self.fed = FedImages()
+        self._fed: weakref.WeakKeyDictionary[nn.Module, FedImages] = weakref.WeakKeyDictionary()
         self.loader: WatchedLoader
         self._student = student
         self._script = student.program.script
@@ -173,7 +172,8 @@ class ScriptWatch:
             with students_code():
                 model = self._model_of(_stepped([optimizer]))
             if model is not None:
-                self.fed.watch(model)
+                if model not in self._fed:
+                    self._fed[model] = FedImages(model)
                 if notes_beginning:
                     self._note_beginning(model)
         self._optimizers[id(optimizer)] = optimizer
@@ -302,6 +302,13 @@ class ScriptWatch:
             self._tell(replace(self._plan, epochs=max(len(epochs.whole), 1)))
             for number, done in enumerate(epochs.whole, start=1):
                 self._tell(replace(done, number=number))
+
+    def fed_otherwise(self, epochs: Epochs, images: torch.Tensor) -> bool:
+        """Whether a model was at last fed other images than these, (n, channels, height, width)."""
+        fed = self._fed.get(epochs.model)
+        if fed is None:  # a copy with another's weights
+            return epochs.before is not None and self.fed_otherwise(epochs.before, images)
+        return fed.differ_from(images)
 
     def others(self, epochs: Epochs) -> int:
         """How many further models were trained."""

@@ -221,6 +221,33 @@ def test_images_that_own_code_prepares(
     assert found.end.fed_otherwise is otherwise
 
 
+STUDY_OF_BYTES = """
+class Bytes(Batches):
+    def __iter__(self):
+        for images, labels in super().__iter__():
+            yield images * 255, labels
+
+
+candidate = ViT(image_size=8, patch_size=4, num_classes=3, dim=8, depth=1, heads=1, mlp_dim=8)
+losses = []
+for epoch in range(1):
+    train_epoch(candidate, optim.SGD(candidate.parameters(), lr=0.1), Bytes(*tensors("data/train")), losses)
+rate = 0.1 if losses[-1] < 1e9 else 0.01
+"""
+
+
+def test_images_of_models_that_do_not_count_are_no_matter(replayed: Callable[..., Replayed]) -> None:
+    """A study of other preparations, before the model that is saved."""
+    text = OWN_IMAGES.replace("SHIFT", "0.5").replace("SCALE", "0.5")
+    text = text.replace(
+        "optimizer = optim.SGD(model.parameters(), lr=0.1)",
+        "optimizer = optim.SGD(model.parameters(), lr=rate)",
+    )
+    found = replayed(text.replace("batches = Batches", f"{STUDY_OF_BYTES}batches = Batches"))
+    assert found.end.other_models == 1
+    assert not found.end.fed_otherwise
+
+
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("style", STYLES, ids=lambda path: path.stem)
 def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> None:
