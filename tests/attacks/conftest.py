@@ -64,34 +64,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if os.geteuid() != 0:
             every = [each for each in every if not each.root_only]
         chosen = [each for each in every if each.group == metafunc.module.GROUP]
-        parametrize(metafunc, "attack", chosen, quick=())
+        parametrize(metafunc, "attack", chosen)
     if "upload" in metafunc.fixturenames:
-        parametrize(metafunc, "upload", module("uploads").UPLOADS, quick=())
+        parametrize(metafunc, "upload", module("uploads").UPLOADS)
     if "impostor" in metafunc.fixturenames:
-        parametrize(metafunc, "impostor", module("impostors").IMPOSTORS, quick=())
+        parametrize(metafunc, "impostor", module("impostors").IMPOSTORS)
     if "retried" in metafunc.fixturenames:
         parametrize(metafunc, "retried", module("retried").RETRIED)
     if "call_attack" in metafunc.fixturenames:
-        every_call = module("called").CALL_ATTACKS
-        parametrize(metafunc, "call_attack", every_call, quick=())
+        parametrize(metafunc, "call_attack", module("called").CALL_ATTACKS)
     if "hostile_checkpoint" in metafunc.fixturenames:
-        parametrize(
-            metafunc, "hostile_checkpoint", [each for each in module("uploads").UPLOADS if each.checkpoint]
-        )
+        hostile = [each for each in module("uploads").UPLOADS if each.checkpoint]
+        parametrize(metafunc, "hostile_checkpoint", hostile)
 
 
-def parametrize(
-    metafunc: pytest.Metafunc, name: str, attacks: Sequence[Any], quick: Sequence[Any] | None = None
-) -> None:
-    """Run a test with each of the attacks; those that are not among the quick ones are slow."""
-    marked = [
-        pytest.param(
-            each,
-            id=f"{each.number}-{each.name}",
-            marks=() if quick is None or each in quick else pytest.mark.slow,
-        )
-        for each in attacks
-    ]
+def parametrize(metafunc: pytest.Metafunc, name: str, attacks: Sequence[Any]) -> None:
+    """Run a slow test with each of the attacks."""
+    marked = [pytest.param(each, id=f"{each.number}-{each.name}", marks=pytest.mark.slow) for each in attacks]
     metafunc.parametrize(name, marked)
 
 
