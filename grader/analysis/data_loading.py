@@ -17,9 +17,10 @@ from functools import cached_property
 from grader.analysis.constant_values import called_name
 from grader.analysis.flow import Flow, Flows, arguments
 from grader.analysis.inlining import written_out
-from grader.analysis.recognized_roles import split_side
+from grader.analysis.recognized_roles import argument_of_loader
 from grader.analysis.syntax_trees import assigned, calls, children, statements_within, walk
 from grader.analysis.units import Unit
+from grader.domain.split_sides import split_side
 
 CALL_DEPTH = 3
 TRANSFORMS = {"Compose", "ToTensor", "Resize", "Grayscale", "Normalize", "RandAugment", "TrivialAugmentWide"}
@@ -81,7 +82,7 @@ class DataUse:
         """The batch size of the training loader."""
         best: tuple[int, DataArgument] | None = None
         for unit, function, statement, call in (*self._calls_of("DataLoader"), *self._partial_loaders()):
-            size = _argument(call, "batch_size", 1)
+            size = argument_of_loader(call, "batch_size")
             if size is None:
                 continue
             loader_side = self._loader_side(statement, call)
@@ -102,7 +103,7 @@ class DataUse:
         """The training loader's `collate_fn`, if no other loader has one: it may augment the images."""
         collate: DataArgument | None = None
         for unit, function, statement, call in self._calls_of("DataLoader"):
-            batch_maker = _argument(call, "collate_fn", 6)
+            batch_maker = argument_of_loader(call, "collate_fn")
             if batch_maker is None or _is_none(batch_maker):
                 continue
             loader_side = self._loader_side(statement, call)
@@ -157,7 +158,7 @@ class DataUse:
     def _loaded(self) -> Iterator[tuple[Unit, Flow, str | None, ast.expr | None]]:
         """(top-level statement, what was executed before, side, what makes its data) of each loader."""
         for unit, function, statement, call in self._calls_of("DataLoader"):
-            flow, data = self._flows.before(statement, function), _argument(call, "dataset", 0)
+            flow, data = self._flows.before(statement, function), argument_of_loader(call, "dataset")
             maker = flow.last(data.id) if isinstance(data, ast.Name) else data
             yield unit, flow, self._loader_side(statement, call), maker
 
@@ -285,7 +286,7 @@ class DataUse:
         """Data set's variable -> the side of the loader that uses it, if that is known."""
         sides: dict[str, str] = {}
         for _, _, statement, call in self._calls:
-            data = _argument(call, "dataset", 0)
+            data = argument_of_loader(call, "dataset")
             if called_name(call.func) == "DataLoader" and isinstance(data, ast.Name):
                 loader_side = self._loader_side(statement, call)
                 if loader_side is not None:
@@ -293,17 +294,18 @@ class DataUse:
         return sides
 
     def _loader_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
-        data = _argument(call, "dataset", 0)
+        data = argument_of_loader(call, "dataset")
         targets = _targets(statement, call)
         texts = [*_keys(statement, call), *(targets if len(targets) == 1 else ())]
         for text in (*texts, *([ast.unparse(data)] if data is not None else ())):
             image_side = split_side(text)
             if image_side is not None:
                 return image_side
-        shuffle = _argument(call, "shuffle", 2)
+        shuffle = argument_of_loader(call, "shuffle")
         if isinstance(shuffle, ast.Constant):
-            return "train" if shuffle.value is True else "test"
-        return None
+            return "train" if shuffle.value else "test"
+        sampler = argument_of_loader(call, "sampler")
+        return "train" if sampler is not None and not _is_none(sampler) else None
 
 
 def _shallow_calls(statement: ast.stmt) -> Iterator[ast.Call]:
@@ -314,15 +316,6 @@ def _shallow_calls(statement: ast.stmt) -> Iterator[ast.Call]:
             for node in walk(child):
                 if isinstance(node, ast.Lambda):
                     yield from calls(node.body)
-
-
-def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    if position < len(call.args) and not any(isinstance(arg, ast.Starred) for arg in call.args):
-        return call.args[position]
-    return None
 
 
 def _keys(statement: ast.stmt, call: ast.Call) -> Iterator[str]:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from grader.analysis.effects import BLOCKING, Aliases, Effects
 from grader.analysis.syntax_trees import assigned, children, statements_within, walk
 from grader.analysis.units import Unit
+from grader.domain.split_sides import split_side
 
 HARMLESS_FUNCTIONS = {
     *("range", "len", "int", "float", "str", "bool", "tuple", "list", "dict", "set", "frozenset", "min"),
@@ -92,11 +93,18 @@ def _is_harmless(function: ast.expr) -> bool:
 # --- roles -----------------------------------------------------------------------------------------------
 
 
-TRAINING_NAME = re.compile(r"train|trn|fit", re.IGNORECASE)
-TEST_NAME = re.compile(r"test|val|eval|valid|dev(?!ice)", re.IGNORECASE)
 LOADER_NAME = re.compile(r"loader|dl$|(?<!wr)iter(ator)?$", re.IGNORECASE)
 SEVERAL_LOADERS_NAME = re.compile(r"(loader|dl)s(_?dict|_by_\w+)?$", re.IGNORECASE)
-DATASET_NAME = re.compile(r"data|ds$|set$", re.IGNORECASE)
+DATASET_NAME = re.compile(
+    r".*data.*|(.*_)?(train|trn|test|tst|val|valid|eval|dev|sub|full|whole|all|img|image)?(ds|sets?)\d*(_[a-z]{2,10})?",
+    re.IGNORECASE,
+)
+# what is said of a data set, and is none
+ABOUT_DATA = re.compile(
+    r".*_(means?|stds?|avg|var|stats?|sizes?|len|length|counts?|num|dims?|shape|dir|path|root|folder|file|url"
+    r"|names?|df|min|max|sum|seed|time|cfg|config|type|format|loss|acc|weights?)|metadata|wandb.*",
+    re.IGNORECASE,
+)
 BY_NAME = (
     ("optimizer", re.compile(r"^(optimi[sz]er|optim|opt)\d*$", re.IGNORECASE)),
     ("scheduler", re.compile(r"^(lr_?)?sched(uler)?\d*$", re.IGNORECASE)),
@@ -108,19 +116,15 @@ BY_NAME = (
     ("model", re.compile(r"^(model|net|network|vit)(_?\d+)?$", re.IGNORECASE)),
     ("epoch", re.compile(r"^(epoch|ep)$", re.IGNORECASE)),
 )
+LOADER_PARAMETERS = (
+    *("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn"),
+)
 SCHEDULES = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.SWALR")
 # what is not itself an object with a role: a collection of such objects, or a function that makes one
 COLLECTIONS_AND_LAMBDAS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp, ast.Lambda)
 # what gives the model that it is called on, and what it is given
 MODEL_METHODS = {"to", "cuda", "cpu", "train", "eval", "double", "float", "requires_grad_"}
 MODEL_WRAPPERS = {"DataParallel", "compile"}
-
-
-def split_side(text: str) -> str | None:
-    """The side of the split, `train` or `test`, if a name or a path shows it."""
-    if TRAINING_NAME.search(text):
-        return "train"
-    return "test" if TEST_NAME.search(text) else None
 
 
 def role_by_name(name: str) -> str | None:
@@ -132,7 +136,7 @@ def role_by_name(name: str) -> str | None:
     for role, pattern in BY_NAME:
         if pattern.search(name):
             return role
-    if DATASET_NAME.search(name):
+    if DATASET_NAME.fullmatch(name) and not ABOUT_DATA.fullmatch(name):
         return f"{split_side(name) or 'train'}_dataset"
     return None
 
@@ -277,11 +281,7 @@ class RoleReader:
         known_side = split_side(ast.unparse(data)) if data is not None else None
         if known_side is not None:
             return known_side
-        shuffled = any(
-            k.arg == "shuffle" and isinstance(k.value, ast.Constant) and k.value.value is True
-            for k in value.keywords
-        )
-        return "train" if shuffled else "test"
+        return "train" if may_shuffle(value) else "test"
 
 
 def roles(units: Iterable[Unit], effects: Effects, reader: RoleReader) -> dict[str, str]:
@@ -303,6 +303,29 @@ def _is_class_names(node: ast.expr, earlier_roles: Mapping[str, str]) -> bool:
     if isinstance(node, ast.Name):
         return earlier_roles.get(node.id) == "class_names"
     return isinstance(node, ast.Attribute) and node.attr == "classes"
+
+
+def may_shuffle(loader: ast.Call) -> bool:
+    """Whether a loader may give its images in another order each time: as far as the call shows."""
+    if any(keyword.arg is None for keyword in loader.keywords):
+        return True  # `**options`
+    given = [argument_of_loader(loader, name) for name in ("shuffle", "sampler", "batch_sampler")]
+    return any(value is not None and not _is_false(value) for value in given)
+
+
+def argument_of_loader(loader: ast.Call, name: str) -> ast.expr | None:
+    """What a `DataLoader(...)` is given for one of its first parameters, by position or by keyword."""
+    for keyword in loader.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    position = LOADER_PARAMETERS.index(name)
+    if position < len(loader.args) and not any(isinstance(arg, ast.Starred) for arg in loader.args):
+        return loader.args[position]
+    return None
+
+
+def _is_false(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and not value.value
 
 
 def _is_number(value: ast.expr | None) -> bool:

@@ -12,7 +12,6 @@ import copy
 import functools
 import inspect
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,7 +21,9 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME, Script
+from grader.domain.split_sides import split_side
 from grader.protocol.trees import OtherValues
+from grader.worker.measuring_loader import MeasuringLoader
 from grader.worker.model_outputs import same_random_numbers, unwrapped_names
 from grader.worker.rigged_objects import WatchedLoader
 from grader.worker.script_watch import (
@@ -39,7 +40,6 @@ from grader.worker.training_passes import LossWatch
 from grader.worker.training_setup import Data, Prepared, ended
 
 COMPARED = 64  # images
-SIDE = re.compile(r"(?P<train>train|trn)|test|val|eval|dev", re.IGNORECASE)
 
 
 class GradersData:
@@ -54,13 +54,17 @@ class GradersData:
             return self._by_role[f"{side}_dataset"].pictures()
         return self._by_role[role]
 
-    def of(self, role: str, *texts: object) -> Any:
-        """The loader or data set of a role, or of the side that a text such as `"val"` names."""
-        for text in texts:
-            side = SIDE.search(str(text)) if isinstance(text, str | os.PathLike) else None
-            if side is not None:
-                return self[f"{'train' if side['train'] else 'test'}_{role.partition('_')[2]}"]
-        return self[role]
+    def of(self, role: str, *texts: object, shuffle: object = None) -> Any:
+        """The loader or data set of a role, or of the side that a text such as `"val"` names.
+
+        Args:
+            shuffle: Whether the student's loader shuffles; None: that is not known.
+        """
+        sides = [split_side(str(text)) for text in texts if isinstance(text, str | os.PathLike)]
+        if isinstance(shuffle, bool):
+            sides.append("train" if shuffle else "test")
+        side = next(filter(None, sides), role.partition("_")[0])
+        return self[f"{side}_{role.partition('_')[2]}"]
 
 
 def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: OtherValues | None = None) -> None:
@@ -164,7 +168,7 @@ def _watched(ready: Prepared, watch: ScriptWatch) -> Data:
     )
     watched.ended = watch.ended  # type: ignore[method-assign]
     watch.loader = watched
-    return Data(watched, ready.data.test_loader)
+    return Data(watched, MeasuringLoader(ready.data.test_loader, watched, lambda: watch.steps_taken))
 
 
 def _final(student: StudentModule, script: Script, watch: ScriptWatch, saved: dict[str, Saved]) -> nn.Module:

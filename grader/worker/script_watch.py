@@ -95,6 +95,7 @@ class ScriptWatch:
     Attributes:
         models: Each model that was stepped, with its epochs, in the order of the last step.
         losses: What train_epoch reports.
+        steps_taken: How many steps optimizers have taken.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class ScriptWatch:
         self._reports_arguments = reports_arguments
         self.models: dict[int, Epochs] = {}
         self.losses = losses
+        self.steps_taken = 0
         self._fed: weakref.WeakKeyDictionary[nn.Module, FedImages] = weakref.WeakKeyDictionary()
         self.loader: WatchedLoader
         self._student = student
@@ -163,6 +165,7 @@ class ScriptWatch:
 
     def stepping(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """An optimizer is about to take a step."""
+        self.steps_taken += 1
         self._rate = learning_rate(optimizer)
         notes_beginning = self._began is None and not self._script.single
         if self._began is None:

@@ -248,6 +248,43 @@ def test_images_of_models_that_do_not_count_are_no_matter(replayed: Callable[...
     assert not found.end.fed_otherwise
 
 
+TRANSFORM = "transform = transforms.Compose([transforms.Grayscale(1), transforms.ToTensor()])\n"
+NEUTRAL = TRANSFORM + "images = datasets.ImageFolder('data', transform=transform)\n"
+IN_MAIN = (
+    TRANSFORM
+    + "def made(folder, shuffle):\n"
+    + "    images = datasets.ImageFolder(folder, transform=transform)\n"
+    + "    return DataLoader(images, batch_size=4, shuffle=shuffle)\n"
+)
+# how a loader is made that is trained with, which nothing but its use shows in some
+TRAINED_WITH = {
+    "a sampler": NEUTRAL
+    + "sampler = torch.utils.data.WeightedRandomSampler([1.0] * len(images), len(images))\n"
+    + "batches = DataLoader(images, batch_size=4, sampler=sampler)\n",
+    "shuffle by a name": NEUTRAL + "S = True\nbatches = DataLoader(images, batch_size=4, shuffle=S)\n",
+    "shuffle by its place": NEUTRAL + "batches = DataLoader(images, 4, True)\n",
+    "in order": NEUTRAL + "batches = DataLoader(images, batch_size=4)\n",
+    "a name with test in it": TRANSFORM
+    + "latest = datasets.ImageFolder('data/train', transform=transform)\n"
+    + "batches = DataLoader(latest, batch_size=4, shuffle=True)\n",
+    "a misleading name": NEUTRAL
+    + "test_batches = batches = DataLoader(images, batch_size=4, shuffle=False)\n",
+    "a folder in another": IN_MAIN + "batches = made('/home/dev/lab/data/train', True)\n",
+    "a parameter": IN_MAIN + "batches = made('data', True)\n",
+}
+
+
+@pytest.mark.parametrize("loader", TRAINED_WITH)
+def test_a_loader_that_is_trained_with_gives_all_images(
+    loader: str, replayed: Callable[..., Replayed]
+) -> None:
+    """Whatever its name, its folder and its arguments make of it."""
+    loop = OWN_IMAGES[OWN_IMAGES.index("model = ViT(") :]
+    found = replayed(TRAINED_WITH[loader] + loop)
+    assert [done.steps for done in found.epochs] in ([9, 9], [10, 9])
+    assert found.plan.batch_size == 4 and not found.end.fed_otherwise
+
+
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("style", STYLES, ids=lambda path: path.stem)
 def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> None:

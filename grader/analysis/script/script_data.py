@@ -17,14 +17,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from grader.analysis.constant_values import called_name
 from grader.analysis.effects import Effect, Effects
-from grader.analysis.recognized_roles import role_by_name, split_side
+from grader.analysis.recognized_roles import argument_of_loader, role_by_name
 from grader.analysis.rewriting import Edit, end_of, instead, start_of
 from grader.analysis.slicing import leaves
 from grader.analysis.syntax_trees import DEFINITIONS, assigned, children, statements_within, walk
 from grader.analysis.units import changed_names
 from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME
+from grader.domain.split_sides import split_side
 
-TEST_NAME = re.compile(r"te?st|val|dev|eval", re.IGNORECASE)
 EXTREMES_NAME = re.compile(r"max|min|sort(ed)?|arg(max|min|sort)|idx(max|min)|n(largest|smallest)")
 MODULE_ATTRIBUTES = {"parameters", "named_parameters", "state_dict", "train", "eval"}
 CONTAINERS = {"list", "dict", "set", "defaultdict", "OrderedDict", "deque", "DataFrame", "zeros", "float"}
@@ -188,7 +188,7 @@ def _uses(
             case ast.Attribute(attr=name) if name in evaluators or _is_test(name, {}):
                 return True
             case ast.Subscript(slice=ast.Constant(value=str() as key), value=ast.Name(id=name)):
-                if TEST_NAME.search(key) and "load" in name.lower():
+                if split_side(key) == "test" and "load" in name.lower():
                     return True
     return False
 
@@ -212,7 +212,9 @@ def _filled(node: ast.stmt, data: Mapping[str, str]) -> set[str]:
     filled_names = set()
     for call in (inner for inner in walk(node) if isinstance(inner, ast.Call)):
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-        for part in (receiver, *call.args, *(keyword.value for keyword in call.keywords)):
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        # what is printed or recorded stays as it is
+        for part in (receiver, *(given if called_name(call.func) not in RECORDING else ())):
             while isinstance(part, ast.Subscript | ast.Attribute):
                 part = part.value
             has_role = isinstance(part, ast.Name) and (part.id in data or role_by_name(part.id))
@@ -424,26 +426,32 @@ class Substitution:
         self._variables_around.pop()
 
     def _substitute_for(self, call: ast.Call, side_by_name: str | None) -> str:
-        """What replaces data that a call loads; a parameter or loop variable may show the side (`split`)."""
+        """What replaces data that a call loads.
+
+        A parameter or loop variable may show the side (`split`), and so may a computed `shuffle`."""
         role = _of_pictures(self._role(call, side_by_name), call)
         names = {name.id for name in walk(call) if isinstance(name, ast.Name)}
-        side_names = sorted(names & frozenset().union(*self._variables_around))
-        return (
-            f"{DATA_NAME}.of({role!r}, {', '.join(side_names)})" if side_names else f"{DATA_NAME}[{role!r}]"
-        )
+        evidence = sorted(names & frozenset().union(*self._variables_around))
+        shuffle = argument_of_loader(call, "shuffle") if _is_loader(call) else None
+        if side_by_name is None and shuffle is not None and not isinstance(shuffle, ast.Constant):
+            evidence.append(f"shuffle={ast.unparse(shuffle)}")
+        return f"{DATA_NAME}.of({role!r}, {', '.join(evidence)})" if evidence else f"{DATA_NAME}[{role!r}]"
 
     def _role(self, call: ast.Call, side_by_name: str | None) -> str:
         """The role of data, also where no name shows it: `return DataLoader(data, shuffle=True)`."""
-        function = ast.unparse(call.func).split(".")[-1]
-        kind = "loader" if function == "DataLoader" else "dataset"
-        if side_by_name is not None:
-            return f"{side_by_name}_{kind}"
-        text = ast.unparse(call).lower()
-        is_test = "train" not in text and any(word in text for word in ("test", "val", "shuffle=false"))
-        return f"{'test' if is_test else 'train'}_{kind}"
+        side = side_by_name or split_side(ast.unparse(call))
+        if not _is_loader(call):
+            return f"{side or 'train'}_dataset"
+        shuffle = argument_of_loader(call, "shuffle")
+        stays_in_order = isinstance(shuffle, ast.Constant) and not shuffle.value
+        return f"{side or ('test' if stays_in_order else 'train')}_loader"
 
     def _direct(self, call: ast.Call) -> Effect:
         return self._effects.of_call(call, but=RESTORING)
+
+
+def _is_loader(call: ast.Call) -> bool:
+    return called_name(call.func) == "DataLoader"
 
 
 def _of_pictures(role: str, value: ast.expr) -> str:
