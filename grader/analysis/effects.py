@@ -22,6 +22,9 @@ from grader.analysis.syntax_trees import assigned
 from grader.analysis.units import Unit
 
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
 class Effect(IntFlag):
     """Kinds of effects; the most informative come first, and reasons name the first that applies."""
 
@@ -187,6 +190,10 @@ class Aliases:
             return tuple(sorted(".".join((target, *attributes)) for target in targets))
         return () if imported_only else (".".join(reference.path),)
 
+    def is_imported(self, name: str) -> bool:
+        """Whether a top-level name stands for something that is imported."""
+        return bool(self._targets.get(name))
+
     def names_of(self, node: ast.expr) -> tuple[str, ...]:
         """The dotted names that an expression such as `optim.AdamW` may stand for."""
         path = _path(node)
@@ -272,13 +279,16 @@ class Effects:
         }
         self._functions: dict[str, Effect] = dict(self._graded)
         self._classes: set[str] = set()
+        self._own_methods: set[str] = set()
         makers = _makers(units)
         callers: dict[str, set[str]] = defaultdict(set)
         for unit in units:
             if isinstance(unit.node, ast.ClassDef) and unit.node.name not in graded:
                 self._functions[unit.node.name] = self._base_effect(unit.node)
                 self._classes.add(unit.node.name)
-            if not isinstance(unit.node, ast.FunctionDef | ast.AsyncFunctionDef) or unit.node.name in graded:
+            if isinstance(unit.node, ast.ClassDef):
+                self._own_methods |= {each.name for each in unit.node.body if isinstance(each, FUNCTIONS)}
+            if not isinstance(unit.node, FUNCTIONS) or unit.node.name in graded:
                 continue
             name = unit.node.name
             given_back = f"{name}()" if name in makers else name
@@ -371,7 +381,7 @@ class Effects:
         return self._functions.get(name, Effect.NONE)
 
     def of_call(self, node: ast.Call, *, but: Collection[str] = ()) -> Effect:
-        """The effects of a call, except those of the program's own functions.
+        """The effects of a call, except those of the program's own functions and methods.
 
         Args:
             node: The call.
@@ -382,6 +392,8 @@ class Effects:
             return Effect.NONE
         if path[0] in self._functions:  # a class of data sets has the effects of its bases
             return self._functions[path[0]] & Effect.DATA if path[0] in self._classes else Effect.NONE
+        if len(path) > 1 and path[-1] in self._own_methods and not self._aliases.is_imported(path[0]):
+            return Effect.NONE  # what the method does has its effects where it does it
         file = read_file(node, self._strings, self._handles) if self._provided else ""
         called = Reference(path, False, node.lineno, True, True, file=file)
         return Effect.NONE if self._is_one_of(called, but) else self._direct([called])

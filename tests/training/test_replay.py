@@ -221,6 +221,16 @@ def test_images_that_own_code_prepares(
     assert found.end.fed_otherwise is otherwise
 
 
+def test_a_method_of_ones_own_that_is_called_as_one_that_opens_files(
+    replayed: Callable[..., Replayed],
+) -> None:
+    """`.extract` of an archive is left out, and of an object of the student's own it is not."""
+    text = OWN_IMAGES.replace("(self.images[rows] - SHIFT) / SCALE", "self.extract(rows)")
+    method = "    def extract(self, rows):\n        return 2 * self.images[rows] - 1\n"
+    found = replayed(text.replace("    def __len__", f"{method}\n    def __len__"))
+    assert len(found.epochs) == 2 and not found.end.fed_otherwise
+
+
 STUDY_OF_BYTES = """
 class Bytes(Batches):
     def __iter__(self):

@@ -34,8 +34,10 @@ def search():
     return best
 
 
-heads, momentum = search()
-model = ViT(image_size=8, patch_size=4, num_classes=3, channels=1, dim=8, depth=1, heads=heads, mlp_dim=8)
+best_heads, momentum = search()
+model = ViT(
+    image_size=8, patch_size=4, num_classes=3, channels=1, dim=8, depth=1, heads=best_heads, mlp_dim=8
+)
 optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=momentum)
 for epoch in range(3):
     train_epoch(model, optimizer, train_loader, [])
