@@ -21,7 +21,6 @@ from grader.analysis.references import Reference
 from grader.analysis.syntax_trees import assigned
 from grader.analysis.units import Unit
 
-
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

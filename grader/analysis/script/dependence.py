@@ -20,6 +20,7 @@ from grader.analysis.units import Unit, changed_names
 
 TRAINED = Effect.MODEL | Effect.OPTIMIZER | Effect.TRAIN
 MOST_DEEP = 4
+WRAPPED = {"module", "_orig_mod"}  # the model within a wrapper
 COPIES = {"deepcopy", "copy", "AveragedModel", "EMA", "ModelEMA"}
 
 
@@ -257,6 +258,14 @@ class Trained:
         self._definitions = definitions
         self._made_of: dict[str, dict[int, set[str]]] = {}  # name -> position of what binds it -> its parts
         self._plain = [_is_plain_binding(unit.node) for unit in units]
+        self._aliases = [
+            (position, *pair) for position, unit in enumerate(units) for pair in _aliases_in(unit)
+        ]
+        self._bound_anew = [
+            (position, name)
+            for position, unit in enumerate(units)
+            for name in unit.binds - {alias for alias, same in _aliases_in(unit) if alias == same}
+        ]
         self.models: set[str] = set()
         self._making: dict[str, bool] = {}
         for _ in range(2):  # what a loop binds is used at its beginning
@@ -349,6 +358,27 @@ class Trained:
 
     def __contains__(self, name: str) -> bool:
         return name in self._made_of
+
+    def same_objects(self, names: Iterable[str], position: int) -> frozenset[str]:
+        """These names, and those that stand for the same objects at a statement, by `best = model`.
+
+        Args:
+            position: The statement's position.
+        """
+        same = set(names)
+        holding = [
+            {alias, of}
+            for bound, alias, of in self._aliases
+            if bound < position and not self._is_bound_anew({alias, of}, bound, position)
+        ]
+        while True:
+            joined = same.union(*(pair for pair in holding if pair & same))
+            if joined == same:
+                return frozenset(same)
+            same = joined
+
+    def _is_bound_anew(self, names: Collection[str], after: int, before: int) -> bool:
+        return any(after < position < before and name in names for position, name in self._bound_anew)
 
     def changed(self, names: Iterable[str], position: int | None = None) -> frozenset[str]:
         """Those of the names that hold what is trained, and all that they were made from.
@@ -537,7 +567,8 @@ class Level:
                 needed_names |= (own_names | self._definitions.used(own_names)) - self._given
             if unit.is_definition or unit.is_import:
                 continue
-            if not unit.binds & (needed_names | existing_names) and not self.changes(unit) & needed_names:
+            changed = self.trained.same_objects(self.changes(unit), index)
+            if not unit.binds & (needed_names | existing_names) and not changed & needed_names:
                 continue
             positions.add(index)
             if _is_plain_binding(unit.node):
@@ -557,6 +588,18 @@ def _acts(node: ast.stmt) -> bool:
     sets = pair is not None and any(isinstance(target, ast.Attribute | ast.Subscript) for target in pair[0])
     sets |= isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute | ast.Subscript)
     return sets or any(True for _ in calls(node))
+
+
+def _aliases_in(unit: Unit) -> Iterator[tuple[str, str]]:
+    """(name, the name whose object it stands for, too) by `net = model.to(device)`, also within a wrapper."""
+    if unit.is_definition or unit.is_import:
+        return
+    for name, expression in bindings(unit.node):
+        inner = unwrapped(expression) if expression is not None else None
+        while isinstance(inner, ast.Attribute) and inner.attr in WRAPPED:
+            inner = inner.value
+        if isinstance(inner, ast.Name):
+            yield name, inner.id
 
 
 def _is_plain_binding(node: ast.stmt) -> bool:
