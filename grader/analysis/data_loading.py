@@ -69,7 +69,10 @@ class DataUse:
     def _all_calls(self, graded: set[str]) -> Iterator[tuple[Unit, str | None, ast.stmt, ast.Call]]:
         """(top-level statement, function, statement, call) for every call outside of graded names."""
         for unit in self._flows.units:
-            if isinstance(unit.node, ast.ClassDef) or (unit.is_definition and unit.binds & graded):
+            if unit.is_definition and unit.binds & graded:
+                continue
+            if isinstance(unit.node, ast.ClassDef):
+                yield from ((unit, None, statement, call) for statement, call in _calls_in_methods(unit.node))
                 continue
             function = self._flows.function_of(unit)
             name = function.name if function is not None else None
@@ -306,6 +309,14 @@ class DataUse:
             return "train" if shuffle.value else "test"
         sampler = argument_of_loader(call, "sampler")
         return "train" if sampler is not None and not _is_none(sampler) else None
+
+
+def _calls_in_methods(node: ast.ClassDef) -> Iterator[tuple[ast.stmt, ast.Call]]:
+    for method in node.body:
+        if isinstance(method, ast.FunctionDef):
+            for statement in statements_within(method):
+                if statement is not method:
+                    yield from ((statement, call) for call in _shallow_calls(statement))
 
 
 def _shallow_calls(statement: ast.stmt) -> Iterator[ast.Call]:

@@ -293,6 +293,7 @@ def _analyzed(submitted: Source, rules: ProgramRules) -> Program:
             | _all_data(all_units, effects, reader),
             top_data={name: role for name, role in known_roles.items() if role in DATA_ROLES},
             checkpoint=rules.checkpoint,
+            file_stem=rules.file_stem,
         )
     )
     script = reading_of_script.script()

@@ -12,7 +12,7 @@ Tests: tests/analysis/script/test_substituted_data.py, tests/analysis/test_loadi
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from grader.analysis.effects import BLOCKING, Aliases, Effects
 from grader.analysis.syntax_trees import assigned, children, statements_within, walk
@@ -166,7 +166,10 @@ class RoleReader:
         """
         self._aliases = aliases
         self._makers = {model_class} if model_class is not None else set()
+        self._constructors: set[str] = set()
         for unit in units:
+            if isinstance(unit.node, ast.ClassDef) and unit.node.name == model_class:
+                self._constructors = {f"{model_class}.{name}" for name in _class_methods(unit.node)}
             if isinstance(unit.node, ast.FunctionDef) and self._returns_model(unit.node):
                 self._makers.add(unit.node.name)
             self._makers |= {name for name, value in bindings(unit.node) if self._is_maker(value)}
@@ -197,7 +200,11 @@ class RoleReader:
     def is_model(self, value: ast.expr) -> bool:
         """Whether an expression makes a model: the graded class, or a function that returns one."""
         call = unwrapped(value)
-        return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in self._makers
+        if not isinstance(call, ast.Call):
+            return False
+        if isinstance(call.func, ast.Attribute):
+            return ast.unparse(call.func) in self._constructors
+        return isinstance(call.func, ast.Name) and call.func.id in self._makers
 
     def makes(self, value: ast.expr, *prefixes: str) -> bool:
         """Whether an expression calls something whose dotted name begins with one of `prefixes`."""
@@ -230,7 +237,13 @@ class RoleReader:
                 return "num_classes"
         return None
 
-    def bound_roles(self, unit: Unit, effects: Effects, earlier_roles: Mapping[str, str]) -> dict[str, str]:
+    def bound_roles(
+        self,
+        unit: Unit,
+        effects: Effects,
+        earlier_roles: Mapping[str, str],
+        unavailable: Collection[str] = (),
+    ) -> dict[str, str]:
         """The roles of the names that a statement binds.
 
         The role follows from the value that a name is bound to. If the value does not show it, the name
@@ -241,6 +254,7 @@ class RoleReader:
             unit: The statement.
             effects: What the program's calls do.
             earlier_roles: The roles of names that are bound earlier.
+            unavailable: Names that are bound by statements that are not executed, and have no role.
         """
         if unit.is_definition or unit.is_import:
             return {}
@@ -263,7 +277,9 @@ class RoleReader:
                 and (name not in loop_variables or name_role == "epoch")
             ):
                 made_elsewhere = value is None or isinstance(value, ast.Call)
-                if not_executed or (made_elsewhere and name_role in ("train_loader", "test_loader")):
+                is_loader = made_elsewhere and name_role in ("train_loader", "test_loader")
+                lacks_something = name_role == "class_names" and not unit.eager.isdisjoint(unavailable)
+                if not_executed or is_loader or lacks_something:
                     role = name_role
             if role is not None:
                 new_roles[name] = role
@@ -284,6 +300,16 @@ class RoleReader:
         return "train" if may_shuffle(value) else "test"
 
 
+def _class_methods(node: ast.ClassDef) -> Iterator[str]:
+    """The class methods that return an object of the class, as far as the source shows: `from_config`."""
+    for inner in node.body:
+        if isinstance(inner, ast.FunctionDef) and "classmethod" in map(ast.unparse, inner.decorator_list):
+            own = inner.args.args[0].arg if inner.args.args else ""
+            made = (call.func for call in walk(inner) if isinstance(call, ast.Call))
+            if any(isinstance(function, ast.Name) and function.id in (own, node.name) for function in made):
+                yield inner.name
+
+
 def roles(units: Iterable[Unit], effects: Effects, reader: RoleReader) -> dict[str, str]:
     """Top-level names that are bound by role: the statements that bind them are not executed.
 
@@ -293,8 +319,13 @@ def roles(units: Iterable[Unit], effects: Effects, reader: RoleReader) -> dict[s
         reader: Finds the roles of the program's expressions.
     """
     new_roles: dict[str, str] = {}
+    unavailable: set[str] = set()
     for unit in units:
-        new_roles |= reader.bound_roles(unit, effects, new_roles)
+        found = reader.bound_roles(unit, effects, new_roles, unavailable)
+        new_roles |= found
+        is_left_out = effects.of(unit.references.used) & BLOCKING or not unit.eager.isdisjoint(unavailable)
+        if is_left_out and not unit.is_definition and not unit.is_import:
+            unavailable |= unit.binds - found.keys()
     return new_roles
 
 

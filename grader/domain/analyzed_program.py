@@ -262,6 +262,7 @@ class Script:
         statements: All that its weights depend on, including functions in which something was replaced.
         final: The expression for the model, after the last statement; empty: what the script saves counts,
             else the model that was stepped last.
+        saved_as: What the name of the file contains in which the model that counts is saved; empty: any file.
         model: The variable of the model, if there is one.
         model_class: Its graded class, by the defined name.
         trainer: The graded function that trains for an epoch, by the defined name; empty: there is none.
@@ -280,6 +281,7 @@ class Script:
 
     statements: tuple[Statement, ...] = ()
     final: str = ""
+    saved_as: str = ""
     model: str = ""
     model_class: str = ""
     trainer: str = ""

@@ -240,13 +240,14 @@ class ProgramRules:
     Attributes:
         components: What is graded.
         forbidden: What is not allowed.
-        checkpoint: A part of the name of the file with the weights: `_Lab8_Homework`.
+        checkpoint: A part of the name of the file with the weights: `_Lab8_Homework`, `_vit`.
         further: The measure's id -> the rules for a further model.
         trains: Whether the grader trains the submission on its own data.
         provided: The names of files that are available wherever it is executed.
         cached: What libraries find without a download: the names of files, and of repositories of the Hugging
             Face hub (`OWNER/NAME`).
         modules: Modules that the course hands out: name -> content. They count, not a student's copies.
+        file_stem: A part of the names of all files that are handed in: `_CIFAR10`.
     """
 
     components: tuple[Component, ...] = ()
@@ -258,6 +259,7 @@ class ProgramRules:
     provided: tuple[str, ...] = ()
     cached: tuple[str, ...] = ()
     modules: dict[str, bytes] = field(default_factory=dict)
+    file_stem: str = ""
 
 
 @dataclass(frozen=True)
@@ -365,17 +367,18 @@ class Assignment:
         return replace(self._rules(first), further=further)
 
     def _rules(self, measure: Measure) -> ProgramRules:
-        checkpoint = measure.weights or self.file_stem.replace(STUDENT_ID, "")
+        file_stem = self.file_stem.replace(STUDENT_ID, "")
         trains = self.data is not None and measure.call is None
         return ProgramRules(
             tuple(component for component in self.components if not component.is_file),
             self.forbidden,
-            checkpoint,
+            measure.weights or file_stem,
             measure.roles,
             trains=trains,
             provided=tuple(file.name for file in self.provided),
             cached=tuple(name for file in self.provided for name in file.cached_names),
             modules={file.name: file.code for file in self.provided if file.code},
+            file_stem=file_stem,
         )
 
     @cached_property

@@ -12,8 +12,9 @@ import copy
 import functools
 import inspect
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -38,6 +39,7 @@ from grader.worker.student_faults import RecipeError, StudentFault, students_cod
 from grader.worker.student_module import StudentModule, quiet
 from grader.worker.training_passes import LossWatch
 from grader.worker.training_setup import Data, Prepared, ended
+from grader.worker.written_files import written_apart
 
 COMPARED = 64  # images
 
@@ -66,6 +68,10 @@ class GradersData:
         side = next(filter(None, sides), role.partition("_")[0])
         return self[f"{side}_{role.partition('_')[2]}"]
 
+    def maker(self, role: str) -> Callable[..., Any]:
+        """What makes the data set of a role, as `partial(ImageFolder, "data/train")` does."""
+        return lambda *texts, **_: self.of(role, *texts)
+
 
 def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: OtherValues | None = None) -> None:
     """Execute the script.
@@ -81,7 +87,7 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: Other
     script = student.program.script
     losses = LossWatch(student.namespace.get(script.trainer))
     watch = ScriptWatch(student, ready, losses, tell, reports_arguments=other is not None)
-    losses.returned = watch.report_pending
+    losses.returned = watch.trainer_returned
     saved: dict[str, Saved] = {}
     data = GradersData(_watched(ready, watch).by_role(student.class_names))
     values: dict[str, Any] = {
@@ -101,6 +107,7 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: Other
         with (
             student.replaced(values),
             _weights_in_memory(saved),
+            written_apart(),
             _constructions_reported(student.namespace.get(script.model_class), watch, other),
             quiet(),
         ):
@@ -183,7 +190,10 @@ def _final(student: StudentModule, script: Script, watch: ScriptWatch, saved: di
         final = unwrapped_model(student.evaluated(script.final))
         return final if isinstance(final, nn.Module) else last
     others = False  # a script may save further models that are not of the graded class
-    for kept in reversed(list(saved.values())):
+    named = script.saved_as.lower()
+    latest_first = list(reversed(saved.items()))
+    latest_first.sort(key=lambda item: named not in Path(item[0]).name.lower())
+    for _, kept in latest_first:
         for weights in _states(kept.value):
             epochs = watch.owner(kept.storages, weights)
             if epochs is not None:

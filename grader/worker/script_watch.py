@@ -1,9 +1,9 @@
 """What a script trains, watched from outside: epochs of models, and what was saved.
 
 An epoch is a pass over the training loader in which an optimizer stepped a model. In a loop over epochs that
-uses no loader, it is one iteration. After each epoch the model's weights go to the judge; the student's
-random numbers are untouched. Which model counts is decided in `grader.worker.script_run`; what it is worth is
-measured in `grader.training`.
+uses no loader, it is one iteration, and without either a call of the graded training function. After each
+epoch the model's weights go to the judge; the student's random numbers are untouched. Which model counts is
+decided in `grader.worker.script_run`; what it is worth is measured in `grader.training`.
 
 Tests: tests/training/test_replay.py, tests/training/test_cheats.py
 """
@@ -258,6 +258,12 @@ class ScriptWatch:
         self._pending = epochs, done
         if not self.losses.running:
             self.report_pending()
+
+    def trainer_returned(self) -> None:
+        """The graded training function has returned: that ends an epoch if no loader and no loop shows it."""
+        if self._optimizers and not self._loops and not self.loader.passing:
+            self.ended()
+        self.report_pending()
 
     def report_pending(self) -> None:
         """Report the epoch that has ended; its losses are known when train_epoch has returned."""

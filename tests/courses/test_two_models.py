@@ -92,6 +92,47 @@ convnet = fit(ConvNet(3, 4, 16).to(device), 8, 5e-3)
     assert told(found, PERCEPTRON)[0] == "perceptron" and told(found, CONVOLUTION)[0] == "convnet"
 
 
+def test_models_in_a_dictionary_are_told_apart_by_the_names_of_their_files(
+    read: Callable[..., Program], two_networks_solved: str
+) -> None:
+    """Which file is whose is known when they are saved."""
+    head = two_networks_solved.split("perceptron = Perceptron")[0]
+    found = read(
+        head
+        + """
+models = {"perceptron": Perceptron(16, 3, 4, 64), "convnet": ConvNet(3, 4, 16)}
+for name, model in models.items():
+    optimizer = optim.AdamW(model.parameters(), lr=2e-3)
+    for epoch in range(6):
+        train_epoch(model, optimizer, train_loader)
+    torch.save(model.state_dict(), f"{STUDENT_ID}_Compared_{name}.pth")
+shown = nn.Sequential(models["perceptron"], nn.Softmax(1))
+"""
+    )
+    for measure, name in ((PERCEPTRON, "_perceptron"), (CONVOLUTION, "_convnet")):
+        assert told(found, measure) == ("model", ["for epoch in range(6):"], [])
+        assert found.read_for(measure).script.saved_as == name
+
+
+def test_a_class_method_may_make_the_model(read: Callable[..., Program], two_networks_solved: str) -> None:
+    """`from_sizes` does, and `count`, which only asks the class, does not."""
+    methods = """class Perceptron(nn.Module):
+    @classmethod
+    def from_sizes(cls, hidden):
+        return cls(16, 3, 4, hidden)
+
+    @classmethod
+    def count(cls, model):
+        return len(list(model.parameters()))
+
+"""
+    text = two_networks_solved.replace("class Perceptron(nn.Module):\n", methods)
+    made = "Perceptron(side=16, channels=3, num_classes=4, hidden=64)"
+    assert made in text and methods in text
+    found = read(text.replace(made, "Perceptron.from_sizes(64)") + "n = Perceptron.count(convnet)\n")
+    assert told(found, PERCEPTRON)[:2] == ("perceptron", ["for epoch in range(6):"])
+
+
 def test_what_trains_neither_is_left_alone_for_both(
     read: Callable[..., Program], two_networks_solved: str
 ) -> None:

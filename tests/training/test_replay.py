@@ -231,6 +231,29 @@ def test_a_method_of_ones_own_that_is_called_as_one_that_opens_files(
     assert len(found.epochs) == 2 and not found.end.fed_otherwise
 
 
+CLASSES_OF_FILES = """
+from pathlib import Path
+files = sorted(path.parent.name for path in Path("data/train").glob("*/*"))
+class_names = sorted(set(files))
+"""
+
+
+def test_epochs_that_no_loop_shows_and_classes_of_files_that_are_not_there(
+    replayed: Callable[..., Replayed],
+) -> None:
+    """Each call of the graded function is an epoch; the grader names the classes."""
+    start, _, end = (
+        OWN_IMAGES.replace("SHIFT", "0.5").replace("SCALE", "0.5").partition("for epoch in range(2):\n")
+    )
+    epochs = end.replace(
+        "    train_epoch(model, optimizer, batches, [])",
+        "[train_epoch(model, optimizer, batches, []) for _ in range(3)]",
+    )
+    text = CLASSES_OF_FILES + start.replace("num_classes=3", "num_classes=len(class_names)") + epochs
+    found = replayed(text)
+    assert [done.steps for done in found.epochs] == [9, 9, 9]
+
+
 STUDY_OF_BYTES = """
 class Bytes(Batches):
     def __iter__(self):

@@ -274,7 +274,7 @@ class Trained:
                     self._follow(unit, position)
 
     def _follow(self, unit: Unit, position: int) -> None:
-        for name, expression in (*bindings(unit.node), *self._unpacked(unit)):
+        for name, expression in (*bindings(unit.node), *self._unpacked(unit), *_walked_over(unit)):
             if expression is None:
                 continue
             parts = {n.id for n in walk(expression) if isinstance(n, ast.Name)} & self._made_of.keys()
@@ -588,6 +588,15 @@ def _acts(node: ast.stmt) -> bool:
     sets = pair is not None and any(isinstance(target, ast.Attribute | ast.Subscript) for target in pair[0])
     sets |= isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute | ast.Subscript)
     return sets or any(True for _ in calls(node))
+
+
+def _walked_over(unit: Unit) -> Iterator[tuple[str, ast.expr]]:
+    """(name, what it is an element of) for the variables of loops: `for name, model in models.items()`."""
+    for node in statements_within(unit.node):
+        if isinstance(node, ast.For):
+            for target in walk(node.target):
+                if isinstance(target, ast.Name):
+                    yield target.id, node.iter
 
 
 def _aliases_in(unit: Unit) -> Iterator[tuple[str, str]]:

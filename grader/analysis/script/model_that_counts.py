@@ -144,18 +144,26 @@ class ModelThatCounts:
     """Looks for the model that counts at the levels of a program."""
 
     def __init__(
-        self, aliases: Aliases, definitions: Definitions, constants: Lookup, checkpoint: str, final: str
+        self,
+        aliases: Aliases,
+        definitions: Definitions,
+        constants: Lookup,
+        checkpoint: str,
+        file_stem: str,
+        final: str,
     ) -> None:
         """Take what is known about the program.
 
         Args:
-            checkpoint: What the name of the checkpoint's file contains: `_Lab8_Homework`.
+            checkpoint: What the name of the checkpoint's file contains: `_Lab8_Homework`, `_vit`.
+            file_stem: What the names of all files that are handed in contain.
             final: The variable that the assignment names.
         """
         self._aliases = aliases
         self._definitions = definitions
         self._constants = constants
         self._checkpoint = checkpoint.lower()
+        self._file_stem = file_stem.lower()
         self._stated = final
 
     def chosen(self, level: Level) -> Choice | None:
@@ -184,10 +192,14 @@ class ModelThatCounts:
         return Choice(position, names, False, _single(names), why)
 
     def _is_checkpoint(self, name: str) -> bool:
-        if name.strip(UNKNOWN_PART) == "":
+        """Whether a file's name contains the checkpoint's, or may do so: of `f"{ID}_CIFAR10_{name}.pth"`."""
+        if name.strip(UNKNOWN_PART) == "" or not self._checkpoint:
             return False
         parts = [part for part in name.lower().split(UNKNOWN_PART) if part]
-        return bool(self._checkpoint) and any(self._checkpoint in part for part in parts)
+        if any(self._checkpoint in part for part in parts):
+            return True
+        _, *after = name.lower().split(self._file_stem) if self._file_stem else [name]
+        return any(UNKNOWN_PART in part for part in after)
 
     def _shown(self, level: Level) -> Choice | None:
         """The model given to the last call of a graded plotting function: what the student shows."""

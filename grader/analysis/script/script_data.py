@@ -280,6 +280,7 @@ class Substitution:
         loops: Collection[int],
         left_alone: Collection[int],
         only_plots: Callable[[ast.Call], bool],
+        trains: Callable[[ast.expr], bool],
     ) -> None:
         """Take what the replacements depend on.
 
@@ -290,6 +291,7 @@ class Substitution:
             left_alone: `id` of the nodes of statements that are not executed.
             only_plots: Whether the called function does not train, and plots or has other effects outside
                 the program.
+            trains: Whether a training is computed in an expression.
         """
         self._effects = effects
         self._data = data
@@ -299,6 +301,7 @@ class Substitution:
             frozenset[str]
         ] = []  # parameters and loop variables, which may show a side
         self._only_plots = only_plots
+        self._trains = trains
 
     def edits(self, node: ast.stmt) -> list[Edit]:
         """What is replaced in a statement, in the order of the source."""
@@ -315,7 +318,7 @@ class Substitution:
             self._variables_around.pop()
             return
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._only_outputs(node.value):
-            yield instead(node, "...")
+            yield from self._left_out(node.value, "...")
             return
         pair = assigned(node)
         if pair is not None:
@@ -369,6 +372,10 @@ class Substitution:
     def _assignment(self, targets: list[ast.expr], value: ast.expr) -> Iterator[Edit]:
         names = _plain_names(targets[0]) if len(targets) == 1 else []
         roles = [self._data.get(name) for name in names]
+        at_top_level = not self._variables_around
+        if roles == ["class_names"] and isinstance(targets[0], ast.Name) and at_top_level:
+            yield instead(value, f"{DATA_NAME}['class_names']")  # whatever it was made from may not be there
+            return
         if names and all(roles) and self._loads(value):
             parts = [f"{DATA_NAME}[{_of_pictures(role, value)!r}]" for role in roles if role]
             replacement = parts[0] if isinstance(targets[0], ast.Name) else f"({', '.join(parts)},)"
@@ -405,10 +412,14 @@ class Substitution:
         if isinstance(node, ast.Call):
             effects = self._direct(node)
             if effects & EFFECTS_OUTSIDE:
-                yield instead(node, NOTHING_NAME)
+                yield from self._left_out(node, NOTHING_NAME)
                 return
             if effects & Effect.DATA:
                 yield instead(node, self._substitute_for(node, side_by_name))
+                return
+            begun = _begun(node)
+            if begun is not None and not _is_loader(begun) and self._direct(begun) & Effect.DATA:
+                yield instead(node, f"{DATA_NAME}.maker({self._role(begun, side_by_name)!r})")
                 return
         self._variables_around.append(_bound_in(node))
         if isinstance(node, ast.Dict):
@@ -424,6 +435,16 @@ class Substitution:
                 elif isinstance(child, ast.comprehension):
                     yield from self._clause(child)
         self._variables_around.pop()
+
+    def _left_out(self, call: ast.Call, instead_of_it: str) -> Iterator[Edit]:
+        """The edits where a call is not made: what it would be given is computed if that trains."""
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if not any(map(self._trains, given)):
+            yield instead(call, instead_of_it)
+            return
+        yield instead(call.func, NOTHING_NAME)
+        for part in given:
+            yield from self._expression(part)
 
     def _substitute_for(self, call: ast.Call, side_by_name: str | None) -> str:
         """What replaces data that a call loads.
@@ -448,6 +469,13 @@ class Substitution:
 
     def _direct(self, call: ast.Call) -> Effect:
         return self._effects.of_call(call, but=RESTORING)
+
+
+def _begun(call: ast.Call) -> ast.Call | None:
+    """The call that `partial(ImageFolder, "data/train")` begins."""
+    if called_name(call.func) != "partial" or not call.args:
+        return None
+    return ast.copy_location(ast.Call(call.args[0], call.args[1:], call.keywords), call)
 
 
 def _is_loader(call: ast.Call) -> bool:

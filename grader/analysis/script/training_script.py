@@ -48,6 +48,7 @@ class ScriptInputs:
         data: Names of data (loaders, data sets, class names), in functions too -> role.
         top_data: The names of data at top level -> role.
         checkpoint: What the name of the checkpoint's file contains.
+        file_stem: What the names of all files that are handed in contain.
         final: The variable that counts, if the assignment states one.
     """
 
@@ -62,6 +63,7 @@ class ScriptInputs:
     data: Mapping[str, str]
     top_data: Mapping[str, str]
     checkpoint: str
+    file_stem: str
     final: str
 
 
@@ -100,7 +102,12 @@ class ScriptReader:
         self._values = _constants(inputs.units)
         self._looking_up: set[str] = set()
         self._models = ModelThatCounts(
-            inputs.aliases, self._definitions, self._constant, inputs.checkpoint, inputs.final
+            inputs.aliases,
+            self._definitions,
+            self._constant,
+            inputs.checkpoint,
+            inputs.file_stem,
+            inputs.final,
         )
         self._plotting_functions = frozenset(name for name in inputs.kinds if self._plots(name))
         self.choice: Choice | None = None
@@ -109,7 +116,7 @@ class ScriptReader:
     def script(self) -> Script:
         """The script; if nothing is trained, it has no statements but the reason."""
         top = self._level(self._inputs.units, None)
-        execution = self._execution(top, None, ())
+        execution = self._execution(top, None, ()) or self._all_that_trains(top)
         if execution is None:
             return Script(missing=NOTHING_TRAINS)
         assert self.choice is not None
@@ -124,6 +131,7 @@ class ScriptReader:
             {id(loop) for loop, _ in loops},
             {id(statement.node) for statement in left_alone},
             self._only_plots,
+            self._trains_within,
         )
         statements = [*self._definitions_changed(executed, substitution)]
         statements += [
@@ -134,6 +142,7 @@ class ScriptReader:
         return Script(
             statements=tuple(statement for _, statement in statements),
             final=self._final(execution),
+            saved_as=self._inputs.checkpoint,
             model=self.choice.model or "",
             model_class=self._inputs.model_class or "",
             trainer=self._inputs.trainer or "",
@@ -200,9 +209,19 @@ class ScriptReader:
         if not isinstance(statement.node, ast.Expr) or not isinstance(statement.node.value, ast.Call):
             return False
         call = statement.node.value
-        return bool(
-            self._inputs.effects.of_call(call) & (EFFECTS_OUTSIDE & ~Effect.FILES)
-        ) or self._only_plots(call)
+        outputs = bool(self._inputs.effects.of_call(call) & (EFFECTS_OUTSIDE & ~Effect.FILES))
+        if not outputs and not self._only_plots(call):
+            return False
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        return not any(map(self._trains_within, given))
+
+    def _trains_within(self, expression: ast.expr) -> bool:
+        """Whether a training is computed in an expression, by a graded function, too: `plot(fit(model))`."""
+        return any(
+            self.steps(call) or (isinstance(call.func, ast.Name) and self._deep_steps(call.func.id, set()))
+            for call in walk(expression)
+            if isinstance(call, ast.Call)
+        )
 
     def _execution(
         self, level: Level, needed: frozenset[str] | None, above: tuple[str, ...]
@@ -234,6 +253,25 @@ class ScriptReader:
         if not execution.positions & level.trains:
             return None
         self._open_others(execution, above)
+        return execution
+
+    def _all_that_trains(self, level: Level) -> _Execution | None:
+        """All that trains, where no name at top level holds a model: what is saved tells which one counts.
+
+        As when a method of the student's own builds, trains and saves.
+        """
+        builds = any(
+            isinstance(node, ast.Call) and self._inputs.reader.is_model(node)
+            for unit in self._inputs.units
+            for node in walk(unit.node)
+        )
+        positions = {index for index in level.trains if self._trains_a_model(level, level.units[index])}
+        if not builds or not positions:
+            return None
+        self.choice = Choice(None, frozenset(), True, None, "it is saved under its name, or trained last")
+        execution = _Execution(level, positions)
+        for index in sorted(positions):
+            execution.positions |= level.slice(level.uses(level.units[index]), index)[0]
         return execution
 
     def _open_others(self, execution: _Execution, above: tuple[str, ...]) -> None:
