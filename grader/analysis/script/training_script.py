@@ -18,6 +18,7 @@ from grader.analysis.recognized_roles import RoleReader, bindings, role_by_name
 from grader.analysis.rewriting import applied
 from grader.analysis.script.dependence import Definitions, Level, alive
 from grader.analysis.script.model_that_counts import Choice, ModelThatCounts, is_built_once
+from grader.analysis.script.partial_text import bound_once
 from grader.analysis.script.script_data import (
     EFFECTS_OUTSIDE,
     Substitution,
@@ -97,10 +98,10 @@ class ScriptReader:
     def __init__(self, inputs: ScriptInputs) -> None:
         self._inputs = inputs
         self._definitions = Definitions(inputs.units)
-        self._values = _constants(inputs.units)
+        self._values = bound_once(inputs.units)
         self._looking_up: set[str] = set()
         self._models = ModelThatCounts(
-            inputs.aliases, self._definitions, self._constant, inputs.checkpoint, inputs.final
+            inputs.aliases, self._definitions, self._values, inputs.checkpoint, inputs.final
         )
         self._plotting_functions = frozenset(name for name in inputs.kinds if self._plots(name))
         self.choice: Choice | None = None
@@ -545,22 +546,6 @@ class ScriptReader:
             return value(self._values[node.id], self._constant)
         finally:
             self._looking_up.discard(node.id)
-
-
-def _constants(units: Sequence[Unit]) -> dict[str, ast.expr]:
-    """Names that are bound once at top level, to an expression."""
-    expressions: dict[str, ast.expr] = {}
-    twice: set[str] = set()
-    for statement in units:
-        if statement.is_definition:
-            continue
-        for name, expression in bindings(statement.node):
-            if name in expressions or expression is None:
-                twice.add(name)
-            else:
-                expressions[name] = expression
-        twice |= statement.changes
-    return {name: expression for name, expression in expressions.items() if name not in twice}
 
 
 def _remade(node: ast.stmt, home: Unit) -> Unit:
