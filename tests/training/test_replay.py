@@ -409,6 +409,28 @@ def test_images_are_kept_for_decisions_as_long_as_there_are_any(
     assert found.end.epochs == 2
 
 
+BY_KEYWORDS = """
+model, first = ViT(**SIZES), ViT(**SIZES)
+for epoch in range(3):
+    train_epoch(first, optim.SGD(first.parameters(), lr=0.2), train_loader, [])
+torch.save(obj=first.state_dict(), f="first.pth")
+model.load_state_dict(torch.load(f="first.pth"))
+for epoch in range(2):
+    train_epoch(model, optim.SGD(model.parameters(), lr=0.1), train_loader, [])
+    if epoch == 0:
+        torch.save(model.state_dict(), f="best.pth")
+model.load_state_dict(state_dict=torch.load(map_location="cpu", f="best.pth"))
+torch.save(f="400101204_Lab8_Homework.pth", obj=model.state_dict())
+"""
+
+
+def test_weights_are_saved_and_loaded_by_keywords(replayed: Callable[..., Replayed]) -> None:
+    """The training of what is loaded belongs to the script."""
+    found = replayed(LOADERS + BY_KEYWORDS)
+    assert (found.restored, found.end.other_models, len(found.epochs)) == (True, 0, 5)
+    assert not found.program.script.left_alone
+
+
 def test_a_text_tells_which_side_of_the_data_is_meant() -> None:
     """`loaders[split] = DataLoader(...)` in a loop, or a function of the split."""
     from grader.worker.script_run import GradersData
