@@ -165,7 +165,7 @@ def _bounded_join(glue: str, parts: Iterable[str]) -> str:
 
 def _text_of_part(node: ast.expr, lookup: Lookup) -> str:
     if isinstance(node, ast.FormattedValue):
-        if node.format_spec is not None:
+        if node.format_spec is not None or node.conversion not in (-1, ord("s")):
             raise Unknown
         inner_value = _value(node.value, lookup)
         if isinstance(inner_value, str | int | float):

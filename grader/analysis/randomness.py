@@ -325,7 +325,8 @@ class _Source:
             return True
         if names == {"print"}:
             return not call.keywords and not self._rebound & (REDIRECTING - {"BytesIO"})
-        is_save = self._aliases.names_of(call.func) == ("torch.save",) and not call.keywords
+        keywords = {keyword.arg for keyword in call.keywords}
+        is_save = self._aliases.names_of(call.func) == ("torch.save",) and keywords <= {"obj", "f"}
         return is_save and "BytesIO" not in self._rebound and self._is_never_read(key)
 
     def _is_never_read(self, key: ast.expr | None) -> bool:

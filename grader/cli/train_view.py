@@ -14,7 +14,7 @@ from grader.cli.terminal_page import Page
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, TrainingOutcome
-from grader.domain.formatting import counted, duration, listed, named, percent, points
+from grader.domain.formatting import counted, duration, listed, named, percent, points, quantity
 from grader.domain.program_run import Plan
 from grader.kit.splits import Splits
 from grader.reports.measured_words import MeasuredWords, measured_words
@@ -98,7 +98,7 @@ class TrainView:
         seed = f"seed {report.run} of {report.runs}, " if report.runs > 1 else ""
         name = f"{seed}epoch {epoch.number} of {planned}"
         if self._task is None:
-            loss = f"test loss {epoch.test_loss:.3f}"
+            loss = f"test loss {quantity(epoch.test_loss)}"
             parts = [name, accuracy, loss, *([time_left] if time_left else [])]
             self._page.detail(", ".join(parts), indent=0)
             return
@@ -130,7 +130,7 @@ class TrainView:
         last, best = done.epochs[-1], max(done.epochs, key=lambda epoch: epoch.test_accuracy)
         rows = [
             ("trained", f"{len(done.epochs)} of {counted(done.planned, 'epoch')}"),
-            ("last", f"{percent(last.test_accuracy)} correct, test loss {last.test_loss:.3f}"),
+            ("last", f"{percent(last.test_accuracy)} correct, test loss {quantity(last.test_loss)}"),
             ("best", f"{percent(best.test_accuracy)} correct, after epoch {best.number}"),
         ]
         self._page.pairs(rows, width=WIDTH)

@@ -139,8 +139,8 @@ class Epoch:
         train_loss: Mean of the losses that the student's function that trains for an epoch reported; None:
             it reported none. For staff, as the learning rate and the time are: the student's code controls
             them.
-        test_loss: On the hidden test images.
-        test_accuracy: On the hidden test images, 0 to 1.
+        test_loss: On the hidden test images; NaN if the model's outputs are not finite.
+        test_accuracy: On the hidden test images, 0 to 1; those without finite outputs count as wrong.
         learning_rate: Of the first parameter group, at the end of the epoch.
         seconds: Wall time of training, and of the model's answers for the test images.
         augmented_accuracy: Like `test_accuracy`, but with the randomness of the student's test transform;
@@ -208,7 +208,7 @@ class TrainingOutcome(StrEnum):
 
     COMPLETED = "completed"
     FAILED = "failed"  # the student's code raised, returned nonsense or died: `reason` says what
-    DIVERGED = "diverged"  # the outputs became infinite or NaN
+    DIVERGED = "diverged"  # in the end, the outputs were infinite or NaN
     BUDGET = "budget"  # our limit stopped it: unknown, never zero
     NOT_RUN = "not_run"  # --no-train, or nothing to train
     UNKNOWN = "unknown"  # a person must look: `reason` says why
@@ -243,7 +243,7 @@ class Training:
         data: The data set's name, `neu_cls` or `synthetic_steel`.
         device: `cpu`, or the GPU's name.
         classes: Class names in the order of the confusion matrix.
-        epochs: One per finished epoch.
+        epochs: One per finished epoch; of a training that diverged, up to then.
         planned_epochs: The number of epochs that the student's code asks for.
         stages: Of the first training: in which loop, with which optimizer. For staff, like the learning rate.
         accuracy: The accuracy, 0 to 1, where images are classified. It counts if `value` is None; then it is

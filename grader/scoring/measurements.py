@@ -87,9 +87,11 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
                 _worst_points(item, training),
             )
         case TrainingOutcome.DIVERGED:
-            if is_measured:
-                return _by_measurement(item, training, _sentence("Training diverged", training.reason) + " ")
-            return _line(item, 0.0, _sentence("Training diverged", training.reason))
+            sentence = _sentence("Training diverged", training.reason)
+            line = (
+                _by_measurement(item, training, f"{sentence} ") if is_measured else _line(item, 0.0, sentence)
+            )
+            return _left_to_a_person(line, _reasons_to_raise(line, evidence))
         case TrainingOutcome.FAILED:
             line = _line(item, 0.0, _sentence("Training failed", training.reason, training.where))
             return _left_to_a_person(line, _reasons_to_raise(line, evidence))

@@ -5,6 +5,7 @@ epochs so far when a person stops it, and writes the curves and the table of epo
 and is measured is decided in `grader.students.own_training`.
 """
 
+import math
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -268,7 +269,7 @@ def _summary(training: Training, *, stopped: bool) -> str:
     lines = ["epoch,train_loss,test_loss,test_accuracy,learning_rate,seconds"]
     lines += [
         ",".join(
-            "" if value is None else f"{value:.6g}"
+            "" if value is None or not math.isfinite(value) else f"{value:.6g}"
             for value in (
                 epoch.number,
                 epoch.train_loss,

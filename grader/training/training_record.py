@@ -1,5 +1,6 @@
 """The record of a training: what is known of it while it goes on, and how it ended."""
 
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -85,7 +86,8 @@ class Record:
         self._plan: TrainingPlan | None = None
         self._epochs: list[Epoch] = []
         self._epoch_replies: list[EpochDone] = []  # without their arrays
-        self._logits: Any = None
+        self._logits: Any = None  # those of the last epoch or the end, if they are finite
+        self._diverged_from: int | None = None  # the first of the last epochs whose outputs are not finite
         self._augmented: float | None = None  # the accuracy of the weights in the end, with chance
         self._attention: Any = None
         self._seen_rows = some_of_each(job.splits.train_labels, SEEN)
@@ -176,20 +178,16 @@ class Record:
         self._other_numbers = max(self._other_numbers, min(done.other_numbers, MAX_NUMBER))
         answered = self._model.answered
         logits = self.blinding.answers(answered.arrays.get("logits"))
-        if not np.isfinite(logits).all():
-            self.end(
-                TrainingOutcome.DIVERGED,
-                f"Training diverged in epoch {number}: the model's outputs are no longer finite numbers. "
-                "A smaller learning rate or a warm-up usually helps.",
-            )
-            return
-        self._logits = logits
+        is_finite = bool(np.isfinite(logits).all())
+        # the code may still restore earlier weights: those at the end count
+        self._diverged_from = None if is_finite else self._diverged_from or number
+        self._logits = logits if is_finite else None
         self._augmented = self._with_chance(answered)
         now = time.monotonic()
         epoch = Epoch(
             number=number,
             train_loss=mean_reported(done.arrays.get("reported")),
-            test_loss=cross_entropy(logits, self._job.splits.test_labels),
+            test_loss=cross_entropy(logits, self._job.splits.test_labels) if is_finite else math.nan,
             test_accuracy=self._accuracy(logits),
             learning_rate=done.learning_rate,
             seconds=now - self._epoch_started,
@@ -236,8 +234,9 @@ class Record:
         answered = self._model.answered
         logits = self.blinding.answers(answered.arrays.get("logits"))
         if not np.isfinite(logits).all():
-            self.end(TrainingOutcome.DIVERGED, "The model's outputs are not finite numbers at the end.")
+            self._diverge()
             return
+        self._diverged_from = None
         self._logits = logits
         inputs, scores = answered.arrays.get("inputs"), answered.arrays["logits"][list(self.sampled)]
         if inputs is None or inputs.dtype != np.float32 or inputs.ndim != 4 or len(inputs) != len(scores):
@@ -250,6 +249,18 @@ class Record:
             self._answers_alike = False
         self._fed_otherwise = done.fed_otherwise
         self.outcome = TrainingOutcome.COMPLETED
+
+    def _diverge(self) -> None:
+        """The outputs are not finite at the end: the epochs since they are not are left out."""
+        if self._diverged_from is None:
+            self.end(TrainingOutcome.DIVERGED, "The model's outputs are not finite numbers at the end.")
+            return
+        self.end(
+            TrainingOutcome.DIVERGED,
+            f"Training diverged in epoch {self._diverged_from}: the model's outputs are no longer finite "
+            "numbers. A smaller learning rate or a warm-up usually helps.",
+        )
+        del self._epochs[self._diverged_from - 1 :], self._epoch_replies[self._diverged_from - 1 :]
 
     def _note_tree(self, trained: ModelThen, epochs: int) -> None:
         """Remember how the model's tree differs from the one that was checked."""
@@ -272,7 +283,9 @@ class Record:
         return float((logits.argmax(axis=1) == labels).mean())
 
     def _accuracy(self, logits: Any) -> float:
-        return float((logits.argmax(axis=1) == self._job.splits.test_labels).mean())
+        """The share of images whose class is found; it is not found where the outputs are not finite."""
+        right = logits.argmax(axis=1) == self._job.splits.test_labels
+        return float((right & np.isfinite(logits).all(axis=1)).mean())
 
     def fail(self, raised: StudentRaised, ending: Ending) -> None:
         """The student's code raised.
@@ -295,6 +308,8 @@ class Record:
         elif problem.resource == "memory" and ran_out(problem, ending, self._job):
             self._lacked_gpu_memory = is_crowded(self._job)
             self._over_budget(memory_in_words(self._job))
+        elif self._diverged_from is not None:
+            self._diverge()
         else:
             self._claimed = _claimed_memory(problem, ending, self._job)
             epoch = f" in epoch {len(self._epochs) + 1}" if self._plan else " before the first epoch"
@@ -429,6 +444,8 @@ class Record:
         measured with and without its chance, and the better one counts.
         """
         last = self._epochs[-min(LAST_EPOCHS, max(len(self._epochs) // 4, 1)) :]
+        diverged = [end for end, epoch in enumerate(last[:-1], 1) if not math.isfinite(epoch.test_loss)]
+        last = last[diverged[-1] if diverged else 0 :]  # the code restored weights after it
         augmented = [epoch.augmented_accuracy for epoch in last]
         if self._restored or self.outcome is not TrainingOutcome.COMPLETED or len(last) == 1:
             counted = (

@@ -243,17 +243,18 @@ def _weights_in_memory(saved: dict[str, Saved]) -> Iterator[None]:
     """Make `torch.save(..., path)` and `torch.load(path)` work in memory, whatever the path."""
     real_save, real_load = torch.save, torch.load
 
-    def save(value: Any, place: Any, *args: Any, **kwargs: Any) -> None:
-        if isinstance(place, str | os.PathLike):
-            saved.pop(os.fspath(place), None)
-            saved[os.fspath(place)] = Saved(copy.deepcopy(value), _storages(value))
+    # the parameters have PyTorch's names, by which they may be given
+    def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
+        if isinstance(f, str | os.PathLike):
+            saved.pop(os.fspath(f), None)
+            saved[os.fspath(f)] = Saved(copy.deepcopy(obj), _storages(obj))
         else:
-            real_save(value, place, *args, **kwargs)
+            real_save(obj, f, *args, **kwargs)
 
-    def load(place: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(place, str | os.PathLike) and os.fspath(place) in saved:
-            return copy.deepcopy(saved[os.fspath(place)].value)
-        return real_load(place, *args, **kwargs)
+    def load(f: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(f, str | os.PathLike) and os.fspath(f) in saved:
+            return copy.deepcopy(saved[os.fspath(f)].value)
+        return real_load(f, *args, **kwargs)
 
     torch.save, torch.load = save, load  # type: ignore[assignment]
     try:

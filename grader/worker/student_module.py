@@ -24,6 +24,7 @@ from grader.domain.analyzed_program import Program, Statement
 from grader.protocol.replies import Loaded, Problem
 from grader.protocol.requests import Load
 from grader.worker.forbidden_watch import ForbiddenWatch
+from grader.worker.idle_gpu import stand_in_for_gpu
 from grader.worker.student_environment import AbsentFinder, bind_devices, overheard, redirect_gpu_calls
 from grader.worker.student_faults import (
     PREFIX,
@@ -59,6 +60,7 @@ class StudentModule:
         self._flags = 0
         if request.device == "cpu":
             redirect_gpu_calls()
+            stand_in_for_gpu()
         argparse.ArgumentParser.parse_known_args = _without_required  # type: ignore[method-assign]
         self.watch = watch
         remember_source(request.program)

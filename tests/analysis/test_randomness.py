@@ -168,6 +168,10 @@ HONEST = {
             weights = model.state_dict()
             torch.save({"model": weights, "rng": torch.get_rng_state(), "seed": torch.initial_seed()}, "c.pt")
     """,
+    "a checkpoint that is saved by keywords": """
+        def evaluate(model, data_loader, loss_history):
+            torch.save(obj={"model": model.state_dict(), "rng": torch.get_rng_state()}, f="c.pt")
+    """,
     "a checkpoint that is put together first": """
         def evaluate(model, data_loader, loss_history):
             checkpoint = {"model": model.state_dict(), "np_rng": np.random.get_state()}

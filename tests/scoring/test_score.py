@@ -686,6 +686,7 @@ def test_full_points_that_one_training_less_could_change_are_a_persons_too() -> 
 CLAIMED = Claim(0.75, "cell 12", "Test accuracy: 75%")
 MEASURED = Training(TrainingOutcome.COMPLETED, accuracy=0.7, planned_epochs=1)
 FAILED = Training(TrainingOutcome.FAILED, reason="KeyError")
+DIVERGED = Training(TrainingOutcome.DIVERGED, reason="The outputs are not finite.")
 
 
 @pytest.mark.parametrize(
@@ -699,6 +700,8 @@ FAILED = Training(TrainingOutcome.FAILED, reason="KeyError")
         (replace(MEASURED, accuracy=0.85, rebuilt=True), replace(CLAIMED, accuracy=0.99), 30, None, ""),
         (FAILED, CLAIMED, None, 0.0, "75 % is claimed"),
         (FAILED, None, None, None, ""),
+        (DIVERGED, CLAIMED, None, 0.0, "75 % is claimed"),
+        (DIVERGED, None, None, None, ""),
         # more than the weights can show is not a claim that they support
         (replace(MEASURED, accuracy=0.6), replace(CLAIMED, accuracy=0.999), None, None, ""),
     ],
@@ -727,10 +730,10 @@ def test_where_something_speaks_against_the_measurement_a_person_decides(
     ],
     ids=str,
 )
-@pytest.mark.parametrize("training", [MEASURED, FAILED], ids=["measured", "failed"])
+@pytest.mark.parametrize("training", [MEASURED, FAILED, DIVERGED], ids=["measured", "failed", "diverged"])
 def test_what_is_only_said_changes_no_points(training: Training, weights: Checkpoint) -> None:
     """Anybody can write 99.9 % and epoch 100 into an output: it is listed, and what was measured counts."""
-    if training is FAILED and weights.accuracy == 0.72:
+    if training is not MEASURED and weights.accuracy == 0.72:
         return  # there the weights do say more
     said = Claim(0.999, "cell 12", "Test accuracy: 99.9%")
     plain = replace(PERFECT, training=training, checkpoint=weights, claim=None, shown_epochs=None)

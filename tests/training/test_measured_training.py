@@ -1,6 +1,7 @@
 """What is made of a worker's replies: whatever it says is checked, and no fault of ours costs points."""
 
 import io
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -227,6 +228,29 @@ def test_divergence_at_the_very_end_is_told(scripted: Scripted, job: Job) -> Non
     assert found.training.outcome is TrainingOutcome.DIVERGED
 
 
+def test_what_diverged_and_was_restored_is_judged_by_the_weights_at_the_end(
+    scripted: Scripted, job: Job
+) -> None:
+    """An epoch without finite outputs is recorded as one in which nothing was found."""
+    right, broken = logits(job.splits, (0,)), logits(job.splits)
+    broken[:12] = np.nan
+    training = measured(scripted, job, PLAN, epoch(1, right), epoch(2, broken), end(2, right)).training
+    assert (training.outcome, training.reason) == (TrainingOutcome.COMPLETED, "")
+    assert training.accuracy == pytest.approx(12 / 13)
+    assert training.counted == "of the weights that the code restored at the end"
+    assert [done.test_accuracy for done in training.epochs] == pytest.approx([12 / 13, 1 / 13])
+    assert math.isnan(training.epochs[1].test_loss)
+
+
+def test_epochs_before_weights_were_restored_do_not_count_in_the_mean(scripted: Scripted, job: Job) -> None:
+    """The code took earlier weights within its loop, and trained on."""
+    plan, broken = replace(PLAN, epochs=20), logits(job.splits, value=np.nan)
+    outputs = [broken if number == 17 else logits(job.splits, (0,)) for number in range(1, 21)]
+    replies = [epoch(number, each) for number, each in enumerate(outputs, 1)]
+    training = measured(scripted, job, plan, *replies, end(20, outputs[-1])).training
+    assert (training.accuracy, training.counted) == (pytest.approx(12 / 13), "the mean of the last 3 epochs")
+
+
 # --- how it may end ---------------------------------------------------------------------------------------
 
 
@@ -235,11 +259,22 @@ def test_divergence_is_told_with_its_epoch(scripted: Scripted, job: Job, bad: fl
     """No accuracy counts then; the epochs before it are kept."""
     broken = logits(job.splits)
     broken[5, 1] = bad
-    found = measured(scripted, job, PLAN, epoch(1, logits(job.splits)), epoch(2, broken), Trained(2))
+    plan = replace(PLAN, epochs=3)
+    replies = [epoch(1, logits(job.splits)), epoch(2, broken), epoch(3, broken), end(3, broken)]
+    found = measured(scripted, job, plan, *replies)
     assert found.training.outcome is TrainingOutcome.DIVERGED
     assert "diverged in epoch 2" in found.training.reason
     assert len(found.training.epochs) == 1
     assert (found.training.accuracy, found.training.predictions, found.images) == (None, (), {})
+
+
+def test_an_exception_after_divergence_does_not_hide_it(scripted: Scripted, job: Job) -> None:
+    """Code that expects numbers raises for NaN."""
+    broken, raised = logits(job.splits, value=np.nan), Raised(Problem("ValueError", Said("contains NaN")))
+    found = measured(scripted, job, PLAN, epoch(1, broken), raised)
+    assert found.training.outcome is TrainingOutcome.DIVERGED
+    assert "diverged in epoch 1" in found.training.reason
+    assert (found.training.epochs, found.training.accuracy) == ((), None)
 
 
 def test_images_that_the_code_changed_further_leave_a_doubt(scripted: Scripted, job: Job) -> None:

@@ -479,6 +479,99 @@ def test_images_are_kept_for_decisions_as_long_as_there_are_any(
     assert found.end.epochs == 2
 
 
+BY_KEYWORDS = """
+model, first = ViT(**SIZES), ViT(**SIZES)
+for epoch in range(3):
+    train_epoch(first, optim.SGD(first.parameters(), lr=0.2), train_loader, [])
+torch.save(obj=first.state_dict(), f="first.pth")
+model.load_state_dict(torch.load(f="first.pth"))
+for epoch in range(2):
+    train_epoch(model, optim.SGD(model.parameters(), lr=0.1), train_loader, [])
+    if epoch == 0:
+        torch.save(model.state_dict(), f="best.pth")
+model.load_state_dict(state_dict=torch.load(map_location="cpu", f="best.pth"))
+torch.save(f="400101204_Lab8_Homework.pth", obj=model.state_dict())
+"""
+
+
+def test_weights_are_saved_and_loaded_by_keywords(replayed: Callable[..., Replayed]) -> None:
+    """The training of what is loaded belongs to the script."""
+    found = replayed(LOADERS + BY_KEYWORDS)
+    assert (found.restored, found.end.other_models, len(found.epochs)) == (True, 0, 5)
+    assert not found.program.script.left_alone
+
+
+TWO_IN_MAIN = """
+def fit(model, count):
+    history, optimizer = [], optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(count):
+        train_epoch(model, optimizer, train_loader, history)
+    return history
+
+
+def compare(one, other):
+    print(one[-1] - other[-1])
+
+
+def main():
+    small, seen = ViT(**{**SIZES, "dim": 4}), []
+    SMALL
+    model = ViT(**SIZES)
+    BIG
+    torch.save(model.state_dict(), "400101204_Lab8_Homework.pth")
+    AFTER
+
+
+main()
+"""
+FIT = "losses = fit(small, 2)"
+AFTERWARDS = {
+    # training of another model, of the one that counts, what stands at the end -> how many are trained
+    "printed": (FIT, "more = fit(model, 3)", "print(losses[-1] / 2, more[-1])", 1),
+    "handed on": (
+        FIT,
+        "more = fit(model, 3)",
+        "half = max(losses) / 2; compare(losses, more); print(half)",
+        1,
+    ),
+    "table": (
+        "table = {}; table['small'] = fit(small, 2)",
+        "table['big'] = fit(model, 3)",
+        "print(table['small'][-1])",
+        2,
+    ),
+    "filled": (
+        "optimizer = optim.SGD(small.parameters(), lr=0.1)\n"
+        "    for epoch in range(2):\n        train_epoch(small, optimizer, train_loader, seen)\n"
+        "    low = min(seen)",
+        "fit(model, 3)",
+        "if low > 0:\n        return\n    print(low)",
+        1,
+    ),
+    "saved": (
+        f"{FIT}; torch.save(small.state_dict(), 'small.pth'); small.load_state_dict(torch.load('small.pth'))",
+        "fit(model, 3)",
+        "del losses, small",
+        1,
+    ),
+    "returned": (FIT, "fit(model, 3)", "return losses", 1),
+    "decides": (FIT, "fit(model, 3 if losses[-1] < 1e9 else 1)", "print(losses[-1])", 2),
+    "may end it": (FIT, "if losses[-1] > 1e9:\n        return\n    fit(model, 3)", "print(losses)", 2),
+}
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("case", AFTERWARDS)
+def test_what_depends_on_what_is_left_alone(case: str, replayed: Callable[..., Replayed]) -> None:
+    """It is left alone, too; what decides about the model that counts is executed."""
+    first, second, after, trained = AFTERWARDS[case]
+    text = TWO_IN_MAIN.replace("SMALL", first).replace("BIG", second).replace("AFTER", after)
+    found = replayed(LOADERS + text)
+    assert len(found.epochs) == 3
+    assert found.end.other_models == trained - 1
+    assert len(found.program.script.left_alone) == 2 - trained
+
+
 def test_a_text_tells_which_side_of_the_data_is_meant() -> None:
     """`loaders[split] = DataLoader(...)` in a loop, or a function of the split."""
     from grader.worker.script_run import GradersData

@@ -176,16 +176,24 @@ def files_of(nodes: Iterable[ast.AST]) -> Files:
     written_files: set[str] = set()
     for node in (node for outer in nodes for node in walk(outer)):
         match node:
-            case ast.Call(func=ast.Attribute(attr="load", value=ast.Name(id="torch")), args=[place, *_]):
-                file = _file_token(place)
+            case ast.Call(func=ast.Attribute(attr="load", value=ast.Name(id="torch"))):
+                file = _file_token(node, 0)
                 read_files |= {file, WRITTEN_BY_UNKNOWN_SAVE} if file else {READ_BY_UNKNOWN_LOAD}
-            case ast.Call(func=ast.Attribute(attr="save", value=ast.Name(id="torch")), args=[_, place, *_]):
-                written_files |= {_file_token(place) or WRITTEN_BY_UNKNOWN_SAVE, READ_BY_UNKNOWN_LOAD}
+            case ast.Call(func=ast.Attribute(attr="save", value=ast.Name(id="torch"))):
+                written_files |= {_file_token(node, 1) or WRITTEN_BY_UNKNOWN_SAVE, READ_BY_UNKNOWN_LOAD}
     return Files(frozenset(read_files), frozenset(written_files))
 
 
-def _file_token(place: ast.expr) -> str:
-    """The marker of a file by its name; empty if the name is not a literal."""
-    if isinstance(place, ast.Constant) and isinstance(place.value, str):
-        return f"<the file {place.value}>"
+def _file_token(call: ast.Call, position: int) -> str:
+    """The marker of the file that a call is given, by its name; empty if the name is not a literal.
+
+    Args:
+        position: Where the file stands, if it is not given by its keyword, `f`.
+    """
+    places = [keyword.value for keyword in call.keywords if keyword.arg == "f"]
+    if not places and not any(isinstance(argument, ast.Starred) for argument in call.args[: position + 1]):
+        places = call.args[position : position + 1]
+    for place in places:
+        if isinstance(place, ast.Constant) and isinstance(place.value, str):
+            return f"<the file {place.value}>"
     return ""

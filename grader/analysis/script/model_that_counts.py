@@ -15,11 +15,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.analysis.constant_values import Lookup, Unknown, value
 from grader.analysis.effects import Aliases
 from grader.analysis.script.dependence import Definitions, Level
+from grader.analysis.script.partial_text import UNKNOWN_PART, PartialText, bound_once, in_callers_terms
 from grader.analysis.slicing import LOOPS
-from grader.analysis.syntax_trees import COMPREHENSIONS, calls, statements_within, walk
+from grader.analysis.syntax_trees import COMPREHENSIONS, all_parameters, calls, statements_within, walk
 from grader.analysis.units import Unit
 
 MANY = 2
@@ -99,7 +99,6 @@ def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
 # --- model that counts -----------------------------------------------------------------------------------
 
 
-UNKNOWN_PART = "\0"
 MOST_DEEP = 4
 REMARK = re.compile(r"#\s*grader:\s*final\b", re.IGNORECASE)
 
@@ -147,7 +146,7 @@ class ModelThatCounts:
         self,
         aliases: Aliases,
         definitions: Definitions,
-        constants: Lookup,
+        expressions: Mapping[str, ast.expr],
         checkpoint: str,
         file_stem: str,
         final: str,
@@ -155,13 +154,14 @@ class ModelThatCounts:
         """Take what is known about the program.
 
         Args:
+            expressions: What names of the top level stand for.
             checkpoint: What the name of the checkpoint's file contains: `_Lab8_Homework`, `_vit`.
             file_stem: What the names of all files that are handed in contain.
             final: The variable that the assignment names.
         """
         self._aliases = aliases
         self._definitions = definitions
-        self._constants = constants
+        self._expressions = expressions
         self._checkpoint = checkpoint.lower()
         self._file_stem = file_stem.lower()
         self._stated = final
@@ -233,6 +233,7 @@ class ModelThatCounts:
 
     def saved(self, level: Level) -> Iterator[Saved]:
         """What is saved at a level, in order, directly or through calls."""
+        texts = self._texts(level)
         for position, unit in enumerate(level.units):
             if unit.is_definition or unit.is_import:
                 continue
@@ -244,7 +245,7 @@ class ModelThatCounts:
                             unit.references.names(eager=True), level, position
                         )
                         if names:
-                            name = self._name(place)
+                            name = self._name(place, texts)
                             yield Saved(position, names, name, within or node is not unit.node)
 
     def _saves(self, call: ast.Call, depth: int) -> Iterator[tuple[ast.expr, ast.expr | None, bool]]:
@@ -258,64 +259,40 @@ class ModelThatCounts:
         called = self._called(call)
         if called is None or depth == 0:
             return
-        unit, parameters = called
-        arguments = dict(zip(parameters, call.args, strict=False))
-        arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
         used = ast.Tuple([*call.args, call.func], ast.Load())
-        for node in walk(unit.node):
+        for node in walk(called):
             if isinstance(node, ast.Call):
                 for _, place, _ in self._saves(node, depth - 1):
-                    if isinstance(place, ast.Name) and place.id in {*parameters, *arguments}:
-                        yield used, arguments.get(place.id), True
-                    else:
-                        # the function's own names mean something else, or nothing, where it is called
-                        yield used, ast.Constant(self._name(place)), True
+                    # the function's own names mean something else, or nothing, where it is called
+                    yield used, place and in_callers_terms(place, called, call), True
 
-    def _called(self, call: ast.Call) -> tuple[Unit, list[str]] | None:
-        """The function that a call calls, or the class whose method it may be, with its parameters."""
-        if isinstance(call.func, ast.Name) and call.func.id in self._definitions:
-            function = self._definitions.function(call.func.id)
-            if function is not None:
-                return self._definitions.unit(call.func.id), [arg.arg for arg in function.args.args]
+    def _called(self, call: ast.Call) -> ast.FunctionDef | None:
+        """The function that a call calls, or the method that it may be."""
+        if isinstance(call.func, ast.Name):
+            return self._definitions.function(call.func.id)
         if isinstance(call.func, ast.Attribute):
-            for unit, method in self._definitions.methods(call.func.attr):
-                return _only_method(unit, method), [arg.arg for arg in method.args.args[1:]]
+            return next((method for _, method in self._definitions.methods(call.func.attr)), None)
         return None
 
-    def _name(self, node: ast.expr | None) -> str:
+    def _texts(self, level: Level) -> PartialText:
+        """What names stand for at a level, whose own hide the program's."""
+        function = self._definitions.function(level.function) if level.function is not None else None
+        own = {name for unit in level.units for name in unit.binds}
+        own |= {parameter.arg for parameter in all_parameters(function.args)} if function else set()
+        outer = {name: node for name, node in self._expressions.items() if name not in own}
+        return PartialText({**outer, **bound_once(level.units)}, self._aliases, self._definitions)
+
+    def _name(self, node: ast.expr | None, texts: PartialText) -> str:
         """The name of a file as far as the source shows it."""
         if node is None:
             return UNKNOWN_PART
-        return re.split(r"[/\\]", self._text(node))[-1]
-
-    def _text(self, node: ast.expr) -> str:
-        match node:
-            case ast.JoinedStr(values=parts):
-                return "".join(self._text(part) for part in parts)
-            case ast.FormattedValue(value=inner):
-                return self._text(inner)
-            case ast.BinOp(left=left, op=ast.Add(), right=right):
-                return self._text(left) + self._text(right)
-            case ast.BinOp(left=left, op=ast.Div(), right=right):
-                return self._text(left) + "/" + self._text(right)
-            case ast.Call(args=[*_, last]) if not node.keywords:
-                return self._text(last)  # os.path.join(folder, name), Path(name)
-        try:
-            return str(value(node, self._constants))
-        except Unknown:
-            return UNKNOWN_PART
+        return re.split(r"[/\\]", texts.of(node))[-1]
 
 
 def _is_remarked(unit: Unit) -> bool:
     """Whether the remark stands on a statement's last line, even after its end."""
     last_line = unit.node.end_lineno or unit.node.lineno
     return REMARK.search(unit.cell.lines[last_line - 1]) is not None
-
-
-def _only_method(unit: Unit, method: ast.FunctionDef) -> Unit:
-    from dataclasses import replace
-
-    return replace(unit, node=method)
 
 
 def _trained(names: frozenset[str] | set[str], level: Level, position: int) -> frozenset[str]:

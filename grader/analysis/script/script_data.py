@@ -278,7 +278,7 @@ class Substitution:
         effects: Effects,
         data: Mapping[str, str],
         loops: Collection[int],
-        left_alone: Collection[int],
+        taken_out: Mapping[int, Collection[str]],
         only_plots: Callable[[ast.Call], bool],
         trains: Callable[[ast.expr], bool],
     ) -> None:
@@ -288,7 +288,8 @@ class Substitution:
             effects: The program's.
             data: Names of loaders, data sets and class names -> role.
             loops: `id` of the nodes of loops over epochs.
-            left_alone: `id` of the nodes of statements that are not executed.
+            taken_out: `id` of the nodes of statements that are not executed -> names that are bound to
+                nothing in their place.
             only_plots: Whether the called function does not train, and plots or has other effects outside
                 the program.
             trains: Whether a training is computed in an expression.
@@ -296,7 +297,7 @@ class Substitution:
         self._effects = effects
         self._data = data
         self._loops = loops
-        self._left_alone = left_alone
+        self._taken_out = taken_out
         self._variables_around: list[
             frozenset[str]
         ] = []  # parameters and loop variables, which may show a side
@@ -308,8 +309,9 @@ class Substitution:
         return sorted(self._statement(node), key=lambda edit: (edit.start, edit.end))
 
     def _statement(self, node: ast.stmt) -> Iterator[Edit]:
-        if id(node) in self._left_alone:
-            yield instead(node, "...")
+        if id(node) in self._taken_out:
+            names = sorted(self._taken_out[id(node)])
+            yield instead(node, " = ".join([*names, NOTHING_NAME]) if names else "...")
             return
         if isinstance(node, DEFINITIONS):
             self._variables_around.append(_parameters(node))

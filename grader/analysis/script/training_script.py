@@ -9,7 +9,7 @@ Tests: tests/training/test_replay.py, tests/analysis/script/test_which_model_cou
 """
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from grader.analysis.constant_values import Unknown, value
@@ -18,6 +18,7 @@ from grader.analysis.recognized_roles import RoleReader, bindings, role_by_name
 from grader.analysis.rewriting import applied
 from grader.analysis.script.dependence import Definitions, Level, alive
 from grader.analysis.script.model_that_counts import Choice, ModelThatCounts, is_built_once
+from grader.analysis.script.partial_text import bound_once
 from grader.analysis.script.script_data import (
     EFFECTS_OUTSIDE,
     Substitution,
@@ -99,12 +100,12 @@ class ScriptReader:
     def __init__(self, inputs: ScriptInputs) -> None:
         self._inputs = inputs
         self._definitions = Definitions(inputs.units)
-        self._values = _constants(inputs.units)
+        self._values = bound_once(inputs.units)
         self._looking_up: set[str] = set()
         self._models = ModelThatCounts(
             inputs.aliases,
             self._definitions,
-            self._constant,
+            self._values,
             inputs.checkpoint,
             inputs.file_stem,
             inputs.final,
@@ -129,7 +130,7 @@ class ScriptReader:
             self._inputs.effects,
             self._inputs.data,
             {id(loop) for loop, _ in loops},
-            {id(statement.node) for statement in left_alone},
+            dict(self._taken_out(execution)),
             self._only_plots,
             self._trains_within,
         )
@@ -229,7 +230,7 @@ class ScriptReader:
         """The part of a level that is executed for the model that counts, or for the names needed of it."""
         execution = _Execution(level)
         if needed is not None:
-            execution.positions = set(level.slice(needed)[0])
+            execution.positions = _needed(level, needed)
             return execution
         choice = self._models.chosen(level)
         chosen_at = choice.position if choice is not None else None
@@ -238,7 +239,7 @@ class ScriptReader:
             inner = self._execution(self._body(function), None, (*above, function))
             if inner is not None:
                 needed_here = level.uses(level.units[opened])
-                execution.positions = {opened, *level.slice(needed_here, opened)[0]}
+                execution.positions = {opened, *_needed(level, needed_here, opened)}
                 execution.inner[opened] = inner
                 self._open_others(execution, above)
                 return execution
@@ -247,9 +248,9 @@ class ScriptReader:
         self.choice = choice
         if choice.is_saved and chosen_at is not None:
             needed_here = level.uses(level.units[chosen_at])
-            execution.positions = {chosen_at, *level.slice(needed_here, chosen_at)[0]}
+            execution.positions = {chosen_at, *_needed(level, needed_here, chosen_at)}
         else:
-            execution.positions = set(level.slice(choice.names, chosen_at)[0])
+            execution.positions = _needed(level, choice.names, chosen_at)
         if not execution.positions & level.trains:
             return None
         self._open_others(execution, above)
@@ -265,7 +266,7 @@ class ScriptReader:
             for unit in self._inputs.units
             for node in walk(unit.node)
         )
-        positions = {index for index in level.trains if self._trains_a_model(level, level.units[index])}
+        positions = {index for index in level.trains if self._trains_a_model(level.units[index])}
         if not builds or not positions:
             return None
         self.choice = Choice(None, frozenset(), True, None, "it is saved under its name, or trained last")
@@ -320,14 +321,46 @@ class ScriptReader:
         return name if times == 1 else None
 
     def _left_alone(self, execution: _Execution) -> Iterator[Unit]:
+        for level in self._levels(execution):
+            yield from self._left_alone_at(level)
+
+    def _left_alone_at(self, execution: _Execution) -> Iterator[Unit]:
         for index in sorted(execution.level.trains - execution.positions):
             statement = execution.level.units[index]
-            if self._trains_a_model(execution.level, statement):
+            if self._trains_a_model(statement):
                 yield statement
-        for inner in execution.inner.values():
-            yield from self._left_alone(inner)
 
-    def _trains_a_model(self, level: Level, statement: Unit) -> bool:
+    def _taken_out(self, execution: _Execution) -> Iterator[tuple[int, frozenset[str]]]:
+        """What is not executed of functions that are: what is left alone, and what depends on it alone.
+
+        Returns:
+            (`id` of a statement's node, the names that it would bind and that are used all the same).
+        """
+        for inner in execution.inner.values():
+            yield from self._taken_out_at(inner)
+            yield from self._taken_out(inner)
+
+    def _taken_out_at(self, execution: _Execution) -> Iterator[tuple[int, frozenset[str]]]:
+        level, left_alone = execution.level, list(self._left_alone_at(execution))
+        taken: list[Unit] = []
+        lost: set[str] = set()
+        used: set[str] = set()
+        for index, statement in enumerate(level.units if left_alone else ()):
+            if statement.is_definition or statement.is_import:
+                continue
+            depends = level.uses(statement) & lost and not isinstance(statement.node, ast.Return)
+            if statement in left_alone or (depends and index not in execution.positions):
+                taken.append(statement)
+                lost |= statement.binds | level.changes(statement)
+            elif index in execution.positions:
+                lost -= statement.binds
+            else:
+                lost -= statement.binds
+                used |= {node.id for node in walk(statement.node) if isinstance(node, ast.Name)}
+        for statement in taken:
+            yield id(statement.node), statement.binds & used
+
+    def _trains_a_model(self, statement: Unit) -> bool:
         """Whether a statement steps an optimizer, and does not only measure."""
         return any(self.steps(call) for node in statements_within(statement.node) for call in calls(node))
 
@@ -585,22 +618,6 @@ class ScriptReader:
             self._looking_up.discard(node.id)
 
 
-def _constants(units: Sequence[Unit]) -> dict[str, ast.expr]:
-    """Names that are bound once at top level, to an expression."""
-    expressions: dict[str, ast.expr] = {}
-    twice: set[str] = set()
-    for statement in units:
-        if statement.is_definition:
-            continue
-        for name, expression in bindings(statement.node):
-            if name in expressions or expression is None:
-                twice.add(name)
-            else:
-                expressions[name] = expression
-        twice |= statement.changes
-    return {name: expression for name, expression in expressions.items() if name not in twice}
-
-
 def _remade(node: ast.stmt, home: Unit) -> Unit:
     """A statement within another as one of its own."""
     return replace(unit(node, home.cell, segment(node, home.cell.lines), {}, home.index), index=home.index)
@@ -630,6 +647,24 @@ def _handed_over(call: ast.Call) -> list[str]:
     """The names that a call is given as arguments: a function among them may be called."""
     arguments = (*call.args, *(keyword.value for keyword in call.keywords))
     return [argument.id for argument in arguments if isinstance(argument, ast.Name)]
+
+
+def _needed(level: Level, names: Collection[str], end: int | None = None) -> set[int]:
+    """The positions of what names depend on after a statement; None: after all of them.
+
+    Where a function may return before that, it depends on that, too.
+    """
+    positions = set(level.slice(names, end)[0])
+    for index in range(max(positions, default=0) if end is None else end):
+        statement = level.units[index]
+        if index not in positions and not statement.is_definition and _may_leave(statement.node):
+            positions |= {index, *level.slice(level.uses(statement), index)[0]}
+    return positions
+
+
+def _may_leave(node: ast.stmt) -> bool:
+    """Whether a function may return in a statement."""
+    return any(isinstance(inner, ast.Return) for inner in statements_within(node))
 
 
 def _is_step(call: ast.Call, definitions: Definitions) -> bool:

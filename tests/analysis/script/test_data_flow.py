@@ -68,6 +68,10 @@ def test_unknown_files_depend_on_all_saves_and_feed_all_loads() -> None:
         return found.read, found.written
 
     (read, _), (_, written) = files("torch.load('a.pth')"), files("torch.save(state, 'a.pth')")
+    assert files("torch.load(f='a.pth')")[0] == files("torch.load(map_location='cpu', f='a.pth')")[0] == read
+    assert files("torch.save(obj=state, f='a.pth')")[1] == files("torch.save(state, f='a.pth')")[1] == written
+    assert files("torch.load(*given)") == files("torch.load(f=path)") == files("torch.load(path)")
+    assert files("torch.save(*given)") == files("torch.save(obj=state, f=path)")
     (other, _), (_, any_written) = files("torch.load('b.pth')"), files("torch.save(state, path)")
     (any_read, _) = files("torch.load(path)")
     assert read & written and not other & written

@@ -65,7 +65,13 @@ def test_it_is_the_one_that_is_drawn() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["'1_handed_in.pth'", "f'{student}_handed_in.pth'", "os.path.join('out', NUMBER + '_handed_in.pth')"],
+    [
+        "'1_handed_in.pth'",
+        "f'{student}_handed_in.pth'",
+        "os.path.join('out', NUMBER + '_handed_in.pth')",
+        "'{}_handed_in.pth'.format(NUMBER)",
+        "'%s_handed_in.pth' % NUMBER",
+    ],
 )
 def test_it_is_the_one_that_is_saved_under_the_checkpoints_name(name: str) -> None:
     found = script(
@@ -112,6 +118,25 @@ def test_it_is_the_one_that_is_saved_under_the_checkpoints_name(name: str) -> No
             keep(second, path='b.pth')
             """,
             id="helper that saves by keyword",
+        ),
+        pytest.param(
+            """
+            def name_of(kind):
+                return "{}{}.pth".format(input(), kind)
+            torch.save(first.state_dict(), name_of('_handed_in'))
+            torch.save(second.state_dict(), name_of('b'))
+            """,
+            id="function that makes the name",
+        ),
+        pytest.param(
+            """
+            def keep(net, stem):
+                path = os.path.join(FOLDER, stem + '.pth')
+                torch.save(net.state_dict(), path)
+            keep(first, '1_handed_in')
+            keep(second, 'b')
+            """,
+            id="helper that makes the name",
         ),
         pytest.param(
             """
