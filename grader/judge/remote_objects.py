@@ -194,7 +194,11 @@ class Thing:
             action=action,
             member=member,
         )
-        return invoked(self._student, request, self.name, label, (args, kwargs), packing)
+        heard = self._note_calls if action == "call" else lambda reply: None
+        return invoked(self._student, request, self.name, label, (args, kwargs), packing, heard)
+
+    def _note_calls(self, reply: Invoked) -> None:
+        """Keep which fakes of known behavior the thing called; only a built component has some."""
 
 
 SETTINGS = ("reads", "files", "training", "figures", "gradients", "cotangent")
@@ -363,6 +367,7 @@ def invoked(
     label: str,
     arguments: tuple[Sequence[Any], Mapping[str, Any]],
     packing: Packing,
+    heard: Callable[[Invoked], None] = lambda reply: None,
 ) -> Outcome:
     """Ask the worker to use something, and believe nothing of what it answers.
 
@@ -370,6 +375,7 @@ def invoked(
         component: The graded name for whose points it counts.
         label: What is used, in our words.
         arguments: As the check has them.
+        heard: Is given the reply, before anything of it is read.
 
     Raises:
         Mismatch: The student's code raised.
@@ -378,6 +384,7 @@ def invoked(
     if request.figures and student.pictures_of(component):
         request = replace(request, pictures=True)
     reply: Invoked = student.ask(request, Invoked, student.link, component, label)
+    heard(reply)
     args, kwargs = arguments
     same_names = set(reply.kwargs) == set(kwargs)
     if len(reply.args) != len(args) or not same_names or len(reply.printed) > MAX_PRINTED:
