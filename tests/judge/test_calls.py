@@ -472,6 +472,13 @@ def test_gradients_by_the_arguments(student: Any) -> None:
         ("[0] * 60000", lambda v: v.items(), "is more values than can be looked at"),
         ("torch.nn.ReLU()", lambda v: v.number(), "is a `ReLU`; it should be a number"),
         ("3", lambda v: v.thing("module"), "is 3; it should be a module"),
+        (
+            "torch.ones(2) > 0",
+            lambda v: v.tensor(2),
+            "a tensor of bool of shape (2,); it should be a tensor of",
+        ),
+        ("torch.ones(2)", lambda v: v.tensor(2, truth=True), "it should be a tensor of truth values (bool)"),
+        ("[1, 0]", lambda v: v.array(2, truth=True), "it should be a tensor of truth values (bool) of shape"),
     ],
 )
 def test_what_is_something_else_is_told_in_words(student: Any, returns: str, taken: Any, words: str) -> None:
@@ -481,6 +488,15 @@ def test_what_is_something_else_is_told_in_words(student: Any, returns: str, tak
     with pytest.raises(Mismatch) as told:
         taken(value)
     assert words in told.value.message
+
+
+@pytest.mark.parametrize("returns", ["torch.ones(2) > 0", "np.ones(2) > 0", "[True, True]"])
+def test_a_mask_is_one_of_truth_values(student: Any, returns: str) -> None:
+    """If that is asked for."""
+    text = SOURCE.replace("    return value\n", f"    return {returns}\n", 1)
+    value = student(text).call("anything", 1).returned
+    assert value.tensor(2, truth=True).tolist() == [True, True]
+    assert value.array(2, truth=True).dtype == np.bool_
 
 
 def test_a_call_that_hangs_is_ended(student: Any) -> None:
