@@ -453,7 +453,20 @@ def test_gradients_by_the_arguments(student: Any) -> None:
     torch.nn.functional.cross_entropy(expected, labels, label_smoothing=0.1).backward()
     assert torch.allclose(outcome.gradients[0], expected.grad)
     assert outcome.gradients[1] is None
-    assert outcome.attached
+    assert outcome.attached and outcome.gradient(0) is outcome.gradients[0]
+    for asked, number in ((outcome, 1), (outcome, 2), (part.call("loss", scores, labels), 0)):
+        with pytest.raises(CourseError, match=f"the gradient by argument {number + 1} of a call"):
+            asked.gradient(number)
+
+
+def test_a_gradient_that_does_not_arrive_is_the_students(student: Any) -> None:
+    """And no AttributeError of the check's, which would read `outcome.gradients[0]` as a tensor."""
+    text = SOURCE.replace("cross_entropy(scores, ", "cross_entropy(nn.Linear(3, 3)(scores.detach()), ")
+    part = student(text)
+    outcome = part.call("loss", part.tensor(5, 3), torch.tensor([0, 1, 2, 0, 1]), gradients=True)
+    assert outcome.attached and outcome.gradients[0] is None
+    with pytest.raises(Mismatch, match=r"No gradient reaches argument 1 of `loss\(scores, labels\)`"):
+        outcome.gradient(0)
 
 
 @pytest.mark.parametrize(
