@@ -358,6 +358,11 @@ class Assignment:
         return self.data is not None and any(measure.call is None for measure in self.measures)
 
     @property
+    def uses_chosen_values(self) -> bool:
+        """Whether the measured training has the values that a student's program states, and not a call's."""
+        return all(measure.call is None for measure in self.measures[:1])
+
+    @property
     def program_rules(self) -> ProgramRules:
         """The rules by which a submitted program is read."""
         first, *others = self.measures

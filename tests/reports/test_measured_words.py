@@ -3,12 +3,15 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from grader.decisions.marking_sheet import marking_rows
+from grader.domain.analyzed_program import Place, TunedValue
 from grader.domain.assignment import Assignment, DataUse, RubricItem
 from grader.domain.assignment_files import SubmittedFile
 from grader.domain.evidence import Evidence, TrainedModel, Training, TrainingOutcome
 from grader.domain.formatting import percent
 from grader.domain.measure import Measure, Scale, TrainingCall
 from grader.reports.measured_words import measured_words
+from grader.reports.student.findings import line_notes
 from grader.reports.student.student_pages import student_page
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
 from grader.scoring import score
@@ -64,6 +67,23 @@ def test_no_page_speaks_of_images_or_accuracies_where_there_are_none(assignment:
     rows = board[board.index("<tbody") :]
     assert rows.index("1.834") < rows.index("2.5"), "the lowest is the best"
     assert "Bits per character<br>95 % interval" in page
+
+
+def test_values_of_a_source_that_a_call_does_not_use_are_not_shown(assignment: Assignment) -> None:
+    """The training has the call's batch size, whatever the student's script says."""
+    chosen = (TunedValue("batch_size", "500", Place("homework.py", 3)),)
+    own = measured(assignment)
+    own = replace(own, rubric=(*own.rubric, RubricItem("essay", "Essay", 5)))
+    source = {"homework.py": "from torch import nn\n\nBATCH = 500\n"}
+    found = replace(evidence(own, "400101201", TRAINED), tuned=chosen, source=source)
+    replayed = replace(own, measures=(replace(LOSS, call=None),))
+    for by, shown in ((own, False), (replayed, True)):
+        page = student_page(by, found, score(by, found), images={}, generated_at=NOW)
+        notes = line_notes(by, found, score(by, found), ())
+        assert ("<code>500</code>" in page) is ("Values that you chose" in page) is shown
+        assert ("batch size: `500`" in [note.title for note in notes]) is shown
+        [row] = marking_rows(by, [(found, score(by, found))], (), links={})
+        assert ("500" in str(row)) is shown
 
 
 def test_several_measures_stand_side_by_side(assignment: Assignment) -> None:
