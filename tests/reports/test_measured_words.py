@@ -7,7 +7,7 @@ from grader.decisions.marking_sheet import marking_rows
 from grader.domain.analyzed_program import Place, TunedValue
 from grader.domain.assignment import Assignment, DataUse, RubricItem
 from grader.domain.assignment_files import SubmittedFile
-from grader.domain.evidence import Evidence, TrainedModel, Training, TrainingOutcome
+from grader.domain.evidence import Evidence, TrainedModel, Training, TrainingOutcome, UnfinishedRun
 from grader.domain.formatting import percent
 from grader.domain.measure import Measure, Scale, TrainingCall
 from grader.reports.measured_words import measured_words
@@ -84,6 +84,21 @@ def test_values_of_a_source_that_a_call_does_not_use_are_not_shown(assignment: A
         assert ("batch size: `500`" in [note.title for note in notes]) is shown
         [row] = marking_rows(by, [(found, score(by, found))], (), links={})
         assert ("500" in str(row)) is shown
+
+
+def test_why_a_person_decides_is_told_to_its_end(assignment: Assignment) -> None:
+    """On the report and on the class page; no reason of ours ends in the middle of a sentence."""
+    own = measured(assignment)
+    stopped = UnfinishedRun(4, TrainingOutcome.FAILED, "Training ended in epoch 2: it raised RuntimeError")
+    apart = replace(TRAINED, value=2.02, interval=(1.6, 2.44), runs=(1.6, 2.02, 2.44), unfinished=(stopped,))
+    found = evidence(own, "400101201", apart)
+    scored = score(own, found)
+    reason = scored.lines[0].reason
+    assert reason.endswith("their mean says little. A person decides.") and len(reason) > 330
+    report = student_page(own, found, scored, images={}, generated_at=NOW)
+    page = class_page(own, [(found, scored)], links={}, generated_at=NOW)
+    for text in (report, page):
+        assert "their mean says little. A person decides." in text
 
 
 def test_several_measures_stand_side_by_side(assignment: Assignment) -> None:
