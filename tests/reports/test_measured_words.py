@@ -64,6 +64,10 @@ def test_no_page_speaks_of_images_or_accuracies_where_there_are_none(assignment:
         assert "test image" not in visible and "Accuracy" not in visible and "accuracy" not in visible
         assert ("1.834" in visible and "ower is better" in visible) or text is page
     assert ">fit(model, epochs=3)</code> in 12.0" in report
+    assert (
+        "In “bits per character” (lower is better), your model reached <b>1.834</b>, 95 % interval" in report
+    )
+    assert "It was measured on hidden data, whose answers its code never sees." in report
     rows = board[board.index("<tbody") :]
     assert rows.index("1.834") < rows.index("2.5"), "the lowest is the best"
     assert "Bits per character<br>95 % interval" in page
