@@ -234,10 +234,13 @@ def hidden_data(course: Course, assignment: Assignment, data: str, salt: Callabl
     name, source = (use.synthetic, None) if synthetic else (use.real, Path(data))
     if not use.are_images:
         if source is not None and not source.exists():  # the data set's file may not look at it
-            made = "These data are made, and need none: leave it out."
-            named_file = f"Name the file or folder of {name}, or `{SYNTHETIC}`."
+            if use.is_made:
+                raise UsageError(
+                    f"--data {data}: there is no such file or folder. These data are made, and need none: "
+                    "leave it out."
+                )
             raise UsageError(
-                f"--data {data}: there is no such file or folder. {made if use.is_made else named_file}"
+                f"--data {data}: there is no such file or folder. Name that of {name}, or `{SYNTHETIC}`."
             )
         key = SplitKey(course.secret, assignment.id, salt())
 
