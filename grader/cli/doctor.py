@@ -42,8 +42,9 @@ def command(course: Path | None) -> None:
     _show_layers(page, machine)
     if gpu and machine.verdict != "refused":
         _show_gpu_in_worker(page)
+    unopened = "" if machine.verdict == "refused" else _show_parsing(page)
     _show_course(page, located, why)
-    hindrance = _hindrance(machine, located)
+    hindrance = _hindrance(machine, located) or unopened
     before = " once the secret is changed" if located is not None and located.secret_is_public else ""
     if fault:
         sentence = f"This machine cannot check homework yet. {fault}"
@@ -132,6 +133,19 @@ def _show_gpu_in_worker(page: "Page") -> None:
         page.detail(f"{fault} Grade with --device cpu.", style="yellow", indent=4)
     else:
         page.item("passed", "GPU: isolated code can use it")
+
+
+def _show_parsing(page: "Page") -> str:
+    """Show whether submissions can be opened, which takes some seconds; returns what prevents it."""
+    from grader.grading.run import parsing_fault
+
+    fault = parsing_fault()
+    if not fault:
+        page.item("passed", "submissions can be opened")
+        return ""
+    page.item("failed", "submissions cannot be opened")
+    page.detail(fault, style="yellow", indent=4)
+    return "The processes that open submissions do not start."
 
 
 def _show_bubblewrap(page: "Page", machine: "Survey") -> None:

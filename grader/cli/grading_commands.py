@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder for the results.")
 @click.option(
     "--data",
-    help="The data set's zip or folder, or `synthetic`. Needed if accuracy counts, unless --no-train.",
+    help="The data set's zip or folder, or `synthetic`. Needed if accuracy counts, unless --no-train, or if "
+    "the data set makes its data.",
 )
 @click.option("--no-train", is_flag=True, help="Run the checks only; the training item is not run.")
 @click.option("--jobs", type=click.IntRange(1), help="Submissions at once. Default: one per processor core.")
@@ -119,6 +120,7 @@ def grade_command(
       grader grade download.zip --assignment vit_defects --data NEU-CLS.zip --out results
       grader grade homework.py --assignment vit_defects --no-train --out results
     """
+    from grader.course.dataset_file import SYNTHETIC
     from grader.course.locate import located_course
     from grader.grading.grade_class import THIS_MACHINE, GradeRequest, grade_class
     from grader.grading.run_recorder import recorded
@@ -131,6 +133,8 @@ def grade_command(
     if assignment.data is None and data is not None:
         click.echo(f"note: {assignment_id} has no data set, so --data is not used.", err=True)
         data = None
+    if assignment.data is not None and assignment.data.is_made and data is None and not no_train:
+        data = SYNTHETIC
     if assignment.needs_data and data is None and not no_train:
         raise UsageError(
             "Grading trains each submission, so it needs data: --data PATH (the course's zip or folder), "

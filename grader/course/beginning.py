@@ -78,7 +78,8 @@ def begin_assignment(course: Course, assignment_id: str, kind: str, title: str =
         What was written.
 
     Raises:
-        UsageError: The id is not allowed, or such an assignment already exists.
+        UsageError: The id is not allowed, such an assignment already exists, or the running grader was
+            installed from the students' wheel, which has no files to begin with.
     """
     if not assignment_id.isidentifier() or not assignment_id.islower() or not assignment_id.isascii():
         raise UsageError(
@@ -88,9 +89,16 @@ def begin_assignment(course: Course, assignment_id: str, kind: str, title: str =
     folder = course.root / "reference" / assignment_id
     if folder.exists():
         raise UsageError(f"{folder}: this assignment exists already. Choose another id.")
+    beginning = sorted((BEGINNINGS / kind).rglob(f"*{SUFFIX}"))
+    if not beginning:
+        raise UsageError(
+            "This grader was installed from the wheel that students get, which has no files to begin an "
+            "assignment with. Install the grader from its repository: `make setup` there, or `python -m pip "
+            "install --force-reinstall --no-deps REPOSITORY`, with its folder."
+        )
     title = title or assignment_id.replace("_", " ").capitalize()
     written = []
-    for path in sorted((BEGINNINGS / kind).rglob(f"*{SUFFIX}")):
+    for path in beginning:
         name = path.relative_to(BEGINNINGS / kind).with_suffix("")  # without SUFFIX
         target = folder / name
         if name.parts[0] == "datasets":

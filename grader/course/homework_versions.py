@@ -171,9 +171,19 @@ def _part(
             raise CourseError(f"{shown}: it changes {of_files[0]}, which is a file, and more. Change one.")
         return HomeworkVersion(kind, path.stem, shown, solved, parts, first_sentence(docstring), changes=text)
     policies = policies_named(docstring, shown, assignment) if kind is Kind.FORM else ()
-    source = composed(solved, text, after=kind is Kind.MISTAKE)
+    source = composed(solved, text, after=kind is Kind.MISTAKE or _derives(tree))
     return HomeworkVersion(
         kind, path.stem, shown, source, parts, first_sentence(docstring), policies, code=text
+    )
+
+
+def _derives(tree: ast.Module) -> bool:
+    """Whether a class derives from the one in whose place it comes: `class Part(Part)`."""
+    return any(
+        isinstance(base, ast.Name) and base.id == node.name
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
     )
 
 

@@ -178,7 +178,10 @@ def _require_one_owner(tables: Sequence[RubricTable], components: Sequence[str])
             items[name] = table.id
     for name in components:
         if name not in items:
-            raise fault(f"component '{name}' is in no rubric item. Give it points in a [rubric.components].")
+            raise fault(
+                f"component '{name}' is in no rubric item. Give it points in a [rubric.components], or none: "
+                f"{name} = 0."
+            )
 
 
 def _item(table: RubricTable, measure: Measure | None, classes: int) -> RubricItem:

@@ -62,7 +62,7 @@ def marking_rows(
     for evidence, score in sorted(results, key=lambda result: result[1].student_id):
         if score.closed:
             continue
-        evidence_columns, team = _evidence(evidence, score.claim), teams.get(score.student_id, ())
+        evidence_columns, team = _evidence(assignment, evidence, score.claim), teams.get(score.student_id, ())
         report = links.get(score.student_id, "")
         team_note = f"team: {', '.join(team)}" if team else ""
         for line, item in zip(score.lines, assignment.rubric, strict=True):
@@ -121,8 +121,9 @@ def _targets(item: RubricItem, line: ScoreLine) -> Iterator[tuple[str, str, floa
         yield part_target(item, part), f"{item.title}: {part.title}", part.points, decided[part.id]
 
 
-def _evidence(evidence: Evidence, claim: Claim | None) -> dict[str, str]:
-    tuned = "; ".join(f"{value.name} = {' '.join(value.value.split())}" for value in evidence.tuned)
+def _evidence(assignment: Assignment, evidence: Evidence, claim: Claim | None) -> dict[str, str]:
+    chosen = evidence.tuned if assignment.uses_chosen_values else ()
+    tuned = "; ".join(f"{value.name} = {' '.join(value.value.split())}" for value in chosen)
     return {
         "claimed_accuracy": f"{_share(claim.accuracy)} ({printable(claim.source)})" if claim else "",
         "measured_accuracy": "; ".join(_measured(evidence)),

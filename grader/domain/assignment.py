@@ -220,6 +220,11 @@ class DataUse:
         """The shape of a stored image: (height, width), or (height, width, 3) in color."""
         return self.size if self.channels == 1 else (*self.size, self.channels)
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the real data are made by the data set's file, so that no `--data` is needed."""
+        return not self.are_images and self.real == self.synthetic
+
 
 def trainers(components: Sequence[Component], stated: ProgramRoles) -> list[str]:
     """The graded functions that may train: the stated one, else those with a parameter `optimizer`."""
@@ -358,6 +363,11 @@ class Assignment:
     def replays_training(self) -> bool:
         """Whether a model is trained by the student's own program, and not by a call."""
         return self.data is not None and any(measure.call is None for measure in self.measures)
+
+    @property
+    def uses_chosen_values(self) -> bool:
+        """Whether the measured training has the values that a student's program states, and not a call's."""
+        return all(measure.call is None for measure in self.measures[:1])
 
     @property
     def program_rules(self) -> ProgramRules:

@@ -18,6 +18,7 @@ from grader.course.dataset_file import SYNTHETIC, load_dataset, load_examples
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment, DataUse
 from grader.domain.assignment_versions import keyed_number
+from grader.domain.errors import UsageError
 from grader.domain.run_facts import RunFacts
 from grader.files.known_folders import cache_folder
 from grader.kit.splits import Examples, Rows, Splits, first_of_each, sides, taken, united, without_named
@@ -232,6 +233,15 @@ def hidden_data(course: Course, assignment: Assignment, data: str, salt: Callabl
     synthetic, use = data == SYNTHETIC, assignment.required_data()
     name, source = (use.synthetic, None) if synthetic else (use.real, Path(data))
     if not use.are_images:
+        if source is not None and not source.exists():  # the data set's file may not look at it
+            if use.is_made:
+                raise UsageError(
+                    f"--data {data}: there is no such file or folder. These data are made, and need none: "
+                    "leave it out."
+                )
+            raise UsageError(
+                f"--data {data}: there is no such file or folder. Name that of {name}, or `{SYNTHETIC}`."
+            )
         key = SplitKey(course.secret, assignment.id, salt())
 
         def load(attempt: int) -> Examples:

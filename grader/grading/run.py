@@ -20,7 +20,7 @@ from grader.analysis.forbidden_uses import run_time_uses
 from grader.course.locate import Course
 from grader.domain.analyzed_program import Note, Program
 from grader.domain.assignment import Assignment
-from grader.domain.errors import SandboxError, UsageError
+from grader.domain.errors import EngineError, SandboxError, UsageError
 from grader.domain.evidence import Attestation, Evidence
 from grader.domain.program_run import Watched
 from grader.domain.run_facts import RunFacts
@@ -92,6 +92,15 @@ def running_parsers(
             with parsers.spawn(SOURCE_LIMITS) as parser:
                 require_level(course, parser.attestation)
         yield parsers
+
+
+def parsing_fault() -> str:
+    """Why the processes that open submissions do not start here; empty where they do. It takes seconds."""
+    try:
+        Host.start(PARSER_MODULE, [VIEWS], unofficial=True, wrapped=True).close()
+    except EngineError as error:
+        return str(error)
+    return ""
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from grader.domain.formatting import named
 from grader.judge import untrusted_replies
 from grader.judge.remote_objects import Owner, Thing
 from grader.kit import Cause, Mismatch, same
-from grader.protocol.replies import AffineFakeCall, Built, Called, Module, Parameter, WeightValues
+from grader.protocol.replies import AffineFakeCall, Built, Called, Invoked, Module, Parameter, WeightValues
 from grader.protocol.requests import Call, SetWeights, Weights
 from grader.protocol.trees import Plain
 
@@ -218,6 +218,8 @@ class Component(Thing):
     def inputs_of(self, fake: str) -> tuple[Tensor, ...]:
         """What a fake was given during the last call, one tensor for each time that it was called.
 
+        That call may also be one of a method, or of the component by `call("", ...)`.
+
         Args:
             fake: The component's name or the fake's path; `inner`: the one handed over.
 
@@ -328,6 +330,10 @@ class Component(Thing):
         if any(not torch.equal(held[name], value) for name, value in moved.items()):
             raise untrusted_replies.nonsense()
         return {name: held[name] for name in moved}
+
+    def _note_calls(self, reply: Invoked) -> None:
+        if self._affine_fakes:
+            self.calls = untrusted_replies.affine_fake_calls(reply, self._affine_fakes)
 
     def _reply_to(self, call: Call) -> Called:
         called: Called = self._student.ask(call, Called, self._link, self.name, self.label)

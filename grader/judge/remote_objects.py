@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from grader.domain.errors import CourseError
 from grader.domain.formatting import named
 from grader.judge import untrusted_replies
 from grader.judge.value import Value
@@ -39,7 +40,8 @@ class Outcome:
         returned: What it returned.
         printed: The end of what it printed.
         args, kwargs: The arguments as they are afterwards.
-        gradients: By the positional arguments, if they were asked for; None for those that got none.
+        gradients: By the positional arguments, if they were asked for; None for those that got none. Only
+            floating-point tensors that are arguments themselves can get one.
         attached: Whether a tensor that it returned still belongs to a graph of gradients.
         gradients_after: Whether gradients are computed afterwards, as they were before.
         files: The content of the requested files that it wrote.
@@ -63,6 +65,30 @@ class Outcome:
     def calls_of(self, fake: str) -> list[FakeCall]:
         """The calls of one fake."""
         return [call for call in self.calls if call.fake == fake]
+
+    def gradient(self, number: int) -> Tensor:
+        """The gradient by a positional argument, of its shape.
+
+        Args:
+            number: Of the argument, 0-based.
+
+        Raises:
+            Mismatch: None reached it: what was returned does not depend on it, or its graph was cut.
+            CourseError: The argument can get none, or gradients were not asked for.
+        """
+        given = self.args[number].plain if number < len(self.args) else None
+        if number >= len(self.gradients) or not isinstance(given, Tensor) or not given.is_floating_point():
+            raise CourseError(
+                f"A check asks for the gradient by argument {number + 1} of a call. Only positional arguments"
+                " that are floating-point tensors get one, and only with gradients=True or a cotangent."
+            )
+        gradient = self.gradients[number]
+        if gradient is None:
+            raise Mismatch(
+                f"No gradient reaches {self.args[number].label}.",
+                hint="Compute what is returned from it, in PyTorch, without .item(), .detach() or no_grad().",
+            )
+        return gradient
 
     def file(self, name: str) -> bytes:
         """The content of a file.
@@ -194,7 +220,11 @@ class Thing:
             action=action,
             member=member,
         )
-        return invoked(self._student, request, self.name, label, (args, kwargs), packing)
+        heard = self._note_calls if action == "call" else lambda reply: None
+        return invoked(self._student, request, self.name, label, (args, kwargs), packing, heard)
+
+    def _note_calls(self, reply: Invoked) -> None:
+        """Keep which fakes of known behavior the thing called; only a built component has some."""
 
 
 SETTINGS = ("reads", "files", "training", "figures", "gradients", "cotangent")
@@ -363,6 +393,7 @@ def invoked(
     label: str,
     arguments: tuple[Sequence[Any], Mapping[str, Any]],
     packing: Packing,
+    heard: Callable[[Invoked], None] = lambda reply: None,
 ) -> Outcome:
     """Ask the worker to use something, and believe nothing of what it answers.
 
@@ -370,6 +401,7 @@ def invoked(
         component: The graded name for whose points it counts.
         label: What is used, in our words.
         arguments: As the check has them.
+        heard: Is given the reply, before anything of it is read.
 
     Raises:
         Mismatch: The student's code raised.
@@ -378,6 +410,7 @@ def invoked(
     if request.figures and student.pictures_of(component):
         request = replace(request, pictures=True)
     reply: Invoked = student.ask(request, Invoked, student.link, component, label)
+    heard(reply)
     args, kwargs = arguments
     same_names = set(reply.kwargs) == set(kwargs)
     if len(reply.args) != len(args) or not same_names or len(reply.printed) > MAX_PRINTED:

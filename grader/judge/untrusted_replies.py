@@ -39,6 +39,7 @@ from grader.protocol.replies import (
     DrawnFigure,
     FakeConstruction,
     ForwardPass,
+    Invoked,
     Loaded,
     Parameter,
     Ran,
@@ -168,7 +169,7 @@ def loaded(reply: Loaded, program: Program) -> Loaded:
 
 
 def affine_fake_calls(
-    called: Called, components: frozenset[str]
+    called: Called | Invoked, components: frozenset[str]
 ) -> tuple[tuple[AffineFakeCall, Tensor], ...]:
     """The fakes' calls, each with its input.
 

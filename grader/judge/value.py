@@ -44,18 +44,22 @@ class Value:
         """Why it is not what it should be."""
         return Mismatch(f"{_capital(self.label)} is {self.in_words}; it should be {should_be}.", hint=hint)
 
-    def tensor(self, *shape: int | None, whole: bool = False, finite: bool = True) -> Tensor:
+    def tensor(
+        self, *shape: int | None, whole: bool = False, finite: bool = True, truth: bool = False
+    ) -> Tensor:
         """A tensor; a NumPy array will do, and so will numbers in a list, or in lists of equal length.
 
         Args:
             shape: What it must be; None for a side of any length. Without arguments: any shape.
             whole: Of whole numbers, as labels and tokens are; else floating point.
             finite: No NaN and no infinity among them.
+            truth: Of True and False, as masks are; not of numbers.
 
         Raises:
             Mismatch: It is something else.
         """
-        kind = "whole numbers" if whole else "floating point numbers"
+        numbers = "whole numbers" if whole else "floating point numbers"
+        kind = "truth values (bool)" if truth else numbers
         expected = f"a tensor of {kind}" + (f" of shape {_shape(shape)}" if shape else "")
         value = self.plain
         if isinstance(value, list | tuple) and _are_numbers(value):
@@ -66,6 +70,10 @@ class Value:
             hint = "Does the function end with a return statement?" if value is None else ""
             raise self.wrong(expected, hint)
         self._checked(tuple(value.shape), shape, expected)
+        if truth:
+            if value.dtype is not torch.bool:
+                raise self.wrong(expected)
+            return value
         if value.is_complex() or value.is_floating_point() == whole:
             raise self.wrong(expected)
         if not whole and value.dtype in (torch.float16, torch.bfloat16):
@@ -74,14 +82,15 @@ class Value:
             raise Mismatch(f"{_capital(self.label)} holds numbers that are not finite (NaN or infinity).")
         return value
 
-    def array(self, *shape: int | None, whole: bool = False, finite: bool = True) -> Any:
-        """A NumPy array, as `tensor` gives a tensor: float64, or int64 with `whole`.
+    def array(self, *shape: int | None, whole: bool = False, finite: bool = True, truth: bool = False) -> Any:
+        """A NumPy array, as `tensor` gives a tensor: float64, int64 with `whole`, or bool with `truth`.
 
         Raises:
             Mismatch: It is something else.
         """
-        tensor = self.tensor(*shape, whole=whole, finite=finite)
-        return tensor.numpy().astype(np.int64 if whole else np.float64)
+        tensor = self.tensor(*shape, whole=whole, finite=finite, truth=truth)
+        numbers = np.int64 if whole else np.float64
+        return tensor.numpy().astype(np.bool_ if truth else numbers)
 
     def _checked(self, actual_shape: tuple[int, ...], shape: Sequence[int | None], expected: str) -> None:
         fits = len(actual_shape) == len(shape) and all(

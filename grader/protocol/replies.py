@@ -270,6 +270,8 @@ class Invoked:
         gradients_after: Whether gradients are computed afterwards, as they were before.
         files: The names of those that were asked for and are there; `file:<name>` among the arrays.
         figures: What was drawn; `drawn:<name>` among the arrays.
+        calls: Of a built component that was called: the calls of fakes of known behavior, in order; their
+            inputs are the arrays `call0`, `call1`, ...
     """
 
     value: Node = None
@@ -282,6 +284,7 @@ class Invoked:
     files: tuple[str, ...] = ()
     figures: tuple[DrawnFigure, ...] = ()
     arrays: Arrays = field(default_factory=dict)
+    calls: tuple[AffineFakeCall, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ _KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_
 _LOCKDOWN_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
 _TAIL_CHARACTERS = 2000
+_READ_CHARACTERS = 100_000  # of a log's end, in which an exception is looked for
+_TRACEBACK = "Traceback (most recent call last):"
 
 
 class HostChild:
@@ -270,14 +272,27 @@ class Host:
         if "error" in answer:
             raise SandboxError(answer["error"])
         if not answer:
-            raise EngineError(f"The host process ended before it was ready. It said: {self._log_tail()}")
+            raise EngineError(
+                "A process of the grader's own ended before it was ready. If it misses something, install "
+                f"the grader with all of its packages again. It said: {self._last_words()}"
+            )
         self._pid = answer["ready"]
 
-    def _log_tail(self) -> str:
+    def _last_words(self) -> str:
+        """The exception that ended it, without the places it passed through; else the end of its log."""
+        log = self._log_tail(_READ_CHARACTERS)
+        _, traceback, after = log.rpartition(_TRACEBACK)
+        lines = after.splitlines()[1:]
+        raised = next((number for number, line in enumerate(lines) if line[:1].strip()), None)
+        if not traceback or raised is None:
+            return log[-_TAIL_CHARACTERS:]
+        return "\n".join(lines[raised:])[:_TAIL_CHARACTERS]
+
+    def _log_tail(self, characters: int = _TAIL_CHARACTERS) -> str:
         if self._folder is None:
             return ""
         log = (self._folder / "log").read_text(errors="replace")
-        return log[-_TAIL_CHARACTERS:].strip() or "(nothing)"
+        return log[-characters:].strip() or "(nothing)"
 
     def spawn(self, limits: ProcessLimits, gpu: bool = False) -> HostChild:
         """A new child, locked down and attested; it begins its function now.

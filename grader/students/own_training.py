@@ -116,7 +116,7 @@ def image_source(local: LocalAssignment, data: str | None, *, beside: Path) -> P
     use = local.assignment.required_data()
     if data == SYNTHETIC:
         return None
-    if data is None and not use.are_images and use.real == use.synthetic:
+    if data is None and use.is_made:
         return None
     if data is not None:
         if not Path(data).exists():

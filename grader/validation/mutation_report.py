@@ -321,8 +321,11 @@ class MutationReport:
             mean = sum(verdict.messages for verdict in mistakes) / len(mistakes)
             parts.append(f"{mean:.2f} messages for a mistake")
         if odd := self._of(Kind.ODD):
-            held = sum(verdict.word != "breaks a check" for verdict in odd)
-            parts.append(f"no check breaks for {held} of {counted(len(odd), 'odd part')}")
+            broken = sum(verdict.word == "breaks a check" for verdict in odd)
+            tried = counted(len(odd), "odd part")
+            parts.append(
+                f"checks break for {broken} of {tried}" if broken else f"no check breaks for {tried}"
+            )
         if pairs := self._of(Kind.PAIR):
             right = sum(not verdict.wrong for verdict in pairs)
             parts.append(f"pairs of mistakes {right} of {len(pairs)} told as what they are, and nothing else")

@@ -263,7 +263,7 @@ def _shown_work(assignment: Assignment, files: _Files, scored: Score, target: st
         pages=_pages(answers, files.images) if answers else (),
         remarks=undrawn_remarks(answers) if answers else (),
         code=code,
-        facts=tuple(_facts(evidence, scored, beside)),
+        facts=tuple(_facts(assignment, evidence, scored, beside)),
         curves=tuple(curves),
         layers=layer_rows(evidence.layers) if "model" in beside else (),
         parameters=evidence.parameters if "model" in beside else None,
@@ -282,7 +282,9 @@ def _pages(answers: Answers, images: Mapping[str, bytes]) -> tuple[WorkPage, ...
     )
 
 
-def _facts(evidence: Evidence, scored: Score, beside: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _facts(
+    assignment: Assignment, evidence: Evidence, scored: Score, beside: Sequence[str]
+) -> Iterable[tuple[str, str]]:
     """What was measured and chosen, as far as the question asks for it."""
     if "accuracy" in beside:
         claim = scored.claim
@@ -296,7 +298,7 @@ def _facts(evidence: Evidence, scored: Score, beside: Sequence[str]) -> Iterable
             yield f"Measured {measure.replace('_', ' ')}", shown
         if evidence.checkpoint.accuracy is not None:
             yield "With the submitted weights", percent(evidence.checkpoint.accuracy)
-    if "values" in beside:
+    if "values" in beside and assignment.uses_chosen_values:
         for tuned in evidence.tuned[:40]:
             yield tuned.name.replace("_", " "), " ".join(tuned.value.split())
 

@@ -85,6 +85,10 @@ class Invocations:
         cotangent = unpacking.value(request.cotangent)
         kept = Kept(None) if request.name or request.handle < 0 else self._objects[request.handle]
         around = self._around(request, kept)
+        # reading a member of a component leaves what is known of its last call
+        of_component = request.action == "call" and around is kept
+        if of_component:
+            kept.affine_fakes.clear()
         if request.gradients:
             args = [_leaf(value) for value in args]
         seed_all(request.seed)
@@ -122,11 +126,17 @@ class Invocations:
                 name: self._argument_after(packing, kwargs[name], node, request.arrays)
                 for name, node in request.kwargs.items()
             }
-        arrays = {**packing.arrays, **{FILE + name: content for name, content in files.items()}}
+            told_inputs: dict[str, Any] = {}
+            calls = kept.affine_fakes.told(told_inputs) if of_component else ()
+        arrays = {
+            **packing.arrays,
+            **told_inputs,
+            **{FILE + name: content for name, content in files.items()},
+        }
         arrays |= {DRAWN + name: array for name, array in shown.items()}
         text = printed.getvalue()[-MAX_PRINTED:]
         told = packed_value, text, after, named, gradients, attached, gradients_after
-        return Invoked(*told, tuple(files), figures, arrays)
+        return Invoked(*told, tuple(files), figures, arrays, calls)
 
     def _around(self, request: Invoke, kept: Kept) -> Kept:
         """What replaces the student's names meanwhile, and records it."""

@@ -24,6 +24,7 @@ from grader.domain.program_run import AffineFake
 from grader.protocol.replies import MAX_MADE, AffineFakeCall, FakeCalled, FakeConstruction
 from grader.protocol.requests import FakeAnswer, FakeForm
 from grader.protocol.trees import MAX_ARGUMENTS, MAX_NUMBER, MAX_TEXT, Node, Packer, Plain, Unpacker
+from grader.worker.model_outputs import array
 
 
 class Genuine:
@@ -366,6 +367,16 @@ class AffineFakes:
     def clear(self) -> None:
         """Forget the calls."""
         self.calls = []
+
+    def told(self, arrays: dict[str, Any]) -> tuple[AffineFakeCall, ...]:
+        """The calls, for the judge.
+
+        Args:
+            arrays: Those of the reply, into which the inputs are put: `call0`, `call1`, ...
+        """
+        for number, (_, x) in enumerate(self.calls):
+            arrays[f"call{number}"] = array(x)
+        return tuple(call for call, _ in self.calls)
 
     def record(self, component: str, instance: int, x: Tensor) -> None:
         """Remember a call; the first 256 of them."""

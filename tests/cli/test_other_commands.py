@@ -82,7 +82,7 @@ def test_the_data_are_written_once(desk, run, monkeypatch):
 def machine(monkeypatch):
     """Set what the machine is found to give: `machine(missing layers, PyTorch's version, its fault)`."""
 
-    def give(missing=(), torch="2.15.0", fault="", bubblewrap="", taken=(), gpu_fault=""):
+    def give(missing=(), torch="2.15.0", fault="", bubblewrap="", taken=(), gpu_fault="", parsing_fault=""):
         def survey(*, wrapped=False):
             gone = {*missing, *(taken if wrapped else ())}
             states = [
@@ -99,6 +99,7 @@ def machine(monkeypatch):
         monkeypatch.setattr("importlib.metadata.version", lambda name: torch)
         monkeypatch.setattr(own_training, "torch_probe", lambda: TorchProbe("A card", fault))
         monkeypatch.setattr(devices, "gpu_fault", lambda: gpu_fault)
+        monkeypatch.setattr("grader.grading.run.parsing_fault", lambda: parsing_fault)
 
     return give
 
@@ -125,6 +126,17 @@ def test_a_gpu_that_isolated_code_cannot_use_is_told(run, machine, course_root):
     told = run("doctor", "--course", course_root).output
     assert "✗ GPU: isolated code cannot use it, so every training would stay unknown" in told
     assert "RuntimeError: no driver. Grade with --device cpu." in told
+
+
+def test_a_process_that_cannot_start_is_told(run, machine, course_root, monkeypatch):
+    """As where a package lacks its files: PyTorch alone does not show it."""
+    monkeypatch.setenv("GRADER_SECRET", "something nobody knows")
+    machine()
+    assert "✓ submissions can be opened" in run("doctor", "--course", course_root).output
+    machine(parsing_fault="It said: ValueError: No template sub-directory.")
+    result = run("doctor", "--course", course_root)
+    assert result.exit_code == 1 and "ValueError: No template sub-directory." in result.output
+    assert "not grade others. The processes that open submissions do not start." in verdict(result)
 
 
 def test_a_public_secret_is_told(run, machine, course_root, monkeypatch):

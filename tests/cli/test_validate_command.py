@@ -119,7 +119,7 @@ def test_checks_that_hold_for_odd_parts_pass(validated):
     """Whatever the part gives; the sample is not bigger than there are versions."""
     result = validated(arguments=("tiny", "--odd", "30"))
     assert result.exit_code == 0, result.output
-    assert "no check breaks for 30 of 30 odd parts." in result.stdout
+    assert "✓ no check breaks for 30 odd parts." in result.stdout
     words = re.findall(r"^Doubler_\w+: (\w+) \(\d+ of 30 done", result.stderr, re.MULTILINE)
     assert len(words) == 30 and set(words) <= {"fails", "passes", "asks"}
 
@@ -129,7 +129,9 @@ def test_a_check_that_breaks_for_an_odd_part_is_told(validated):
     result = validated(change, arguments=("tiny", "--odd", "40"))
     assert result.exit_code == 1, result.output
     assert "checks/test_doubler.py: doubler_doubles breaks on Doubler_" in result.stdout
-    assert "no check breaks for 40 of 40" not in result.stdout
+    broken = len(re.findall(r"^Doubler_\w+: breaks a check", result.stderr, re.MULTILINE))
+    assert f"✗ checks break for {broken} of 40 odd parts." in result.stdout and 0 < broken < 40
+    assert "no check breaks" not in result.stdout
 
 
 def test_a_name_of_no_mistake_is_told(validated):

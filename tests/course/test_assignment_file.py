@@ -397,7 +397,8 @@ WRONG = [
     ),
     (
         ("evaluate = 4\n", ""),
-        "component 'evaluate' is in no rubric item. Give it points in a [rubric.components].",
+        "component 'evaluate' is in no rubric item. Give it points in a [rubric.components], or none: "
+        "evaluate = 0.",
     ),
     (
         ('by = "person"', "[rubric.components]\nevaluate = 3"),

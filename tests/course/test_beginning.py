@@ -80,6 +80,22 @@ def test_students_do_not_get_the_beginnings() -> None:
     assert "course/beginnings/**/*.txt" in packed["tool"]["setuptools"]["package-data"]["grader"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_wheel_of_students_says_that_nothing_can_begin_from_it(
+    run: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It lacks the beginnings: the command must not end as if it had written something."""
+    zipfile.ZipFile(BytesIO(student_wheel()[1])).extractall(tmp_path / "site")
+    monkeypatch.setattr(
+        "grader.course.beginning.BEGINNINGS", tmp_path / "site" / "grader" / "course" / "beginnings"
+    )
+    assert run("new-course", "course").exit_code == 0
+    refused = run("new-assignment", "mine", "--like", kind, "--course", "course")
+    assert refused.exit_code == 2 and "the wheel that students get" in refused.output
+    assert "Install the grader from its repository" in refused.output
+    assert not (tmp_path / "course" / "reference" / "mine").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_is_valid_at_once(run: Callable[..., Result], kind: str, on_warm_hosts: None) -> None:

@@ -64,3 +64,12 @@ def test_the_versions_of_a_homework(tiny_course: Path) -> None:
     assert "x + x" in form.source and "2 * x" not in form.source
     assert "2 * x" in mistake.source and "class Doubler(Doubler)" in mistake.source
     assert mistake.says == "The input is tripled."
+
+
+def test_a_form_may_derive_from_the_part_as_a_mistake_may(tiny_course: Path) -> None:
+    """Instead of a NameError, as the part that it derives from would be gone."""
+    folder = tiny_course / "reference" / "tiny"
+    text = '"""It says more."""\n\n\nclass Doubler(Doubler):\n    words = "more"\n'
+    (folder / "forms" / "derived.py").write_text(text)
+    [source] = [each.source for each in homework_versions(read_assignment(folder)) if each.name == "derived"]
+    assert source.index("2 * x") < source.index("class Doubler(Doubler):\n    words")

@@ -15,6 +15,7 @@ from grader.course.assignment_file import read_assignment
 from grader.course.homework_versions import Kind, homework_versions
 from grader.course.reference_solution import homework_source, solved_source
 from grader.domain.assignment import Assignment
+from grader.domain.errors import UsageError
 
 HERE = Path(__file__).parent
 
@@ -127,6 +128,25 @@ def test_the_stated_reference_holds(small: Small, run: Run) -> None:
     assert done.exit_code == 0, done.output
 
 
+def test_data_that_are_made_need_no_path_and_no_wrong_one_is_taken(
+    small: Small, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for `grader train`; a `load` that looks at no path must not hide a mistyped one."""
+    (tmp_path / "class").mkdir()
+    words = ("grade", tmp_path / "class", "--assignment", small.id, "--out", tmp_path / "out")
+    wrong = run(*words, "--data", "shapes")
+    assert wrong.exit_code == 2
+    assert "--data shapes: there is no such file or folder. These data are made" in wrong.output
+    asked: list[str] = []
+
+    def hidden(course: object, assignment: object, data: str, salt: object) -> None:
+        asked.append(data)
+        raise UsageError("That is enough.")
+
+    monkeypatch.setattr("grader.grading.grade_class.hidden_data", hidden)
+    assert "That is enough." in run(*words).output and asked == ["synthetic"]
+
+
 @pytest.mark.slow
 def test_a_class_is_trained_and_measured(small: Small, run: Run, tmp_path: Path, on_warm_hosts: None) -> None:
     """The reference reaches what is stated, a broken training misses it, stubs get nothing."""
@@ -137,7 +157,7 @@ def test_a_class_is_trained_and_measured(small: Small, run: Run, tmp_path: Path,
         path = tmp_path / "class" / f"40010000{number}_{small.stem}.py"
         path.write_text(text, encoding="utf-8")
     out = tmp_path / "out"
-    done = run("grade", tmp_path / "class", "--assignment", small.id, "--data", "synthetic", "--out", out)
+    done = run("grade", tmp_path / "class", "--assignment", small.id, "--out", out)
     assert done.exit_code == 0, done.output
     right, broken, empty = json.loads((out / "results.json").read_text())["submissions"]
     (measure,) = small.assignment.measures

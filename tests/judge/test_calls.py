@@ -453,7 +453,20 @@ def test_gradients_by_the_arguments(student: Any) -> None:
     torch.nn.functional.cross_entropy(expected, labels, label_smoothing=0.1).backward()
     assert torch.allclose(outcome.gradients[0], expected.grad)
     assert outcome.gradients[1] is None
-    assert outcome.attached
+    assert outcome.attached and outcome.gradient(0) is outcome.gradients[0]
+    for asked, number in ((outcome, 1), (outcome, 2), (part.call("loss", scores, labels), 0)):
+        with pytest.raises(CourseError, match=f"the gradient by argument {number + 1} of a call"):
+            asked.gradient(number)
+
+
+def test_a_gradient_that_does_not_arrive_is_the_students(student: Any) -> None:
+    """And no AttributeError of the check's, which would read `outcome.gradients[0]` as a tensor."""
+    text = SOURCE.replace("cross_entropy(scores, ", "cross_entropy(nn.Linear(3, 3)(scores.detach()), ")
+    part = student(text)
+    outcome = part.call("loss", part.tensor(5, 3), torch.tensor([0, 1, 2, 0, 1]), gradients=True)
+    assert outcome.attached and outcome.gradients[0] is None
+    with pytest.raises(Mismatch, match=r"No gradient reaches argument 1 of `loss\(scores, labels\)`"):
+        outcome.gradient(0)
 
 
 @pytest.mark.parametrize(
@@ -472,6 +485,13 @@ def test_gradients_by_the_arguments(student: Any) -> None:
         ("[0] * 60000", lambda v: v.items(), "is more values than can be looked at"),
         ("torch.nn.ReLU()", lambda v: v.number(), "is a `ReLU`; it should be a number"),
         ("3", lambda v: v.thing("module"), "is 3; it should be a module"),
+        (
+            "torch.ones(2) > 0",
+            lambda v: v.tensor(2),
+            "a tensor of bool of shape (2,); it should be a tensor of",
+        ),
+        ("torch.ones(2)", lambda v: v.tensor(2, truth=True), "it should be a tensor of truth values (bool)"),
+        ("[1, 0]", lambda v: v.array(2, truth=True), "it should be a tensor of truth values (bool) of shape"),
     ],
 )
 def test_what_is_something_else_is_told_in_words(student: Any, returns: str, taken: Any, words: str) -> None:
@@ -481,6 +501,15 @@ def test_what_is_something_else_is_told_in_words(student: Any, returns: str, tak
     with pytest.raises(Mismatch) as told:
         taken(value)
     assert words in told.value.message
+
+
+@pytest.mark.parametrize("returns", ["torch.ones(2) > 0", "np.ones(2) > 0", "[True, True]"])
+def test_a_mask_is_one_of_truth_values(student: Any, returns: str) -> None:
+    """If that is asked for."""
+    text = SOURCE.replace("    return value\n", f"    return {returns}\n", 1)
+    value = student(text).call("anything", 1).returned
+    assert value.tensor(2, truth=True).tolist() == [True, True]
+    assert value.array(2, truth=True).dtype == np.bool_
 
 
 def test_a_call_that_hangs_is_ended(student: Any) -> None:

@@ -9,7 +9,7 @@ from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.judge import untrusted_replies
 from grader.judge.student import Student
-from grader.kit import AffineFake, same
+from grader.kit import AffineFake, Mismatch, same
 from grader.protocol.frames import Frame
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import AffineFakeCall, Built, Called, FakeConstruction
@@ -104,6 +104,23 @@ def test_several_calls_in_one_question_are_told_apart(built_by: Callable[..., An
     assert len(outputs) == 3
     assert all(same(output, alone) for output in outputs)
     assert transformer._student.questions == before + 1
+
+
+def test_a_call_by_name_tells_what_the_fakes_got_as_well(built_by: Callable[..., Any]) -> None:
+    """`never calls` would be false otherwise; what is read between leaves what is known."""
+    transformer = built_by()
+    x = transformer._student.tensor(2, 3, 22)
+    for member in ("", "forward"):
+        transformer.calls = ()
+        transformer.call(member, x)
+        transformer.get("training")
+        assert same(transformer.inputs_of("PreNorm")[0], x)
+    seen = len(transformer.calls)
+    transformer(x)
+    assert len(transformer.calls) == seen > 0
+    transformer.call("eval")
+    with pytest.raises(Mismatch, match="never calls"):
+        transformer.inputs_of("PreNorm")
 
 
 @pytest.mark.parametrize("numbers", [(), (4,), (4, 2), (-1, 4), (4, 8), (1, 2, 4)])

@@ -108,7 +108,8 @@ def prepare() -> None:
     """Let requests name a step that is to be sabotaged."""
     forked_child.confine = _confine_badly
     if os.environ.get("NEVER_READY"):
-        raise RuntimeError("this host never becomes ready")
+        paths = "\n\t".join(f"/usr/share/templates/{number}" for number in range(400))
+        raise RuntimeError(f"this host never becomes ready, as it misses one of\n\t{paths}")
 
 
 def main() -> None:

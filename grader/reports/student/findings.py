@@ -192,7 +192,7 @@ def line_notes(
         *_pried_notes(evidence),
         *_training_notes(evidence),
         *_claim_notes(score),
-        *_aside_notes(evidence),
+        *_aside_notes(assignment, evidence),
     ]
     # several statements of a line may be left out for the same reason
     return tuple(dict.fromkeys(note for note in notes if note.place.file))
@@ -270,11 +270,11 @@ def _claim_notes(score: Score) -> Iterator[LineNote]:
         yield LineNote(claim.source, Place(claim.cell, 0), "noted", "Reported", title)
 
 
-def _aside_notes(evidence: Evidence) -> Iterator[LineNote]:
+def _aside_notes(assignment: Assignment, evidence: Evidence) -> Iterator[LineNote]:
     for near in evidence.near_names:
         title = f"{named(near.found)} was graded as `{near.expected}`"
         yield LineNote(str(near.place), near.place, "aside", "Name", title)
-    for value in evidence.tuned:
+    for value in evidence.tuned if assignment.uses_chosen_values else ():
         title = f"{value.name.replace('_', ' ')}: {as_code(value.value)}"
         yield LineNote(str(value.place), value.place, "aside", "Value", title)
     for omission in evidence.omissions:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from grader.domain.analyzed_program import ForbiddenUse
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.assignment_rules import ForbiddenRule
-from grader.domain.evidence import Blame, Evidence, Finding, FindingKind, Status
+from grader.domain.evidence import Blame, Evidence, Finding, FindingKind, Status, TrainingOutcome
 from grader.domain.formatting import listed, named
 from grader.domain.score import ComponentScore, Score
 from grader.reports.student.training_texts import training_fix_text
@@ -144,6 +144,7 @@ class Fix:
         diagnosis: The recognized mistake's id, if any.
         checks: The ids of the failed checks that it explains.
         also: Further messages of the same group.
+        after: The parts whose fixes come before this one, as their faults may be its cause.
     """
 
     component: str
@@ -155,6 +156,7 @@ class Fix:
     diagnosis: str | None = None
     checks: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix, ...]:
@@ -172,7 +174,8 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
         score: For the points that are lost.
 
     Returns:
-        Fixes by points, descending; equal ones in the order of the assignment's components.
+        Fixes by points, descending; equal ones in the order of the assignment's components. A training that
+        raised comes after the parts that it uses and whose checks failed: one of them may have raised.
     """
     forbidden = forbidden_costs(assignment, evidence, score)
     zeroed = {component for cost in forbidden for component in cost.components}
@@ -214,7 +217,18 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
             )
         )
     made += _training_fixes(assignment, evidence, score)
-    return tuple(sorted(made, key=lambda fix: -round(fix.points, 6)))
+    return _causes_first(sorted(made, key=lambda fix: -round(fix.points, 6)))
+
+
+def _causes_first(ordered: Sequence[Fix]) -> tuple[Fix, ...]:
+    """The fixes; the parts that one comes after, and that stood behind it, stand right before it."""
+    arranged = list(ordered)
+    for fix in ordered:
+        place = arranged.index(fix)
+        causes = [other for other in arranged[place:] if other.component in fix.after]
+        rest = [other for other in arranged[place:] if other.component not in fix.after]
+        arranged[place:] = [*causes, *rest]
+    return tuple(arranged)
 
 
 def unimplemented(finding: Finding) -> bool:
@@ -369,5 +383,7 @@ def _training_fixes(assignment: Assignment, evidence: Evidence, score: Score) ->
                 if broken
                 else text.hint
             )
-            made.append(Fix(TRAINING, lost, line.title, text.message, hint, text.where))
+            raised = evidence.of_measure(item.measured).training.outcome is TrainingOutcome.FAILED
+            after = assignment.trains if raised else ()
+            made.append(Fix(TRAINING, lost, line.title, text.message, hint, text.where, after=after))
     return made

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.domain.evidence import Blame, Status, TrainingOutcome
+from grader.domain.evidence import Blame, Status, Training, TrainingOutcome
 from grader.domain.score import GradeStatus
 from grader.reports.student.fixes import fixes
 
@@ -169,6 +169,23 @@ def test_lost_training_points_are_a_fix_at_the_value_to_change(class_results, as
     assert "55.0" in fix.message and "60" in fix.message
     assert "more epochs" in fix.hint and "First fix the parts of the model" in fix.hint
     assert fix.where == "homework.py:58"
+
+
+def test_the_part_that_a_training_broke_on_comes_before_the_training(case, examples, assignment):
+    """However many points the training is worth; a part that no training uses stays behind it."""
+    raised = Training(TrainingOutcome.FAILED, "Training raised RuntimeError.", "homework.py:90")
+    changes = {"prenorm_passes_arguments": failed(), "evaluate_averages_loss": failed()}
+    evidence = replace(
+        examples.base("1", assignment), findings=examples.findings(assignment, changes), training=raised
+    )
+    score = examples.a_score(assignment, evidence)
+    lines = tuple(replace(line, points=0.0) if line.id == "training" else line for line in score.lines)
+    found = case(changes, score=replace(score, lines=lines), training=raised)
+    assert [fix.component for fix in found] == ["PreNorm", "training", "evaluate"]
+    assert found[0].points < found[2].points < found[1].points
+    assert "First fix the parts of the model" in found[1].hint
+    [alone, *_] = case({}, score=replace(score, lines=lines), training=raised)
+    assert alone.component == "training"
 
 
 def test_unknown_accuracy_is_no_fix(class_results, assignment):
