@@ -212,6 +212,11 @@ class RoleReader:
             return False
         return any(name.startswith(prefixes) for name in self._aliases.names_of(value.func))
 
+    def _makes_sampler(self, value: ast.expr) -> bool:
+        return self.makes(value, "torch.utils.data.") and ast.unparse(value).partition("(")[0].endswith(
+            "Sampler"
+        )
+
     def role(self, name: str, value: ast.expr, earlier_roles: Mapping[str, str]) -> str | None:
         """The role of a name that is bound to the value of an expression.
 
@@ -228,6 +233,8 @@ class RoleReader:
             return "optimizer"
         if self._is_loader(value):
             return f"{self._loader_side(name, value)}_loader"
+        if self._makes_sampler(value):
+            return None
         if self.makes(value, "torch.utils.data.") or self.makes(value, "torchvision.datasets."):
             return f"{split_side(name) or split_side(ast.unparse(value)) or 'train'}_dataset"
         if _is_class_names(value, earlier_roles):

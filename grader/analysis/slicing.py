@@ -331,7 +331,12 @@ def pruned(
             continue
         changed.append(reread(text, statement.line, statement.cell, statement.index))
         omissions += [
-            Omission(statement.cell.place(leaf.lineno), _shown(leaf), reason(effect_of(leaf), trains=trains))
+            Omission(
+                statement.cell.place(leaf.lineno),
+                _shown(leaf),
+                reason(effect_of(leaf), trains=trains),
+                binds=tuple(sorted(unit(leaf, statement.cell, "", {}, statement.index).binds)),
+            )
             for leaf in out
         ]
     return tuple(changed), omissions
@@ -364,7 +369,9 @@ def omissions(graph: Graph, kept: Mapping[int, str], *, trains: bool = True) -> 
         why = reason(graph.effects[statement.index], trains=trains)
         if not graph.effects[statement.index] and not graph.possible[statement.index]:
             why = f"it needs {_blocked(graph, statement)}, which is not executed"
-        omitted.append(Omission(statement.place, statement.first_line, why))
+        omitted.append(
+            Omission(statement.place, statement.first_line, why, binds=tuple(sorted(statement.binds)))
+        )
     return omitted
 
 

@@ -341,12 +341,11 @@ def changed_names(nodes: Iterable[ast.stmt]) -> set[str]:
                 if isinstance(target, ast.Attribute | ast.Subscript):
                     changed |= _root(target)
             call = node.value if isinstance(node, ast.Expr | ast.Assign) else None
-            if (
-                isinstance(call, ast.Call)
-                and isinstance(call.func, ast.Attribute)
-                and call.func.attr in MUTATING
-            ):
-                changed |= _root(call.func)
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+                reads = isinstance(node, ast.Expr) and call.func.attr.startswith(
+                    "read"
+                )  # `parser.read_string`
+                changed |= _root(call.func) if reads or call.func.attr in MUTATING else set()
     return changed
 
 

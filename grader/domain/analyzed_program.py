@@ -136,12 +136,14 @@ class Omission:
 
     Attributes:
         broken: Whether it is a whole cell that is not correct Python.
+        binds: The names that it would bind.
     """
 
     place: Place
     first_line: str
     reason: str
     broken: bool = False
+    binds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

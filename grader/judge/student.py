@@ -21,7 +21,7 @@ from torch import Tensor
 from grader.analysis.forbidden_uses import matches
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
-from grader.domain.errors import CourseError
+from grader.domain.errors import CourseError, EngineError
 from grader.domain.formatting import CODE, as_code, named
 from grader.domain.program_run import AffineFake, ReachedPart
 from grader.judge import untrusted_replies
@@ -29,7 +29,7 @@ from grader.judge.checked_component import INNER, Component
 from grader.judge.loaded_worker import Answers, LoadedWorker
 from grader.judge.remote_objects import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labeled, unpacker
 from grader.judge.untrusted_replies import ForwardRecord, Picture
-from grader.judge.verdict import PolicyNote, cannot_be_had, explained, explained_mismatch
+from grader.judge.verdict import PolicyNote, cannot_be_had, explained, explained_mismatch, left_out
 from grader.kit import Cause, Mismatch
 from grader.kit.doubles import Batches, Fake
 from grader.kit.rigged_data import RiggedData
@@ -541,6 +541,8 @@ class Student:
         except StudentRaised as raised:
             if self.fakes.refusal is not None:
                 raise self.fakes.refusal from None
+            if sentence := left_out(raised.problem, component, self.program):
+                raise EngineError(sentence) from None
             raise explained_mismatch(
                 raised,
                 component,

@@ -275,13 +275,40 @@ def explained_mismatch(
     )
 
 
+WITH_DATA = "it needs data, and is executed when the grader trains"
+
+
+def left_out(problem: Problem, component: str, program: Program) -> str:
+    """Why a part lacks a name that a line of the file would bind, as a sentence; empty if that is not why.
+
+    Whoever runs the whole file has such a value, as of `counts = len(train_set)`.
+    """
+    missing = _missing_name(problem)
+    if not missing:
+        return ""
+    places = [
+        *((omission.place, omission.reason) for omission in program.omissions if missing in omission.binds),
+        *((line.place, WITH_DATA) for line in program.script.statements if missing in line.binds),
+        *((line.place, WITH_DATA) for line in program.recipe.all_statements if missing in line.binds),
+    ]
+    for place, reason in places:
+        return (
+            f"`{component}` uses {named(missing)}, which is bound at {place}. The checks do not execute that "
+            f"line: {reason}."
+        )
+    return ""
+
+
+def _missing_name(problem: Problem) -> str:
+    missing = re.search(r"name '(\w+)' is not defined", problem.message.text)
+    return missing[1] if missing is not None and problem.type == "NameError" else ""
+
+
 def _first_cause(problem: Problem, program: Program, loaded: Loaded | None) -> Problem:
     """What was raised on loading for want of weights, if that is why a name is missing."""
-    missing = re.search(r"name '(\w+)' is not defined", problem.message.text)
-    if problem.type != "NameError" or missing is None or loaded is None:
-        return problem
-    for earlier in loaded.problems:
-        if earlier.wanted and missing[1] in _bound_at(earlier.where, program):
+    missing = _missing_name(problem)
+    for earlier in loaded.problems if missing and loaded is not None else ():
+        if earlier.wanted and missing in _bound_at(earlier.where, program):
             return earlier
     return problem
 

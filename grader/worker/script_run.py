@@ -25,11 +25,11 @@ from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME,
 from grader.domain.split_sides import split_side
 from grader.protocol.trees import OtherValues
 from grader.worker.measuring_loader import MeasuringLoader
-from grader.worker.model_outputs import same_random_numbers, unwrapped_names
+from grader.worker.model_outputs import same_random_numbers
 from grader.worker.rigged_objects import WatchedLoader
+from grader.worker.saved_weights import Saved, states_in, weights_in_memory
 from grader.worker.script_watch import (
     Epochs,
-    Saved,
     ScriptWatch,
     Tell,
     unwrapped_model,
@@ -106,7 +106,7 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: Other
     try:
         with (
             student.replaced(values),
-            _weights_in_memory(saved),
+            weights_in_memory(saved),
             written_apart(),
             _constructions_reported(student.namespace.get(script.model_class), watch, other),
             quiet(),
@@ -194,7 +194,7 @@ def _final(student: StudentModule, script: Script, watch: ScriptWatch, saved: di
     latest_first = list(reversed(saved.items()))
     latest_first.sort(key=lambda item: named not in Path(item[0]).name.lower())
     for _, kept in latest_first:
-        for weights in _states(kept.value):
+        for weights in states_in(kept.value):
             epochs = watch.owner(kept.storages, weights)
             if epochs is not None:
                 with students_code():
@@ -218,49 +218,6 @@ def _epochs_of(watch: ScriptWatch, model: nn.Module) -> Epochs:
         if {name: value.shape for name, value in other.model.state_dict().items()} == shapes:
             return other
     return list(watch.models.values())[-1]
-
-
-def _states(value: Any) -> Iterator[dict[str, Any]]:
-    """The weights in what was saved: itself, or one of its parts."""
-    if isinstance(value, nn.Module):
-        value = value.state_dict()
-    if not isinstance(value, dict):
-        return
-    if value and all(isinstance(part, torch.Tensor) for part in value.values()):
-        yield unwrapped_names({str(name): part for name, part in value.items()})
-        return
-    for part in value.values():
-        yield from _states(part)
-
-
-def _storages(value: Any) -> frozenset[int]:
-    tensors = (part for weights in _states(value) for part in weights.values())
-    return frozenset(part.data_ptr() for part in tensors if part.numel())
-
-
-@contextlib.contextmanager
-def _weights_in_memory(saved: dict[str, Saved]) -> Iterator[None]:
-    """Make `torch.save(..., path)` and `torch.load(path)` work in memory, whatever the path."""
-    real_save, real_load = torch.save, torch.load
-
-    # the parameters have PyTorch's names, by which they may be given
-    def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
-        if isinstance(f, str | os.PathLike):
-            saved.pop(os.fspath(f), None)
-            saved[os.fspath(f)] = Saved(copy.deepcopy(obj), _storages(obj))
-        else:
-            real_save(obj, f, *args, **kwargs)
-
-    def load(f: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(f, str | os.PathLike) and os.fspath(f) in saved:
-            return copy.deepcopy(saved[os.fspath(f)].value)
-        return real_load(f, *args, **kwargs)
-
-    torch.save, torch.load = save, load  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        torch.save, torch.load = real_save, real_load
 
 
 def _with_other(function: Any, values: Mapping[str, Any], args: Any, kwargs: Any) -> inspect.BoundArguments:

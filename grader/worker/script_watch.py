@@ -77,18 +77,6 @@ class _FirstStep:
     rate: float
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What the script saved.
-
-    Attributes:
-        storages: The addresses of its numbers at that time.
-    """
-
-    value: Any
-    storages: frozenset[int]
-
-
 class ScriptWatch:
     """Watches what a script trains.
 

@@ -263,8 +263,10 @@ def _copies(call: ast.Call) -> bool:
 # --- substitution ----------------------------------------------------------------------------------------
 
 
-# calls that save and restore weights are not replaced: the worker has them work in memory
-RESTORING = frozenset({"torch.save", "torch.load", ".load_state_dict", ".state_dict"})
+# calls that save and restore weights are not replaced: the worker has them work in memory, also renamed
+RESTORING = frozenset(
+    {"torch.save", "torch.load", ".load_state_dict", ".state_dict", "os.rename", "os.replace", "shutil.move"}
+)
 EFFECTS_OUTSIDE = Effect.SHELL | Effect.NETWORK | Effect.INPUT | Effect.ENDS | Effect.PLOT | Effect.FILES
 COUNT = re.compile(r"^(ep|i$|it|n|step|count|k$|e$|t$|round)", re.IGNORECASE)
 LOADING = Effect.DATA | Effect.FILES | Effect.NETWORK | Effect.SHELL
