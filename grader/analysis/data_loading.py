@@ -27,6 +27,11 @@ TRANSFORMS = {"Compose", "ToTensor", "Resize", "Grayscale", "Normalize", "RandAu
 MOST_CALLS = 60  # that are searched for transforms or batch sizes
 
 
+# an argument is of what no loader is seen to be given; of what a loader is given; of what one is given that
+# the loop over epochs uses; or it is set before that loop, in place of an earlier one
+UNUSED, LOADED, TRAINED_WITH, SET = range(4)
+
+
 @dataclass(frozen=True)
 class DataArgument:
     """An expression that the student gives to a data set or a loader.
@@ -36,21 +41,28 @@ class DataArgument:
         flow: What was executed before it.
         side: `train`, `test`, or None if it is not known.
         unit: The top-level statement that holds it.
-        of_loader: It belongs to a call that makes what a loader is given.
+        rank: `SET`, `TRAINED_WITH`, `LOADED`, or `UNUSED`: a greater one counts before the others.
     """
 
     node: ast.expr
     flow: Flow
     side: str | None
     unit: Unit
-    of_loader: bool = False
+    rank: int = UNUSED
 
 
 class DataUse:
     """The data sets and loaders of a program."""
 
     def __init__(
-        self, flows: Flows, graded: set[str], datasets: Collection[str], callables: Collection[str]
+        self,
+        flows: Flows,
+        graded: set[str],
+        datasets: Collection[str],
+        callables: Collection[str],
+        *,
+        looped: Collection[str] = (),
+        end: int | None = None,
     ) -> None:
         """Collect the calls of the program.
 
@@ -59,7 +71,10 @@ class DataUse:
             graded: The graded names, whose inner parts are ignored.
             datasets: The program's own classes of data sets.
             callables: Its own classes whose objects can be called: they may be transforms.
+            looped: The names that the loop over epochs uses.
+            end: The index of the top-level statement that leads to that loop; None: it is not known.
         """
+        self._looped, self._end = frozenset(looped), end
         self._flows = flows
         self._makers = {*callables, *TRANSFORMS}
         self._datasets = {*datasets, "ImageFolder", "DatasetFolder"}
@@ -84,7 +99,7 @@ class DataUse:
     def batch_size(self) -> DataArgument | None:
         """The batch size of the training loader."""
         best: tuple[int, DataArgument] | None = None
-        for unit, function, statement, call in (*self._calls_of("DataLoader"), *self._partial_loaders()):
+        for unit, function, statement, call in (*self._loader_calls(), *self._partial_loaders()):
             size = argument_of_loader(call, "batch_size")
             if size is None:
                 continue
@@ -118,7 +133,7 @@ class DataUse:
     def transforms(self) -> tuple[DataArgument | None, DataArgument | None]:
         """The transforms of the training and the test images; if only one is known, it counts for both."""
         transforms = [*self._given_to_datasets(), *self._held_by_variables()]
-        transforms.sort(key=lambda transform: not transform.of_loader)  # others may be made for their length
+        transforms.sort(key=lambda transform: -transform.rank)  # others may be made for their length
         train = next((transform for transform in transforms if transform.side == "train"), None)
         test = next((transform for transform in transforms if transform.side == "test"), None)
         either = next((transform for transform in transforms if transform.side is None), None)
@@ -132,38 +147,52 @@ class DataUse:
             for value in self._candidates(function, statement, call) if calls_left > 0 else ():
                 calls_left -= 1
                 yield from self._followed(unit, function, statement, call, value, CALL_DEPTH)
-        for unit in self._flows.units:
+        for unit in reversed(self._flows.units):  # the last one counts
             if not unit.is_definition:
                 yield from self._set_later(unit)
 
     def _given_to_loaders(self) -> Iterator[DataArgument]:
         """Transforms given to the call that makes a loader's data: `DataLoader(pictures.part(augmented))`."""
-        for unit, flow, loader_side, maker in self._loaded():
+        for unit, flow, loader_side, maker, rank in self._loaded():
             if loader_side is None or not isinstance(maker, ast.Call):
                 continue
             for value in (*maker.args, *(keyword.value for keyword in maker.keywords)):
                 if self._is_transform(value, flow, CALL_DEPTH):
-                    yield DataArgument(value, flow, loader_side, unit)
+                    yield DataArgument(value, flow, loader_side, unit, rank)
 
     @cached_property
-    def _makes_loaded(self) -> dict[int, str | None]:
-        """`id` of each call that makes what a loader is given -> the loader's side.
+    def _makes_loaded(self) -> dict[int, tuple[str | None, int]]:
+        """`id` of each call that makes what a loader is given -> (the loader's side, the rank).
 
         As of `folder("data/train")` in `DataLoader(Subset(folder("data/train"), held_out))`.
         """
-        made: dict[int, str | None] = {}
-        for _, _, side, maker in self._loaded():
+        made: dict[int, tuple[str | None, int]] = {}
+        for _, _, side, maker, rank in self._loaded():
             for node in walk(maker) if maker is not None else ():
                 if isinstance(node, ast.Call):
-                    made.setdefault(id(node), side)
+                    made.setdefault(id(node), (side, rank))
         return made
 
-    def _loaded(self) -> Iterator[tuple[Unit, Flow, str | None, ast.expr | None]]:
-        """(top-level statement, what was executed before, side, what makes its data) of each loader."""
-        for unit, function, statement, call in self._calls_of("DataLoader"):
+    def _loaded(self) -> Iterator[tuple[Unit, Flow, str | None, ast.expr | None, int]]:
+        """(top-level statement, what was executed before, side, what makes its data, rank) of each loader."""
+        for unit, function, statement, call in self._loader_calls():
             flow, data = self._flows.before(statement, function), argument_of_loader(call, "dataset")
             maker = flow.last(data.id) if isinstance(data, ast.Name) else data
-            yield unit, flow, self._loader_side(statement, call), maker
+            rank = TRAINED_WITH if id(call) in self._trained_with else LOADED
+            yield unit, flow, self._loader_side(statement, call), maker, rank
+
+    def _loader_calls(self) -> list[tuple[Unit, str | None, ast.stmt, ast.Call]]:
+        """The calls that make loaders; first those of loaders that are trained with."""
+        return sorted(self._calls_of("DataLoader"), key=lambda entry: id(entry[3]) not in self._trained_with)
+
+    @cached_property
+    def _trained_with(self) -> frozenset[int]:
+        """`id` of the call that makes each loader that the loop over epochs uses: the last one before it."""
+        last: dict[str, int] = {}
+        for unit, _, statement, call in self._calls_of("DataLoader"):
+            if self._end is None or unit.index <= self._end:
+                last |= {name: id(call) for name in _targets(statement, call) if name in self._looped}
+        return frozenset(last.values())
 
     def _candidates(self, function: str | None, statement: ast.stmt, call: ast.Call) -> list[ast.expr]:
         """The arguments of a call that are transforms: by keyword, or given to a data set in another way."""
@@ -185,8 +214,9 @@ class DataUse:
             pair = assigned(statement)
             for target in pair[0] if pair else ():
                 if isinstance(target, ast.Attribute) and target.attr == "transform" and pair:
-                    flow = self._flows.before(statement, None)
-                    yield DataArgument(pair[1], flow, split_side(ast.unparse(target)), unit)
+                    flow, side = self._flows.before(statement, None), split_side(ast.unparse(target))
+                    is_before = self._end is not None and unit.index < self._end
+                    yield DataArgument(pair[1], flow, side, unit, SET if side and is_before else UNUSED)
 
     def _followed(
         self,
@@ -216,7 +246,7 @@ class DataUse:
                 self._flows.before(statement, function),
                 dataset_side or split_side(ast.unparse(value)),
                 unit,
-                id(call) in self._makes_loaded,
+                self._made_for(call)[1],
             )
         ]
 
@@ -232,7 +262,7 @@ class DataUse:
             expression = written_out(node, value, arguments(node, outer_call))
             if expression is not None:
                 flow, side = self._flows.before(place, caller), self._side_of_data(place, outer_call)
-                yield DataArgument(expression, flow, side, outer, id(outer_call) in self._makes_loaded)
+                yield DataArgument(expression, flow, side, outer, self._made_for(outer_call)[1])
 
     def _is_transform(self, node: ast.expr, flow: Flow, depth: int) -> bool:
         """Whether an expression makes a transform, or is a name for one."""
@@ -268,7 +298,11 @@ class DataUse:
 
     def _side_of_data(self, statement: ast.stmt, call: ast.Call) -> str | None:
         """Which images a call makes: by the loader that is given them, else by names."""
-        return self._makes_loaded.get(id(call)) or self._dataset_side(statement, call)
+        return self._made_for(call)[0] or self._dataset_side(statement, call)
+
+    def _made_for(self, call: ast.Call) -> tuple[str | None, int]:
+        """(side, rank) of the loader that is given what a call makes."""
+        return self._makes_loaded.get(id(call), (None, UNUSED))
 
     def _dataset_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
         """Which images a data set holds: by its variable, its path, or the loader that uses it."""

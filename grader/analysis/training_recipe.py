@@ -17,7 +17,7 @@ from grader.analysis.data_loading import DataArgument, DataUse
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.flow import Flow, Flows, Lifting, Phase
 from grader.analysis.recognized_roles import SCHEDULES, RoleReader, unwrapped
-from grader.analysis.syntax_trees import DEFINITIONS, calls, children, statements_within
+from grader.analysis.syntax_trees import DEFINITIONS, calls, children, statements_within, walk
 from grader.analysis.units import Unit
 from grader.domain.analyzed_program import Place, Recipe, Statement
 from grader.domain.formatting import as_code, named
@@ -246,7 +246,14 @@ def ingredients(sources: Sources, loops: Collection[Place]) -> Ingredients:
         if sources.effects.of_function(definition.name) & Effect.DATA
     ]
     callables = [definition.name for definition in classes if _can_be_called(definition)]
-    data = DataUse(flows, sources.graded, datasets, callables)
+    data = DataUse(
+        flows,
+        sources.graded,
+        datasets,
+        callables,
+        looped=_names_looped(loop, flows) if loop is not None else (),
+        end=_end(loop, flows) if loop is not None else None,
+    )
     train, test = data.transforms()
     return Ingredients(
         flow=flow,
@@ -260,6 +267,24 @@ def ingredients(sources: Sources, loops: Collection[Place]) -> Ingredients:
         test_transform=test,
         epochs=_epochs(loop, flow),
     )
+
+
+def _names_looped(loop: EpochLoop, flows: Flows) -> set[str]:
+    """The names that a loop uses, and those that the function around it is given where it is called."""
+    names = {node.id for node in walk(loop.node) if isinstance(node, ast.Name)}
+    for unit in flows.units if loop.function is not None else ():
+        for call in (node for node in walk(unit.node) if isinstance(node, ast.Call)):
+            if isinstance(call.func, ast.Name) and call.func.id == loop.function:
+                names |= {node.id for node in walk(call) if isinstance(node, ast.Name)}
+    return names
+
+
+def _end(loop: EpochLoop, flows: Flows) -> int:
+    """The index of the top-level statement that leads to a loop: the last one that names its function."""
+    if loop.function is None:
+        return loop.unit.index
+    naming = [unit.index for unit in flows.units if not unit.is_definition and loop.function in unit.eager]
+    return max(naming, default=flows.units[-1].index)
 
 
 def _can_be_called(node: ast.ClassDef) -> bool:
