@@ -221,7 +221,7 @@ def _effect_of_name(name: str) -> Effect:
                 effects |= effect
     if name.startswith(("os.path.", "torch.optim.lr_scheduler.LRS")):
         effects &= ~Effect.FILES
-    if name.startswith("torch.utils.data.") and name.endswith("Sampler"):
+    if name.startswith("torch.utils.data.") and name.lower().endswith("sampler"):
         effects &= ~Effect.DATA  # it draws numbers
     return effects
 

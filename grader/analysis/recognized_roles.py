@@ -213,9 +213,8 @@ class RoleReader:
         return any(name.startswith(prefixes) for name in self._aliases.names_of(value.func))
 
     def _makes_sampler(self, value: ast.expr) -> bool:
-        return self.makes(value, "torch.utils.data.") and ast.unparse(value).partition("(")[0].endswith(
-            "Sampler"
-        )
+        maker = ast.unparse(value).partition("(")[0].lower()
+        return self.makes(value, "torch.utils.data.") and maker.endswith("sampler")
 
     def role(self, name: str, value: ast.expr, earlier_roles: Mapping[str, str]) -> str | None:
         """The role of a name that is bound to the value of an expression.

@@ -389,6 +389,8 @@ def reading(sources: Sources, parts: Ingredients) -> Reading:
         result.recipe,
         statements=lifting.statements(Phase.START),
         after_data=lifting.statements(Phase.DATA),
+        lacks_transform=(parts.train_transform is not None and result.recipe.train_transform is None)
+        or (parts.test_transform is not None and result.recipe.test_transform is None),
     )
     result.roles = {name: data[name] for name in sorted(lifting.used_late) if name in data}
     return result

@@ -71,6 +71,7 @@ NOT_FOR_STUDENTS = (
 # words and patterns that the search for sentences does not find: in the source they look like names
 WORDS = {
     "analysis/script/model_that_counts.py": ("its weights are saved", "it is trained last"),
+    "analysis/script/training_script.py": ("it is saved under its name, or trained last",),
     "domain/formatting.py": ("not a number", "not finite"),
     "domain/submission.py": ("code", "report", "checkpoint", "text", "raw"),
     "grading/submission_run.py": ("reading", "pages", "checks", "training"),
@@ -78,6 +79,7 @@ WORDS = {
     "kit/transformers/token_behavior.py": ("{images} of {tokens}",),
     "judge/verdict.py": (
         "it did not return within {seconds} s",
+        "it needs data, and is executed when the grader trains",
         "it wrote something of its own where only answers to the grader belong",
         "at {line}",
         "{type} at {where}",

@@ -316,6 +316,8 @@ class Recipe:
         test_transform: The transform of the test images (often the same expression).
         batch_size: Of the training loader.
         collate: The function with which only the training loader makes batches: it may augment.
+        lacks_transform: The source has a transform that cannot be evaluated by itself, as one that normalizes
+            by what was measured on the data; another one takes its place.
     """
 
     statements: tuple[Statement, ...] = ()
@@ -326,6 +328,7 @@ class Recipe:
     batch_size: str | None = None
     collate: str | None = None
     after_data: tuple[Statement, ...] = ()
+    lacks_transform: bool = False
 
     @property
     def all_statements(self) -> tuple[Statement, ...]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from grader.domain.assignment import RubricItem
-from grader.domain.evidence import Evidence, Training, TrainingOutcome
+from grader.domain.evidence import Evidence, Status, Training, TrainingOutcome
 from grader.domain.measure import SHARE, Scale
 from grader.domain.score import LineState, ScoreLine, rounded
 
@@ -191,6 +191,8 @@ def _signs_of_more(evidence: Evidence) -> Iterator[str]:
     if training.rebuilt:
         yield "The loop over epochs could not be executed as it stands."
     weights = better_weights(evidence)
+    if training.outcome is TrainingOutcome.FAILED and not training.epochs and _all_passed(evidence):
+        yield "Each part passed its checks, so that the cause may lie in what surrounds them."
     if weights is None:
         return
     reached = f"the handed-in weights reach {percent(weights)}"
@@ -203,6 +205,11 @@ def _signs_of_more(evidence: Evidence) -> Iterator[str]:
     trained = training_accuracy(training)
     if claim is not None and trained + CLAIMED_MORE < claim.accuracy <= weights + CLAIMED_MORE:
         yield f"{percent(claim.accuracy)} is claimed ({claim.source}), and {reached}."
+
+
+def _all_passed(evidence: Evidence) -> bool:
+    """Whether parts were checked, and all checks passed."""
+    return bool(evidence.findings) and all(finding.status is Status.PASSED for finding in evidence.findings)
 
 
 def better_weights(evidence: Evidence) -> float | None:

@@ -65,6 +65,9 @@ FED_OTHERWISE = (
     "without that change."
 )
 NO_TRANSFORM = "How it prepares its images was not found, so the handed-out preparation was used instead."
+OTHER_TRANSFORM = (
+    "The file's own preparation of images could not be executed by itself, so another one was used instead."
+)
 SAMPLED = 8  # hidden images for which the judge asks again
 
 
@@ -419,6 +422,8 @@ class Record:
             yield ANSWERS_OTHERWISE
         if self._fed_otherwise:
             yield FED_OTHERWISE
+        if self._job.program.recipe.lacks_transform:
+            yield OTHER_TRANSFORM
 
     def _objections(self) -> tuple[str, ...]:
         return tuple(

@@ -516,7 +516,7 @@ TRAININGS = [
     (TrainingOutcome.COMPLETED, None, None, "", None, "awaiting", None),
     (TrainingOutcome.COMPLETED, math.nan, None, "", None, "awaiting", None),
     (TrainingOutcome.COMPLETED, 81.0, None, "", None, "awaiting", None),
-    (TrainingOutcome.FAILED, None, None, "ViT is not implemented.", 0.0, "decided", None),
+    (TrainingOutcome.FAILED, None, 0.3, "ViT is not implemented.", 0.0, "decided", None),
     (TrainingOutcome.DIVERGED, None, 0.5, "The loss is not finite.", 0.0, "decided", None),
     (TrainingOutcome.DIVERGED, 0.4, 0.2, "The loss is not finite.", 4.5, "decided", None),
     (TrainingOutcome.BUDGET, None, 0.7, "1800 s", None, "awaiting", 12.0),
@@ -685,7 +685,7 @@ def test_full_points_that_one_training_less_could_change_are_a_persons_too() -> 
 
 CLAIMED = Claim(0.75, "cell 12", "Test accuracy: 75%")
 MEASURED = Training(TrainingOutcome.COMPLETED, accuracy=0.7, planned_epochs=1)
-FAILED = Training(TrainingOutcome.FAILED, reason="KeyError")
+FAILED = Training(TrainingOutcome.FAILED, reason="KeyError", epochs=(epoch(0.3),))
 DIVERGED = Training(TrainingOutcome.DIVERGED, reason="The outputs are not finite.")
 
 
@@ -743,9 +743,25 @@ def test_what_is_only_said_changes_no_points(training: Training, weights: Checkp
 
 
 def test_the_students_place_is_told_when_training_failed() -> None:
-    training = Training(TrainingOutcome.FAILED, reason="train_epoch raised KeyError", where="homework.py:80")
+    training = Training(
+        TrainingOutcome.FAILED,
+        reason="train_epoch raised KeyError",
+        where="homework.py:80",
+        epochs=(epoch(0.3),),
+    )
     line = line_of(score(ASSIGNMENT, replace(PERFECT, training=training)), "training")
     assert line.reason == "Training failed (homework.py:80): train_epoch raised KeyError."
+
+
+def test_a_training_that_fails_at_once_with_parts_that_are_right_goes_to_a_person() -> None:
+    """What surrounds the parts is partly the grader's: its data, and what it leaves out."""
+    at_once = Training(TrainingOutcome.FAILED, reason="KeyError")
+    line = line_of(score(ASSIGNMENT, replace(PERFECT, training=at_once)), "training")
+    assert (line.points, line.state, line.floor) == (None, "awaiting", 0.0)
+    assert "Each part passed its checks" in line.reason
+    wrong = evidence_with(finding(CHECKS[0].id, Status.FAILED, Blame.STUDENT), training=at_once)
+    line = line_of(score(ASSIGNMENT, wrong), "training")
+    assert (line.points, line.state) == (0.0, "decided")
 
 
 def test_what_was_measured_under_another_name_gives_no_points() -> None:
