@@ -22,11 +22,18 @@ FIRST_ID = {
     "vit_defects/mistaken": 400106001,
     "vit_defects/correct": 400107001,
 }
-# whose points a person decides: a fit that trains by itself cannot be given scripted epochs, and an encoder
-# that is a fold over stacked numbers has no modules
+# whose points a person decides: a fit that trains by itself cannot be given scripted epochs, an encoder that
+# is a fold over stacked numbers has no modules, and colors that data were measured for are not there in checks
 LEFT_TO_A_PERSON = {
-    "vit_defects": {"jax_params_tree": "ViT"},
-    "vit_finetune": {"fastai_callbacks": "fit", "hf_trainer_state": "fit"},
+    "vit_defects": {
+        "jax_params_tree": "ViT",
+        "sampler_follows_the_recall": "plot_classwise_predictions",
+    },
+    "vit_finetune": {
+        "fastai_callbacks": "fit",
+        "features_of_the_frozen_backbone_kept": "fit",
+        "hf_trainer_state": "fit",
+    },
 }
 OWN_ID = re.compile(r"\b40010[2-7]0\d\d\b")
 

@@ -207,6 +207,18 @@ def test_unfreezing_knows_torchvision(student, reference):
 # --- an epoch ---------------------------------------------------------------------------------------------
 
 
+def clipping(most):
+    """What clips an optimizer's gradients before each step."""
+
+    def clip(optimizer, *_):
+        torch.nn.utils.clip_grad_norm_([p for group in optimizer.param_groups for p in group["params"]], most)
+
+    return clip
+
+
+USUAL_NORMS = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)  # to which gradients are clipped
+
+
 class Epoch:
     """An epoch of the student's, and what it should have given."""
 
@@ -234,10 +246,16 @@ class Epoch:
         returned = outcome.returned.items(2, "numbers: loss and accuracy")
         self.found = (returned[0].number(), returned[1].number(), self.component.weights())
 
-    def result(self, made):
-        """What a train_one_epoch of ours gives in the same place: loss, accuracy, weights."""
+    def result(self, made, most=None):
+        """What a train_one_epoch of ours gives in the same place: loss, accuracy, weights.
+
+        Args:
+            most: The norm to which gradients are clipped before each step; None: they are not.
+        """
         model = copy.deepcopy(self.model)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        if most is not None:
+            optimizer.register_step_pre_hook(clipping(most))
         given, scripted = (
             zip(self.images.split(SIZES), self.labels.split(SIZES), strict=True),
             iter(self.mixes),
@@ -294,6 +312,9 @@ def test_epoch_is_its_definition(student, reference, mixed):
     right = epoch.result(reference.train_one_epoch)
     if agree(epoch.found, right, reference):
         return
+    for most in USUAL_NORMS:
+        if agree(epoch.found, epoch.result(reference.train_one_epoch, most), reference):
+            return
     reference.oracle.name(
         reference,
         "train_one_epoch",

@@ -349,8 +349,8 @@ def _history(student):
         "validation loss": [each[0] for each in validation],
         "validation accuracy": [each[1] for each in validation],
     }
-    if not fitted.calls_of("train_one_epoch"):
-        del values["training loss"]  # those of its own training
+    if len(fitted.calls_of("train_one_epoch")) < len(training):
+        del values["training loss"]  # some are those of its own training
     if not fitted.calls_of("evaluate"):
         values = history_series(fitted.returned.plain, 5)
         if not any(name.startswith("validation") for name in values):

@@ -115,8 +115,8 @@ def history_of_fit(student):
         "validation loss": [each[0] for each in validation],
         "validation accuracy": [each[1] for each in validation],
     }
-    if not fitted.calls_of("train_one_epoch"):
-        del values["training loss"]  # fit trains in its own way
+    if len(fitted.calls_of("train_one_epoch")) < len(training):
+        del values["training loss"]  # fit trains in its own way, or does so in one stage
     if not fitted.calls_of("evaluate"):
         values = history_series(fitted.returned.plain, 5)
         if not any(name.startswith("validation") for name in values):

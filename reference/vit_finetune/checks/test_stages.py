@@ -266,12 +266,34 @@ class Fitted:
                     hint="train_one_epoch(model, loaders['train'], ...) for each epoch of both stages.",
                 )
             raise Undecided(OWN_WAY)
+        if len(self.epochs) <= pair[1] and first_stage_is_own(student, reference):
+            raise Undecided(OWN_WAY)
         left = self.model.weights()["norm.weight"].unique().tolist()
         self.left = left[0] if len(left) == 1 else NAN
 
     def stage(self, first, count):
         """What was learned at each epoch, with its rate."""
         return [call.moved for call in self.epochs[first : first + count]]
+
+
+def first_stage_is_own(student, reference):
+    """Whether fit trains the first stage without train_one_epoch, as on what the frozen layers give once."""
+
+    def trains_by_itself():
+        model = student.build("build_model", 4)
+        images, labels = torch.rand(2, 3, 32, 32), torch.tensor([0, 1])
+        loaders = {part: batches(images, labels) for part in ("train", "validation")}
+        fakes = {
+            "train_one_epoch": Fake.script([(1.0, 0.5)]),
+            "evaluate": Fake.script([(1.0, 0.5, labels, labels)]),
+        }
+        before = model.weights()
+        outcome = student.attempted(lambda: student.call("fit", model, loaders, (1, 0), CPU, replace=fakes))
+        if outcome is None or outcome.calls_of("train_one_epoch"):
+            return False
+        return not reference.oracle.same_weights(before, model.weights(), 0)
+
+    return student.shared("fit trains its first stage by itself", trains_by_itself)
 
 
 def validated(student, reference, values, pair, **settings):

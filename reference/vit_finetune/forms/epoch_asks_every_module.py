@@ -31,7 +31,7 @@ def train_one_epoch(model, loader, optimizer, criterion, device, mix=None):
             predicted = logits.detach().max(dim=1)[1]
             accuracy = lam * predicted.eq(a).float().mean() + (1 - lam) * predicted.eq(b).float().mean()
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1e6)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses.add(loss.detach(), n)
         accuracies.add(accuracy, n)
