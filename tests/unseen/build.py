@@ -23,7 +23,7 @@ FIRST_ID = {
     "vit_defects/correct": 400107001,
 }
 # whose points a person decides: a fit that trains by itself cannot be given scripted epochs, an encoder that
-# is a fold over stacked numbers has no modules, and colors that data were measured for are not there in checks
+# is a fold over stacked numbers has no modules, and what was measured on data is not there in checks
 LEFT_TO_A_PERSON = {
     "vit_defects": {
         "jax_params_tree": "ViT",
