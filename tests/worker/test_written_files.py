@@ -38,4 +38,12 @@ def test_files_that_are_only_read_are_opened_where_they_are(tmp_path: Path) -> N
     with written_apart():
         assert (tmp_path / "given.txt").read_text() == "given"
         with pytest.raises(FileNotFoundError):
-            (tmp_path / "none" / "x.txt").write_text("there is no such folder")
+            (tmp_path / "none.txt").read_text()
+
+
+def test_a_folder_that_nobody_made_is_there_for_what_is_written(tmp_path: Path) -> None:
+    """`os.makedirs` is left out of a script, and the graded function that writes there is not."""
+    with written_apart():
+        (tmp_path / "out" / "metrics.csv").write_text("metric,value\n")
+        assert (tmp_path / "out" / "metrics.csv").read_text() == "metric,value\n"
+    assert not list(tmp_path.iterdir())
