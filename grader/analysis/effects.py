@@ -393,7 +393,7 @@ class Effects:
             return Effect.NONE
         if path[0] in self._functions:  # a class of data sets has the effects of its bases
             return self._functions[path[0]] & Effect.DATA if path[0] in self._classes else Effect.NONE
-        if len(path) > 1 and path[-1] in self._own_methods and not self._aliases.is_imported(path[0]):
+        if path[0] in ("self", "cls") and len(path) == 2 and path[1] in self._own_methods:
             return Effect.NONE  # what the method does has its effects where it does it
         file = read_file(node, self._strings, self._handles) if self._provided else ""
         called = Reference(path, False, node.lineno, True, True, file=file)

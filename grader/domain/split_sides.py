@@ -11,7 +11,7 @@ import re
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 TRAINING = re.compile(r".*(?<!s)train.*|fit.*|trn.*|tr")
 TEST = re.compile(
-    r"[a-z]?(test|tst).*|[a-z]?eval.*|(x|y)?val(id.*|set.*|load.*|data.*|dl|ds|split|gen.*)?|dev(set|load.*|data|dl|ds)?"
+    r"[a-z]?(test|tst).*|[a-z]?eval.*|[a-z]?val(id.*|set.*|load.*|data.*|dl|ds|split|gen.*|dir|path|im.*|iter.*)?|dev(set|load.*|data|dl|ds)?"
     r"|hold(out)?|te|va|vl"
 )
 

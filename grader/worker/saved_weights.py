@@ -1,7 +1,7 @@
 """Weights that a script saves and loads again while the grader executes it: they stay in memory.
 
-A file of that name counts as being there, under its new name once it is renamed. Other files are those of
-`written_files`.
+A file of that name counts as being there, under its new name once it is moved, or also under it once it is
+copied. No other file is moved or copied. What is written otherwise is an affair of `written_files`.
 
 Tests: tests/worker/test_saved_weights.py, tests/training/test_replay.py
 """
@@ -10,6 +10,7 @@ import contextlib
 import copy
 import os
 import pathlib
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -72,16 +73,17 @@ def weights_in_memory(saved: dict[str, Saved]) -> Iterator[None]:
             return copy.deepcopy(saved[_key(f)].value)
         return real_load(f, *args, **kwargs)
 
-    def renames(real: Callable[..., Any]) -> Callable[..., Any]:
-        def rename(src: Any, dst: Any, **kwargs: Any) -> Any:
-            if _is_path(src) and _key(src) in saved:
-                value = saved.pop(_key(src))
+    def moves(real: Callable[..., Any], *, leaves: bool = False) -> Callable[..., Any]:
+        def moved(src: Any, dst: Any, *args: Any, **kwargs: Any) -> Any:
+            if not _is_path(src) or not _is_path(dst):
+                return real(src, dst, *args, **kwargs)
+            if _key(src) in saved:
+                value = saved[_key(src)] if leaves else saved.pop(_key(src))
                 saved.pop(_key(dst), None)
                 saved[_key(dst)] = value
-                return None
-            return real(src, dst, **kwargs)
+            return dst  # any other file is one that the grader did not let the script make
 
-        return rename
+        return moved
 
     def exists(real: Callable[..., bool]) -> Callable[..., bool]:
         def is_there(path: Any, *args: Any, **kwargs: Any) -> bool:
@@ -93,8 +95,12 @@ def weights_in_memory(saved: dict[str, Saved]) -> Iterator[None]:
         for place, name, replaced in (
             (torch, "save", save),
             (torch, "load", load),
-            (os, "rename", renames(os.rename)),
-            (os, "replace", renames(os.replace)),
+            (os, "rename", moves(os.rename)),
+            (os, "replace", moves(os.replace)),
+            (shutil, "move", moves(shutil.move)),
+            (shutil, "copy", moves(shutil.copy, leaves=True)),
+            (shutil, "copy2", moves(shutil.copy2, leaves=True)),
+            (shutil, "copyfile", moves(shutil.copyfile, leaves=True)),
             (os.path, "exists", exists(os.path.exists)),
             (os.path, "isfile", exists(os.path.isfile)),
             (pathlib.Path, "exists", exists(pathlib.Path.exists)),

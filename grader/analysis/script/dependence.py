@@ -8,6 +8,7 @@ Tests: tests/training/test_replay.py, tests/analysis/script/test_which_model_cou
 """
 
 import ast
+import bisect
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 
@@ -261,11 +262,11 @@ class Trained:
         self._aliases = [
             (position, *pair) for position, unit in enumerate(units) for pair in _aliases_in(unit)
         ]
-        self._bound_anew = [
-            (position, name)
-            for position, unit in enumerate(units)
-            for name in unit.binds - {alias for alias, same in _aliases_in(unit) if alias == same}
-        ]
+        self._aliased = {name for _, *pair in self._aliases for name in pair}
+        self._bound_anew: dict[str, list[int]] = {}
+        for position, unit in enumerate(units):
+            for name in unit.binds - {alias for alias, same in _aliases_in(unit) if alias == same}:
+                self._bound_anew.setdefault(name, []).append(position)
         self.models: set[str] = set()
         self._making: dict[str, bool] = {}
         for _ in range(2):  # what a loop binds is used at its beginning
@@ -366,6 +367,8 @@ class Trained:
             position: The statement's position.
         """
         same = set(names)
+        if not self._aliases or same.isdisjoint(self._aliased):
+            return frozenset(same)
         holding = [
             {alias, of}
             for bound, alias, of in self._aliases
@@ -378,7 +381,12 @@ class Trained:
             same = joined
 
     def _is_bound_anew(self, names: Collection[str], after: int, before: int) -> bool:
-        return any(after < position < before and name in names for position, name in self._bound_anew)
+        for name in names:
+            positions = self._bound_anew.get(name, ())
+            following = bisect.bisect_right(positions, after)
+            if following < len(positions) and positions[following] < before:
+                return True
+        return False
 
     def changed(self, names: Iterable[str], position: int | None = None) -> frozenset[str]:
         """Those of the names that hold what is trained, and all that they were made from.

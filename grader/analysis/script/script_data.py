@@ -263,9 +263,12 @@ def _copies(call: ast.Call) -> bool:
 # --- substitution ----------------------------------------------------------------------------------------
 
 
-# calls that save and restore weights are not replaced: the worker has them work in memory, also renamed
+# calls that save, move and restore weights are not replaced: the worker has them work in memory
 RESTORING = frozenset(
-    {"torch.save", "torch.load", ".load_state_dict", ".state_dict", "os.rename", "os.replace", "shutil.move"}
+    {
+        *("torch.save", "torch.load", ".load_state_dict", ".state_dict", "os.rename", "os.replace"),
+        *("shutil.move", "shutil.copy", "shutil.copy2", "shutil.copyfile"),
+    }
 )
 EFFECTS_OUTSIDE = Effect.SHELL | Effect.NETWORK | Effect.INPUT | Effect.ENDS | Effect.PLOT | Effect.FILES
 COUNT = re.compile(r"^(ep|i$|it|n|step|count|k$|e$|t$|round)", re.IGNORECASE)
@@ -377,7 +380,10 @@ class Substitution:
         names = _plain_names(targets[0]) if len(targets) == 1 else []
         roles = [self._data.get(name) for name in names]
         at_top_level = not self._variables_around
-        if roles == ["class_names"] and isinstance(targets[0], ast.Name) and at_top_level:
+        is_list = not isinstance(value, ast.Dict | ast.DictComp) and not (
+            isinstance(value, ast.Call) and called_name(value.func) == "dict"
+        )
+        if roles == ["class_names"] and isinstance(targets[0], ast.Name) and at_top_level and is_list:
             yield instead(value, f"{DATA_NAME}['class_names']")  # whatever it was made from may not be there
             return
         if names and all(roles) and self._loads(value):
