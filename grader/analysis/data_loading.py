@@ -17,7 +17,7 @@ from functools import cached_property
 from grader.analysis.constant_values import called_name
 from grader.analysis.flow import Flow, Flows, arguments
 from grader.analysis.inlining import written_out
-from grader.analysis.recognized_roles import argument_of_loader
+from grader.analysis.recognized_roles import argument_of_loader, begun_call, is_loader
 from grader.analysis.syntax_trees import assigned, calls, children, statements_within, walk
 from grader.analysis.units import Unit
 from grader.domain.split_sides import split_side
@@ -113,9 +113,9 @@ class DataUse:
     def _partial_loaders(self) -> Iterator[tuple[Unit, str | None, ast.stmt, ast.Call]]:
         """Calls as in `partial(DataLoader, batch_size=64)`, as the call of a loader that they begin."""
         for unit, function, statement, call in self._calls_of("partial"):
-            if call.args and called_name(call.args[0]) == "DataLoader":
-                begun = ast.Call(call.args[0], call.args[1:], call.keywords)
-                yield unit, function, statement, ast.copy_location(begun, call)
+            begun = begun_call(call)
+            if begun is not None and is_loader(begun):
+                yield unit, function, statement, begun
 
     def collate(self) -> DataArgument | None:
         """The training loader's `collate_fn`, if no other loader has one: it may augment the images."""

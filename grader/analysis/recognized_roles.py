@@ -14,6 +14,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from grader.analysis.constant_values import called_name
 from grader.analysis.effects import BLOCKING, Aliases, Effects
 from grader.analysis.syntax_trees import assigned, children, statements_within, walk
 from grader.analysis.units import Unit
@@ -230,7 +231,7 @@ class RoleReader:
             return "scheduler"
         if self.makes(value, "torch.optim.") and not self.makes(value, "torch.optim.swa_utils."):
             return "optimizer"
-        if self._is_loader(value):
+        if isinstance(value, ast.Call) and is_loader(value):
             return f"{self._loader_side(name, value)}_loader"
         if self._makes_sampler(value):
             return None
@@ -291,14 +292,11 @@ class RoleReader:
                 new_roles[name] = role
         return new_roles
 
-    def _is_loader(self, value: ast.expr) -> bool:
-        return isinstance(value, ast.Call) and ast.unparse(value.func).split(".")[-1] == "DataLoader"
-
     def _loader_side(self, name: str, value: ast.expr) -> str:
         known_side = split_side(name)
         if known_side is not None:
             return known_side
-        assert isinstance(value, ast.Call)  # see _is_loader
+        assert isinstance(value, ast.Call)  # see `role`
         data = value.args[0] if value.args else None
         known_side = split_side(ast.unparse(data)) if data is not None else None
         if known_side is not None:
@@ -348,6 +346,18 @@ def may_shuffle(loader: ast.Call) -> bool:
         return True  # `**options`
     given = [argument_of_loader(loader, name) for name in ("shuffle", "sampler", "batch_sampler")]
     return any(value is not None and not _is_false(value) for value in given)
+
+
+def is_loader(call: ast.Call) -> bool:
+    """Whether a call makes a loader, by its name."""
+    return called_name(call.func) == "DataLoader"
+
+
+def begun_call(call: ast.Call) -> ast.Call | None:
+    """The call that `partial(ImageFolder, "data/train")` begins; None for any other call."""
+    if called_name(call.func) != "partial" or not call.args:
+        return None
+    return ast.copy_location(ast.Call(call.args[0], call.args[1:], call.keywords), call)
 
 
 def argument_of_loader(loader: ast.Call, name: str) -> ast.expr | None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from grader.analysis.constant_values import called_name
 from grader.analysis.effects import Effect, Effects
-from grader.analysis.recognized_roles import argument_of_loader, role_by_name
+from grader.analysis.recognized_roles import argument_of_loader, begun_call, is_loader, role_by_name
 from grader.analysis.rewriting import Edit, end_of, instead, start_of
 from grader.analysis.slicing import leaves
 from grader.analysis.syntax_trees import DEFINITIONS, assigned, children, statements_within, walk
@@ -427,8 +427,8 @@ class Substitution:
             if effects & Effect.DATA:
                 yield instead(node, self._substitute_for(node, side_by_name))
                 return
-            begun = _begun(node)
-            if begun is not None and not _is_loader(begun) and self._direct(begun) & Effect.DATA:
+            begun = begun_call(node)
+            if begun is not None and not is_loader(begun) and self._direct(begun) & Effect.DATA:
                 yield instead(node, f"{DATA_NAME}.maker({self._role(begun, side_by_name)!r})")
                 return
         self._variables_around.append(_bound_in(node))
@@ -463,7 +463,7 @@ class Substitution:
         role = _of_pictures(self._role(call, side_by_name), call)
         names = {name.id for name in walk(call) if isinstance(name, ast.Name)}
         evidence = sorted(names & frozenset().union(*self._variables_around))
-        shuffle = argument_of_loader(call, "shuffle") if _is_loader(call) else None
+        shuffle = argument_of_loader(call, "shuffle") if is_loader(call) else None
         if side_by_name is None and shuffle is not None and not isinstance(shuffle, ast.Constant):
             evidence.append(f"shuffle={ast.unparse(shuffle)}")
         return f"{DATA_NAME}.of({role!r}, {', '.join(evidence)})" if evidence else f"{DATA_NAME}[{role!r}]"
@@ -471,7 +471,7 @@ class Substitution:
     def _role(self, call: ast.Call, side_by_name: str | None) -> str:
         """The role of data, also where no name shows it: `return DataLoader(data, shuffle=True)`."""
         side = side_by_name or split_side(ast.unparse(call))
-        if not _is_loader(call):
+        if not is_loader(call):
             return f"{side or 'train'}_dataset"
         shuffle = argument_of_loader(call, "shuffle")
         stays_in_order = isinstance(shuffle, ast.Constant) and not shuffle.value
@@ -479,17 +479,6 @@ class Substitution:
 
     def _direct(self, call: ast.Call) -> Effect:
         return self._effects.of_call(call, but=RESTORING)
-
-
-def _begun(call: ast.Call) -> ast.Call | None:
-    """The call that `partial(ImageFolder, "data/train")` begins."""
-    if called_name(call.func) != "partial" or not call.args:
-        return None
-    return ast.copy_location(ast.Call(call.args[0], call.args[1:], call.keywords), call)
-
-
-def _is_loader(call: ast.Call) -> bool:
-    return called_name(call.func) == "DataLoader"
 
 
 def _of_pictures(role: str, value: ast.expr) -> str:
