@@ -31,7 +31,7 @@ from grader.domain.measure import Measure
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.replies import Answered, Loaded, Measurable
-from grader.protocol.requests import STATE, Answer, Load, MeasureModel, Train
+from grader.protocol.requests import STATE, Answer, Load, MeasureModel, Train, glimpse_of
 from grader.protocol.trees import ModelMade
 from grader.protocol.worker_reports import WatchRecord
 from grader.sandbox.child_processes import Child, Processes
@@ -653,7 +653,11 @@ class MeasuringWorker:
     def __init__(self, process: WorkerProcess, load: Load, train: Train, test_images: Any) -> None:
         self._link = Link(process, WatchRecord(load.forbidden, tuple(load.program.source or {})))
         self._ask(load, Loaded)
-        arrays = {"train_labels": train.arrays["train_labels"], "test_images": test_images}
+        arrays = {
+            "train_labels": train.arrays["train_labels"],
+            "glimpse": glimpse_of(train.arrays["train_images"]),
+            "test_images": test_images,
+        }
         self._measure = MeasureModel(load.class_names, train.device, train.seed, arrays=arrays)
         self._built: Measurable | None = None
 

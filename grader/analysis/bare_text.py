@@ -92,6 +92,7 @@ class BareTexts:
             recipe,
             statements=self.statements(recipe.statements),
             after_data=self.statements(recipe.after_data),
+            loading=replace(recipe.loading, statements=self.statements(recipe.loading.statements)),
         )
 
     def text(self, source: str) -> str:

@@ -304,7 +304,7 @@ def _analyzed(submitted: Source, rules: ProgramRules) -> Program:
         before = sources.flows.before(built.statement, built.function)
         # what a training decides nobody knows before it
         parts = replace(parts, model=None if built.chosen else (built.name, built.expression, before))
-    recipe = reading(sources, parts)
+    recipe = reading(sources, parts, reading_of_script.loading())
     deep = {
         graded: graph.reach([names[graded]], executed=False, stop_at_roles=kinds[names[graded]] == "function")
         for graded in names

@@ -95,6 +95,7 @@ def _is_harmless(function: ast.expr) -> bool:
 
 
 LOADER_NAME = re.compile(r"loader|dl$|(?<!wr)iter(ator)?$", re.IGNORECASE)
+LOADERS_NAME = re.compile(r"loaders?(_?\d+|_?dict|_by_\w+)?$|dls?$", re.IGNORECASE)
 SEVERAL_LOADERS_NAME = re.compile(r"(loader|dl)s(_?dict|_by_\w+)?$", re.IGNORECASE)
 DATASET_NAME = re.compile(
     r".*data.*|(.*_)?(train|trn|test|tst|val|valid|eval|dev|sub|full|whole|all|img|image)?(ds|sets?)\d*(_[a-z]{2,10})?",
@@ -140,6 +141,11 @@ def role_by_name(name: str) -> str | None:
     if DATASET_NAME.fullmatch(name) and not ABOUT_DATA.fullmatch(name):
         return f"{split_side(name) or 'train'}_dataset"
     return None
+
+
+def is_name_of_loaders(name: str) -> bool:
+    """Whether a name is that of a loader, or of several, and not of a pass over one."""
+    return bool(LOADERS_NAME.search(name))
 
 
 def unwrapped(node: ast.expr) -> ast.expr:

@@ -19,7 +19,7 @@ from grader.analysis.flow import Flow, Flows, Lifting, Phase
 from grader.analysis.recognized_roles import SCHEDULES, RoleReader, unwrapped
 from grader.analysis.syntax_trees import DEFINITIONS, calls, children, statements_within, walk
 from grader.analysis.units import Unit
-from grader.domain.analyzed_program import Place, Recipe, Statement
+from grader.domain.analyzed_program import Loading, Place, Recipe, Statement
 from grader.domain.formatting import as_code, named
 
 LOOPS = (ast.For, ast.While)
@@ -163,6 +163,7 @@ EPOCH_NAMES = ("n_epochs", "num_epochs", "epochs", "epoch_count", "max_epochs", 
 Text = Callable[[str, ast.expr | None, Flow | None, Phase], str | None]
 MOST_FUNCTIONS = 20  # that are searched for the model
 MODEL = "model"  # what nothing is in the place of
+SHOWN_BY_LOADERS = ("training transform", "test transform", "batch size")
 DATA_ROLES = {"train_loader", "test_loader", "train_dataset", "test_dataset", "class_names", "num_classes"}
 
 
@@ -349,12 +350,13 @@ def _epochs(loop: EpochLoop | None, flow: Flow) -> ast.expr | None:
     return None
 
 
-def reading(sources: Sources, parts: Ingredients) -> Reading:
+def reading(sources: Sources, parts: Ingredients, loading: Loading) -> Reading:
     """The recipe that the worker executes.
 
     Args:
         sources: What it is read from.
         parts: Its parts.
+        loading: How the loaders are made, which shows more than the source.
     """
     model = parts.model[0] if parts.model else "model"
     data = _data_names(sources, parts)
@@ -370,6 +372,8 @@ def reading(sources: Sources, parts: Ingredients) -> Reading:
         missing = lifting.missing(node, flow, phase, loaded_nodes)
         if missing is None:
             return ast.unparse(node)
+        if loading.statements and what in SHOWN_BY_LOADERS:
+            return None
         instead = " The handed-out one is used in its place." if what != MODEL else ""
         result.notes.append(
             f"The {what} {as_code(ast.unparse(node))} could not be taken over: it needs {named(missing)}, "
@@ -380,15 +384,16 @@ def reading(sources: Sources, parts: Ingredients) -> Reading:
     result.recipe = Recipe(
         model=text(MODEL, unwrapped(parts.model[1]), parts.model[2], Phase.DATA) if parts.model else None,
         model_name=model,
-        train_transform=_text_of(text, "training transform", parts.train_transform),
-        test_transform=_text_of(text, "test transform", parts.test_transform),
-        batch_size=_text_of(text, "batch size", parts.batch_size),
+        train_transform=_text_of(text, SHOWN_BY_LOADERS[0], parts.train_transform),
+        test_transform=_text_of(text, SHOWN_BY_LOADERS[1], parts.test_transform),
+        batch_size=_text_of(text, SHOWN_BY_LOADERS[2], parts.batch_size),
         collate=_text_of(text, "function that makes batches", parts.collate),
     )
     result.recipe = replace(
         result.recipe,
         statements=lifting.statements(Phase.START),
         after_data=lifting.statements(Phase.DATA),
+        loading=loading,
         lacks_transform=(parts.train_transform is not None and result.recipe.train_transform is None)
         or (parts.test_transform is not None and result.recipe.test_transform is None),
     )

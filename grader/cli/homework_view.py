@@ -23,7 +23,7 @@ from grader.domain.assignment_versions import Value, shown_values
 from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import as_code, clipped, counted, listed, named, printable, quantity
 from grader.domain.measure import Measure, call_in_words
-from grader.domain.program_run import Plan
+from grader.domain.program_run import Plan, Rehearsal
 from grader.domain.submission_result import ReportedCause, reported_causes
 from grader.reports.student.code_lines import excerpt
 from grader.reports.student.training_texts import plan_rows
@@ -32,6 +32,7 @@ from grader.students.prospect import Outcome
 
 SHOWN_CELLS = 3  # places in a notebook, for each reason
 CODE_WIDTH = 40
+AS_THE_LOADERS = "as your code makes the loaders"
 OF_A_DEFINITION = 7  # lines of it that are shown
 MARKS = {
     Status.PASSED: "passed",
@@ -336,9 +337,14 @@ def training_rows(
         f"{name.replace('_', ' ')} {_value_text(tuned[name])}" for name in OPTIMIZER_VALUES if name in tuned
     ]
     rows.append(("optimizer", ", ".join([optimizer, *settings])))
-    batch = tuned.get("batch_size") or _one_line(recipe.batch_size) or "not found: 64, as handed out"
+    tried = plan.rehearsal or Rehearsal()
+    by_loaders = AS_THE_LOADERS if recipe.loading.statements else ""
+    batch = str(tried.batch_size or "") or tuned.get("batch_size") or _one_line(recipe.batch_size)
+    batch = batch or by_loaders or "not found: 64, as handed out"
     rows.append(("batch size", batch))
-    transform = tuned.get("transform") or _one_line(recipe.train_transform) or "not found: as handed out"
+    by_loaders = by_loaders if tried.has_transform or plan.rehearsal is None else ""
+    transform = tuned.get("transform") or _one_line(recipe.train_transform) or by_loaders
+    transform = transform or "not found: as handed out"
     rows.append(("transform", transform))
     return [*rows, *plan_rows(plan, program.file, measure)]
 

@@ -300,6 +300,24 @@ class Script:
 
 
 @dataclass(frozen=True)
+class Loading:
+    """How a source makes its loaders at top level.
+
+    The statements are executed on folders without files, and what they bind is given up
+    (`grader.worker.made_loaders`).
+
+    Attributes:
+        statements: What the loaders depend on, in order.
+        loaders: The names of loaders, and of collections of them: first those that are trained with.
+        before: How many of the statements come before the last training.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    loaders: tuple[str, ...] = ()
+    before: int = 0
+
+
+@dataclass(frozen=True)
 class Recipe:
     """How the student builds the model and prepares the data.
 
@@ -316,6 +334,8 @@ class Recipe:
         test_transform: The transform of the test images (often the same expression).
         batch_size: Of the training loader.
         collate: The function with which only the training loader makes batches: it may augment.
+        loading: How the loaders of top level are made: it counts before `train_transform`, `test_transform`
+            and `batch_size`, which are read from the source.
         lacks_transform: The source has a transform that cannot be evaluated by itself, as one that normalizes
             by what was measured on the data; another one takes its place.
     """
@@ -328,6 +348,7 @@ class Recipe:
     batch_size: str | None = None
     collate: str | None = None
     after_data: tuple[Statement, ...] = ()
+    loading: Loading = Loading()
     lacks_transform: bool = False
 
     @property
@@ -398,8 +419,14 @@ class Program:
     @property
     def executed_texts(self) -> tuple[str, ...]:
         """The texts of all code that a worker may execute."""
-        statements = (*self.statements, *self.recipe.all_statements, *self.script.statements)
-        return (*(statement.source for statement in statements), *self.recipe.expressions)
+        recipe = self.recipe
+        statements = (
+            *self.statements,
+            *recipe.all_statements,
+            *recipe.loading.statements,
+            *self.script.statements,
+        )
+        return (*(statement.source for statement in statements), *recipe.expressions)
 
     @property
     def executable(self) -> "Program":

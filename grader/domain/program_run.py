@@ -53,6 +53,8 @@ class Rehearsal:
         where: The place in the student's file, if their code raised.
         parameters: The number of the model's parameters; None if unknown.
         multiply_adds: Of the model for one image; None if they could not be counted.
+        batch_size: Of the training loader; None: it is not known, and the handed-out one was used.
+        has_transform: The student's own transform was found.
     """
 
     stages: tuple[Stage, ...] = ()
@@ -62,6 +64,8 @@ class Rehearsal:
     where: str = ""
     parameters: int | None = None
     multiply_adds: int | None = None
+    batch_size: int | None = None
+    has_transform: bool = False
 
     @property
     def epochs(self) -> int | None:

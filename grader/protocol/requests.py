@@ -285,6 +285,21 @@ class Train:
     arrays: Arrays = field(default_factory=dict)
 
 
+MOST_GLIMPSED = 256
+
+
+def glimpse_of(images: Any) -> Any:
+    """Some of the training images, evenly from all of them, without their labels.
+
+    A worker executes with them how the student's loaders are made, so that a mean that is measured for the
+    transform is the same wherever it is measured.
+
+    Args:
+        images: uint8 (n, height, width[, 3]).
+    """
+    return images[:: max(-(-len(images) // MOST_GLIMPSED), 1)]
+
+
 @dataclass(frozen=True)
 class MeasureModel:
     """Build the student's model as its source configures it, to answer with weights that are given. Reply:
@@ -294,7 +309,8 @@ class MeasureModel:
         seed: Of the initialization: the same as that of the training.
         gpu_memory_mb: As for Train.
         made: What the model is made with, if the source alone does not say.
-        arrays: `train_labels` int64 (n,): what the source may count; `test_images` uint8 (n, h, w[, 3]).
+        arrays: `train_labels` int64 (n,): what the source may count; `glimpse`: see `glimpse_of`;
+            `test_images` uint8 (n, h, w[, 3]).
     """
 
     class_names: tuple[str, ...]
@@ -327,7 +343,7 @@ class LoadCheckpoint:
     """Load weights into the student's model and answer for images. Reply: CheckpointLoaded.
 
     Attributes:
-        arrays: `file` uint8 (bytes,), `test_images` uint8 (n, h, w[, 3]).
+        arrays: `file` uint8 (bytes,); `glimpse`: see `glimpse_of`; `test_images` uint8 (n, h, w[, 3]).
     """
 
     device: str = "cpu"

@@ -28,7 +28,7 @@ from grader.kit.splits import Examples, Splits
 from grader.protocol.error_kinds import RAISED, gap_in_words
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import EpochDone, Loaded, Stepped, Trained, TrainingPlan
-from grader.protocol.requests import Train
+from grader.protocol.requests import Train, glimpse_of
 from grader.protocol.worker_reports import raised_at
 from grader.training.called_training import NotUsable, called_training, loaded_for, trained_by
 from grader.training.metrics import accuracy_interval, mean_interval, score_of
@@ -128,6 +128,7 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
     seconds = min(seconds, job.limits.training_seconds)
     others, complete, fault, where = 0, False, "", ""
     sizes: tuple[int | None, int | None] = (None, None)
+    size, has_transform = None, False
     train = Train(
         class_names=splits.classes,
         device=job.device,
@@ -142,9 +143,11 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
             link.watch.stage = TRAINING
             replies = (TrainingPlan, EpochDone, Trained)
             for reply in link.conversation(train, replies, seconds=seconds, limit=STATE_LIMIT):
-                if isinstance(reply, EpochDone):
+                if isinstance(reply, TrainingPlan):
+                    size, has_transform = _found(reply)
+                elif isinstance(reply, EpochDone):
                     epochs.append(replace(reply, arrays={}, modules=()))
-                elif isinstance(reply, Trained):
+                else:
                     others, complete = max(min(reply.other_models, MOST_MODELS), 0), True
                     sizes = (_possible_size(reply.parameters), _possible_size(reply.multiply_adds))
                     break
@@ -155,7 +158,13 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
                 fault = f"It cannot be trained: {error}."
         except EngineError as error:
             fault = str(error)
-    return Rehearsal(stages(epochs, job.program), others, complete, fault, where, *sizes)
+    return Rehearsal(stages(epochs, job.program), others, complete, fault, where, *sizes, size, has_transform)
+
+
+def _found(plan: TrainingPlan) -> tuple[int | None, bool]:
+    """The batch size, if the student's code gives one that is possible, and whether it gives a transform."""
+    known = "batch_size" not in plan.assumed and 1 <= plan.batch_size <= MAX_MODEL_SIZE
+    return plan.batch_size if known else None, "transform" not in plan.assumed
 
 
 def _possible_size(size: int) -> int | None:
@@ -217,7 +226,11 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda _: Non
     with contextlib.ExitStack() as stack:
         trainer = job.linked(workers())
         stack.callback(trainer.close)
-        arrays = {"train_labels": labels, "test_images": blinding.test_images}
+        arrays = {
+            "train_labels": labels,
+            "glimpse": glimpse_of(blinding.train_images),
+            "test_images": blinding.test_images,
+        }
         measurer = Measurer(workers(), job, load, arrays)
         stack.callback(measurer.close)
         answering = trainer

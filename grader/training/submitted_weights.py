@@ -20,7 +20,7 @@ from grader.domain.formatting import counted, file_named, named
 from grader.protocol.error_kinds import gap_in_words
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import CheckpointLoaded, Loaded, Misfit
-from grader.protocol.requests import LoadCheckpoint
+from grader.protocol.requests import LoadCheckpoint, glimpse_of
 from grader.protocol.worker_reports import raised_at
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.training_job import REPLY_LIMIT, Job, Workers
@@ -111,7 +111,8 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
     link = job.linked(workers())
     try:
         link.ask(job.load(blinding.classes), Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
-        loaded = _loaded_checkpoint(link, job, data, _noise(job.splits.test_images), job.limits.call_seconds)
+        noise = _noise(job.splits.test_images)
+        loaded = _loaded_checkpoint(link, job, data, noise, noise, job.limits.call_seconds)
         if loaded.status == "fits":
             return _measured(link, blinding, job, data, name)
     except StudentRaised as raised:
@@ -128,16 +129,23 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
     return _wrong(loaded, job, name)
 
 
-def _loaded_checkpoint(link: Link, job: Job, data: bytes, images: Any, seconds: float) -> CheckpointLoaded:
+def _loaded_checkpoint(
+    link: Link, job: Job, data: bytes, images: Any, trained_on: Any, seconds: float
+) -> CheckpointLoaded:
     """A worker's reply about a file and images, uint8 (n, height, width[, 3]).
 
     Args:
+        trained_on: Images of the training, in the same form.
         seconds: For the images, in addition to the time for loading.
     """
     request = LoadCheckpoint(
         job.device,
         4_000_000 * job.limits.checkpoint_mb,  # a file's content may take a little more room in memory
-        arrays={"file": np.frombuffer(data, dtype=np.uint8), "test_images": images},
+        arrays={
+            "file": np.frombuffer(data, dtype=np.uint8),
+            "glimpse": glimpse_of(trained_on),
+            "test_images": images,
+        },
     )
     seconds += job.limits.load_seconds
     return link.ask(request, CheckpointLoaded, seconds=seconds, limit=REPLY_LIMIT)
@@ -155,7 +163,8 @@ def _measured(link: Link, blinding: Blinding, job: Job, data: bytes, name: str) 
         WorkerFault: The worker hung or died.
     """
     try:
-        loaded = _loaded_checkpoint(link, job, data, blinding.test_images, 6 * job.limits.call_seconds)
+        images, trained_on = blinding.test_images, blinding.train_images
+        loaded = _loaded_checkpoint(link, job, data, images, trained_on, 6 * job.limits.call_seconds)
         logits = blinding.answers(loaded.arrays.get("logits"))
     except (StudentRaised, EngineError):
         reason = f"{file_named(name)} fits the model, which then could not be evaluated on the hidden images."

@@ -41,7 +41,7 @@ class Measurer:
             process: The worker.
             job: What is trained.
             load: What is executed there: the same as in the worker that trains.
-            arrays: `train_labels` and `test_images` of MeasureModel.
+            arrays: Those of MeasureModel.
         """
         self.link = job.linked(process)
         self._job = job

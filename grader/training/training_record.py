@@ -422,7 +422,8 @@ class Record:
             yield ANSWERS_OTHERWISE
         if self._fed_otherwise:
             yield FED_OTHERWISE
-        if self._job.program.recipe.lacks_transform:
+        assumed = self._plan.assumed if self._plan is not None else ()
+        if self._job.program.recipe.lacks_transform and "transform" in assumed:
             yield OTHER_TRANSFORM
 
     def _objections(self) -> tuple[str, ...]:

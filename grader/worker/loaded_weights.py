@@ -34,6 +34,7 @@ from grader.protocol.replies import (
 )
 from grader.protocol.requests import STATE, Answer, LoadCheckpoint, MeasureModel
 from grader.worker.graded_images import GradedImages
+from grader.worker.made_loaders import made_loaders
 from grader.worker.model_outputs import (
     answers,
     array,
@@ -236,7 +237,8 @@ class Measuring:
         self._device = usable_device(request.device, request.gpu_memory_mb)
         labels = request.arrays["train_labels"].tolist()
         self._model = configured_model(student, labels, self._device, seed=request.seed, made=request.made)
-        _, transform = transforms(student, [], request.arrays["test_images"][0])
+        made = made_loaders(student, request.arrays["glimpse"])
+        _, transform = transforms(student, made, [], request.arrays["test_images"][0])
         self._classes = request.class_names
         test, classes = request.arrays["test_images"], request.class_names
         with students_code():  # deterministic transforms, which are the student's, are applied here
@@ -351,7 +353,8 @@ def checkpoint_loaded(student: StudentModule, request: LoadCheckpoint) -> Checkp
     with students_code():
         model.load_state_dict(weights)
         model.to(device)
-    _, transform = transforms(student, [], request.arrays["test_images"][0])
+    made = made_loaders(student, request.arrays["glimpse"])
+    _, transform = transforms(student, made, [], request.arrays["test_images"][0])
     with students_code():  # a deterministic transform is applied here
         images = GradedImages(request.arrays["test_images"], None, student.class_names, transform)
     return CheckpointLoaded("fits", arrays={"logits": logits(model, images, device)})

@@ -25,9 +25,10 @@ from torch.utils.data import DataLoader
 from grader.domain.analyzed_program import Program
 from grader.protocol.error_kinds import Gap
 from grader.protocol.replies import HANDED_OUT_BATCH_SIZE, Trained
-from grader.protocol.requests import Train
+from grader.protocol.requests import Train, glimpse_of
 from grader.protocol.trees import ModelMade
 from grader.worker.graded_images import GradedImages
+from grader.worker.made_loaders import MadeLoaders, made_loaders
 from grader.worker.model_outputs import answers, array, module_tree, same_random_numbers, state
 from grader.worker.student_environment import bind_devices
 from grader.worker.student_faults import RecipeError, SeenError, StudentFault, students_code
@@ -80,11 +81,11 @@ class Data:
         }
 
 
-def settings(student: StudentModule, device: torch.device, image: Any) -> Settings:
+def settings(student: StudentModule, device: torch.device, images: Any) -> Settings:
     """Execute what the recipe depends on, and read the settings; `device` becomes the student's.
 
     Args:
-        image: One of those that it is trained on, uint8 (height, width[, 3]).
+        images: Those that it is trained on, uint8 (n, height, width[, 3]).
 
     Raises:
         RecipeError: The source says something unusable.
@@ -93,38 +94,60 @@ def settings(student: StudentModule, device: torch.device, image: Any) -> Settin
     recipe = student.program.recipe
     assumed: list[Assumed] = []
     raised = _run_statements(student, device)
-    batch_size = HANDED_OUT_BATCH_SIZE
+    made = made_loaders(student, glimpse_of(images))
+    batch_size = made.batch_size
     try:
-        if recipe.batch_size is not None:
+        if batch_size is None and recipe.batch_size is not None:
             batch_size = _whole(student, recipe.batch_size, "unusable_batch_size")
-        else:
+        elif batch_size is None:
+            batch_size = HANDED_OUT_BATCH_SIZE
             assumed.append("batch_size")
-        train, test = transforms(student, assumed, image)
+        train, test = transforms(student, made, assumed, images[0])
     except StudentFault as fault:
         if raised is None:
             raise
         raise RecipeError("settings_raised", raised.error) from fault
-    collate = _collate(student, train, image, assumed)
+    collate = _collate(student, train, images[0], assumed)
     return Settings(batch_size, train, test, collate, tuple(assumed))
 
 
-def transforms(student: StudentModule, assumed: list[Assumed], image: Any) -> tuple[Transform, Transform]:
+def transforms(
+    student: StudentModule, made: MadeLoaders, assumed: list[Assumed], image: Any
+) -> tuple[Transform, Transform]:
     """The transforms of training and of test images; if there is none, the handed-out one, and a note.
 
     Args:
+        made: What is known of the student's loaders. It counts before what was read from the source.
         image: One of them, uint8 (height, width[, 3]).
     """
     recipe = student.program.recipe
-    train, test = recipe.train_transform, recipe.test_transform
-    if train is None and test is None:
-        handed_out = handed_out_transform(*_input_size(student.program, image))
-        assumed.append("transform")
-        return handed_out, handed_out
     with same_random_numbers():
+        train = made.train_transform or _evaluated(student, recipe.train_transform, made)
+        test = made.test_transform or _evaluated(student, recipe.test_transform, made)
+        if train is None and test is None:
+            train = handed_out_transform(*_input_size(student.program, image))
+            assumed.append("transform")
+            return train, train
         channels = _channels(student.program)
-        train_transform = of_pictures(student.evaluated(train or test or ""), image, channels)
-        test_transform = of_pictures(student.evaluated(test), image, channels) if test else train_transform
+        train_transform = of_pictures(train or test, image, channels)
+        test_transform = of_pictures(test, image, channels) if test is not None else train_transform
     return train_transform, test_transform
+
+
+def _evaluated(student: StudentModule, expression: str | None, made: MadeLoaders) -> Any:
+    """What an expression of the source gives; None if there is none, or if it fails beside a known transform.
+
+    Raises:
+        StudentFault: It raised, and no transform is known.
+    """
+    if expression is None:
+        return None
+    try:
+        return student.evaluated(expression)
+    except StudentFault:
+        if made.train_transform is None and made.test_transform is None:
+            raise
+        return None
 
 
 def _collate(
@@ -322,7 +345,7 @@ def prepared(student: StudentModule, request: Train, device: torch.device) -> Pr
     seed_all(request.seed, device.type)
     if request.sized:  # a rehearsal: compiling would take longer than all its epochs
         torch.compiler.set_stance("force_eager")
-    chosen = settings(student, device, request.arrays["train_images"][0])
+    chosen = settings(student, device, request.arrays["train_images"])
     return _prepared(request, chosen, device, validates=student.program.script.validates)
 
 

@@ -133,7 +133,8 @@ def test_test_labels_are_never_part_of_a_request(scripted: Scripted, job: Job) -
     assert [type(r) for r in (*trainer.requests, *loader.requests)] == [Load, Train, Load, LoadCheckpoint]
     train, checkpoint = trainer.requests[1], loader.requests[1]
     assert set(train.arrays) == {"train_images", "train_labels"}
-    assert set(checkpoint.arrays) == {"file", "test_images"}
+    assert set(checkpoint.arrays) == {"file", "glimpse", "test_images"}
+    assert checkpoint.arrays["glimpse"].shape == checkpoint.arrays["test_images"].shape  # noise, both
     assert trainer.requests[0] == Load(job.program, ("timm",), ("low", "middle", "high"), 9)
     np.testing.assert_array_equal(train.arrays["train_labels"], job.splits.train_labels)
     hidden = job.splits.test_labels.tobytes()

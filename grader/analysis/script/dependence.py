@@ -554,12 +554,16 @@ class Level:
             [unit.node], self._definitions.filled_arguments
         )
 
-    def slice(self, needed: Iterable[str], end: int | None = None) -> tuple[frozenset[int], frozenset[str]]:
+    def slice(
+        self, needed: Iterable[str], end: int | None = None, *, binding: Collection[int] = ()
+    ) -> tuple[frozenset[int], frozenset[str]]:
         """What the names that are needed after a statement depend on.
 
         Args:
             needed: The names.
             end: The position of the statement, which is not part of the slice; None: all statements.
+            binding: The positions of statements of which only those count that bind what is needed, whatever
+                they may change in place.
 
         Returns:
             (positions of the statements, the names that nothing here binds).
@@ -575,7 +579,8 @@ class Level:
                 needed_names |= (own_names | self._definitions.used(own_names)) - self._given
             if unit.is_definition or unit.is_import:
                 continue
-            changed = self.trained.same_objects(self.changes(unit), index)
+            changes = self.changes(unit) if index not in binding else frozenset[str]()
+            changed = self.trained.same_objects(changes, index)
             if not unit.binds & (needed_names | existing_names) and not changed & needed_names:
                 continue
             positions.add(index)

@@ -286,6 +286,8 @@ class Substitution:
         taken_out: Mapping[int, Collection[str]],
         only_plots: Callable[[ast.Call], bool],
         trains: Callable[[ast.expr], bool],
+        *,
+        keeps_data: bool = False,
     ) -> None:
         """Take what the replacements depend on.
 
@@ -298,7 +300,9 @@ class Substitution:
             only_plots: Whether the called function does not train, and plots or has other effects outside
                 the program.
             trains: Whether a training is computed in an expression.
+            keeps_data: The student's own calls that load data are left as they are.
         """
+        self._keeps_data = keeps_data
         self._effects = effects
         self._data = data
         self._loops = loops
@@ -386,12 +390,12 @@ class Substitution:
         if roles == ["class_names"] and isinstance(targets[0], ast.Name) and at_top_level and is_list:
             yield instead(value, f"{DATA_NAME}['class_names']")  # whatever it was made from may not be there
             return
-        if names and all(roles) and self._loads(value):
+        if names and all(roles) and not self._keeps_data and self._loads(value):
             parts = [f"{DATA_NAME}[{_of_pictures(role, value)!r}]" for role in roles if role]
             replacement = parts[0] if isinstance(targets[0], ast.Name) else f"({', '.join(parts)},)"
             yield instead(value, replacement)
             return
-        if len(names) > 1 and isinstance(value, ast.Call) and self._splits(value):
+        if len(names) > 1 and not self._keeps_data and isinstance(value, ast.Call) and self._splits(value):
             sides = [split_side(name) or "train" for name in names]
             yield instead(
                 value, "({},)".format(", ".join(f"{DATA_NAME}['{data_side}_dataset']" for data_side in sides))
@@ -424,10 +428,10 @@ class Substitution:
             if effects & EFFECTS_OUTSIDE:
                 yield from self._left_out(node, NOTHING_NAME)
                 return
-            if effects & Effect.DATA:
+            if effects & Effect.DATA and not self._keeps_data:
                 yield instead(node, self._substitute_for(node, side_by_name))
                 return
-            begun = begun_call(node)
+            begun = begun_call(node) if not self._keeps_data else None
             if begun is not None and not is_loader(begun) and self._direct(begun) & Effect.DATA:
                 yield instead(node, f"{DATA_NAME}.maker({self._role(begun, side_by_name)!r})")
                 return

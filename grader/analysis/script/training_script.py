@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from grader.analysis.constant_values import Unknown, value
 from grader.analysis.effects import Aliases, Effect, Effects
-from grader.analysis.recognized_roles import RoleReader, bindings, role_by_name
+from grader.analysis.flow import arguments
+from grader.analysis.recognized_roles import RoleReader, bindings, is_name_of_loaders, role_by_name
 from grader.analysis.rewriting import applied
 from grader.analysis.script.dependence import Definitions, Level, alive
 from grader.analysis.script.model_that_counts import Choice, ModelThatCounts, is_built_once
@@ -28,11 +29,12 @@ from grader.analysis.script.script_data import (
 )
 from grader.analysis.syntax_trees import DEFINITIONS, calls, children, statements_within, walk
 from grader.analysis.units import Unit, segment, unit
-from grader.domain.analyzed_program import Loop, Omission, Place, Script, Statement
+from grader.domain.analyzed_program import Loading, Loop, Omission, Place, Script, Statement
 
 LOOPS = (ast.For, ast.While)
 SEEDING = frozenset({"torch.manual_seed", "random.seed", "numpy.random.seed", "torch.cuda.manual_seed_all"})
 MOST_OPENED = 4  # functions nested in each other
+LOADERS = ("train_loader", "test_loader")
 NOTHING_TRAINS = "no statement trains a model of the graded class"
 
 
@@ -113,11 +115,12 @@ class ScriptReader:
         self._plotting_functions = frozenset(name for name in inputs.kinds if self._plots(name))
         self.choice: Choice | None = None
         self.built: Built | None = None
+        self._executed: _Execution | None = None
 
     def script(self) -> Script:
         """The script; if nothing is trained, it has no statements but the reason."""
         top = self._level(self._inputs.units, None)
-        execution = self._execution(top, None, ()) or self._all_that_trains(top)
+        execution = self._executed = self._execution(top, None, ()) or self._all_that_trains(top)
         if execution is None:
             return Script(missing=NOTHING_TRAINS)
         assert self.choice is not None
@@ -169,6 +172,98 @@ class ScriptReader:
             ),
         )
 
+    def loading(self) -> Loading:
+        """How the loaders are made, at top level or in a function that the script executes once.
+
+        There is nothing if they depend on a training. Calls that load data are left as they are, and other
+        effects outside the program are not.
+        """
+        substitution = Substitution(
+            self._inputs.effects,
+            self._inputs.data,
+            (),
+            {},
+            self._only_plots,
+            self._trains_within,
+            keeps_data=True,
+        )
+        found = (self._loading_at(path, substitution) for path in self._paths(self._executed, ()))
+        return next(filter(None, found), Loading())
+
+    def _paths(
+        self, execution: _Execution | None, above: tuple[tuple[Level, int], ...]
+    ) -> Iterator[tuple[tuple[Level, int | None], ...]]:
+        """Each level that is executed, behind those that lead to it with the position of the call."""
+        function = execution.level.function if execution is not None else None
+        level = (
+            self._body(function, frees_data=False)
+            if function is not None
+            else self._level(self._inputs.units, None, frees_data=False)
+        )
+        yield (*above, (level, None))
+        for position, inner in execution.inner.items() if execution is not None else ():
+            yield from self._paths(inner, (*above, (level, position)))
+
+    def _loading_at(
+        self, path: tuple[tuple[Level, int | None], ...], substitution: Substitution
+    ) -> Loading | None:
+        """How the loaders are made that the last level of a path binds; None: it binds none."""
+        level = path[-1][0]
+        names = tuple(dict.fromkeys(self._loaders(level)))
+        missing: frozenset[str] = frozenset(names)
+        executed: list[Unit] = []
+        statements: list[Statement] = []
+        before = 0
+        for outer, call_at in reversed(path):
+            if call_at is not None:
+                bound = list(self._parameters(outer.units[call_at], missing))
+                statements[:0] = [statement for statement, _ in bound]
+                before += len(bound)
+                missing = missing.difference(*(statement.binds for statement, _ in bound)).union(
+                    *(used for _, used in bound)
+                )
+            positions, missing = outer.slice(missing, call_at, binding=outer.trains)
+            if positions & outer.trains:
+                return None
+            units = [outer.units[index] for index in sorted(positions)]
+            made = [statement for unit in units if (statement := _statement(unit, substitution)) is not None]
+            last = max(outer.trains, default=-1) if call_at is None else len(outer.units)
+            before += sum(index <= last for index in positions)
+            statements[:0] = [statement for _, statement in made]
+            executed += units
+        if not statements:
+            return None
+        changed = [statement for _, statement in self._definitions_changed(executed, substitution)]
+        return Loading((*changed, *statements), names, len(changed) + before)
+
+    def _parameters(
+        self, statement: Unit, names: Collection[str]
+    ) -> Iterator[tuple[Statement, frozenset[str]]]:
+        """What binds these parameters of a called function to their arguments, and the names that it uses."""
+        call = getattr(statement.node, "value", None)
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            return
+        node = self._definitions.function(call.func.id)
+        for name, argument in arguments(node, call).items() if node is not None else ():
+            if name in names:
+                text = f"{name} = {ast.unparse(argument)}"
+                used = frozenset(inner.id for inner in walk(argument) if isinstance(inner, ast.Name))
+                yield Statement(text, statement.place, (name,), "needed"), used
+
+    def _loaders(self, level: Level) -> Iterator[str]:
+        """The names of loaders, and of collections of them, that a level binds.
+
+        First those that statements name that train, then those that are bound last.
+        """
+        named = {name for index in level.trains for name in level.units[index].references.names(eager=True)}
+        bound = [
+            name
+            for statement in reversed(level.units)
+            for name in (() if statement.is_definition or statement.is_import else sorted(statement.binds))
+            if self._inputs.data.get(name) in LOADERS or is_name_of_loaders(name)
+        ]
+        yield from sorted(bound, key=lambda name: name not in named)
+
     def _final(self, execution: _Execution) -> str:
         """The expression that gives the model after the script; empty if the script saves it."""
         assert self.choice is not None
@@ -178,9 +273,9 @@ class ScriptReader:
 
     # --- levels -------------------------------------------------------------------------------------------
 
-    def _level(self, units: Sequence[Unit], function: str | None) -> Level:
+    def _level(self, units: Sequence[Unit], function: str | None, *, frees_data: bool = True) -> Level:
         inputs = self._inputs
-        free_names = {*inputs.kinds, *inputs.data}
+        free_names = {*inputs.kinds, *(inputs.data if frees_data else ())}
         statements: list[Unit] = []
         plotted: list[tuple[int, frozenset[str]]] = []
         for statement in alive(units, _remade, self._constant):
@@ -295,10 +390,11 @@ class ScriptReader:
                 if inner is not None:
                     execution.inner[index] = inner
 
-    def _body(self, function: str) -> Level:
+    def _body(self, function: str, *, frees_data: bool = True) -> Level:
         home = self._definitions.unit(function)
         assert isinstance(home.node, ast.FunctionDef)
-        return self._level([_remade(node, home) for node in home.node.body], function)
+        units = [_remade(node, home) for node in home.node.body]
+        return self._level(units, function, frees_data=frees_data)
 
     def _opened(self, statement: Unit, above: tuple[str, ...]) -> str | None:
         """The function that a statement calls, if it builds and trains, and is called only there."""
