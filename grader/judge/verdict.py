@@ -28,6 +28,8 @@ from grader.protocol.replies import Loaded, Problem
 from grader.protocol.worker_reports import error_for_want, not_provided, raised_at, unwritten
 from grader.sandbox.process_limits import ProcessLimits
 
+# of other packages: what they lack no student assigns
+_NOT_OWN = r"Tensor|ndarray|numpy\.\w+|list|tuple|dict|set|str|int|float|bool|NoneType|function|module"
 _HINTS = (
     (
         r"URLError|OfflineModeIsEnabled|Max retries exceeded|ProxyError|name resolution|ConnectError",
@@ -73,7 +75,7 @@ _HINTS = (
         "The signatures are the template's: compare the names and the order of the arguments.",
     ),
     (
-        r"object has no attribute",
+        rf"'(?!({_NOT_OWN})')[\w.]+' object has no attribute",
         "Is it assigned in __init__, under exactly this name, after super().__init__()?",
     ),
     (r"cannot assign module before|cannot assign parameters before", "Call super().__init__() first."),

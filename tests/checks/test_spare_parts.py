@@ -174,6 +174,19 @@ def test_an_unusual_loss_is_left_to_a_person_and_a_wrong_one_is_not(
     assert found.label == LOSSES[loss], found.message
 
 
+@pytest.mark.parametrize("share", [1e-6, 1e-3, 1e-2])
+def test_a_penalty_on_the_weights_is_left_to_a_person(
+    share: float, composed: Callable[..., str], examined: Callable[..., Examined]
+) -> None:
+    """Each step's gradient is that of its batch, and some of the weights."""
+    penalty = f"F.cross_entropy(scores, labels) + {share} * sum((p ** 2).sum() for p in model.parameters())"
+    findings = examined(composed(LOOP.format(penalty)), components=("train_epoch",)).findings
+    lost = {f.check: (f.status, f.label) for f in findings if f.status != "passed"}
+    assert set(lost) <= {"train_epoch_steps_along_each_batch", "train_epoch_clears_the_gradients"}
+    assert ("train_epoch_steps_along_each_batch" in lost) is (share > 1e-4)
+    assert set(lost.values()) <= {("errored", "undecided")}
+
+
 MIXED = """
 EPOCHS = [0]
 

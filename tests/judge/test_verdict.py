@@ -10,7 +10,16 @@ from grader.domain.analyzed_program import Omission, Place, Program, Statement
 from grader.domain.assignment import CheckSpec
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
-from grader.judge.verdict import PolicyNote, cannot_be_had, explained_mismatch, finding, noted, skipped, worst
+from grader.judge.verdict import (
+    PolicyNote,
+    cannot_be_had,
+    explained_mismatch,
+    finding,
+    hint_of,
+    noted,
+    skipped,
+    worst,
+)
 from grader.kit import Mismatch, Undecided
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import Loaded, Problem
@@ -129,6 +138,22 @@ def test_advice_has_its_hint_and_gives_way_to_a_flag() -> None:
     assert told.is_advice and not told.flagged
     both = noted(finding(SPEC, None), [MEANS, STEM], "")
     assert both.flagged and (both.label, both.message) == ("stem", "The stem is odd.")
+
+
+@pytest.mark.parametrize(
+    ("message", "is_own"),
+    [
+        ("'ViT' object has no attribute 'positions'", True),
+        ("'Attention' object has no attribute 'to_qkv'. Did you mean: 'to_q'?", True),
+        ("'numpy.ndarray' object has no attribute 'numpy'", False),
+        ("'Tensor' object has no attribute 'dim_head'", False),
+        ("'NoneType' object has no attribute 'shape'", False),
+    ],
+)
+def test_only_what_a_class_of_the_students_lacks_is_to_be_assigned_in_init(
+    message: str, is_own: bool
+) -> None:
+    assert bool(hint_of("AttributeError", message)) is is_own
 
 
 def test_a_missing_part_is_the_broken_cells_fault_by_what_the_omission_is() -> None:

@@ -375,15 +375,26 @@ def test_attention_lets_gradients_through(student, reference):
             f"The parameter {named(found.missing[0])} receives no gradient: it is not used, or cut off.",
             diagnosis="unused_parameter",
         )
-    if any(reference.oracle.cut_rows(component, x, found)):
-        raise reference.named("attention_cut")
-    x.requires_grad_()
     for parts in readings_of(trainable, HEADS, DIM_HEAD):
-        if parts.out is not None and same(found.output, attention(x, parts).detach()):
-            (attention(x, parts) * cotangent).sum().backward()
-            if not same(found.input, x.grad, tolerance=1e-3):
+        if parts.out is not None and same(found.output, attention(x, parts)):
+            through = reference.oracle.gradients_through_parts(x, cotangent, parts)
+            if same(found.input, through.values, tolerance=1e-3):
                 raise reference.named("attention_cut")
-            return
+            if not same(found.input, through.scores + through.values, tolerance=1e-3):
+                raise cut_somewhere()
+            break
+    if any(reference.oracle.cut_rows(component, x, found)):
+        raise cut_somewhere()
+
+
+def cut_somewhere():
+    """That a part of Attention is not learned, where it is not known which one."""
+    return Mismatch(
+        "In Attention a part of the gradient is cut off: values are computed that nothing is learned from.",
+        hint="Look for detach, .data or no_grad.",
+        diagnosis="gradient_cut",
+        look_for="detach() | no_grad() | _.data",
+    )
 
 
 @pytest.mark.weight(1)

@@ -3,6 +3,7 @@
 from math import prod
 
 import pytest
+import torch
 
 from grader.kit import AffineFake, Mismatch, answer, same
 from grader.kit.transformers import layer_norms
@@ -241,14 +242,30 @@ def test_transformer_lets_gradients_through(student, reference):
         )
     if not all(called(transformer, part) for part in ("Attention", "FeedForward")):
         return
+    cut = gradient_of(lambda x: blocks(x, *parts_of(transformer), skip=torch.Tensor.detach), x, cotangent)
     x = x.requires_grad_()
     correct = blocks(x, *parts_of(transformer))
-    for z in (correct, *layer_norms(correct, {})):
+    for number, z in enumerate((correct, *layer_norms(correct, {}))):
         if same(found.output, z.detach()):  # wrong outputs are another check's
             (z * cotangent).sum().backward()
-            if not same(found.input, x.grad, tolerance=1e-3):
-                raise reference.named("skip_cut")
-            return
+            if same(found.input, x.grad, tolerance=1e-3):
+                return
+            if number == 0 and not same(found.input, cut, tolerance=1e-3):
+                raise Mismatch(
+                    "In Transformer a part of the gradient is cut off: it does not pass the residual "
+                    "connections and all parts.",
+                    hint="Look for detach, .data or no_grad.",
+                    diagnosis="gradient_cut",
+                    look_for="detach() | no_grad() | _.data",
+                )
+            raise reference.named("skip_cut")
+
+
+def gradient_of(function, x, cotangent):
+    """The gradient that reaches the input of a function."""
+    x = x.detach().clone().requires_grad_()
+    (function(x) * cotangent).sum().backward()
+    return x.grad
 
 
 def parts_of(transformer):
@@ -265,9 +282,9 @@ def parts_of(transformer):
     )
 
 
-def blocks(x, norm, attentions, feed_forwards):
-    """What the Transformer should compute."""
+def blocks(x, norm, attentions, feed_forwards, skip=lambda x: x):
+    """What the Transformer should compute, with something done to what the residual connections hand on."""
     for attention, feed_forward in zip(attentions, feed_forwards, strict=False):
-        x = x + attention(norm(x))
-        x = x + feed_forward(norm(x))
+        x = skip(x) + attention(norm(x))
+        x = skip(x) + feed_forward(norm(x))
     return x

@@ -1,4 +1,5 @@
-"""The training loss is only printed, and the average loss of the evaluation is the mean of the batches' means.
+"""Gradients are clipped by value; the training loss is only printed, and the average loss of the evaluation is
+the mean of the batches' means.
 
 Policy: loss_not_kept
 Policy: average_of_batch_means
@@ -12,6 +13,7 @@ def step_on(model, optimizer, pair):
             weight.grad = None
     objective = -F.log_softmax(model(x), dim=-1).gather(1, target[:, None]).mean()
     objective.backward()
+    nn.utils.clip_grad_value_(model.parameters(), 0.05)
     optimizer.step()
     return objective.item()
 

@@ -1,7 +1,7 @@
 """How weights that were read from a student's component are put to the proof: what several checks ask for."""
 
 from .around import prove_inline_vit, vit_around
-from .batches import cut_rows, gradients_of_one, gradients_that_arrive
+from .batches import cut_rows, gradients_of_one, gradients_that_arrive, gradients_through_parts
 from .construction import ignored_size, not_handed_on
 from .dropout import ProbedDropout, dropout_fault, drops_before_positions
 from .epochs import Epoch, model_never_called
@@ -27,6 +27,7 @@ __all__ = [
     "drops_before_positions",
     "gradients_of_one",
     "gradients_that_arrive",
+    "gradients_through_parts",
     "ignored_size",
     "is_affine",
     "is_unusual",

@@ -1,8 +1,9 @@
 """Gradients, where one that is cut may be zero; of one image, whose axis squeeze() takes off as well."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
+from torch.nn import functional as F
 
 from grader.kit import Cause, Mismatch, same
 
@@ -43,6 +44,25 @@ def gradients_that_arrive(component, x, cotangent):
     silent = [name for name, gradient in found.parameters.items() if not gradient.any()]
     cut = [name for name in silent if _has_effect(component, x, found, name)]
     return replace(found, missing=(*found.missing, *cut))
+
+
+@dataclass(frozen=True)
+class AttentionPaths:
+    """The gradients that reach an attention's input through its scores, and through its values."""
+
+    scores: torch.Tensor
+    values: torch.Tensor
+
+
+def gradients_through_parts(x, cotangent, parts):
+    """The gradients of x, (batch, tokens, dim), by the part of an attention that they pass."""
+    by_scores, by_values = (x.detach().clone().requires_grad_() for _ in range(2))
+    q = torch.einsum("bnd,hfd->bhnf", by_scores, parts.q) + parts.q_bias[:, None]
+    k = torch.einsum("bnd,hfd->bhnf", by_scores, parts.k) + parts.k_bias[:, None]
+    v = torch.einsum("bnd,hfd->bhnf", by_values, parts.v) + parts.v_bias[:, None]
+    mixed = F.scaled_dot_product_attention(q, k, v)
+    (torch.einsum("bhnf,dhf->bnd", mixed, parts.out) * cotangent).sum().backward()
+    return AttentionPaths(by_scores.grad, by_values.grad)
 
 
 def cut_rows(component, x, found):

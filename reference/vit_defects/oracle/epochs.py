@@ -45,6 +45,17 @@ class Epoch:
         steps = self.run.arrays["step_gradients"]
         return self.data.arrays["weights"] - self.data.learning_rate * steps.sum(axis=0)
 
+    def asks_for_small_weights(self):
+        """Whether each step's gradient is that of its batch and a multiple of the weights: a penalty."""
+        weights = self.data.arrays["weights"].astype(np.float64)
+        for used, own in zip(self.run.arrays["step_gradients"], self.weight_gradients(), strict=True):
+            rest = used - own
+            share = (rest * weights).sum() / (weights * weights).sum()
+            if share <= 0 or np.abs(rest - share * weights).max() > 0.02 * np.abs(rest).max() + 1e-6:
+                return False
+            weights -= self.data.learning_rate * used
+        return True
+
     def rows(self):
         """Which images each batch has."""
         ends = np.cumsum(self.data.batch_sizes)
