@@ -16,7 +16,13 @@ import click
 from rich.status import Status as Spinner
 
 from grader.cli.terminal_page import Page
-from grader.cli.verdict_view import part_document, show_part_verdict, show_verdict, verdict_document
+from grader.cli.verdict_view import (
+    part_document,
+    show_part_verdict,
+    show_verdict,
+    unresolved_notes,
+    verdict_document,
+)
 from grader.domain.analyzed_program import ForbiddenUse, Omission, Place, Program, cell_number
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.assignment_versions import Value, shown_values
@@ -181,10 +187,7 @@ class CheckView:
                 for name in check.absent_modules
             ),
         ]
-        notes += [
-            f"{named(name)}, which `{part}` uses, is defined nowhere in the file."
-            for part, name in program.unresolved
-        ]
+        notes += unresolved_notes(program)
         if notes:
             page.heading("Notes")
             for note in notes:

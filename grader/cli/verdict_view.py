@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grader.cli.terminal_page import Page
-from grader.domain.analyzed_program import Omission
+from grader.domain.analyzed_program import Omission, Program
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import SPACE, counted, listed, named, points, within
@@ -26,10 +26,7 @@ def show_part_verdict(page: Page, check: LocalCheck, assignment: Assignment, par
     """
     hindrances = [
         *(_broken_statement(omission) for omission in check.program.omissions),
-        *(
-            f"{named(name)}, which `{graded}` uses, is defined nowhere in the file."
-            for graded, name in check.program.unresolved
-        ),
+        *unresolved_notes(check.program),
     ]
     if hindrances:
         page.heading("Notes")
@@ -38,6 +35,20 @@ def show_part_verdict(page: Page, check: LocalCheck, assignment: Assignment, par
     outlook = prospect(assignment, check)
     page.verdict(outlook.outcome is Outcome.RIGHT, part_verdict(check, outlook, part))
     return outlook.outcome
+
+
+def unresolved_notes(program: Program) -> Iterator[str]:
+    """A sentence for each name that a graded part uses and that is not there when it is checked."""
+    for graded, name in program.unresolved:
+        bound = program.unexecuted(name)
+        if bound is None:
+            yield f"{named(name)}, which `{graded}` uses, is defined nowhere in the file."
+        else:
+            place, reason = bound
+            yield (
+                f"{named(name)}, which `{graded}` uses, is bound at {place}, which the checks do not "
+                f"execute: {reason}."
+            )
 
 
 def part_document(check: LocalCheck, assignment: Assignment, part: str) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+WITH_DATA = "it needs data, and is executed when the grader trains"  # why the checks do not execute a line
+
 
 @dataclass(frozen=True)
 class Note:
@@ -415,6 +417,15 @@ class Program:
         if measure not in self.further:
             return self
         return replace(self.further[measure], source=self.source)
+
+    def unexecuted(self, name: str) -> tuple[Place, str] | None:
+        """Where a line would bind a name, and why the checks do not execute it; None: no line does."""
+        later = (*self.script.statements, *self.recipe.all_statements)
+        places = [
+            *((omission.place, omission.reason) for omission in self.omissions if name in omission.binds),
+            *((statement.place, WITH_DATA) for statement in later if name in statement.binds),
+        ]
+        return places[0] if places else None
 
     @property
     def executed_texts(self) -> tuple[str, ...]:

@@ -277,9 +277,6 @@ def explained_mismatch(
     )
 
 
-WITH_DATA = "it needs data, and is executed when the grader trains"
-
-
 def left_out(problem: Problem, component: str, program: Program) -> str:
     """Why a part lacks a name that a line of the file would bind, as a sentence; empty if that is not why.
 
@@ -288,17 +285,14 @@ def left_out(problem: Problem, component: str, program: Program) -> str:
     missing = _missing_name(problem)
     if not missing:
         return ""
-    places = [
-        *((omission.place, omission.reason) for omission in program.omissions if missing in omission.binds),
-        *((line.place, WITH_DATA) for line in program.script.statements if missing in line.binds),
-        *((line.place, WITH_DATA) for line in program.recipe.all_statements if missing in line.binds),
-    ]
-    for place, reason in places:
-        return (
-            f"`{component}` uses {named(missing)}, which is bound at {place}. The checks do not execute that "
-            f"line: {reason}."
-        )
-    return ""
+    bound = program.unexecuted(missing)
+    if bound is None:
+        return ""
+    place, reason = bound
+    return (
+        f"`{component}` uses {named(missing)}, which is bound at {place}. The checks do not execute that "
+        f"line: {reason}."
+    )
 
 
 def _missing_name(problem: Problem) -> str:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from grader.analysis import program
 from grader.cli.homework_view import CheckView
+from grader.cli.verdict_view import unresolved_notes
 from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.evidence import Blame, Finding, Status
 
@@ -69,3 +71,21 @@ def test_a_part_is_shown_when_its_last_check_is_made_or_nothing_more_comes(
         shown = capsys.readouterr().out
         assert "PreNorm" in shown and "ViT" not in shown
     assert "Title a." in capsys.readouterr().out
+
+
+def test_a_name_that_is_not_there_has_its_reason(assignment: Assignment) -> None:
+    """A line that binds it is not executed for the checks; or there is no such line."""
+    text = """
+train_set = datasets.ImageFolder("data/train")
+total = len(train_set)
+
+
+def evaluate(model, data_loader, loss_history):
+    return total + undefined
+"""
+    read = program("homework.py", text.encode(), assignment.program_rules)
+    assert sorted(unresolved_notes(read)) == [
+        "`total`, which `evaluate` uses, is bound at homework.py:3, which the checks do not execute: "
+        "it needs `train_set`, which is not executed.",
+        "`undefined`, which `evaluate` uses, is defined nowhere in the file.",
+    ]
