@@ -170,6 +170,27 @@ def test_transforms_and_batch_size_are_those_that_the_code_makes(
     assert shown(found.test_transform) == "Grayscale Resize ToTensor"
 
 
+def test_the_loader_that_is_trained_with_counts_before_others_of_the_training_images(
+    made: Callable[..., MadeLoaders],
+) -> None:
+    """Which loader that is, may be known within a function alone."""
+    text = """
+        train_loader = DataLoader(datasets.ImageFolder("data/train", VARIED), batch_size=48, shuffle=True)
+        train_as_it_is_loader = DataLoader(datasets.ImageFolder("data/train", PLAIN), batch_size=256)
+
+        def fit(model, optimizer):
+            for epoch in range(3):
+                train_epoch(model, optimizer, train_loader, [])
+        """
+    trained = """
+        model = ViT()
+        fit(model, torch.optim.Adam(model.parameters()))
+        """
+    found = made(text, trained=trained)
+    assert found.batch_size == 48
+    assert shown(found.train_transform) == "RandomHorizontalFlip Grayscale Resize ToTensor"
+
+
 def test_loaders_in_a_function_that_is_executed_once(made: Callable[..., MadeLoaders]) -> None:
     """With the arguments that it is called with."""
     main = """

@@ -253,9 +253,9 @@ class ScriptReader:
     def _loaders(self, level: Level) -> Iterator[str]:
         """The names of loaders, and of collections of them, that a level binds.
 
-        First those that statements name that train, then those that are bound last.
+        First those that a training uses, then those that are bound last.
         """
-        named = {name for index in level.trains for name in level.units[index].references.names(eager=True)}
+        named = {name for index in level.trains for name in level.uses(level.units[index])}
         bound = [
             name
             for statement in reversed(level.units)
