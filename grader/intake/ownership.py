@@ -194,8 +194,20 @@ def _recorded_by_key(
 
 
 def _are_two_people(origin: Origin, other: Origin) -> bool:
-    """Whether the LMS says that two uploads are two people's."""
-    return bool(origin.number and other.number and (origin.lms, origin.number) != (other.lms, other.number))
+    """Whether two uploads are two people's by the LMS, or where it says nothing, by the ids that they have.
+
+    The same files tell nothing then: one may have copied them, or both handed in the template.
+    """
+    if origin.number and other.number:
+        return (origin.lms, origin.number) != (other.lms, other.number)
+    ids, others = (
+        {one.casefold() for one in (which.known_id, which.carries) if one} for which in (origin, other)
+    )
+    if not ids.isdisjoint(others):
+        return False
+    if origin.number or other.number:
+        return True  # of one, the LMS says who handed it in, and nothing says so of the other
+    return any(are_of_one_kind(one, other_id) for one in ids for other_id in others)
 
 
 def _claim(origin: Origin, directory: Directory, before: RecordedUpload | None) -> _Claim:

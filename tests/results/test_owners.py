@@ -203,7 +203,7 @@ def test_a_list_that_is_given_later_ends_the_waiting(desk: Desk, examined: list[
     assert desk.totals() == {A: 0, Z: 4, "400101203": 4} and desk.held() == set()
     assert len(examined) == 3, "nothing is examined again"
     assert sorted(path.name for path in (desk.out / "students").iterdir()) == [A, Z, "400101203"]
-    assert "The LMS says whose it is" in desk.say("history", desk.out, Z)
+    assert "The LMS says whose it is." in desk.say("history", desk.out, Z)
 
 
 def test_the_number_of_the_folder_decides_in_the_worksheet(desk: Desk) -> None:
@@ -595,6 +595,7 @@ def test_a_students_own_later_attempt_is_no_second_person(desk: Desk) -> None:
     assert desk.totals() == {Z: 4} and desk.held() == set()
     desk.grade(moodle("Omega Two", 222, "400101205_homework.py"))
     assert desk.totals() == {"400101205": 4}, "she corrects the number in her files"
+    assert "The names of its files say whose it is." in desk.say("history", desk.out, "400101205")
     desk.out = desk.folder / "flat"
     desk.grade({f"{Z}_homework.py": BAD})
     desk.grade({f"{Z}_homework.py": GOOD, f"{Z}.txt": "more"})
@@ -632,6 +633,19 @@ def test_whose_it_is_by_the_lms_is_not_asked_again(desk: Desk, how: str) -> None
         desk.grade({later[how]: BAD, "400101203_homework.py": GOOD})
     assert desk.totals()[Z] == 4 and len(desk.held()) == 1
     assert desk.exported()["222"] == "4"
+
+
+@pytest.mark.parametrize("copied", [GOOD, BAD], ids=["copied", "the template"])
+@pytest.mark.parametrize("mailed", [False, True], ids=["folders", "one by an LMS"])
+def test_the_same_files_under_another_id_are_somebody_elses(desk: Desk, copied: str, mailed: bool) -> None:
+    """Sections are downloaded one after the other; hers stays, with her mark, and nothing of it is his."""
+    first = moodle("Alpha One", 111, "homework.py", text=copied) if mailed else {}
+    desk.grade({f"{Z}/homework.py": copied, "400101203/homework.py": "x = 5\n", **first})
+    desk.say("marks", "set", desk.out, Z, "model", "3.5", "--why", "Fine.", "--allow-lower")
+    before = desk.totals()
+    desk.grade({f"{A}/homework.py": copied, "400101209/homework.py": "x = 6\n"})
+    assert desk.totals() == {**before, A: 4 if copied == GOOD else 0, "400101209": 0}
+    assert desk.held() == set() and "owner" not in desk.say("history", desk.out, Z)
 
 
 def test_what_was_packed_anew_is_the_same_upload(desk: Desk, examined: list[str]) -> None:
