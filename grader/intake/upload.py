@@ -361,7 +361,9 @@ class _Class:
             )
             if owner != student_files.key:
                 key = f"{origin.key}:{student_id}"
-                member_origin = replace(member_origin, key=key, listed_as=provisional_id(key, "", "", upload))
+                listed_as = provisional_id(key, "", "", upload)
+                # the LMS's number is that of the one who sent it
+                member_origin = replace(member_origin, key=key, number="", listed_as=listed_as)
             uploads_of_student.append(_Upload(student_files, owner, member_origin, files, digest))
         return uploads_of_student
 

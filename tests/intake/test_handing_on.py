@@ -9,6 +9,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.submission import RecordedUpload
 from grader.domain.term_total import GroupMember
 from grader.intake.upload import KnownOwners, Uploads, submissions
+from grader.lms.roster import Directory, ListedStudent
 
 FIRST, SECOND, THIRD, ALONE = (f"40010120{number}" for number in (4, 5, 6, 9))
 Made = Callable[..., Uploads]
@@ -111,8 +112,14 @@ def test_a_file_by_itself_is_one_students(
     assert set(by_student(uploads)) == {FIRST}
 
 
-def test_an_lms_sends_it_too(taken: Made) -> None:
-    """Moodle's number is the sender's alone."""
+@pytest.mark.parametrize("list_known", [False, True], ids=["by names", "by the class list"])
+def test_an_lms_sends_it_too(taken: Made, list_known: bool) -> None:
+    """Moodle's number is the sender's alone: by it, the class list would give both submissions to one."""
+    listed = {"1002": ListedStudent(FIRST, sure=True), "1003": ListedStudent(SECOND, sure=True)}
+    directory = Directory("Moodle", listed) if list_known else Directory()
     named = f"Person One_1002_assignsubmission_file_/{code(FIRST)}"
-    found = by_student(taken({named: "a = 1"}, PAIR))
+    uploads = taken({named: "a = 1"}, PAIR, directory=directory)
+    found = by_student(uploads)
     assert set(found) == {FIRST, SECOND} and found[FIRST] == found[SECOND]
+    assert [one.origin.number for one in uploads.submissions] == ["1002", ""]
+    assert not [one.held for one in uploads.submissions if one.held]

@@ -282,6 +282,24 @@ def test_metadata_outranks_names_and_who_is_unknown_to_it_waits(desk: Desk) -> N
     assert "Omega Two" in desk.page and "Omega" not in (desk.out / "results.json").read_text("utf-8")
 
 
+@pytest.mark.parametrize("listed", [False, True], ids=["by names", "by the class list"])
+def test_the_lms_gives_each_of_a_group_their_own_grade_and_report(desk: Desk, listed: bool) -> None:
+    """Moodle knows who of them sent it, and by that number nothing is the other's."""
+    groups = desk.folder / "groups.csv"
+    groups.write_text(f"group,student_id\nG1,{A}\nG1,{Z}\n")
+    more = ("--roster", desk.sheet()) if listed else ()
+    desk.grade(moodle("Alpha One", 111, f"{A}_homework.py"), "--groups", groups, *more)
+    assert desk.totals() == {A: 4, Z: 4} and desk.held() == set()
+    assert desk.exported() == {"111": "4", "222": "4", "333": ""}
+    assert f"{Z}: is left out" in desk.say("export", "feedback-zip", desk.out)
+    desk.say("export", "feedback-zip", desk.out, "--into", desk.sheet())
+    with zipfile.ZipFile(desk.out / "exports/feedback.zip") as archive:
+        names = [name.partition("_assignfeedback")[0] for name in archive.namelist()]
+        assert names == ["Alpha One_111", "Omega Two_222"]
+        reports = [archive.read(name).decode() for name in archive.namelist()]
+    assert [[one for one in (A, Z) if one in text] for text in reports] == [[A], [Z]]
+
+
 # --- where it does not: nobody gets the id ------------------------------------------------------------------
 
 
