@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Self
 
 from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence
 from grader.domain.formatting import counted, listed, stamp
 from grader.domain.score import Score
 from grader.domain.submission_result import Result
@@ -215,11 +216,14 @@ def _counting(
     }
     if not sent:  # without a group; or there is only what was ruled about the student
         return own, ""
-    chosen = next((member.student_id for member in members if member.hands_in), None)
-    digests = {result.evidence.submission_digest for result in sent.values()}
-    if chosen is not None and len(digests) > 1:
-        return ({chosen: sent[chosen]} if chosen in sent else {}), ""
-    if len(digests) > 1:
+    # of one who handed in nothing, nothing can count
+    chosen = next(
+        (member.student_id for member in members if member.hands_in and member.student_id in sent), None
+    )
+    are_different = _are_different([result.evidence for result in sent.values()])
+    if chosen is not None and are_different:
+        return {chosen: sent[chosen]}, ""
+    if are_different:
         who = listed(sorted(sent))
         return (
             sent,
@@ -230,6 +234,13 @@ def _counting(
     if len({_bounds(result.score) for result in sent.values()}) > 1:
         return sent, f"{listed(sorted(sent))} have different points for the same work"
     return dict(list(sent.items())[:1]), ""
+
+
+def _are_different(handed_in: Sequence[Evidence]) -> bool:
+    """Whether members handed in different work, whatever their files are called."""
+    if all(evidence.files for evidence in handed_in):
+        return len({frozenset((file.role, file.digest) for file in one.files) for one in handed_in}) > 1
+    return len({evidence.submission_digest for evidence in handed_in}) > 1
 
 
 def remarks(assignments: Mapping[str, AssignmentResults], totals: Sequence[TermTotal]) -> Iterator[str]:
