@@ -77,6 +77,16 @@ def test_the_same_download_again_finds_the_same_owners(taken: Made) -> None:
     assert [one.origin for one in again.submissions] == [one.origin for one in first.submissions]
 
 
+def test_what_was_packed_anew_is_still_the_groups(taken: Made, folder: Callable[..., Path]) -> None:
+    """The copies that were handed on are no further uploads with the same files."""
+    first = taken({f"delta/{code(FIRST)}": "a = 1", "delta/x.txt": "", code(ALONE): "b = 2"}, PAIR)
+    shutil.rmtree(folder({}))
+    files = {f"delta m/{code(FIRST)}": "a = 1", "delta m/x.txt": "", code(ALONE): "b = 2"}
+    again = taken(files, PAIR, uploads=recorded(first))
+    assert by_student(again) == by_student(first)
+    assert again.moved == () and not any(one.held for one in again.submissions)
+
+
 def test_who_sent_the_same_is_in_no_need_of_it_and_a_third_gets_it(taken: Made) -> None:
     three = groups((FIRST, "G1", False), (SECOND, "G1", False), (THIRD, "G1", False))
     uploads = taken({f"{FIRST}/homework.py": "a = 1", f"{SECOND}/homework.py": "a = 1"}, three)
