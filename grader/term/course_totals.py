@@ -71,6 +71,7 @@ def course_totals(
     *,
     late_days: int,
     now: datetime,
+    used_elsewhere: Mapping[str, int] | None = None,
 ) -> list[TermTotal]:
     """The totals of everybody who is on a list, in a group, or handed something in, sorted by student.
 
@@ -78,7 +79,9 @@ def course_totals(
         assignments: Those with a weight.
         late_days: Of each student for the whole course; 0: the course has none.
         now: With its zone: what is not due yet lacks nothing.
+        used_elsewhere: Student -> the late days that went to assignments without a weight.
     """
+    used_elsewhere = used_elsewhere or {}
     students = set(people.sections or ())
     for one in assignments.values():
         students |= set(one.results or ()) | one.without
@@ -93,7 +96,9 @@ def course_totals(
                 for name, weight in plan.weights.items()
             ),
             plan.passing,
-            late_days - _late_days_used(student_id, assignments) if late_days else None,
+            late_days - _late_days_used(student_id, assignments) - used_elsewhere.get(student_id, 0)
+            if late_days
+            else None,
             listed=people.sections is None or student_id in people.sections,
         )
         for student_id in sorted(students)
