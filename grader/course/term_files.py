@@ -46,20 +46,19 @@ def term_plan(root: Path, total: TotalTable | None, people: PeopleTable) -> Term
     Raises:
         CourseError: More points pass than there are.
     """
-    weights = dict(total.weights) if total is not None else {}
-    passing = total.passing if total is not None else None
-    if passing is not None and passing > sum(weights.values()):
-        raise CourseError(
-            f"{FILE}: [total] 'passing' is {points(passing)}, and the weights sum to "
-            f"{points(sum(weights.values()))}. Change one of them."
-        )
-    return TermPlan(
-        weights,
-        passing,
+    plan = TermPlan(
+        dict(total.weights) if total is not None else {},
+        total.passing if total is not None else None,
         root / people.students if people.students else None,
         root / people.groups if people.groups else None,
         tuple(CourseSection(name, tuple(markers)) for name, markers in people.sections.items()),
     )
+    if plan.passing is not None and plan.passing > plan.maximum:
+        raise CourseError(
+            f"{FILE}: [total] 'passing' is {points(plan.passing)}, and the weights sum to "
+            f"{points(plan.maximum)}. Change one of them."
+        )
+    return plan
 
 
 def term_people(plan: TermPlan) -> TermPeople:

@@ -46,7 +46,7 @@ class TermPlan:
     @property
     def maximum(self) -> float:
         """The points of the whole term."""
-        return sum(self.weights.values())
+        return rounded(sum(self.weights.values()))
 
 
 NO_PLAN = TermPlan()
@@ -163,7 +163,7 @@ class TermTotal:
     @property
     def maximum(self) -> float:
         """The points of the whole term."""
-        return sum(part.weight for part in self.parts)
+        return rounded(sum(part.weight for part in self.parts))
 
     @property
     def low(self) -> float:

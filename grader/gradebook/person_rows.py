@@ -30,6 +30,7 @@ class BookPerson:
         student_id: The id under which the person's work is listed now.
         rows: (assignment, row) of all that is the person's.
         aliases: What else identifies the person: ids of rows, the LMS's number, keys and names of uploads.
+        keys: Of the person's uploads; that of a mate's upload is the sender's and the mate's id, with `:`.
         names: What LMSs call the person.
         last: When something about the person was last added, ISO 8601 in UTC; empty if nothing tells.
     """
@@ -37,6 +38,7 @@ class BookPerson:
     student_id: str
     rows: set[tuple[str, str]] = field(default_factory=set)
     aliases: set[str] = field(default_factory=set)
+    keys: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     last: str = ""
 
@@ -61,11 +63,17 @@ class KnownPersons:
         """By what these persons are mentioned; ids of others among it are left out."""
         others = frozenset(self.by_id.keys() - ids)
         chosen = [self.by_id[one] for one in ids if one in self.by_id]
-        aliases = frozenset().union(ids, *(person.aliases for person in chosen)) - others
+        aliases = frozenset().union(ids, *map(self._own_aliases, chosen)) - others
         names = frozenset().union(*(person.names for person in chosen))
         # a name that others have as well identifies nobody
         others_names = frozenset().union(*(self.by_id[one].names for one in others))
         return Mentions(aliases, names - others_names, others)
+
+    def _own_aliases(self, person: BookPerson) -> set[str]:
+        """What identifies a person, without what identifies a mate whose upload is the person's, too."""
+        senders_keys = {key.rpartition(":")[0] for key in person.keys}
+        senders = [one for one in self.by_id.values() if one is not person and one.keys & senders_keys]
+        return person.aliases.difference(*(sender.aliases for sender in senders))
 
 
 def known_persons(connection: Connection) -> KnownPersons:
@@ -134,6 +142,7 @@ def _note_origin(owner: BookPerson, text: str, carried: Mapping[str, set[str]] |
         origin = evidence_from(text).origin
     except (ValueError, RecursionError):
         return
+    owner.keys |= {key for key in (origin.key,) if key}
     owner.aliases |= {known for known in (origin.key, origin.upload, origin.listed_as) if known}
     if len(origin.number) >= LONGEST_NUMBER:
         owner.aliases.add(origin.number)

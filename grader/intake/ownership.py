@@ -172,20 +172,25 @@ def _recorded_by_key(
 ) -> dict[str, RecordedUpload]:
     """The known uploads by their keys in this download; a repacked one is recognized by its files."""
     recorded_by_key = {recorded.origin.key: recorded for recorded in recorded_uploads}
-    new_digests = Counter(digest for key, (_, digest) in uploads.items() if key not in recorded_by_key)
-    absent_by_digest = {
-        recorded.digest: recorded for recorded in recorded_uploads if recorded.origin.key not in uploads
+    # what is handed on has the key of the sender's, and the member's id: it goes where the sender's goes
+    new = {
+        key: digest
+        for key, (_, digest) in uploads.items()
+        if digest and key not in recorded_by_key and key.rpartition(":")[0] not in uploads
     }
-    for key, (origin, digest) in uploads.items():
-        recorded = absent_by_digest.get(digest)
-        if (
-            key in recorded_by_key
-            or recorded is None
-            or not digest
-            or new_digests[digest] > 1
-            or _are_two_people(recorded.origin, origin)
-        ):
+    absent: dict[str, list[RecordedUpload]] = {}
+    for key, recorded in recorded_by_key.items():
+        if key not in uploads and key.rpartition(":")[0] not in recorded_by_key:
+            absent.setdefault(recorded.digest, []).append(recorded)
+    counts = Counter(new.values())
+    for key, digest in new.items():
+        if counts[digest] > 1:
             continue
+        origin, _ = uploads[key]
+        same = [one for one in absent.get(digest, ()) if not _are_two_people(one.origin, origin)]
+        if len(same) != 1:
+            continue
+        [recorded] = same
         if recorded.decided or recorded.origin.known_id:
             continue  # what was decided about an upload holds for that one only
         del recorded_by_key[recorded.origin.key]
@@ -194,8 +199,20 @@ def _recorded_by_key(
 
 
 def _are_two_people(origin: Origin, other: Origin) -> bool:
-    """Whether the LMS says that two uploads are two people's."""
-    return bool(origin.number and other.number and (origin.lms, origin.number) != (other.lms, other.number))
+    """Whether two uploads are two people's by the LMS, or where it says nothing, by the ids that they have.
+
+    The same files tell nothing then: one may have copied them, or both handed in the template.
+    """
+    if origin.number and other.number:
+        return (origin.lms, origin.number) != (other.lms, other.number)
+    ids, others = (
+        {one.casefold() for one in (which.known_id, which.carries) if one} for which in (origin, other)
+    )
+    if not ids.isdisjoint(others):
+        return False
+    if origin.number or other.number:
+        return True  # of one, the LMS says who handed it in, and nothing says so of the other
+    return any(are_of_one_kind(one, other_id) for one in ids for other_id in others)
 
 
 def _claim(origin: Origin, directory: Directory, before: RecordedUpload | None) -> _Claim:

@@ -197,6 +197,7 @@ class _Upload:
         owner: The key of its files in the account.
         files: The files that count, under the student's own names for them.
         digest: Of these files.
+        contents: Digest of what is in them, under whatever names.
     """
 
     student_files: StudentFiles
@@ -204,6 +205,7 @@ class _Upload:
     origin: Origin
     files: tuple[Path, ...]
     digest: str
+    contents: str
 
 
 class _Class:
@@ -236,15 +238,24 @@ class _Class:
         ]
         directory = self._directory()
         verdict_by_key = self._verdicts(uploads_of_students, directory)
+        for uploads_of_student, carried_ids in zip(uploads_of_students, names, strict=True):
+            for upload in uploads_of_student:
+                key = upload.origin.key
+                verdict_by_key[key] = _held_if_unclear(verdict_by_key[key], upload, carried_ids)
         handing_on = handed_on_by_groups(
             self._known.groups,
             {
-                verdict.student_id: (student_files, upload.digest)
-                for student_files, carried_ids, [upload, *team] in zip(
-                    files_of_students, names, uploads_of_students, strict=True
-                )
-                for verdict in [_held_if_unclear(verdict_by_key[upload.origin.key], upload, carried_ids)]
+                verdict.student_id: (student_files, upload.contents)
+                for student_files, [upload, *team] in zip(files_of_students, uploads_of_students, strict=True)
+                for verdict in [verdict_by_key[upload.origin.key]]
                 if _is_a_students_own(verdict) and not team
+            },
+            _with_own(verdict_by_key, {upload.origin.key for one in uploads_of_students for upload in one}),
+            {
+                student_id
+                for verdict in verdict_by_key.values()
+                if verdict.held_because
+                for student_id in (verdict.origin.carries, verdict.origin.known_id)
             },
         )
         if handing_on.any:
@@ -350,7 +361,7 @@ class _Class:
         )
         limits = self.assignment.limits
         most = max(limits.archive_mb, limits.checkpoint_mb, limits.file_mb, limits.notebook_mb)
-        digest = _digest(files, most * MEGABYTE)
+        digest, contents = _digests(files, most * MEGABYTE)
         uploads_of_student = []
         for owner, student_id in (
             (student_files.key, student_files.known_id or ""),
@@ -361,8 +372,10 @@ class _Class:
             )
             if owner != student_files.key:
                 key = f"{origin.key}:{student_id}"
-                member_origin = replace(member_origin, key=key, listed_as=provisional_id(key, "", "", upload))
-            uploads_of_student.append(_Upload(student_files, owner, member_origin, files, digest))
+                listed_as = provisional_id(key, "", "", upload)
+                # the LMS's number is that of the one who sent it
+                member_origin = replace(member_origin, key=key, number="", listed_as=listed_as)
+            uploads_of_student.append(_Upload(student_files, owner, member_origin, files, digest, contents))
         return uploads_of_student
 
     def _submission(self, upload: _Upload, verdict: Verdict, carried_id: IdInNames) -> Submission:
@@ -447,6 +460,23 @@ def _upload(student_files: StudentFiles) -> str:
 def _is_a_students_own(verdict: Verdict) -> bool:
     """Whether it is known whose an upload is, and it counts for that student."""
     return verdict.counts and not verdict.held_because and not is_provisional(verdict.student_id)
+
+
+def _with_own(verdict_by_key: Mapping[str, Verdict], here: Collection[str]) -> set[str]:
+    """The students with a submission of their own, in this download or in the gradebook.
+
+    Args:
+        here: The keys of the uploads of this download.
+    """
+    keys = verdict_by_key.keys() | {
+        verdict.before.origin.key for verdict in verdict_by_key.values() if verdict.before is not None
+    }
+    return {
+        verdict.student_id
+        for key, verdict in verdict_by_key.items()
+        # that of a submission which was handed on is the sender's, and the member's id
+        if _is_a_students_own(verdict) and (key in here or key.rpartition(":")[0] not in keys)
+    }
 
 
 def _held_if_unclear(verdict: Verdict, upload: _Upload, carried_id: IdInNames) -> Verdict:
@@ -542,15 +572,14 @@ def _moment(seconds: float, zone: tzinfo, *, wall_clock: bool) -> datetime | Non
     return datetime.fromtimestamp(int(seconds), zone)
 
 
-def _digest(files: tuple[Path, ...], most: int) -> str:
-    """SHA-256 over names and contents, hexadecimal, independent of the order of the files.
+def _digests(files: tuple[Path, ...], most: int) -> tuple[str, str]:
+    """SHA-256 over names and contents, and over contents alone, whatever the order of the files; hexadecimal.
 
     Args:
         files: The files of a submission.
         most: Bytes to read of each file; a larger file is never accepted, so its size stands for the rest.
     """
-    hasher = hashlib.sha256()
-    parts = []
+    parts, contents = [], []
     for file in files:
         content = hashlib.sha256()
         with file.open("rb") as stream:
@@ -561,6 +590,9 @@ def _digest(files: tuple[Path, ...], most: int) -> str:
             if bytes_left <= 0 and (size := file.stat().st_size) > most:
                 content.update(f"{size} bytes".encode())
         parts.append(f"{file.name}\0{content.hexdigest()}\n")
-    for part in sorted(parts):
-        hasher.update(part.encode("utf-8", "surrogateescape"))
-    return hasher.hexdigest()
+        contents.append(f"{content.hexdigest()}\n")
+    named, unnamed = (
+        hashlib.sha256("".join(sorted(lines)).encode("utf-8", "surrogateescape"))
+        for lines in (parts, contents)
+    )
+    return named.hexdigest(), unnamed.hexdigest()

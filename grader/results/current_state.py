@@ -137,7 +137,7 @@ def owner_edits(moved: Iterable[Verdict], *, who: str, when: datetime) -> list[O
         OwnerAssigned(
             who=who,
             when=when,
-            why=verdict.held_because or "The LMS says whose it is.",
+            why=verdict.held_because or _reason(verdict),
             student_id=verdict.before.row,
             listed_as=verdict.student_id,
             by_person=False,
@@ -146,6 +146,15 @@ def owner_edits(moved: Iterable[Verdict], *, who: str, when: datetime) -> list[O
         for verdict in moved
         if verdict.before is not None
     ]
+
+
+def _reason(verdict: Verdict) -> str:
+    """What shows whose an upload is, as a sentence."""
+    if verdict.origin.known_id:
+        return "The LMS says whose it is."
+    if verdict.student_id == verdict.origin.listed_as:
+        return "Nothing shows whose it is."
+    return "The names of its files say whose it is."
 
 
 def with_current_ids(download: DownloadRecord, snapshot: Snapshot) -> DownloadRecord:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Self
 
 from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence
 from grader.domain.formatting import counted, listed, stamp
 from grader.domain.score import Score
 from grader.domain.submission_result import Result
@@ -70,6 +71,7 @@ def course_totals(
     *,
     late_days: int,
     now: datetime,
+    used_elsewhere: Mapping[str, int] | None = None,
 ) -> list[TermTotal]:
     """The totals of everybody who is on a list, in a group, or handed something in, sorted by student.
 
@@ -77,7 +79,9 @@ def course_totals(
         assignments: Those with a weight.
         late_days: Of each student for the whole course; 0: the course has none.
         now: With its zone: what is not due yet lacks nothing.
+        used_elsewhere: Student -> the late days that went to assignments without a weight.
     """
+    used_elsewhere = used_elsewhere or {}
     students = set(people.sections or ())
     for one in assignments.values():
         students |= set(one.results or ()) | one.without
@@ -92,7 +96,9 @@ def course_totals(
                 for name, weight in plan.weights.items()
             ),
             plan.passing,
-            late_days - _late_days_used(student_id, assignments) if late_days else None,
+            late_days - _late_days_used(student_id, assignments) - used_elsewhere.get(student_id, 0)
+            if late_days
+            else None,
             listed=people.sections is None or student_id in people.sections,
         )
         for student_id in sorted(students)
@@ -215,11 +221,14 @@ def _counting(
     }
     if not sent:  # without a group; or there is only what was ruled about the student
         return own, ""
-    chosen = next((member.student_id for member in members if member.hands_in), None)
-    digests = {result.evidence.submission_digest for result in sent.values()}
-    if chosen is not None and len(digests) > 1:
-        return ({chosen: sent[chosen]} if chosen in sent else {}), ""
-    if len(digests) > 1:
+    # of one who handed in nothing, nothing can count
+    chosen = next(
+        (member.student_id for member in members if member.hands_in and member.student_id in sent), None
+    )
+    are_different = _are_different([result.evidence for result in sent.values()])
+    if chosen is not None and are_different:
+        return {chosen: sent[chosen]}, ""
+    if are_different:
         who = listed(sorted(sent))
         return (
             sent,
@@ -230,6 +239,13 @@ def _counting(
     if len({_bounds(result.score) for result in sent.values()}) > 1:
         return sent, f"{listed(sorted(sent))} have different points for the same work"
     return dict(list(sent.items())[:1]), ""
+
+
+def _are_different(handed_in: Sequence[Evidence]) -> bool:
+    """Whether members handed in different work, whatever their files are called."""
+    if all(evidence.files for evidence in handed_in):
+        return len({frozenset((file.role, file.digest) for file in one.files) for one in handed_in}) > 1
+    return len({evidence.submission_digest for evidence in handed_in}) > 1
 
 
 def remarks(assignments: Mapping[str, AssignmentResults], totals: Sequence[TermTotal]) -> Iterator[str]:

@@ -47,6 +47,7 @@ class GradedAssignment:
         out: The results folder; None if none was named, and the gradebook alone holds the results.
         results: Sorted by student, also those whose owner is unknown.
         without: Students whom a class list or the LMS names, and who have no result.
+        late_days: Student -> other assignment of the gradebook -> the late days that went to it.
     """
 
     assignment: Assignment
@@ -54,6 +55,7 @@ class GradedAssignment:
     out: Path | None
     results: Sequence[Result]
     without: frozenset[str]
+    late_days: Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,8 @@ def _graded(assignment: Assignment, book: Gradebook, out: Path | None) -> Graded
         results = reported_results(assignment, snapshot)
     except UsageError as error:
         raise UsageError(f"{assignment.id}: {error}") from None
-    return GradedAssignment(assignment, book, out, results, _without(book, out, snapshot, results))
+    without = _without(book, out, snapshot, results)
+    return GradedAssignment(assignment, book, out, results, without, snapshot.rows.late_days)
 
 
 def _without(

@@ -106,7 +106,14 @@ def term_result(
         results = {
             name: _results(assignment, term.graded.get(name)) for name, assignment in term.planned.items()
         }
-        totals = course_totals(plan, term_people(plan), results, late_days=course.course_late_days, now=now)
+        totals = course_totals(
+            plan,
+            term_people(plan),
+            results,
+            late_days=course.course_late_days,
+            now=now,
+            used_elsewhere=_used_elsewhere(term),
+        )
         said = tuple(remarks(results, totals))
         made = TermResult(
             course.title, plan, course.course_late_days, _of_section(totals, plan, section), said
@@ -143,6 +150,19 @@ def _results(assignment: Assignment | None, graded: GradedAssignment | None) -> 
     if graded is None:
         return AssignmentResults.of(assignment, None)
     return AssignmentResults.of(assignment, graded.results, graded.without)
+
+
+def _used_elsewhere(term: OpenTerm) -> dict[str, int]:
+    """Student -> the late days that went to assignments of the course whose results are not read here.
+
+    Gradebooks hold them, too: those without a weight use late days as all others do.
+    """
+    there = set(term.course.assignments()) - term.graded.keys()
+    used: dict[str, dict[str, int]] = {}
+    for graded in term.graded.values():
+        for student_id, days in graded.late_days.items():
+            used.setdefault(student_id, {}).update({name: days[name] for name in days if name in there})
+    return {student_id: sum(days.values()) for student_id, days in used.items()}
 
 
 def _of_section(totals: Sequence[TermTotal], plan: TermPlan, section: str | None) -> Sequence[TermTotal]:

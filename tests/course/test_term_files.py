@@ -7,7 +7,14 @@ import pytest
 from grader.course.locate import located_course
 from grader.course.term_files import term_people
 from grader.domain.errors import CourseError, UsageError
-from grader.domain.term_total import CourseSection, GroupMember, TermPeople
+from grader.domain.term_total import (
+    CourseSection,
+    GroupMember,
+    PartState,
+    TermPart,
+    TermPeople,
+    TermTotal,
+)
 
 HER, HIM = "400101204", "400101205"
 HEAD = 'title = "A course"\nsecret = "a secret of its own"\n'
@@ -33,6 +40,18 @@ def test_a_course_says_what_its_term_is(tmp_path: Path) -> None:
     assert plan.sections == (CourseSection("A", ("ta1",)), CourseSection("B"))
     (tmp_path / "course.toml").write_text(HEAD)
     assert not located_course(tmp_path, environment={}).plan.weights, "a course need not have a term"
+
+
+def test_weights_sum_to_what_they_do_on_paper(tmp_path: Path) -> None:
+    """In binary fractions, these are a little less than 100: all could not pass, nor fit an LMS's column."""
+    weights = {f"lab{number}": 11.1 for number in range(8)} | {"exam": 11.2}
+    assert sum(weights.values()) != 100
+    listed = ", ".join(f"{name} = {weight}" for name, weight in weights.items())
+    (tmp_path / "course.toml").write_text(f"{HEAD}[total]\npassing = 100\nweights = {{ {listed} }}\n")
+    plan = located_course(tmp_path, environment={}).plan
+    parts = tuple(TermPart(name, one, PartState.DECIDED, one, one, one) for name, one in weights.items())
+    total = TermTotal(HER, "", parts, plan.passing)
+    assert (plan.maximum, total.maximum, total.points) == (100, 100, 100) and not total.risks
 
 
 def test_sections_and_groups_are_read(tmp_path: Path) -> None:

@@ -93,6 +93,23 @@ def test_whose_a_submission_turned_out_to_be_decides_what_goes(out: Path, record
     assert [mark.points for mark in marks] == [3.0] and releases == [3.0]
 
 
+@pytest.mark.parametrize("of_sender", [True, False], ids=["as it was recorded before", "as it is now"])
+def test_whoever_sent_it_for_a_forgotten_mate_stays_whole(tmp_path: Path, of_sender: bool) -> None:
+    """The number and the name of the upload are the sender's: an LMS's rows are found by them."""
+    sent = Origin("Moodle:1234567", "Jane Doe_1234567", "moodle-1234567", "Moodle", "1234567", "Jane Doe")
+    number = sent.number if of_sender else ""
+    key = f"{sent.key}:{HIM}"
+    his = replace(sent, key=key, listed_as="upload-x-12345678", number=number, person="", known_id=HIM)
+    with Gradebook(tmp_path, assignment_id="small") as book:
+        book.record(evidence(HER, origin=sent), {})
+        book.record(evidence(HIM, origin=his), {})
+    records = PersonalRecords(tmp_path)
+    forget(records, HIM)
+    records.close()
+    with Gradebook(tmp_path, assignment_id="small") as book:
+        assert book.students() == (HER,) and book.evidence(HER).origin == sent
+
+
 def test_rulings_and_oral_checks_go_and_in_others_the_mention(out: Path, records: PersonalRecords) -> None:
     """Also those that were taken back: a withdrawal is a row of its own."""
     with Gradebook(out, assignment_id="small") as book:

@@ -203,7 +203,7 @@ def test_a_list_that_is_given_later_ends_the_waiting(desk: Desk, examined: list[
     assert desk.totals() == {A: 0, Z: 4, "400101203": 4} and desk.held() == set()
     assert len(examined) == 3, "nothing is examined again"
     assert sorted(path.name for path in (desk.out / "students").iterdir()) == [A, Z, "400101203"]
-    assert "The LMS says whose it is" in desk.say("history", desk.out, Z)
+    assert "The LMS says whose it is." in desk.say("history", desk.out, Z)
 
 
 def test_the_number_of_the_folder_decides_in_the_worksheet(desk: Desk) -> None:
@@ -280,6 +280,24 @@ def test_metadata_outranks_names_and_who_is_unknown_to_it_waits(desk: Desk) -> N
         assert desk.totals() == {A: 0, Z: 4, "400101203": 4, "submission_3": 0}
         assert desk.held() == {"submission_3"}
     assert "Omega Two" in desk.page and "Omega" not in (desk.out / "results.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize("listed", [False, True], ids=["by names", "by the class list"])
+def test_the_lms_gives_each_of_a_group_their_own_grade_and_report(desk: Desk, listed: bool) -> None:
+    """Moodle knows who of them sent it, and by that number nothing is the other's."""
+    groups = desk.folder / "groups.csv"
+    groups.write_text(f"group,student_id\nG1,{A}\nG1,{Z}\n")
+    more = ("--roster", desk.sheet()) if listed else ()
+    desk.grade(moodle("Alpha One", 111, f"{A}_homework.py"), "--groups", groups, *more)
+    assert desk.totals() == {A: 4, Z: 4} and desk.held() == set()
+    assert desk.exported() == {"111": "4", "222": "4", "333": ""}
+    assert f"{Z}: is left out" in desk.say("export", "feedback-zip", desk.out)
+    desk.say("export", "feedback-zip", desk.out, "--into", desk.sheet())
+    with zipfile.ZipFile(desk.out / "exports/feedback.zip") as archive:
+        names = [name.partition("_assignfeedback")[0] for name in archive.namelist()]
+        assert names == ["Alpha One_111", "Omega Two_222"]
+        reports = [archive.read(name).decode() for name in archive.namelist()]
+    assert [[one for one in (A, Z) if one in text] for text in reports] == [[A], [Z]]
 
 
 # --- where it does not: nobody gets the id ------------------------------------------------------------------
@@ -595,6 +613,7 @@ def test_a_students_own_later_attempt_is_no_second_person(desk: Desk) -> None:
     assert desk.totals() == {Z: 4} and desk.held() == set()
     desk.grade(moodle("Omega Two", 222, "400101205_homework.py"))
     assert desk.totals() == {"400101205": 4}, "she corrects the number in her files"
+    assert "The names of its files say whose it is." in desk.say("history", desk.out, "400101205")
     desk.out = desk.folder / "flat"
     desk.grade({f"{Z}_homework.py": BAD})
     desk.grade({f"{Z}_homework.py": GOOD, f"{Z}.txt": "more"})
@@ -632,6 +651,19 @@ def test_whose_it_is_by_the_lms_is_not_asked_again(desk: Desk, how: str) -> None
         desk.grade({later[how]: BAD, "400101203_homework.py": GOOD})
     assert desk.totals()[Z] == 4 and len(desk.held()) == 1
     assert desk.exported()["222"] == "4"
+
+
+@pytest.mark.parametrize("copied", [GOOD, BAD], ids=["copied", "the template"])
+@pytest.mark.parametrize("mailed", [False, True], ids=["folders", "one by an LMS"])
+def test_the_same_files_under_another_id_are_somebody_elses(desk: Desk, copied: str, mailed: bool) -> None:
+    """Sections are downloaded one after the other; hers stays, with her mark, and nothing of it is his."""
+    first = moodle("Alpha One", 111, "homework.py", text=copied) if mailed else {}
+    desk.grade({f"{Z}/homework.py": copied, "400101203/homework.py": "x = 5\n", **first})
+    desk.say("marks", "set", desk.out, Z, "model", "3.5", "--why", "Fine.", "--allow-lower")
+    before = desk.totals()
+    desk.grade({f"{A}/homework.py": copied, "400101209/homework.py": "x = 6\n"})
+    assert desk.totals() == {**before, A: 4 if copied == GOOD else 0, "400101209": 0}
+    assert desk.held() == set() and "owner" not in desk.say("history", desk.out, Z)
 
 
 def test_what_was_packed_anew_is_the_same_upload(desk: Desk, examined: list[str]) -> None:

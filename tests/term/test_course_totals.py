@@ -8,6 +8,7 @@ import pytest
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LateRecord, LineState, Ownership, Score, ScoreLine
+from grader.domain.submission import AcceptedFile
 from grader.domain.submission_result import Result
 from grader.domain.term_total import GroupMember, PartState, TermPart, TermPeople, TermPlan
 from grader.term.course_totals import AssignmentResults, course_totals, remarks
@@ -163,6 +164,33 @@ def test_members_with_the_same_files_keep_their_own_grades(lab: Assignment) -> N
     parts = parts_of(lab, result(HER, 80), result(HIM, 50), people=members)
     assert (parts[HER].grade, parts[HIM].grade) == (90, 60)
     assert parts[THIRD].state is PartState.OPEN and "different points" in parts[THIRD].missing
+
+
+def test_the_same_work_may_have_each_members_own_name(lab: Assignment) -> None:
+    """As the handout asks: digests of submissions have names in them."""
+    her, him, third = (
+        replace(
+            one,
+            evidence=replace(one.evidence, files=(AcceptedFile("code", f"{whose}_lab.py", 5, content),)),
+        )
+        for one, whose, content in (
+            (result(HER, 80, files="hers"), HER, "same"),
+            (result(HIM, 80, files="his"), HIM, "same"),
+            (result(THIRD, 50, files="other"), THIRD, "other"),
+        )
+    )
+    members = group(GroupMember(HER, "G"), GroupMember(HIM, "G"), GroupMember(THIRD, "G"))
+    assert {part.grade for part in parts_of(lab, her, him, people=members).values()} == {90}
+    other = parts_of(lab, her, third, people=members)
+    assert {part.state for part in other.values()} == {PartState.OPEN}
+
+
+def test_whoever_is_named_and_handed_in_nothing_takes_nothing_from_the_others(lab: Assignment) -> None:
+    members = group(GroupMember(HER, "G"), GroupMember(HIM, "G"), GroupMember(THIRD, "G", hands_in=True))
+    two = result(HER, 80, files="hers"), result(HIM, 50, files="his")
+    for part in parts_of(lab, *two, people=members).values():
+        assert (part.state, part.low, part.high) == (PartState.OPEN, 30, 45)
+        assert "say whose counts by 'hands_in'" in part.missing
 
 
 def test_a_ruling_on_one_who_handed_in_nothing_is_not_the_groups_work(lab: Assignment) -> None:

@@ -1,6 +1,7 @@
 """Which results a term is made of: what is refused, what a gradebook holds besides, and what is forgotten."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,22 @@ def test_a_gradebook_holds_more_than_the_folders_that_were_named(term: Term) -> 
     term.hand_in("lab2", START - DAY, 10, student=HER)
     her = result(term, term.out("lab1")).totals[0]
     assert her.points == 100
+
+
+def test_late_days_are_used_in_assignments_without_a_weight_too(tmp_path: Path) -> None:
+    """As reports count them; one that was taken out of the course since uses none there either."""
+    made = Term(tmp_path)
+    made.course(f"[late]\ntokens = 3\n{TOTAL}")
+    late = "[late]\npoints_per_day = 10\n"
+    for name, due in (("lab0", START), ("lab1", START + 7 * DAY), ("lab2", START + 14 * DAY)):
+        made.assignment(name, due, late)
+    made.hand_in("lab0", START + 2 * DAY, 10, student=HER)
+    for student_id in (HER, HIM):
+        made.hand_in("lab1", START + 8 * DAY, 10, student=student_id)
+    assert [total.late_days_left for total in result(made, made.out("lab1")).totals] == [0, 2]
+    shutil.rmtree(tmp_path / "course" / "reference" / "lab0")
+    made.regrade("lab1")
+    assert [total.late_days_left for total in result(made, made.out("lab1")).totals] == [2, 2]
 
 
 def test_an_assignment_of_the_future_need_not_exist(term: Term) -> None:
