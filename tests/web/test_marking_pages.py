@@ -9,6 +9,7 @@ from grader.domain.edit import Marked
 from grader.marking.audit_log import Action, audit_log
 from grader.marking.desk import handle_of, students_of
 from grader.marking.mark_saving import opened_task
+from grader.marking.second_marking import choose_second
 from grader.marking.task_list import next_unmarked, task_lines
 from grader.web.access import StaffRole
 from grader.web.delayed_pages import DelayedPages
@@ -91,6 +92,34 @@ def test_what_is_not_a_mark_is_shown_again_with_what_was_typed(come, desk, task,
 def test_points_are_typed_as_people_write_them(come, desk, task):
     come("ta1").post(f"{task()}/save", version="0", points="2,5")
     assert marks(desk) == [2.5]
+
+
+def test_an_item_that_was_removed_stays_in_the_form_of_a_mark_that_has_it(come, desk, task):
+    """A browser sends all that is checked: who adds a comment changes no points."""
+    ta = come("ta1")
+    ta.post(f"{task()}/save", version="0", item=["no_order", "no_example"])
+    path = desk.assignment.folder / "marking.toml"
+    path.write_text(path.read_text().replace("no_order", "other").replace("-1.5", "-3"), encoding="utf-8")
+    page = ta.get(task()).text
+    boxes = dict(re.findall(r'<input type="checkbox" name="item" value="(\w+)"([^>]*)>', page))
+    assert {name for name, box in boxes.items() if "checked" in box} == {"no_order", "no_example"}
+    assert 'data-points="-1.5"' in boxes["no_order"] and "data-digit" not in boxes["no_order"]
+    assert "Order is not named." in page.partition("No longer in the rubric")[2]
+    form = {"version": ta.version(task()), "comment": "Well written.", "item": ["no_order", "no_example"]}
+    assert ta.post(f"{task()}/save", **form).status_code == 303
+    assert marks(desk) == [2.5, 2.5]
+    assert "No longer in the rubric" not in ta.get(task(student_id="400101202")).text
+
+
+def test_a_second_mark_with_a_removed_item_is_shown_with_its_points(come, desk, task):
+    """Nobody knows what the item was worth in it."""
+    ta = come("ta2")
+    choose_second(desk, "q6", 1, ["ta2"], desk_now(desk), by="head")
+    ta.post(f"{task()}/save", version="0", item="no_order")
+    assert 'id="points" inputmode="decimal" autocomplete="off" size="6" value=""' in ta.get(task()).text
+    path = desk.assignment.folder / "marking.toml"
+    path.write_text(path.read_text().replace("no_order", "other"), encoding="utf-8")
+    assert 'id="points" inputmode="decimal" autocomplete="off" size="6" value="3.5"' in ta.get(task()).text
 
 
 def test_who_saves_second_sees_both_and_chooses(come, desk, task):
