@@ -366,7 +366,7 @@ def with_mates(
     for (student_id, target), entry in entries.items():
         for mate in teams.get(student_id, ()):
             key, other = (mate, target), entries.get((mate, target))
-            if other is not None and other.mark != entry.mark and mate > student_id:
+            if other is not None and other.mark.points != entry.mark.points and mate > student_id:
                 differ = (
                     f"{student_id} and {mate} handed in together, and have {in_words(entry.mark)} and "
                     f"{in_words(other.mark)} for '{target}'."
