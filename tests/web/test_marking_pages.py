@@ -1,19 +1,24 @@
 """Marking in pages, as forms send it: marks, conflicts, drafts, skipping, and what stays hidden."""
 
+import json
 import re
+from dataclasses import replace
 from html import unescape
 
 import pytest
 
 from grader.domain.edit import Marked
+from grader.domain.submission import ANSWERS_TEXT_FILE, Answers, Origin
+from grader.grading.result_writer import Keeper
 from grader.marking.audit_log import Action, audit_log
-from grader.marking.desk import handle_of, students_of
+from grader.marking.desk import handle_of, refresh, students_of
 from grader.marking.mark_saving import opened_task
 from grader.marking.second_marking import choose_second
 from grader.marking.task_list import next_unmarked, task_lines
 from grader.web.access import StaffRole
 from grader.web.delayed_pages import DelayedPages
 from grader.web.shown_work import HIDDEN, hidden, page_of_question
+from tests.web.conftest import NOW
 
 STUDENT = "400101201"
 NAME = "Zahra Mirzakhani"
@@ -168,6 +173,29 @@ def test_pages_are_blind(come, desk, task):
         assert STUDENT not in text and "Mirzakhani" not in text and "Zahra" not in text, page
         assert STUDENT not in page
     assert HIDDEN in ta.get(task()).text
+
+
+def test_of_a_team_nobody_is_named(come, desk, class_evidence):
+    """Whichever member wrote the names down, and even if another has handed in other work since."""
+    names = {"400101201": "Anna Schmidt", "400101202": "Boris Kowalski", "400101203": "Chen Oyelaran"}
+    keeper = Keeper(desk.assignment, desk.book, desk.out, "ta1")
+    text = f"By {', '.join(names.values())} and 400101299 ({', '.join(names)})"
+    for student, name in names.items():
+        evidence = class_evidence(student, team=(*names, "400101299"), source={"homework.py": f"# {text}\n"})
+        digest = "own" if student == "400101203" else "theirs"
+        evidence = replace(
+            evidence, submission_digest=digest, origin=Origin(person=name), code_file="homework.py"
+        )
+        evidence = replace(evidence, answers=Answers("a.pdf", "ab" * 32, 9, kept=True, pages=1, tried=1))
+        keeper.kept(evidence, {ANSWERS_TEXT_FILE: json.dumps({"1": text}).encode()}, NOW)
+    refresh(desk)
+    ta, handle = come("ta1"), handle_of(desk, "400101201")
+    page = ta.get(f"/questions/q6/{handle}").text
+    assert HIDDEN in page and "handed in by 2 together" in page
+    for word in (*names, "400101299", *" ".join(names.values()).split()):
+        assert word not in page, word
+        found = ta.get(f"/submissions/{handle}/search?search={word}").text
+        assert "No page has these words" in found, word
 
 
 def test_only_text_and_labels_are_hidden():
