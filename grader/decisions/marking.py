@@ -368,8 +368,9 @@ def set_mark(session: ClassSession, new: NewMark, *, allow_lower: bool = False) 
         entry = _checked_entry(MarkChecks(session.assignment, tuple(snapshot.evidence)), new, reason, marks)
         key = (entry.student_id, entry.target)
         teams = {} if new.alone else shared_by(snapshot.evidence.values())
-        is_new = entry.mark != mark_of(entry.before)
-        entries, notes = with_mates({key: entry} if is_new else {}, marks, teams)
+        all_entries, notes = with_mates({key: entry}, marks, teams)
+        # who has the mark already, as one who got it alone before, may have mates without it
+        entries = [one for one in all_entries if one.mark != mark_of(one.before)]
         return edits_of(entries, session.assignment, who=session.who, when=session.clock(), why=reason)
 
     revision = session.revised("marks set", decide=decide, allow_lower=allow_lower)
