@@ -291,6 +291,8 @@ def number(text: str) -> float:
     Raises:
         ValueError: It is not a number.
     """
+    if "_" in text:
+        raise ValueError(text)  # Python's sign between digits, which people mistype for another
     return as_kept(float(text.replace(",", ".").replace("\u066b", ".")))
 
 

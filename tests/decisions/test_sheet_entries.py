@@ -322,6 +322,38 @@ def test_dates_and_errors_are_wrong_cells(assignment, tmp_path):
     assert error.startswith("m.xlsx, row 3, column 'comment': it holds a formula that gives an error.")
 
 
+def test_a_percentage_is_a_wrong_cell(assignment, tmp_path):
+    """A spreadsheet stores 85% as 0.85, which would be taken for the points."""
+    path = tmp_path / "m.xlsx"
+    book = Workbook()
+    book.active.append(list(COLUMNS))
+    for item, points, number_format in (("q6", 0.85, "0%"), ("q7", 0.125, "0.00%;[Red]-0.00%")):
+        row = cells(points, item, max=0.5)
+        book.active.append([row.get(column) for column in COLUMNS])
+        book.active.cell(book.active.max_row, COLUMNS.index("points") + 1).number_format = number_format
+    book.save(path)
+    with pytest.raises(UsageError) as caught:
+        Reader(assignment, STUDENTS, (), who="ta1").entries(read_sheet(path))
+    advice = "Write a number, in a cell that is formatted as one."
+    assert str(caught.value).splitlines() == [
+        f"m.xlsx, row 2, column 'points': it holds 85%, which the spreadsheet stores as 0.85. {advice}",
+        f"m.xlsx, row 3, column 'points': it holds 12.5%, which the spreadsheet stores as 0.125. {advice}",
+        "Nothing was taken. Fix these cells and import again.",
+    ]
+    for row in (2, 3):
+        book.active.cell(row, COLUMNS.index("points") + 1).number_format = '0.0" % done"'
+    book.active.cell(2, COLUMNS.index("max") + 1).number_format = "0%"  # nobody asks for it
+    book.save(path)
+    entries = Reader(assignment, STUDENTS, (), who="ta1").entries(read_sheet(path))
+    assert [entry.mark.points for entry in entries] == [0.85, 0.13]
+
+
+@pytest.mark.parametrize("written", ["1_0", "1_000.5", "85%"])
+def test_what_only_a_program_takes_for_a_number_is_refused(read, written):
+    with pytest.raises(UsageError, match=f"row 2, column 'points': '{written}' is not a number. Write one"):
+        read(cells(written))
+
+
 def test_a_formula_with_a_stored_value_is_that_value(assignment, tmp_path):
     path = tmp_path / "m.xlsx"
     workbook(path, {"student_id": "400101201", "item": "q6", "points": "=3+1", "comment": '=IF(1,"",1)'})
