@@ -23,6 +23,7 @@ from grader.domain.oral_check import OralReason
 from grader.domain.score import Score
 from grader.domain.submission_result import Result
 from grader.gradebook import Snapshot
+from grader.results.current_state import points_with
 from grader.results.revision import Revision
 from grader.results.session import ClassSession
 from grader.scoring import line_points
@@ -177,7 +178,9 @@ def settle_inquiry(session: ClassSession, new: Settlement, *, allow_lower: bool 
             return [settled]
         mark = _mark(session, snapshot, replace(new, why=reason))
         before = dict(line_points(score)).get(new.target)
-        return [mark, replace(settled, target=new.target, before=before, points=mark.points)]
+        counting = points_with(session.assignment, snapshot, new.student_id, [mark]).get(new.target)
+        after = mark.points if counting is None else counting
+        return [mark, replace(settled, target=new.target, before=before, points=after)]
 
     return session.revised("inquiry", decide=decide, allow_lower=allow_lower)
 

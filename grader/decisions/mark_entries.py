@@ -291,6 +291,8 @@ def number(text: str) -> float:
     Raises:
         ValueError: It is not a number.
     """
+    if "_" in text:
+        raise ValueError(text)  # Python's sign between digits, which people mistype for another
     return as_kept(float(text.replace(",", ".").replace("\u066b", ".")))
 
 
@@ -366,7 +368,7 @@ def with_mates(
     for (student_id, target), entry in entries.items():
         for mate in teams.get(student_id, ()):
             key, other = (mate, target), entries.get((mate, target))
-            if other is not None and other.mark != entry.mark and mate > student_id:
+            if other is not None and other.mark.points != entry.mark.points and mate > student_id:
                 differ = (
                     f"{student_id} and {mate} handed in together, and have {in_words(entry.mark)} and "
                     f"{in_words(other.mark)} for '{target}'."

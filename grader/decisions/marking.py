@@ -112,6 +112,7 @@ class Reader:
     Attributes:
         students: The ids in the gradebook.
         teams: Student -> all who handed in together, for whom a row also counts.
+        who: The importer. Copies of one sheet have one name, and each assistant works in their own.
         faults: The faults found so far, a sentence each.
         left: What was left as it is, although a row says otherwise.
     """
@@ -120,6 +121,7 @@ class Reader:
     students: Sequence[str]
     edits: Sequence[Edit]
     teams: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    who: str = field(kw_only=True)
     faults: list[str] = field(default_factory=list)
     left: list[MarkNote] = field(default_factory=list)
 
@@ -136,7 +138,8 @@ class Reader:
         entries: dict[tuple[str, str], Entry] = {}
         for row in rows:
             row_marks = marks_given[self._key(row)]
-            newer = bool(row_marks and row_marks[-1].sheet == row.sheet)  # the sheet's own word stands
+            # the sheet's own word stands
+            newer = bool(row_marks) and (row_marks[-1].sheet, row_marks[-1].who) == (row.sheet, self.who)
             if self._untouched(row) and not newer:
                 if _says_none(row) and row_marks and row_marks[-1].points is not None:
                     self.left.append(_not_withdrawn_note(row, row_marks[-1]))
@@ -267,10 +270,11 @@ def _says_none(row: SheetRow) -> bool:
 def _not_withdrawn_note(row: SheetRow, current: Marked) -> MarkNote:
     """The note that `none` in a sheet exported without a mark does not withdraw a mark given elsewhere."""
     given = points(mark_of(current).points)
+    how = "in a sheet of the same name" if current.sheet == row.sheet else "not by this sheet"
     return MarkNote(
         row.place,
-        f"`{TAKEN_BACK[0]}` was left: {current.who} gave {given}, not by this sheet. Export the sheet again "
-        "to take it back, or use `grader marks set`.",
+        f"`{TAKEN_BACK[0]}` was left: {current.who} gave {given}, {how}. Export the sheet again to take it "
+        "back, or use `grader marks set`.",
     )
 
 
@@ -364,8 +368,9 @@ def set_mark(session: ClassSession, new: NewMark, *, allow_lower: bool = False) 
         entry = _checked_entry(MarkChecks(session.assignment, tuple(snapshot.evidence)), new, reason, marks)
         key = (entry.student_id, entry.target)
         teams = {} if new.alone else shared_by(snapshot.evidence.values())
-        is_new = entry.mark != mark_of(entry.before)
-        entries, notes = with_mates({key: entry} if is_new else {}, marks, teams)
+        all_entries, notes = with_mates({key: entry}, marks, teams)
+        # who has the mark already, as one who got it alone before, may have mates without it
+        entries = [one for one in all_entries if one.mark != mark_of(one.before)]
         return edits_of(entries, session.assignment, who=session.who, when=session.clock(), why=reason)
 
     revision = session.revised("marks set", decide=decide, allow_lower=allow_lower)
@@ -415,7 +420,7 @@ def import_marks(session: ClassSession, rows: Sequence[SheetRow], *, allow_lower
     def decide(snapshot: Snapshot, results: Sequence[Result]) -> Sequence[Edit]:
         nonlocal entries, notes, refused
         teams = shared_by(snapshot.evidence.values())
-        reader = Reader(session.assignment, tuple(snapshot.evidence), snapshot.edits, teams)
+        reader = Reader(session.assignment, tuple(snapshot.evidence), snapshot.edits, teams, who=session.who)
         all_entries = reader.entries(_with_current_ids(rows, snapshot.changed_ids()))
         notes = reader.left
         edits = edits_of(all_entries, session.assignment, who=session.who, when=session.clock())

@@ -1,11 +1,13 @@
 """Answers regrade requests: a sentence for the student, and new points where they change.
 
-New points are a mark like any other, for the whole team that handed in together. Nothing is taken of several
-answers while one of them cannot be. It never scores, and it never reads or writes files.
+New points are a mark like any other, for the whole team that handed in together. An answer records the points
+that count with all new marks, which a rule on resubmissions may change. Nothing is taken of several answers
+while one of them cannot be. It never reads or writes files.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from grader.decisions.mark_entries import (
     Entry,
@@ -22,10 +24,11 @@ from grader.decisions.marking_sheet import current_marks
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, Marked, RegradeAnswered, RegradeAsked
 from grader.domain.errors import UsageError
-from grader.domain.formatting import printable
+from grader.domain.formatting import points, printable
 from grader.domain.score import Score
 from grader.domain.submission_result import Result, shared_by
 from grader.gradebook import Snapshot
+from grader.results.current_state import points_with
 from grader.results.revision import Revision
 from grader.results.session import ClassSession
 from grader.scoring import line_points
@@ -62,9 +65,9 @@ def open_requests(
         if score is None or edit.target not in maxima:
             continue  # the rubric has lost the item, or nobody has that id any more
         mark = marks.get((score.student_id, edit.target))
-        points = dict(line_points(score)).get(edit.target)
+        current = dict(line_points(score)).get(edit.target)
         comment = mark.comment if mark is not None and mark.points is not None else ""
-        found.append(OpenRequest(edit, titles[edit.target], points, maxima[edit.target], comment))
+        found.append(OpenRequest(edit, titles[edit.target], current, maxima[edit.target], comment))
     return tuple(found)
 
 
@@ -95,7 +98,7 @@ class GivenAnswers:
     """The outcome of answering.
 
     Attributes:
-        notes: What stays as it is for others of a team.
+        notes: What stays as it is for others of a team, and where other points count than an answer says.
     """
 
     answers: tuple[RegradeAnswered, ...]
@@ -121,7 +124,7 @@ def answer_requests(
     def decide(snapshot: Snapshot, results: Sequence[Result]) -> Sequence[Edit]:
         nonlocal notes
         writer = _AnswerWriter(session, snapshot, results)
-        made = [edit for answer in answers for edit in writer.answered(answer)]
+        made = writer.edits(answers)
         if writer.faults:
             raise UsageError("\n".join([*writer.faults, "Nothing was taken."]))
         notes = writer.notes
@@ -133,16 +136,39 @@ def answer_requests(
     return GivenAnswers(tuple(given), tuple(marks), tuple(notes), revision)
 
 
+@dataclass(frozen=True)
+class _Accepted:
+    """An answer that can be given.
+
+    Attributes:
+        student_id: As the gradebook has it.
+        answer: With single spaces.
+        before: The points that count now; None: they are open.
+        given: The new points; None: they stay.
+    """
+
+    new: NewAnswer
+    student_id: str
+    answer: str
+    before: float | None
+    given: float | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The student and the item."""
+        return self.student_id, self.new.target
+
+
 class _AnswerWriter:
     """Turns answers into edits.
 
     Attributes:
         faults: What is wrong with answers, a sentence each.
-        notes: What stays as it is for others of a team.
+        notes: What stays as it is for others of a team, and where other points count than an answer says.
     """
 
     def __init__(self, session: ClassSession, snapshot: Snapshot, results: Sequence[Result]) -> None:
-        self._session = session
+        self._session, self._snapshot = session, snapshot
         self._checks = MarkChecks(session.assignment, tuple(snapshot.evidence))
         self._scores: dict[str, Score] = {result.score.student_id: result.score for result in results}
         self._marks = current_marks(snapshot.edits)
@@ -151,32 +177,27 @@ class _AnswerWriter:
         self.faults: list[str] = []
         self.notes: list[MarkNote] = []
 
-    def answered(self, new: NewAnswer) -> list[Edit]:
-        """The edits of an answer: new marks, then the answer itself; none if it is wrong."""
+    def edits(self, answers: Sequence[NewAnswer]) -> list[Edit]:
+        """The new marks, then the answers; they mean nothing if there are faults."""
+        accepted = [one for answer in answers if (one := self._accepted(answer)) is not None]
+        self._compare_within_teams(accepted)
+        if self.faults:
+            return []
+        marks = self._marked(accepted)
+        return [*marks, *(self._answered(one, marks) for one in accepted)]
+
+    def _accepted(self, new: NewAnswer) -> _Accepted | None:
+        """The answer; None if it is wrong."""
         student_id = self._checks.known_student(new.student_id) or new.student_id
         answer = " ".join(printable(new.answer).split())
         request = self._open.pop((student_id, new.target), None)
         sentences = list(self._refusals(student_id, new, answer, request))
         if sentences:
-            place = new.place or f"{student_id} {new.target}"
-            self.faults += [printable(f"{place}: {sentence}") for sentence in sentences]
-            return []
+            self.faults += [_at(new, student_id, sentence) for sentence in sentences]
+            return None
         before = dict(line_points(self._scores[student_id])).get(new.target)
-        points = before if new.points is None else as_kept(new.points)
-        marks: list[Edit] = []
-        if points is not None and points != before:
-            marks += self._marked(student_id, new, points, answer)
-        return [
-            *marks,
-            RegradeAnswered(
-                who=self._session.who,
-                when=self._session.clock(),
-                why=answer,
-                student_id=student_id,
-                target=new.target,
-                points=points,
-            ),
-        ]
+        given = None if new.points is None else as_kept(new.points)
+        return _Accepted(new, student_id, answer, before, given)
 
     def _refusals(
         self, student_id: str, new: NewAnswer, answer: str, request: RegradeAsked | None
@@ -196,15 +217,72 @@ class _AnswerWriter:
                 '(`answered_by = "another"`).'
             )
 
-    def _marked(self, student_id: str, new: NewAnswer, points: float, answer: str) -> list[Marked]:
-        """The new mark, for the whole team."""
-        before = self._marks.get((student_id, new.target))
-        earlier = mark_of(before)
-        comment = " ".join(filter(None, (earlier.comment, answer)))
-        mark = Mark(points, comment, earlier.remarks)
-        texts = before.remarks if before is not None else ()
-        entry = Entry(new.place, student_id, new.target, mark, before, texts=texts)
-        entries, notes = with_mates({(student_id, new.target): entry}, self._marks, self._teams)
+    def _compare_within_teams(self, accepted: Sequence[_Accepted]) -> None:
+        """Refuse two answers that give one team different points for one item."""
+        for one, other in combinations(accepted, 2):
+            if one.new.target != other.new.target or one.given is None or other.given is None:
+                continue
+            if one.given == other.given or other.student_id not in self._teams.get(one.student_id, ()):
+                continue
+            if not self._are_marked_apart(one, other):
+                sentence = (
+                    f"{one.student_id} and {other.student_id} handed in together, and get "
+                    f"{points(one.given)} and {points(other.given)} for '{one.new.target}'. Give both the "
+                    "same, or first give one of them a mark alone: `grader marks set ... --alone`."
+                )
+                self.faults.append(_at(other.new, other.student_id, sentence))
+
+    def _are_marked_apart(self, one: _Accepted, other: _Accepted) -> bool:
+        marks = [mark_of(self._marks.get(answer.key)) for answer in (one, other)]
+        return marks[0] != marks[1] and all(mark.points is not None for mark in marks)
+
+    def _marked(self, accepted: Sequence[_Accepted]) -> list[Marked]:
+        """The new marks, for whole teams."""
+        marked = {one.key: one for one in accepted if one.given is not None and one.given != one.before}
+        entries = {key: self._entry(one) for key, one in marked.items()}
+        all_entries, notes = with_mates(entries, self._marks, self._teams)
         self.notes += notes
         who, when = self._session.who, self._session.clock()
-        return edits_of(entries, self._session.assignment, who=who, when=when, why=answer)
+        edits = []
+        for entry in all_entries:
+            members = (entry.student_id, *self._teams.get(entry.student_id, ()))
+            by = next(one for member in members if (one := marked.get((member, entry.target))) is not None)
+            edits += edits_of([entry], self._session.assignment, who=who, when=when, why=by.answer)
+        return edits
+
+    def _entry(self, one: _Accepted) -> Entry:
+        before = self._marks.get(one.key)
+        earlier = mark_of(before)
+        comment = " ".join(filter(None, (earlier.comment, one.answer)))
+        mark = Mark(one.given, comment, earlier.remarks)
+        texts = before.remarks if before is not None else ()
+        return Entry(one.new.place, one.student_id, one.new.target, mark, before, texts=texts)
+
+    def _answered(self, one: _Accepted, marks: Sequence[Marked]) -> RegradeAnswered:
+        """The answer with the points that count after all new marks."""
+        assignment, target = self._session.assignment, one.new.target
+        counting = points_with(assignment, self._snapshot, one.student_id, marks).get(target)
+        said = one.before if one.given is None else one.given
+        if counting != said:
+            count = "none count yet" if counting is None else f"{points(counting)} count"
+            if one.given is None:
+                sentence = (
+                    f"The points of {one.student_id} for '{target}' do not stay: with the team's new mark, "
+                    f"{count}."
+                )
+            else:
+                sentence = f"{one.student_id} gets {points(one.given)} for '{target}', and {count}."
+            self.notes.append(MarkNote(one.new.place, sentence))
+        return RegradeAnswered(
+            who=self._session.who,
+            when=self._session.clock(),
+            why=one.answer,
+            student_id=one.student_id,
+            target=target,
+            points=counting,
+        )
+
+
+def _at(new: NewAnswer, student_id: str, sentence: str) -> str:
+    """A fault with its place."""
+    return printable(f"{new.place or f'{student_id} {new.target}'}: {sentence}")

@@ -27,7 +27,7 @@ def read_requests(path: Path) -> list[NewRequest]:
     faults: list[str] = []
     requests = []
     for row in read_sheet(path, ASKED, origin):
-        faults += [f"{row.place}, column '{column}': {fault}." for column, fault in row.faults.items()]
+        faults += _cell_faults(row, (*ASKED, "asked"))
         asked = _moment(row, faults)
         student_id, item, reason = (unguarded(row.cells[column]) for column in ASKED)
         requests.append(NewRequest(student_id, item, reason, asked, row.place))
@@ -102,11 +102,13 @@ def read_answers(path: Path) -> list[NewAnswer]:
     """
     faults: list[str] = []
     answers = []
-    for row in read_sheet(path, ("student_id", "item", *FILLED), "`grader requests export` wrote it"):
+    needed = ("student_id", "item", *FILLED)
+    for row in read_sheet(path, needed, "`grader requests export` wrote it"):
         points, answer = (unguarded(row.cells[column]) for column in FILLED)
-        if not points and not answer and not row.faults:
+        cell_faults = _cell_faults(row, needed)
+        if not points and not answer and not cell_faults:
             continue
-        faults += [f"{row.place}, column '{column}': {fault}." for column, fault in row.faults.items()]
+        faults += cell_faults
         value = points_in(points) if points else None
         if isinstance(value, MarkFault):
             faults.append(f"{row.place}, column 'points': {value}")
@@ -119,6 +121,13 @@ def read_answers(path: Path) -> list[NewAnswer]:
             answers.append(NewAnswer(student_id, item, answer, value, row.place))
     _require_none(faults)
     return answers
+
+
+def _cell_faults(row: SheetRow, columns: Sequence[str]) -> list[str]:
+    """What is wrong with the cells of the columns that are read; a form may have others, as of dates."""
+    return [
+        f"{row.place}, column '{column}': {row.faults[column]}." for column in columns if column in row.faults
+    ]
 
 
 def _require_none(faults: Sequence[str]) -> None:

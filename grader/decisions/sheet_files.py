@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +42,11 @@ _DATE = (
     "it holds a date: the spreadsheet mistook what was typed for one. Write a number, in a cell that is "
     "formatted as one"
 )
+_PERCENTAGE = (
+    "it holds {percentage:g}%, which the spreadsheet stores as {stored:g}. Write a number, in a cell that is "
+    "formatted as one"
+)
+_LITERAL = re.compile(r'"[^"]*"|[\\_*].')  # in a number format: what is shown as it is, or fills space
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class SheetRow:
         place: The file's name and the row, as a spreadsheet counts: `marks.csv, row 3`.
         cells: Column -> text, without surrounding space.
         sheet: The file's name.
-        faults: Column -> what is wrong with a cell that holds neither text nor a number.
+        faults: Column -> what is wrong with a cell that holds neither text nor a number, or a percentage.
     """
 
     place: str
@@ -280,6 +286,9 @@ def _cell_read(value: Any, held: Any) -> _Cell:
         return _Cell("", _NOT_STORED)  # a formula with an empty text as its value has `str`
     if value.data_type == "d":
         return _Cell("", _DATE)
+    if value.data_type == "n" and value.value is not None and "%" in _LITERAL.sub("", value.number_format):
+        share = float(value.value)
+        return _Cell("", _PERCENTAGE.format(percentage=100 * share, stored=share))
     return _Cell(_text(value.value))
 
 

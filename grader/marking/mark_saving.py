@@ -8,6 +8,7 @@ command writes them first if they are behind.
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
@@ -47,6 +48,7 @@ from grader.marking.desk import (
     required_task,
 )
 from grader.marking.mark_edits import add_marks, snapshot_of
+from grader.marking.rubric_items import MarkingItem
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class StoredMark:
     Attributes:
         version: Its number in the gradebook; each later mark has a larger one.
         points: None: the mark before was withdrawn.
-        items: Rubric item -> its points when the mark was given.
+        items: Rubric item -> its points when the mark was given; 0 for a second mark.
+        texts: Rubric item -> what the student reads; () for a second mark.
         adjustment: Points in addition to those that the items gave.
         remarks: Id -> text of the other comments.
         why: The reason of the adjustment or withdrawal.
@@ -92,6 +95,7 @@ class StoredMark:
     comment: str
     remarks: tuple[tuple[str, str], ...]
     items: tuple[tuple[str, float], ...]
+    texts: tuple[tuple[str, str], ...]
     adjustment: float
     why: str
     sheet: str
@@ -121,6 +125,8 @@ class OpenedTask:
         start: The points that a mark without rubric items has: the maximum, or 0.
         by_person: Whether a person marks it for everybody.
         mark: The mark that stands; None: none. A second marker sees only their own.
+        removed: Its rubric items that the file has no longer, as they were when the mark was given; () for a
+            second marker.
         version: To be given to `save_mark`; 0: no mark was ever given.
         history: All marks of this task, oldest first; for a second marker, only their own.
         draft: This marker's draft; None: there is none.
@@ -136,6 +142,7 @@ class OpenedTask:
     start: float
     by_person: bool
     mark: StoredMark | None
+    removed: tuple[MarkingItem, ...]
     version: int
     history: tuple[StoredMark, ...]
     draft: Draft | None
@@ -196,6 +203,7 @@ def opened_task(desk: Desk, target: str, handle: str, marker: str) -> OpenedTask
         start=assignment.points_by_remarks(target, ()),
         by_person=item.by_person,
         mark=view.mark,
+        removed=_removed_items(assignment, target, view),
         version=view.version,
         history=view.history,
         draft=None if draft is None else _draft(draft, view.version),
@@ -233,10 +241,11 @@ def save_mark(
     """
     require_question(desk, target)
     assignment, cleaned = grading_assignment(desk), _cleaned(chosen)
-    mark = _mark(assignment, target, cleaned)
     with current_records(desk, writes=True, grades=True) as records:
         task = required_task(records, target, handle)
         view = _view(records, task, marker)
+        removed = {item.id: item.points for item in _removed_items(assignment, target, view)}
+        mark = _mark(assignment, target, cleaned, removed)
         conflict = _conflict(view, cleaned, mark, drawn_from)
         if conflict is not None:
             text = DraftRecord(_text(cleaned), drawn_from, now)
@@ -342,20 +351,40 @@ def _cleaned(chosen: ChosenMark) -> ChosenMark:
 # --- the mark --------------------------------------------------------------------------------------------
 
 
-def _mark(assignment: Assignment, target: str, chosen: ChosenMark) -> Mark:
+def _item_points(assignment: Assignment, target: str) -> dict[str, float]:
+    """Rubric item of a part -> its points in the file."""
+    return {item.id: item.points or 0.0 for item in assignment.remarks if item.part == target}
+
+
+def _removed_items(assignment: Assignment, target: str, view: "_View") -> tuple[MarkingItem, ...]:
+    """The items of the mark that stands which the file has no longer, as they were then."""
+    if view.mark is None or view.second:
+        return ()
+    there, texts = _item_points(assignment, target), dict(view.mark.texts)
+    return tuple(
+        MarkingItem(item, target, points, texts.get(item, ""))
+        for item, points in view.mark.items
+        if item not in there
+    )
+
+
+def _mark(assignment: Assignment, target: str, chosen: ChosenMark, removed: Mapping[str, float]) -> Mark:
     """What was chosen as the cells of a marking sheet.
+
+    Args:
+        removed: Points of the items that the mark before has, and the file has no longer.
 
     Raises:
         MarkRefused: Nothing says how many points there are, or an item does not exist.
         UsageError: An adjustment has no reason.
     """
-    values = {item.id: item.points for item in assignment.remarks if item.part == target}
+    values = {**_item_points(assignment, target), **removed}
     if unknown := [item for item in chosen.items if item not in values]:
         sentence = f"there is no rubric item '{unknown[0]}' for '{target}' any more. Leave it out"
         raise MarkRefused([MarkFault(MarkField.REMARKS, sentence)])
     if not all(map(math.isfinite, (chosen.adjustment, chosen.points or 0.0))):
         raise MarkRefused([MarkFault(MarkField.POINTS, "points are a number. Correct them")])
-    by_items = assignment.points_by_remarks(target, (values[item] or 0.0 for item in chosen.items))
+    by_items = assignment.points_by_remarks(target, (values[item] for item in chosen.items))
     ids = tuple(dict.fromkeys((*(item for item in values if item in chosen.items), *chosen.remarks)))
     if chosen.points is not None:
         points = as_kept(chosen.points)
@@ -487,6 +516,7 @@ def _stored_mark(mark: NumberedMark, begun: int) -> StoredMark:
         comment=edit.comment,
         remarks=tuple((remark_id, text) for remark_id, text in edit.remarks if remark_id not in valued),
         items=edit.valued,
+        texts=tuple((remark_id, text) for remark_id, text in edit.remarks if remark_id in valued),
         adjustment=edit.adjustment,
         why=edit.why,
         sheet=edit.sheet,
@@ -504,6 +534,7 @@ def _second_mark(record: TextRecord) -> StoredMark:
         comment=chosen.comment,
         remarks=tuple((remark_id, "") for remark_id in chosen.remarks),
         items=tuple((item, 0.0) for item in chosen.items),
+        texts=(),
         adjustment=chosen.adjustment,
         why=chosen.reason,
         sheet="",

@@ -30,6 +30,7 @@ from grader.reports.results_json.results_file import download_record
 from grader.reports.results_json.results_schema import DownloadRecord
 from grader.results.class_files import previous_download
 from grader.results.kept_scores import KeptScores, kept_scores
+from grader.scoring import line_points, score
 
 
 def results_now(assignment: Assignment, snapshot: Snapshot, kept: KeptScores | None = None) -> list[Result]:
@@ -52,6 +53,18 @@ def results_now(assignment: Assignment, snapshot: Snapshot, kept: KeptScores | N
         )
         for student_id, evidence in snapshot.evidence.items()
     ]
+
+
+def points_with(
+    assignment: Assignment, snapshot: Snapshot, student_id: str, new: Sequence[Edit]
+) -> dict[str, float | None]:
+    """The points of a student's lines and their parts after new edits; None for open lines.
+
+    They may differ from those of a mark, as where a resubmission wins back a share of the points.
+    """
+    edits = [edit for edit in (*snapshot.edits, *new) if edit.student_id in (None, student_id)]
+    history = snapshot.history(student_id, attempts=assignment.compares_attempts)
+    return dict(line_points(score(assignment, snapshot.evidence[student_id], edits=edits, history=history)))
 
 
 def current_results(assignment: Assignment, book: Gradebook, out: Path) -> tuple[Snapshot, list[Result]]:

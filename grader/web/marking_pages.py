@@ -5,8 +5,8 @@ decided in `grader.marking`.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from starlette.responses import JSONResponse, Response
 
@@ -42,6 +42,7 @@ from grader.web.visits import Visit
 
 _MOST_KEYS = 10  # rubric items that have a digit
 _BY_STUDENT = "student"
+_REMOVED = "No longer in the rubric"
 
 
 # --- questions -------------------------------------------------------------------------------------------
@@ -124,7 +125,8 @@ def task_page(visit: Visit) -> Response:
     others = presence.touch(visit.desk, target, handle, visit.person, visit.now())
     with one_look(visit.desk):
         task = opened_task(visit.desk, target, handle, visit.person)
-        return _task_page(visit, task, _entered(task), others)
+        known = {item.id for item in _items(visit, task)}
+        return _task_page(visit, task, _entered(task, known), others)
 
 
 def _task_page(
@@ -141,7 +143,7 @@ def _task_page(
 ) -> Response:
     target, handle = task.target, task.handle
     assignment = assignment_now(visit.desk)
-    items = marking_items(visit.desk).of(target)
+    items = _items(visit, task)
     by_student = visit.query.text("by") == _BY_STUDENT
     bank = {remark.id: remark for remark in assignment.remarks}
     own = {item.id for item in items}
@@ -155,7 +157,11 @@ def _task_page(
         entered=entered,
         items=items,
         groups=_groups(items),
-        keys={item.id: str((index + 1) % 10) for index, item in enumerate(items[:_MOST_KEYS])},
+        keys={
+            item.id: str((index + 1) % 10)
+            for index, item in enumerate(items[:_MOST_KEYS])
+            if item.group != _REMOVED
+        },
         chosen_remarks=[
             (id_, bank[id_].text if id_ in bank else id_) for id_ in entered.remarks if id_ not in own
         ],
@@ -175,6 +181,12 @@ def _task_page(
     )
 
 
+def _items(visit: Visit, task: OpenedTask) -> tuple[MarkingItem, ...]:
+    """The rubric items of a task: those of the file, then those that its mark alone has still."""
+    removed = (replace(item, group=_REMOVED) for item in task.removed)
+    return (*marking_items(visit.desk).of(task.target), *removed)
+
+
 def _groups(items: tuple[MarkingItem, ...]) -> list[tuple[str, list[MarkingItem]]]:
     """The items by their headings, in the order of the file."""
     groups: dict[str, list[MarkingItem]] = {}
@@ -189,8 +201,13 @@ def _markers(visit: Visit) -> list[str]:
     return [name for name in names if name != visit.person]
 
 
-def _entered(task: OpenedTask) -> _Entered:
-    """What the fields hold when the page is opened: the draft, else the mark, else nothing."""
+def _entered(task: OpenedTask, known: Collection[str]) -> _Entered:
+    """What the fields hold when the page is opened: the draft, else the mark, else nothing.
+
+    Args:
+        known: The rubric items that can be chosen. Where a mark has others, as a second mark may, only its
+            points by hand are the same.
+    """
     if task.draft is not None:
         note = f"This is your draft of {task.draft.when:%Y-%m-%d %H:%M}."
         if task.draft.is_outdated:
@@ -201,11 +218,12 @@ def _entered(task: OpenedTask) -> _Entered:
         return _Entered()
     items = frozenset(item_id for item_id, _ in mark.items)
     others = tuple(remark_id for remark_id, _ in mark.remarks if remark_id not in items)
+    by_items = bool(items) and items <= set(known)
     return _Entered(
         items=items,
-        points="" if items else _typed(mark.points),
-        adjustment=_typed(mark.adjustment) if items and mark.adjustment else "",
-        reason=mark.why if items and mark.adjustment else "",
+        points="" if by_items else _typed(mark.points),
+        adjustment=_typed(mark.adjustment) if by_items and mark.adjustment else "",
+        reason=mark.why if by_items and mark.adjustment else "",
         comment=mark.comment,
         remarks=others,
     )

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from markupsafe import Markup
 
 from grader.domain.assignment import Assignment
+from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import percent, points, printable
 from grader.domain.score import Score
@@ -108,7 +109,7 @@ def work_html(desk: Desk, assignment: Assignment, handle: str, target: str) -> M
     )
     work = _shown_work(assignment, files, scored, target)
     html = templates().get_template("work.html.j2").render(work=work, handle=handle, evidence=evidence)
-    return Markup(hidden(html, _identifying(students, evidence)))  # of the template, which escapes
+    return Markup(hidden(html, _identifying(desk, students, evidence)))  # of the template, which escapes
 
 
 def page_picture(desk: Desk, handle: str, number: int) -> bytes | None:
@@ -146,7 +147,7 @@ def pages_with(desk: Desk, handle: str, words: str) -> tuple[FoundPage, ...] | N
     """
     students = students_of(desk, handle)
     files = _files(desk, students[0])
-    hides = _pattern(_identifying(students, files.evidence))
+    hides = _pattern(_identifying(desk, students, files.evidence))
     texts = {number: hides.sub(HIDDEN, text) if hides else text for number, text in _texts(files).items()}
     if not any(texts.values()):
         return None
@@ -214,11 +215,29 @@ def _pattern(words: Iterable[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
 
 
-def _identifying(students: Sequence[str], evidence: Evidence) -> list[str]:
-    """The words by which a submission shows whose it is, as far as the LMS knows them."""
-    name = " ".join(printable(evidence.origin.person).split())
-    parts = [part for part in re.split(r"[\s,]+", name) if len(part) >= _SHORTEST_NAME]
-    return [*students, name, *parts]
+def _identifying(desk: Desk, students: Sequence[str], evidence: Evidence) -> list[str]:
+    """The words by which a submission shows whose it is, as far as the LMS knows them.
+
+    They are those of the whole team: of members who handed in other work since, too, as it may name them.
+
+    Args:
+        evidence: About the submission of the first of the students.
+    """
+    words: list[str] = []
+    for student_id in dict.fromkeys((*students, *evidence.team)):
+        person = evidence.origin.person if student_id == evidence.student_id else _person(desk, student_id)
+        name = " ".join(printable(person).split())
+        parts = [part for part in re.split(r"[\s,]+", name) if len(part) >= _SHORTEST_NAME]
+        words += [student_id, name, *parts]
+    return words
+
+
+def _person(desk: Desk, student_id: str) -> str:
+    """A student's name; empty if the gradebook does not know it."""
+    try:
+        return desk.book.evidence(student_id).origin.person
+    except UsageError:  # of a team, whoever has no submission of their own
+        return ""
 
 
 _kept: "WeakKeyDictionary[Gradebook, OrderedDict[tuple[str, int], _Files]]" = WeakKeyDictionary()

@@ -6,12 +6,13 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from openpyxl import load_workbook
+from openpyxl import Workbook, load_workbook
 
 from grader.cli import cli
 from grader.domain.assignment import Assignment
@@ -193,6 +194,14 @@ def test_a_growing_form_is_taken_again_and_again(out: Path, tmp_path: Path) -> N
     refused = said("requests", "collect", out, form, code=2)
     assert "form.csv, row 4: the reason is empty" in refused and "form.csv, row 5: item" in refused
     assert told(out, THIRD)["requests"] == []
+
+
+def test_what_a_form_has_beside_does_no_harm(out: Path, tmp_path: Path) -> None:
+    book = Workbook()
+    book.active.append(["Timestamp", "student_id", "item", "reason"])
+    book.active.append([datetime(2026, 4, 5, 12), FIRST, "q6", "Part b is on page 4."])
+    book.save(tmp_path / "form.xlsx")
+    assert "1 request taken." in said("requests", "collect", out, tmp_path / "form.xlsx")
 
 
 @pytest.mark.sampled(2)

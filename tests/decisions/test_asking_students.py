@@ -26,6 +26,8 @@ from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.results.current_state import current_results
 from grader.results.session import ClassSession, SessionRequest, class_session
+from grader.scoring import line_points
+from tests.scripted_terms import DAY, START, STUDENT, Term
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 FIRST, SECOND = "400101201", "400101202"
@@ -51,8 +53,8 @@ def score(session: ClassSession, student: str = FIRST) -> Score:
     return next(one.score for one in results if one.score.student_id == student)
 
 
-def question(session: ClassSession) -> Inquiry:
-    return score(session).inquiries[-1]
+def question(session: ClassSession, student: str = FIRST) -> Inquiry:
+    return score(session, student).inquiries[-1]
 
 
 def asked(session: ClassSession, **more: Any) -> Inquiry:
@@ -166,6 +168,24 @@ def test_only_a_person_with_a_reason_takes_points_and_after_an_answer(session: C
     assert [(edit.student_id, edit.who, edit.why) for edit in marks] == [
         (FIRST, "head", "It is not your own.")
     ]
+
+
+def test_the_points_that_are_told_are_those_that_count(tmp_path: Path) -> None:
+    """Half of what a resubmission wins back counts: a mark of 16 after one of 4 makes it 10."""
+    term = Term(tmp_path)
+    term.course()
+    term.assignment("lab", START, "[resubmission]\ndays = 7\nregains = 0.5\n", report=True)
+    for came, points in ((START - DAY, 4), (START + 3 * DAY, 20)):
+        term.now = came + DAY
+        term.hand_in("lab", came, 10)
+        term.mark("lab", points)
+    with term.book("lab") as book:
+        session = term.session("lab", book)
+        ask_student(session, NewInquiry(STUDENT, OralReason.CLAIM, question="How was it measured?"))
+        settlement = Settlement(STUDENT, 1, InquiryOutcome.CONFIRMED, "It was not.", "report", 16.0)
+        settle_inquiry(session, replace(settlement, unanswered=True))
+        one, line = question(session, STUDENT), dict(line_points(score(session, STUDENT)))["report"]
+    assert (one.before, one.after) == (12, 10) and line == 10
 
 
 def test_without_an_answer_only_if_that_is_said(session: ClassSession) -> None:

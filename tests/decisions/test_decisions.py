@@ -23,6 +23,7 @@ from grader.decisions.marking import NewMark, set_mark
 from grader.decisions.upload_owner import decide_owner
 from grader.domain.edit import Marked, RunChosen
 from grader.domain.errors import UsageError
+from grader.grading.result_writer import Keeper
 from grader.results.class_pages import CatchUp, CatchUpOutcome
 from grader.results.session import ClassSession, SessionRequest, class_session
 
@@ -65,6 +66,25 @@ def test_a_mark_is_given_with_types(session: ClassSession) -> None:
     assert again.entries == () and again.revision.changes == () and len(session.book.edits()) == 1
     back = set_mark(session, NewMark(STUDENT, "q6", None, "It was another's."))
     assert back.revision.changes[0].after.points == change.before.points
+
+
+def test_a_mark_that_one_got_alone_can_be_given_to_the_team(
+    session: ClassSession, class_evidence: Any
+) -> None:
+    keeper = Keeper(session.assignment, session.book, session.out, "ta1")
+    for student in (STUDENT, OTHER):
+        evidence = class_evidence(student, team=(STUDENT, OTHER))
+        keeper.kept(replace(evidence, submission_digest="theirs"), {}, NOW)
+    new = NewMark(STUDENT, "q6", 4.5, "Well argued.")
+    assert len(set_mark(session, replace(new, alone=True)).entries) == 1
+    assert set_mark(session, replace(new, alone=True)).entries == ()
+    given = set_mark(session, new)
+    assert [str(entry) for entry in given.entries] == [f"{OTHER} q6: no mark -> 4.5"]
+    assert [change.after.student_id for change in given.revision.changes] == [OTHER]
+    assert set_mark(session, new).entries == () and len(session.book.edits()) == 2
+    set_mark(session, replace(new, student_id=OTHER, points=3.0, alone=True))
+    kept = set_mark(session, new)
+    assert kept.entries == () and "keeps 3 for 'q6'" in str(kept.notes[0]), "who has another mark keeps it"
 
 
 def test_a_mark_takes_comments_of_the_bank(session: ClassSession) -> None:

@@ -24,7 +24,7 @@ def read(assignment, sheet, tmp_path):
     def entries(*rows, edits=(), on=assignment):
         path = tmp_path / "m.csv"
         path.write_text(sheet(*rows), "utf-8")
-        return Reader(on, STUDENTS, edits).entries(read_sheet(path))
+        return Reader(on, STUDENTS, edits, who="ta1").entries(read_sheet(path))
 
     return entries
 
@@ -117,12 +117,12 @@ def test_an_unchanged_export_says_nothing_new(rows_with, mark, assignment, tmp_p
     for name in ("m.csv", "m.xlsx"):
         write_sheet(tmp_path / name, rows)
         students = tuple(dict.fromkeys(row.student_id for row in rows))
-        assert Reader(assignment, students, edits).entries(read_sheet(tmp_path / name)) == []
+        assert Reader(assignment, students, edits, who="ta1").entries(read_sheet(tmp_path / name)) == []
         # not even when somebody else marked since, or the rubric is stricter, or the bank lost the comment
         later = [*edits, mark("400101201", "q6", 5, who="ta2")]
         smaller = [replace(item, points=2) if item.id == "q6" else item for item in assignment.rubric]
         changed = replace(assignment, rubric=tuple(smaller), remarks=())
-        assert Reader(changed, students, later).entries(read_sheet(tmp_path / name)) == []
+        assert Reader(changed, students, later, who="ta1").entries(read_sheet(tmp_path / name)) == []
 
 
 def test_the_same_sheet_twice_is_taken_once(read, assignment):
@@ -166,7 +166,7 @@ def exported(mark_, number):
 def reader(assignment, sheet, tmp_path, edits, *rows, name="m.csv"):
     path = tmp_path / name
     path.write_text(sheet(*rows), "utf-8")
-    made = Reader(assignment, STUDENTS, edits)
+    made = Reader(assignment, STUDENTS, edits, who="ta1")
     return made.entries(read_sheet(path)), made.left
 
 
@@ -234,6 +234,24 @@ def test_none_takes_back_what_the_sheet_itself_gave_and_nothing_else(assignment,
         assert reader(assignment, sheet, tmp_path, [others], row)[0] == []
 
 
+def test_copies_of_one_sheet_are_sheets_of_their_own(assignment, sheet, mark, tmp_path):
+    """Both assistants got `m.csv` while 4 stood; ta2 marked, then ta1 imports a copy with the old row."""
+    given = mark("400101201", "q6", 4)
+    theirs = [given, mark("400101201", "q6", 5, who="ta2", sheet="m.csv")]
+    own = [given, mark("400101201", "q6", 5, sheet="m.csv")]
+    untouched = cells("4", exported=exported(Mark(4.0), 1))
+    assert reader(assignment, sheet, tmp_path, theirs, untouched) == ([], [])
+    [entry] = reader(assignment, sheet, tmp_path, own, untouched)[0]
+    assert entry.mark == Mark(4), "typed again in the own copy"
+    # what ta1 imported before undoes nothing, either
+    since = [*own, mark("400101201", "q6", 2, who="ta2", sheet="m.csv")]
+    entries, [left] = reader(assignment, sheet, tmp_path, since, cells("5", exported=exported(Mark(4.0), 1)))
+    assert entries == [] and "5 was imported before; ta2 gave 2 since: left." in str(left)
+    first = [mark("400101201", "q6", 5, who="ta2", sheet="m.csv")]
+    entries, [left] = reader(assignment, sheet, tmp_path, first, cells("none", exported=exported(Mark(), 0)))
+    assert entries == [] and "`none` was left: ta2 gave 5, in a sheet of the same name." in str(left)
+
+
 def test_what_another_way_gave_was_not_imported(assignment, sheet, mark, tmp_path):
     """`marks set` is not a sheet: a marker may type the same."""
     edits = [mark("400101201", "q6", 5), mark("400101201", "q6", 2, who="head")]
@@ -274,7 +292,7 @@ def test_a_formula_without_a_value_is_a_wrong_cell(assignment, tmp_path, column)
     path = tmp_path / "m.xlsx"
     workbook(path, {**row, column: "=1+1"})
     with pytest.raises(UsageError) as caught:
-        Reader(assignment, STUDENTS, ()).entries(read_sheet(path))
+        Reader(assignment, STUDENTS, (), who="ta1").entries(read_sheet(path))
     [told, _] = str(caught.value).splitlines()
     assert told.startswith(f"m.xlsx, row 2, column '{column}': it holds a formula whose value is not stored.")
 
@@ -282,12 +300,12 @@ def test_a_formula_without_a_value_is_a_wrong_cell(assignment, tmp_path, column)
 def test_a_row_of_nothing_but_formulas_is_no_empty_row(assignment, tmp_path):
     workbook(tmp_path / "m.xlsx", {"student_id": "=A1", "item": "=A1", "points": "=A1"})
     with pytest.raises(UsageError, match="column 'points': it holds a formula"):
-        Reader(assignment, STUDENTS, ()).entries(read_sheet(tmp_path / "m.xlsx"))
+        Reader(assignment, STUDENTS, (), who="ta1").entries(read_sheet(tmp_path / "m.xlsx"))
 
 
 def test_formulas_that_nobody_asks_for_do_no_harm(assignment, tmp_path):
     workbook(tmp_path / "m.xlsx", {"student_id": "400101201", "item": "q6", "points": 4, "note": "=1+1"})
-    [entry] = Reader(assignment, STUDENTS, ()).entries(read_sheet(tmp_path / "m.xlsx"))
+    [entry] = Reader(assignment, STUDENTS, (), who="ta1").entries(read_sheet(tmp_path / "m.xlsx"))
     assert entry.mark == Mark(4)
 
 
@@ -298,10 +316,42 @@ def test_dates_and_errors_are_wrong_cells(assignment, tmp_path):
         {"student_id": "400101201", "item": "q7", "points": 3, "comment": "#REF!"},
     )
     with pytest.raises(UsageError) as caught:
-        Reader(assignment, STUDENTS, ()).entries(read_sheet(tmp_path / "m.xlsx"))
+        Reader(assignment, STUDENTS, (), who="ta1").entries(read_sheet(tmp_path / "m.xlsx"))
     date, error, _ = str(caught.value).splitlines()
     assert date.startswith("m.xlsx, row 2, column 'points': it holds a date:")
     assert error.startswith("m.xlsx, row 3, column 'comment': it holds a formula that gives an error.")
+
+
+def test_a_percentage_is_a_wrong_cell(assignment, tmp_path):
+    """A spreadsheet stores 85% as 0.85, which would be taken for the points."""
+    path = tmp_path / "m.xlsx"
+    book = Workbook()
+    book.active.append(list(COLUMNS))
+    for item, points, number_format in (("q6", 0.85, "0%"), ("q7", 0.125, "0.00%;[Red]-0.00%")):
+        row = cells(points, item, max=0.5)
+        book.active.append([row.get(column) for column in COLUMNS])
+        book.active.cell(book.active.max_row, COLUMNS.index("points") + 1).number_format = number_format
+    book.save(path)
+    with pytest.raises(UsageError) as caught:
+        Reader(assignment, STUDENTS, (), who="ta1").entries(read_sheet(path))
+    advice = "Write a number, in a cell that is formatted as one."
+    assert str(caught.value).splitlines() == [
+        f"m.xlsx, row 2, column 'points': it holds 85%, which the spreadsheet stores as 0.85. {advice}",
+        f"m.xlsx, row 3, column 'points': it holds 12.5%, which the spreadsheet stores as 0.125. {advice}",
+        "Nothing was taken. Fix these cells and import again.",
+    ]
+    for row in (2, 3):
+        book.active.cell(row, COLUMNS.index("points") + 1).number_format = '0.0" % done"'
+    book.active.cell(2, COLUMNS.index("max") + 1).number_format = "0%"  # nobody asks for it
+    book.save(path)
+    entries = Reader(assignment, STUDENTS, (), who="ta1").entries(read_sheet(path))
+    assert [entry.mark.points for entry in entries] == [0.85, 0.13]
+
+
+@pytest.mark.parametrize("written", ["1_0", "1_000.5", "85%"])
+def test_what_only_a_program_takes_for_a_number_is_refused(read, written):
+    with pytest.raises(UsageError, match=f"row 2, column 'points': '{written}' is not a number. Write one"):
+        read(cells(written))
 
 
 def test_a_formula_with_a_stored_value_is_that_value(assignment, tmp_path):
@@ -317,7 +367,7 @@ def test_a_formula_with_a_stored_value_is_that_value(assignment, tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in {**files, "xl/worksheets/sheet1.xml": sheet.encode()}.items():
             archive.writestr(name, content)
-    [entry] = Reader(assignment, STUDENTS, ()).entries(read_sheet(path))
+    [entry] = Reader(assignment, STUDENTS, (), who="ta1").entries(read_sheet(path))
     assert entry.mark == Mark(4)
 
 

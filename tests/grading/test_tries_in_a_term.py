@@ -1,9 +1,11 @@
 """Tries with feedback in `grader grade`: what a student's report leaves out, and until when."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from grader.decisions.last_word import rule
 from grader.domain.errors import CourseError
 from grader.publishing.publication import PublicationRequest, publish_class
 from tests.scripted_terms import DAY, START, STUDENT, Term
@@ -71,6 +73,40 @@ def test_an_update_after_the_deadline_publishes_what_was_left_out(term: Term) ->
         term.now = START + DAY
         publish_class(term.session(LAB, book), PublicationRequest(to, updates=True, partial=True))
     assert HIDDEN_CHECK in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("handed_in", "told", "never"),
+    [
+        (
+            {"missing": ("report",)},
+            "A required file is missing, so the total is withheld",
+            "the total counts all the same",
+        ),
+        (
+            {"status": "refused", "reason": "homework.py cannot be read."},
+            "Nothing in this submission could be graded",
+            "the rest counts",
+        ),
+    ],
+)
+def test_a_total_that_is_withheld_stays_withheld(
+    term: Term, handed_in: dict[str, Any], told: str, never: str
+) -> None:
+    for days in (5, 4, 3):
+        term.now = START - days * DAY
+        term.hand_in(LAB, term.now, 0 if "status" in handed_in else 5, **handed_in)
+    page = term.page(LAB)
+    assert told in page and never not in page
+    term.mark(LAB, 20)
+    with term.book(LAB) as book:
+        session = term.session(LAB, book)
+        rule(session, [STUDENT], why="The rule of the course.")
+        assert f"{told.partition(',')[0]}: 0 points" in term.page(LAB) and "<b>20</b> of" not in term.page(
+            LAB
+        )
+        rule(session, [STUDENT], lift=True, why="It counts this once.")
+    assert never in term.page(LAB)
 
 
 def test_the_same_files_again_use_no_further_try(term: Term) -> None:

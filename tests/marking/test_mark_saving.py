@@ -32,7 +32,7 @@ from grader.marking.task_list import next_unmarked
 from grader.results.class_pages import caught_up, write_pages
 from grader.results.current_state import results_now
 from grader.results.session import ClassSession
-from tests.marking.conftest import NOW, STUDENTS, TEAM
+from tests.marking.conftest import ITEMS, NOW, STUDENTS, TEAM
 
 ONE = STUDENTS[0]
 
@@ -215,6 +215,27 @@ def test_rubric_items_give_the_points(desk: Desk, handle: str) -> None:
     report = results_now(assignment_now(desk), desk.book.snapshot())[0].score
     line = next(line for line in report.lines if line.id == "q6")
     assert line.comments == ("Order is not named.", "There is no example.")
+
+
+def test_a_mark_keeps_items_that_were_removed_until_they_are_left_out(desk: Desk, handle: str) -> None:
+    first = save(desk, handle, ChosenMark(items=("no_order", "no_example")))
+    (desk.assignment.folder / "marking.toml").write_text(ITEMS.replace("no_order", "other"), encoding="utf-8")
+    [removed] = opened_task(desk, "q6", handle, "ta1").removed
+    assert (removed.id, removed.target, removed.points, removed.text) == (
+        "no_order", "q6", -1.5, "Order is not named.",
+    )  # fmt: skip
+    kept = ChosenMark(items=("no_order", "no_example"), comment="Well written.")
+    stored = save(desk, handle, kept, at=first.version).stored
+    assert stored is not None and (stored.points, stored.adjustment, stored.comment) == (
+        2.5, 0, "Well written.",
+    )  # fmt: skip
+    assert dict(stored.items) == {"no_order": -1.5, "no_example": -1.0}
+    assert dict(last_mark(desk).remarks)["no_order"] == "Order is not named."
+    left_out = save(desk, handle, ChosenMark(items=("no_example",)), at=stored.version)
+    assert left_out.stored is not None and left_out.stored.points == 4
+    assert opened_task(desk, "q6", handle, "ta1").removed == ()
+    with pytest.raises(MarkRefused, match="no rubric item 'no_order' for 'q6' any more"):
+        save(desk, handle, kept, at=left_out.version)
 
 
 def test_an_adjustment_needs_a_reason(desk: Desk, handle: str) -> None:

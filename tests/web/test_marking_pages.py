@@ -1,18 +1,24 @@
 """Marking in pages, as forms send it: marks, conflicts, drafts, skipping, and what stays hidden."""
 
+import json
 import re
+from dataclasses import replace
 from html import unescape
 
 import pytest
 
 from grader.domain.edit import Marked
+from grader.domain.submission import ANSWERS_TEXT_FILE, Answers, Origin
+from grader.grading.result_writer import Keeper
 from grader.marking.audit_log import Action, audit_log
-from grader.marking.desk import handle_of, students_of
+from grader.marking.desk import handle_of, refresh, students_of
 from grader.marking.mark_saving import opened_task
+from grader.marking.second_marking import choose_second
 from grader.marking.task_list import next_unmarked, task_lines
 from grader.web.access import StaffRole
 from grader.web.delayed_pages import DelayedPages
 from grader.web.shown_work import HIDDEN, hidden, page_of_question
+from tests.web.conftest import NOW
 
 STUDENT = "400101201"
 NAME = "Zahra Mirzakhani"
@@ -93,6 +99,34 @@ def test_points_are_typed_as_people_write_them(come, desk, task):
     assert marks(desk) == [2.5]
 
 
+def test_an_item_that_was_removed_stays_in_the_form_of_a_mark_that_has_it(come, desk, task):
+    """A browser sends all that is checked: who adds a comment changes no points."""
+    ta = come("ta1")
+    ta.post(f"{task()}/save", version="0", item=["no_order", "no_example"])
+    path = desk.assignment.folder / "marking.toml"
+    path.write_text(path.read_text().replace("no_order", "other").replace("-1.5", "-3"), encoding="utf-8")
+    page = ta.get(task()).text
+    boxes = dict(re.findall(r'<input type="checkbox" name="item" value="(\w+)"([^>]*)>', page))
+    assert {name for name, box in boxes.items() if "checked" in box} == {"no_order", "no_example"}
+    assert 'data-points="-1.5"' in boxes["no_order"] and "data-digit" not in boxes["no_order"]
+    assert "Order is not named." in page.partition("No longer in the rubric")[2]
+    form = {"version": ta.version(task()), "comment": "Well written.", "item": ["no_order", "no_example"]}
+    assert ta.post(f"{task()}/save", **form).status_code == 303
+    assert marks(desk) == [2.5, 2.5]
+    assert "No longer in the rubric" not in ta.get(task(student_id="400101202")).text
+
+
+def test_a_second_mark_with_a_removed_item_is_shown_with_its_points(come, desk, task):
+    """Nobody knows what the item was worth in it."""
+    ta = come("ta2")
+    choose_second(desk, "q6", 1, ["ta2"], desk_now(desk), by="head")
+    ta.post(f"{task()}/save", version="0", item="no_order")
+    assert 'id="points" inputmode="decimal" autocomplete="off" size="6" value=""' in ta.get(task()).text
+    path = desk.assignment.folder / "marking.toml"
+    path.write_text(path.read_text().replace("no_order", "other"), encoding="utf-8")
+    assert 'id="points" inputmode="decimal" autocomplete="off" size="6" value="3.5"' in ta.get(task()).text
+
+
 def test_who_saves_second_sees_both_and_chooses(come, desk, task):
     one, other = come("ta1"), come("ta2")
     version = other.version(task())
@@ -139,6 +173,29 @@ def test_pages_are_blind(come, desk, task):
         assert STUDENT not in text and "Mirzakhani" not in text and "Zahra" not in text, page
         assert STUDENT not in page
     assert HIDDEN in ta.get(task()).text
+
+
+def test_of_a_team_nobody_is_named(come, desk, class_evidence):
+    """Whichever member wrote the names down, and even if another has handed in other work since."""
+    names = {"400101201": "Anna Schmidt", "400101202": "Boris Kowalski", "400101203": "Chen Oyelaran"}
+    keeper = Keeper(desk.assignment, desk.book, desk.out, "ta1")
+    text = f"By {', '.join(names.values())} and 400101299 ({', '.join(names)})"
+    for student, name in names.items():
+        evidence = class_evidence(student, team=(*names, "400101299"), source={"homework.py": f"# {text}\n"})
+        digest = "own" if student == "400101203" else "theirs"
+        evidence = replace(
+            evidence, submission_digest=digest, origin=Origin(person=name), code_file="homework.py"
+        )
+        evidence = replace(evidence, answers=Answers("a.pdf", "ab" * 32, 9, kept=True, pages=1, tried=1))
+        keeper.kept(evidence, {ANSWERS_TEXT_FILE: json.dumps({"1": text}).encode()}, NOW)
+    refresh(desk)
+    ta, handle = come("ta1"), handle_of(desk, "400101201")
+    page = ta.get(f"/questions/q6/{handle}").text
+    assert HIDDEN in page and "handed in by 2 together" in page
+    for word in (*names, "400101299", *" ".join(names.values()).split()):
+        assert word not in page, word
+        found = ta.get(f"/submissions/{handle}/search?search={word}").text
+        assert "No page has these words" in found, word
 
 
 def test_only_text_and_labels_are_hidden():

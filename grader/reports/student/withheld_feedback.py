@@ -5,12 +5,13 @@ It never decides which submission gets feedback (`grader.scoring.tries` does), a
 pages for staff keep everything.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Checkpoint, Evidence, Training, TrainingOutcome
-from grader.domain.score import LineState, Score, rounded
+from grader.domain.score import LineState, Score, ScoreLine, rounded
 
 WITHHELD = "Its points are shown when grades are released."
 
@@ -48,7 +49,7 @@ def as_shown(
     shown = replace(
         score,
         lines=lines,
-        total=None if score.awaits_oral else rounded(sum(line.points or 0.0 for line in lines)),
+        total=_shown_total(score, lines),
         decided=rounded(sum(line.maximum for line in lines if line.state is LineState.DECIDED)),
         late=None,
         lower=None,
@@ -65,3 +66,12 @@ def as_shown(
         figures=(),
     )
     return visible, shown
+
+
+def _shown_total(score: Score, lines: Sequence[ScoreLine]) -> float | None:
+    """The total of what is shown; where there is none, or a ruling fixed it, it stays so."""
+    if score.awaits_oral:
+        return None
+    if score.total is None or score.closed:
+        return score.total
+    return rounded(sum(line.points or 0.0 for line in lines))
