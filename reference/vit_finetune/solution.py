@@ -106,7 +106,7 @@ def mixup(images, labels, alpha, generator):
 
 # %%
 def cutmix(images, labels, alpha, generator):
-    """Puts a rectangle of another image of the batch into every image, at the same place.
+    """Puts a rectangle of another image of the batch into every image, at the same place, which is drawn.
 
     Args:
         images, labels, alpha, generator: As in `mixup`. Height and width may differ.

@@ -401,3 +401,46 @@ def test_mixup_shares_depend_on_alpha(student):
             hint="generator.beta(alpha, alpha)",
             look_for="random() | uniform() | rand() | beta()",
         )
+
+
+def cuts(student, alpha, seeds):
+    """What cutmix did in a call with each state of the generator."""
+    made = [mixed_by(student, "cutmix", seed, alpha, (6, 1, 12, 16)) for seed in seeds]
+    return [cutmix_of(one.mixed, one.images) for one in made]
+
+
+def alike(small, large):
+    """Whether rectangles of a small and of a large alpha are drawn alike.
+
+    Whatever of the root and the border a cutmix takes into account, those of 0.2 scatter more than those of
+    8, or more of them are nearly empty.
+    """
+    small, large = (np.array([1 - each.share for each in found]) for found in (small, large))
+    emptier = (small < 0.03).mean() - (large < 0.03).mean()
+    return small.std() < 1.4 * large.std() + 0.01 and emptier < 0.15
+
+
+@pytest.mark.component("cutmix")
+@pytest.mark.because("cutmix_gives_four_values", "cutmix_cuts_one_rectangle")
+@pytest.mark.weight(0.25)
+def test_cutmix_draws_its_rectangle(student):
+    """The rectangle's size is drawn by alpha, and so is its place."""
+    large = cuts(student, 8.0, range(48))
+    places = [each.box for each in large if each.box is not None]
+    corners = [{(box[row], box[column]) for box in places} for row in (0, 1) for column in (2, 3)]
+    if any(len(corner) == 1 for corner in corners):
+        raise Mismatch(
+            "A corner of the rectangle is at the same place in each of 48 calls.",
+            hint="Draw its place, too: generator.integers(height), generator.integers(width).",
+            look_for="mixed",
+        )
+    # of clipped rectangles, a few tell little
+    if alike(cuts(student, 0.2, range(48)), large) and alike(
+        cuts(student, 0.2, range(192)), cuts(student, 8.0, range(192))
+    ):
+        raise Mismatch(
+            "With alpha=0.2 the rectangles are of the same sizes as with alpha=8. Drawn from "
+            "Beta(alpha, alpha), most shares are near 0 or 1 with 0.2, and near one half with 8.",
+            hint="lam = generator.beta(alpha, alpha), and a rectangle of the area 1 - lam.",
+            look_for="random() | uniform() | rand() | beta()",
+        )

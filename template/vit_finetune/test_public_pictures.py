@@ -125,10 +125,11 @@ DIM, HEADS, WIDE = 96, 4, 24  # of the given model: 4 heads of 24 features
 SIDE = 8  # patches in a row of an image
 BRIGHT = ((1, 2), (2, 6), (5, 3), (6, 1))  # the patch to which each head's class token attends
 ODDS = (1e5, 1e5, 400.0, 400.0)  # how much more than to another token
+SHARED = (BRIGHT[0], BRIGHT[1], BRIGHT[0], BRIGHT[0])  # three heads attend to one patch, and one to another
 OF_FIRST_BLOCK, OF_PATCHES = (7, 5), (3, 0)  # what others attend to
 
 
-def rigged_attention(weights):
+def rigged_attention(weights, bright=BRIGHT):
     """Numbers with which the attention of the first and the last block is known; None for another model.
 
     A token is nothing but its place, one of the 96 features, and the blocks add nothing to it.
@@ -150,7 +151,7 @@ def rigged_attention(weights):
             own, other = head * WIDE, head * WIDE + 1
             matrix[own, 0], bias[own] = size, 1 / DIM
             matrix[other, 0], bias[other] = -size, 1 - 1 / DIM
-            wanted = (BRIGHT[head], OF_PATCHES) if block else (OF_FIRST_BLOCK, OF_PATCHES)
+            wanted = (bright[head], OF_PATCHES) if block else (OF_FIRST_BLOCK, OF_PATCHES)
             for feature, (row, column) in zip((own, other), wanted, strict=True):
                 matrix[DIM + feature, 1 + SIDE * row + column] = math.log(ODDS[head]) * WIDE**0.5 * size
         changed |= {f"blocks.{block}.attn.qkv.weight": matrix, f"blocks.{block}.attn.qkv.bias": bias}
@@ -173,6 +174,20 @@ def maps_of_patches(outcome):
         heat = value.reshape(SIDE, side // SIDE, SIDE, side // SIDE).mean(axis=(1, 3))
         heat = heat - np.median(heat)
         yield heat / max(float(heat.max()), 1e-9)
+
+
+def require_mean_of_heads(student, model):
+    """Check that a patch to which three heads attend is brighter than one to which a single head does."""
+    model.set_weights(rigged_attention(model.weights(), SHARED))
+    outcome = plotted(student, "show_attention", model, normalized(student, 32)[1], MEAN, STD)
+    ratios = [float(heat[SHARED[1]] / max(heat[SHARED[0]], 1e-9)) for heat in maps_of_patches(outcome)]
+    if ratios and all(ratio > 0.7 for ratio in ratios):
+        raise Mismatch(
+            "In a known model three heads attend to one patch and one head to another, and both are equally "
+            "bright in the map: it shows the strongest head at each patch.",
+            hint="The mean over the heads, not the largest of their weights.",
+            look_for="max() | amax()",
+        )
 
 
 @pytest.mark.component("show_attention")
@@ -200,6 +215,7 @@ def test_attention_of_a_known_model(student):
         strong, weak = (np.mean([heat[place] for place in part]) for part in (BRIGHT[:2], BRIGHT[2:]))
         share = float(weak / max(strong, 1e-9))
         if places == wanted and 0.7 < share < 1:
+            require_mean_of_heads(student, model)
             return
     shifted = {divmod(SIDE * row + column + 1, SIDE) for row, column in BRIGHT}
     ways = (

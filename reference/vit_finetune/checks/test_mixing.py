@@ -283,6 +283,46 @@ def test_mixup_draws_by_alpha(student, reference):
         raise reference.named("mixup_ignores_alpha")
 
 
+@pytest.mark.component("cutmix")
+@pytest.mark.weight(1)
+@pytest.mark.because("cutmix_is_what_it_says")
+@pytest.mark.shows("cutmix_draws_its_rectangle")
+def test_cutmix_draws_size_and_place(student, reference):
+    """Small alpha gives rectangles of nearly nothing or everything, large alpha middling ones, anywhere."""
+    cuts = {alpha: _cuts(student, reference, alpha, FEW) for alpha in (0.2, 8.0)}
+    places = [each.box for each in cuts[8.0] if each.box is not None]
+    corners = [{(box[row], box[column]) for box in places} for row in (0, 1) for column in (2, 3)]
+    if any(len(corner) == 1 for corner in corners):
+        raise reference.named("cutmix_in_one_corner")
+    if alike(*cuts.values()):
+        # of clipped rectangles, a few tell little
+        cuts = {alpha: made + _cuts(student, reference, alpha, MANY) for alpha, made in cuts.items()}
+        if alike(*cuts.values()):
+            raise reference.named("cutmix_ignores_alpha")
+
+
+FEW, MANY = 48, 144
+
+
+def _cuts(student, reference, alpha, count):
+    """What cutmix did in calls with several states of the generator."""
+    made = [
+        Mixed(student, reference, "cutmix", student.next_seed() % 2**31, alpha=alpha) for _ in range(count)
+    ]
+    return [cutmix_of(each.mixed, each.images) for each in made]
+
+
+def alike(small, large):
+    """Whether rectangles of a small and of a large alpha are drawn alike.
+
+    Whatever of the root and the border a cutmix takes into account, those of 0.2 scatter more than those of
+    8, or more of them are nearly empty.
+    """
+    small, large = (np.array([1 - each.share for each in cuts]) for cuts in (small, large))
+    emptier = (small < 0.03).mean() - (large < 0.03).mean()
+    return small.std() < 1.4 * large.std() + 0.01 and emptier < 0.15
+
+
 # --- the loss ---------------------------------------------------------------------------------------------
 
 

@@ -179,7 +179,12 @@ IMAGES = [
 ]  # the loader of each numbered image
 # training gets better and better; its accuracies are no validation accuracies of the scripts below
 TRAINING = [(1.0 - n / 1000, n / 1000) for n in range(1, 60)]
+# of training images as they are, for whoever measures them, too; after epoch 7 they are known
+OF_TRAINING = [(0.9 - min(n, 7) / 10, 0.255 + min(n, 7) / 10) for n in range(1, 60)]
+BEFORE = (3.0, 0.01)  # loss and accuracy of a model that is not trained yet: worse than all that follows
 PEAK = [0.30, 0.35, 0.5, 0.6] + [0.55 - n / 100 for n in range(40)]  # the second epoch of stage 2 is the best
+# by its loss, epoch 6 is the best; no loss is one of the accuracies
+LOSSES = [0.903, 0.853, 0.803, 0.703, 0.603, 0.503] + [0.623 + n / 100 for n in range(38)]
 
 
 @pytest.mark.component("fit")
@@ -232,6 +237,54 @@ def are_same(before, after):
     return all(torch.equal(before[name], after[name]) for name in before)
 
 
+def measured_by_epochs(call_fit, whose, rows, training, epochs):
+    """The outcome of a fit whose validation images give one row after each epoch, whatever else it measures.
+
+    A script answers one call after the other. A fit that also measures its training images, or the model
+    before it is trained, gets a script for the order of its own calls, as they were seen before.
+
+    Args:
+        call_fit: Calls fit, with evaluate answering these rows, and gives its outcome.
+        whose: Of a call of evaluate: the loaders of its images; nothing where they cannot be told.
+        rows, training: What the images of validation and of training give after each epoch.
+        epochs: How many there may be.
+
+    Returns:
+        The outcome; None if the order of the calls is another one each time.
+    """
+    answers = rows
+    for _ in range(5):
+        outcome, trained, seen = call_fit(answers), 0, {0: []}
+        for call in outcome.calls:
+            if call.fake == "train_one_epoch":
+                trained += 1
+                seen[trained] = []
+            elif call.fake == "evaluate":
+                seen[trained].append(call)
+        if [len(calls) for calls in seen.values()] == [0] + [1] * trained:
+            return outcome  # as in the template: its images are asked for elsewhere
+        kinds = {
+            epoch: ["validation" in (whose(call) or ("validation",)) for call in calls]
+            for epoch, calls in seen.items()
+        }
+        usual = kinds[max(trained - 1, 0)]  # the last epoch may be followed by what ends fit
+        written = [
+            row_of(rows if of_validation else training, epoch)
+            for epoch in range(epochs + 1)
+            for of_validation in kinds.get(epoch, usual)
+        ]
+        given = [answers[min(number, len(answers) - 1)] for number in range(sum(map(len, kinds.values())))]
+        if given == written[: len(given)]:
+            return outcome
+        answers = written
+    return None
+
+
+def row_of(rows, epoch):
+    """What is measured after an epoch: its row, or the last one."""
+    return rows[min(epoch, len(rows)) - 1] if epoch else BEFORE
+
+
 class Fitted:
     """A fit whose epochs are scripted, and what was seen of it.
 
@@ -240,11 +293,29 @@ class Fitted:
         left: The number of the epoch whose weights are left; NaN if they are no one epoch's.
     """
 
-    def __init__(self, student, values, pair, stops=None):
+    def __init__(self, student, values, pair, stops=None, losses=()):
+        def call_fit(answers):
+            self._call(student, answers, pair, stops)
+            return self.outcome
+
+        def whose(call):
+            return self.loaders_of(student, call)
+
+        rows = list(zip(losses or [1.0 - value for value in values], values, strict=True))
+        if measured_by_epochs(call_fit, whose, rows, OF_TRAINING, sum(pair)) is None:
+            raise Undecided("fit measures something else each time, so a person has to look.")
+        self.seen = {
+            name: [self.loaders_of(student, call) for call in self.outcome.calls_of(name)]
+            for name in ("train_one_epoch", "evaluate")
+        }
+
+    def _call(self, student, answers, pair, stops):
+        """A call of fit, in which evaluate gives these losses and accuracies, one after the other."""
+        self._parts = {}  # by the identity of a call: what a generator gives can be read once
         targets = torch.tensor([0])
         fakes = {
             "train_one_epoch": Fake.script(TRAINING, marks=True, steps=BATCHES),
-            "evaluate": Fake.script([(1.0 - value, value, targets, targets) for value in values]),
+            "evaluate": Fake.script([(*answer, targets, targets) for answer in answers]),
         }
         if stops is not None:
             methods = {
@@ -274,18 +345,30 @@ class Fitted:
         self.steps = self.outcome.calls_of("step") if stops is not None else ()
         left = self.model.weights()["norm.weight"].unique().tolist()
         self.left = left[0] if len(left) == 1 else NAN
-        self.seen = {
-            name: [self.loaders_of(student, call) for call in self.outcome.calls_of(name)]
-            for name in ("train_one_epoch", "evaluate")
-        }
 
     def loaders_of(self, student, call):
         """Of which loaders the images are that a call was given, in a loader, a list or a generator.
 
         An image that is not as it was handed out has an empty text; None if there are no images.
         """
-        found = image_batches(student, call)
-        return {self.loader_of(image) for batch in found for image in batch} if found else None
+        if id(call) not in self._parts:
+            found = image_batches(student, call)
+            parts = {self.loader_of(image) for batch in found for image in batch} if found else None
+            self._parts[id(call)] = parts
+        return self._parts[id(call)]
+
+    @property
+    def measured(self):
+        """Of the images of which loaders evaluate was called after each epoch."""
+        measured, seen = [], iter(self.seen["evaluate"])
+        for call in self.outcome.calls:
+            if call.fake == "train_one_epoch":
+                measured.append([])
+            elif call.fake == "evaluate":
+                parts = next(seen)
+                if measured:
+                    measured[-1].append(parts)
+        return measured
 
     def loader_of(self, image):
         """The loader that an image is of."""
@@ -317,7 +400,7 @@ def fitted(student, name):
 
     def make():
         try:
-            return Fitted(student, values, pair, stops)
+            return Fitted(student, values, pair, stops, LOSSES if values is PEAK else ())
         except Mismatch as error:
             return error
 
@@ -455,6 +538,15 @@ def test_fit_leaves_the_best_weights(student):
         if found is None or found.left == best:
             continue
         watched = attempted_fit(student, f"{name} watched")
+        given = [abs(watched.watched(call)) for call in watched.steps] if watched is not None else []
+        by_loss = any(abs(value - loss) < 1e-6 for value in given for loss in LOSSES)
+        if name == "peak" and (by_loss or (not given and found.left == 6 < len(found.epochs))):
+            raise Mismatch(
+                "Validation accuracy is best after epoch 4, and validation loss after epoch 6: the best "
+                "epoch is chosen by its loss.",
+                hint="The best epoch is the one with the highest validation accuracy.",
+                look_for="-_ | _ < best | best > _ | min()",
+            )
         if watched is None or watched.outcome.calls_of("restore"):
             continue  # what the student's own EarlyStopping restores is judged elsewhere
         if name == "no stop" and len(found.epochs) != 5:
@@ -477,7 +569,11 @@ def test_fit_chooses_by_validation(student):
     found = fitted(student, "improving")
     if found is None:
         return
+    # training images may be measured, too: what train_one_epoch says of mixed ones tells little
+    unvalidated = any(each and {"train"} in each and {"validation"} not in each for each in found.measured)
     for parts in found.seen["evaluate"]:
+        if parts == {"train"} and not unvalidated:
+            continue
         if parts is None or parts & {"train", "test"}:
             kind = "no" if parts is None else "the training" if "train" in parts else "the test"
             raise Mismatch(

@@ -16,6 +16,9 @@ from grader.kit import (
     curves,
     heat_maps,
     history_series,
+    image_batches,
+    image_numbers,
+    numbered_images,
     plotted,
     shares_not_shown,
 )
@@ -89,8 +92,62 @@ def test_absent_classes_have_nan(student):
 
 
 NAMES = ("anvil", "bell", "crown", "drum")
+MIXED = ("crown", "anvil", "drum", "bell")  # in no order, so that sorted ones stand elsewhere
+MATRIX = np.array([[9, 1, 2, 3], [0, 7, 4, 1], [5, 0, 8, 2], [1, 6, 0, 5]])
 SORTS = "argsort() | sort() | sorted() | sort_values() | reversed()"
 MAPS = "imshow() | heatmap() | matshow() | pcolormesh() | ConfusionMatrixDisplay()"
+
+
+BEFORE = (3.0, 0.01)  # loss and accuracy of a model that is not trained yet: worse than all that follows
+UNMIXED = [(0.45, 0.81), (0.42, 0.83), (0.35, 0.87), (0.31, 0.92), (0.22, 0.97)]  # of the training images
+
+
+def measured_by_epochs(call_fit, whose, rows, training, epochs):
+    """The outcome of a fit whose validation images give one row after each epoch, whatever else it measures.
+
+    A script answers one call after the other. A fit that also measures its training images, or the model
+    before it is trained, gets a script for the order of its own calls, as they were seen before.
+
+    Args:
+        call_fit: Calls fit, with evaluate answering these rows, and gives its outcome.
+        whose: Of a call of evaluate: the loaders of its images; nothing where they cannot be told.
+        rows, training: What the images of validation and of training give after each epoch.
+        epochs: How many there may be.
+
+    Returns:
+        The outcome; None if the order of the calls is another one each time.
+    """
+    answers = rows
+    for _ in range(5):
+        outcome, trained, seen = call_fit(answers), 0, {0: []}
+        for call in outcome.calls:
+            if call.fake == "train_one_epoch":
+                trained += 1
+                seen[trained] = []
+            elif call.fake == "evaluate":
+                seen[trained].append(call)
+        if [len(calls) for calls in seen.values()] == [0] + [1] * trained:
+            return outcome  # as in the template: its images are asked for elsewhere
+        kinds = {
+            epoch: ["validation" in (whose(call) or ("validation",)) for call in calls]
+            for epoch, calls in seen.items()
+        }
+        usual = kinds[max(trained - 1, 0)]  # the last epoch may be followed by what ends fit
+        written = [
+            row_of(rows if of_validation else training, epoch)
+            for epoch in range(epochs + 1)
+            for of_validation in kinds.get(epoch, usual)
+        ]
+        given = [answers[min(number, len(answers) - 1)] for number in range(sum(map(len, kinds.values())))]
+        if given == written[: len(given)]:
+            return outcome
+        answers = written
+    return None
+
+
+def row_of(rows, epoch):
+    """What is measured after an epoch: its row, or the last one."""
+    return rows[min(epoch, len(rows)) - 1] if epoch else BEFORE
 
 
 def history_of_fit(student):
@@ -102,14 +159,28 @@ def history_of_fit(student):
         "step": Fake.script([False], kind="function", name="step"),
         "restore": Fake.script([None], kind="function", name="restore"),
     }
-    fakes = {
-        "train_one_epoch": Fake.script(training),
-        "evaluate": Fake.script([(loss, accuracy, targets, targets) for loss, accuracy in validation]),
-        "EarlyStopping": Fake.script([None], methods=methods),
+    images = torch.from_numpy(numbered_images(4, student.next_seed(), (3, 32, 32)))
+    loaders = {
+        part: batches(each, torch.tensor([0, 1]), [1, 1])
+        for part, each in zip(("train", "validation"), images.split(2), strict=True)
     }
-    loader = batches(torch.zeros(2, 3, 32, 32), torch.tensor([0, 1]), [1, 1])
-    loaders, model = {"train": loader, "validation": loader}, student.build("build_model", 4)
-    fitted = student.call("fit", model, loaders, (2, 3), CPU, replace=fakes)
+
+    def call_fit(rows):
+        fakes = {
+            "train_one_epoch": Fake.script(training),
+            "evaluate": Fake.script([(*row, targets, targets) for row in rows]),
+            "EarlyStopping": Fake.script([None], methods=methods),
+        }
+        return student.call("fit", student.build("build_model", 4), loaders, (2, 3), CPU, replace=fakes)
+
+    def whose(call):
+        colored = [batch for batch in image_batches(student, call) if batch.shape[1:] == images.shape[1:]]
+        numbers = {int(number) for batch in colored for number in image_numbers(batch)}
+        return {"train" if number < 2 else "validation" for number in numbers}
+
+    fitted = measured_by_epochs(call_fit, whose, validation, UNMIXED, 5)
+    if fitted is None:
+        raise Undecided("fit measures something else each time, so a person has to look.")
     values = {
         "training loss": [each[0] for each in training],
         "validation loss": [each[0] for each in validation],
@@ -172,10 +243,10 @@ def test_history_shows_every_epoch(student):
     outcome, values = history_drawn(student)
     found = curves(outcome)
     for what, wanted in values.items():
-        pieces = ((wanted[:2], wanted[2:]), (wanted[:2], wanted[1:]))
-        if any(draws(curve, wanted) for curve in found) or any(
-            all(any(draws(curve, piece) for curve in found) for piece in pair) for pair in pieces
-        ):
+        # of training, what evaluate says of its images as they are is right, too
+        shown = [wanted] + [[loss for loss, _ in UNMIXED]] * (what == "training loss")
+        ways = [way for each in shown for way in ([each], (each[:2], each[2:]), (each[:2], each[1:]))]
+        if any(all(any(draws(curve, piece) for curve in found) for piece in way) for way in ways):
             continue
         alone = [
             name
@@ -196,13 +267,29 @@ def test_history_shows_every_epoch(student):
 @pytest.mark.weight(0.25)
 def test_history_says_what_it_shows(student):
     """Axes and curves have names."""
-    outcome, _ = history_drawn(student)
+    outcome, values = history_drawn(student)
     if all(curve.x_label + curve.y_label + curve.title + curve.name == "" for curve in curves(outcome)):
         raise Mismatch(
             "Nothing says what the axes and the curves are.",
             hint="label= for each curve and ax.legend(); ax.set_xlabel and ax.set_ylabel for each axes.",
             look_for="plot()",
         )
+    for curve in curves(outcome):
+        name, around = curve.name.lower(), (curve.title + curve.y_label).lower()
+        said = {part for part, word in (("training", "train"), ("validation", "val")) if word in name}
+        drawn = {
+            what.partition(" ")[0]
+            for what, each in values.items()
+            if any(draws(curve, part) for part in (each, each[:2], each[2:], each[1:]))
+        }
+        # "head training" in an axes of validation may name a stage
+        is_told_around = any(part[:3] in around for part in drawn)
+        if len(said) == len(drawn) == 1 and said != drawn and not is_told_around:
+            raise Mismatch(
+                f"The curve of {drawn.pop()} is called {curve.name!r}.",
+                hint="label= of each curve says whose values it has.",
+                look_for='plot(label="training") | plot(label="train")',
+            )
 
 
 @pytest.mark.component("plot_history")
@@ -319,23 +406,16 @@ def test_matrix_is_drawn(student):
 @pytest.mark.weight(0.25)
 def test_matrix_has_the_true_classes_as_rows(student):
     """The counts are shown as they are given, with the true classes as rows."""
-    matrix = np.array([[9, 1, 2, 3], [0, 7, 4, 1], [5, 0, 8, 2], [1, 6, 0, 5]])
-    found = heat_maps(plotted(student, "plot_confusion_matrix", matrix, list(NAMES)), NAMES, whole=True)
+    found = heat_maps(plotted(student, "plot_confusion_matrix", MATRIX, list(MIXED)), MIXED, whole=True)
     if not found:
         raise Mismatch(
             "No figure shows a map of 4 x 4 counts.", hint="imshow, pcolormesh or a heat map.", look_for=MAPS
         )
     shown = found[0]
-    ways = (
-        matrix,
-        matrix / matrix.sum(axis=1, keepdims=True),
-        100 * matrix / matrix.sum(axis=1, keepdims=True),
-    )
-    turned = shown.row_role == "predicted" or shown.column_role == "true"
-    values = shown.values.T if turned else shown.values
-    if any(np.allclose(values, way, atol=1e-2) for way in ways):
+    maps, right = (shown.values, shown.counted), forms_of(shown)
+    if is_shown(maps, right) or is_shown(maps, named_forms_of(shown)):
         return
-    if any(np.allclose(values.T, way, atol=1e-2) for way in ways):
+    if is_shown([values.T for values in maps], right):
         raise Mismatch(
             "The map is transposed: its rows are the predicted classes"
             + (", although the axes say otherwise." if shown.row_role or shown.column_role else "."),
@@ -345,16 +425,55 @@ def test_matrix_has_the_true_classes_as_rows(student):
     raise Mismatch("What the map shows is not the matrix.", look_for=MAPS)
 
 
+def forms_of(shown):
+    """The counts, and the shares of the true classes as such and in percent, with how far each is rounded."""
+    rows = MATRIX / MATRIX.sum(axis=1, keepdims=True)
+    is_turned = shown.row_role == "predicted" or shown.column_role == "true"
+    forms = ((MATRIX, 1e-2), (rows, 6e-3), (100 * rows, 0.51))
+    return [(form.T if is_turned else form, rounded) for form, rounded in forms]
+
+
+def named_forms_of(shown):
+    """The same, with rows and columns in the order in which the map names them, if it does."""
+    if not shown.is_named:
+        return forms_of(shown)
+    order = np.ix_(shown.row_classes, shown.column_classes)
+    return [(form[order], rounded) for form, rounded in forms_of(shown)]
+
+
+def is_shown(maps, forms):
+    """Whether one of the maps is one of the forms."""
+    return any(np.allclose(values, form, rtol=0, atol=rounded) for values in maps for form, rounded in forms)
+
+
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.because("matrix_is_drawn", "matrix_has_the_true_classes_as_rows")
 @pytest.mark.weight(0.25)
 def test_matrix_names_its_classes(student):
-    """The names of all classes are on both axes."""
-    matrix = np.array([[9, 1, 2, 3], [0, 7, 4, 1], [5, 0, 8, 2], [1, 6, 0, 5]])
-    found = heat_maps(plotted(student, "plot_confusion_matrix", matrix, list(NAMES)), NAMES, whole=True)
-    if found and not found[0].is_named:
+    """The names of all classes are on both axes, each beside its own row and column, as the numbers are."""
+    found = heat_maps(plotted(student, "plot_confusion_matrix", MATRIX, list(MIXED)), MIXED, whole=True)
+    if not found:
+        return
+    shown = found[0]
+    if not shown.is_named:
         raise Mismatch(
             "The names of the classes are not on both axes.",
             hint="ax.set_xticks(range(len(class_names)), class_names), and set_yticks in the same way.",
             look_for=MAPS,
+        )
+    named = named_forms_of(shown)
+    maps = (shown.values, shown.counted)
+    if not is_shown(maps, named):
+        if not is_shown(maps, forms_of(shown)):
+            return  # of another matrix one cannot say where the names belong
+        raise Mismatch(
+            "The names of the classes stand beside rows or columns of other classes.",
+            hint="Row i and column i belong to class_names[i]: hand the names over in their order.",
+            look_for="_[::-1] | sorted() | reversed(), yticks() | set_yticks() | set_yticklabels()",
+        )
+    if is_shown((shown.written.T,), named) and not is_shown((shown.written,), named):
+        raise Mismatch(
+            "The numbers in the cells are those of the cells on the other side of the diagonal.",
+            hint="ax.text(column, row, matrix[row, column]): x runs along the columns.",
+            look_for="text() | annotate()",
         )

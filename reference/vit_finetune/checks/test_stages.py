@@ -220,10 +220,15 @@ OWN_WAY = "fit does not use the other parts of the template, so a person has to 
 MEASURED = (3, 12)  # with which the accuracy is measured
 MANY = (2, 40)  # epochs: more than any patience lets pass where nothing becomes better
 FURTHER = [(1.0 - n / 100, n / 100) for n in range(1, 40)]  # training gets better and better
+LEARNED = 7  # from this epoch on, the training images are known as well as they ever are
+OF_TRAINING = [(0.9 - min(n, LEARNED) / 10, 0.255 + min(n, LEARNED) / 10) for n in range(1, 43)]  # unmixed
 
 
 class Fitted:
     """A fit whose validation accuracies are scripted, and what was seen of it.
+
+    Args:
+        losses: On the validation images; without, the less the more is right.
 
     Attributes:
         images: Of each loader, by its name.
@@ -232,12 +237,26 @@ class Fitted:
         left: The number of the epoch whose weights are left; NaN if they are no one epoch's.
     """
 
-    def __init__(self, student, reference, values, pair, *, stops=None):
+    def __init__(self, student, reference, values, pair, *, losses=(), stops=None):
+        def call_fit(answers):
+            self._call(student, reference, answers, pair, stops)
+            return self.outcome
+
+        def whose(call):
+            return self.origins(student, reference, call)
+
+        rows = list(zip(losses or [1.0 - value for value in values], values, strict=True))
+        if reference.oracle.measured_by_epochs(call_fit, whose, rows, OF_TRAINING, sum(pair)) is None:
+            raise Undecided(OWN_WAY)
+
+    def _call(self, student, reference, answers, pair, stops):
+        """A call of fit, in which evaluate gives these losses and accuracies, one after the other."""
+        self._origins = {}  # by the identity of a call: what a generator gives can be read once
         self.model = student.build("build_model", 4)
         targets = torch.tensor([0])
         fakes = {
             "train_one_epoch": Fake.script(FURTHER, marks=True, steps=BATCHES),
-            "evaluate": Fake.script([(1.0 - value, value, targets, targets) for value in values]),
+            "evaluate": Fake.script([(*answer, targets, targets) for answer in answers]),
         }
         if stops is not None:
             methods = {
@@ -270,6 +289,14 @@ class Fitted:
             raise Undecided(OWN_WAY)
         left = self.model.weights()["norm.weight"].unique().tolist()
         self.left = left[0] if len(left) == 1 else NAN
+
+    def origins(self, student, reference, call):
+        """The loaders whose images a call was given, an empty text for others; None if there are none."""
+        if id(call) not in self._origins:
+            images = reference.oracle.images_among(student, call)
+            found = None if images is None else set(reference.oracle.origins(images, self.images))
+            self._origins[id(call)] = found
+        return self._origins[id(call)]
 
     def stage(self, first, count):
         """What was learned at each epoch, with its rate."""
@@ -444,13 +471,20 @@ def test_fit_stops_and_restores(student, reference):
     """Stage 2 stops early when validation falls, and the weights of its best epoch are left."""
     pair, best = MANY, 4
     values = [0.30, 0.35, 0.5, 0.6] + [0.55 - n / 100 for n in range(40)]
-    fitted = validated(student, reference, values, pair)
+    least = 6  # the epoch of the lowest loss
+    losses = [0.903, 0.853, 0.803, 0.703, 0.603, 0.503] + [0.623 + n / 100 for n in range(38)]
+    fitted = validated(student, reference, values, pair, losses=losses)
     if len(fitted.epochs) < sum(pair) and fitted.left == best:
         return
     stops = [False, False, False, True]
-    watched = student.attempted(lambda: Fitted(student, reference, values, pair, stops=stops))
+    watched = student.attempted(lambda: Fitted(student, reference, values, pair, losses=losses, stops=stops))
     if watched is not None and _follows(watched, values):
         return  # it does what an EarlyStopping tells it: what the student's own tells is judged elsewhere
+    if fitted.left == least < len(fitted.epochs):
+        raise reference.named("fit_chooses_by_loss")
+    measured = [fitted.origins(student, reference, call) or () for call in fitted.evaluations]
+    if fitted.left == LEARNED < len(fitted.epochs) and any("train" in each for each in measured):
+        raise reference.named("fit_chooses_by_training_images")
     if len(fitted.epochs) >= sum(pair):
         if fitted.left == best:
             raise reference.named("fit_never_stops")
@@ -542,26 +576,35 @@ def test_stages_do_not_share_their_stopping(student, reference):
 def test_fit_chooses_by_validation_images(student, reference):
     """train_one_epoch gets the training images, evaluate the validation images."""
     fitted = validated(student, reference, [0.1, 0.2, 0.3], (1, 2))
-    for call in fitted.evaluations:
-        images = reference.oracle.images_among(student, call)
-        if images is None:
-            raise Mismatch(
-                "evaluate gets no batches of images.", hint="evaluate(model, loaders['validation'], ...)"
-            )
-        seen = set(reference.oracle.origins(images, fitted.images))
-        if seen & {"train", "test"}:
-            kind = "training" if "train" in seen else "test"
-            raise reference.named(f"fit_chooses_by_{kind}_images")
-        if seen != {"validation"}:
-            raise Mismatch(
-                "evaluate gets other images than those of the validation loader as they are.",
-                hint="evaluate(model, loaders['validation'], ...)",
-            )
+    measured = []  # after each epoch: of the images of which loaders
+    for call in fitted.outcome.calls:
+        if call.fake == "train_one_epoch":
+            measured.append([])
+        elif call.fake == "evaluate":
+            seen = fitted.origins(student, reference, call)
+            if seen is None:
+                raise Mismatch(
+                    "evaluate gets no batches of images.", hint="evaluate(model, loaders['validation'], ...)"
+                )
+            if "test" in seen:
+                raise reference.named("fit_chooses_by_test_images")
+            if seen not in ({"validation"}, {"train"}):
+                if "train" in seen:
+                    raise reference.named("fit_chooses_by_training_images")
+                raise Mismatch(
+                    "evaluate gets other images than those of the validation loader as they are.",
+                    hint="evaluate(model, loaders['validation'], ...)",
+                )
+            if measured:
+                measured[-1].append(seen)
+    # training images may be measured, too: what train_one_epoch says of mixed ones tells little
+    if any(each and {"validation"} not in each for each in measured):
+        raise reference.named("fit_chooses_by_training_images")
     for call in fitted.epochs:
-        images = reference.oracle.images_among(student, call)
-        if images is None:
+        seen = fitted.origins(student, reference, call)
+        if seen is None:
             raise Mismatch("train_one_epoch gets no batches of images.")
-        others = set(reference.oracle.origins(images, fitted.images)) & {"validation", "test"}
+        others = seen & {"validation", "test"}
         if others:
             raise Mismatch(
                 f"train_one_epoch gets {sorted(others)[-1]} images; it should get the training images."

@@ -1,0 +1,17 @@
+"""The rectangle lies in the same corner each time; its place should be drawn, too.
+
+generator.integers(height) and generator.integers(width) draw its middle.
+
+Look for: mixed
+"""
+
+
+def cutmix(images, labels, alpha, generator):
+    lam = float(generator.beta(alpha, alpha)) if alpha > 0 else 1.0
+    height, width = images.shape[-2:]
+    side = math.sqrt(1 - lam)
+    rows, columns = round(side * height), round(side * width)
+    order = torch.from_numpy(generator.permutation(len(images))).to(images.device)
+    mixed = images.clone()
+    mixed[..., :rows, :columns] = images[order][..., :rows, :columns]
+    return mixed, labels, labels[order], 1 - rows * columns / (height * width)
