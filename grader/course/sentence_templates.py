@@ -72,6 +72,7 @@ NOT_FOR_STUDENTS = (
 WORDS = {
     "analysis/script/model_that_counts.py": ("its weights are saved", "it is trained last"),
     "analysis/script/training_script.py": ("it is saved under its name, or trained last",),
+    "domain/analyzed_program.py": ("it needs data, and is executed when the grader trains",),
     "domain/formatting.py": ("not a number", "not finite"),
     "domain/submission.py": ("code", "report", "checkpoint", "text", "raw"),
     "grading/submission_run.py": ("reading", "pages", "checks", "training"),
@@ -79,7 +80,6 @@ WORDS = {
     "kit/transformers/token_behavior.py": ("{images} of {tokens}",),
     "judge/verdict.py": (
         "it did not return within {seconds} s",
-        "it needs data, and is executed when the grader trains",
         "it wrote something of its own where only answers to the grader belong",
         "at {line}",
         "{type} at {where}",
