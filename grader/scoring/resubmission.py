@@ -1,13 +1,14 @@
 """One score of two attempts: what a resubmission regains of the points that the first one lost.
 
-The first is the last attempt that came before the student's deadline. One that comes after it, while
+The first is the last attempt that came before the student's deadline and has points to add to: one that
+could not be opened never takes the place of one before it. An attempt that comes after the deadline, while
 resubmissions are open, regains the stated share of what the first lost, item by item, and takes nothing
 away: `first + share * max(0, later - first)`. Without a first the ordinary rule on late work applies. Marks
 that were given before the resubmission came are about the first. Points that a person types for an
 automatic item after it came stand as they are. It never decides how late an attempt is (`lateness` does).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
@@ -21,6 +22,9 @@ from grader.domain.several_attempts import ResubmissionRecord, ResubmissionState
 from grader.domain.submission_result import Attempt, History
 from grader.scoring.lateness import arrival, seconds_late
 from grader.scoring.measurements import percent, plain
+
+AttemptScore = Callable[[Evidence, Sequence[Edit]], Score]
+"""The score of one attempt by itself, with the decisions that are about it."""
 
 
 class When(Enum):
@@ -54,40 +58,40 @@ class OwnAttempts:
 
     Attributes:
         first: The attempt from before the deadline; None where the one that is scored stands alone.
-        edits: What people decided that is about the first.
+        first_score: Its score by itself; None without a first.
         record: What is recorded of the resubmission, before its points are known; None without a first.
         ignored: The same of a resubmission that came too late and does not count; None if there is none.
     """
 
     first: Evidence | None = None
-    edits: tuple[Edit, ...] = ()
+    first_score: Score | None = None
     record: ResubmissionRecord | None = None
     ignored: ResubmissionRecord | None = None
 
 
 def own_attempts(
-    assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], history: History
+    assignment: Assignment,
+    evidence: Evidence,
+    edits: Sequence[Edit],
+    history: History,
+    *,
+    alone: AttemptScore,
 ) -> OwnAttempts:
     """The attempts that the score of a submission is made of.
 
     Args:
         evidence: Of the attempt that counts.
         edits: Those about the student, oldest first, of any kind.
+        alone: Scores one attempt.
     """
     others = _others(assignment, evidence, edits, history)
     own = when_it_came(assignment, evidence, edits)
-    first = _last(others[When.IN_TIME], edits)
-    if own is When.RESUBMITTED and first is not None:
-        record = _record(assignment, evidence, edits, ResubmissionState.COUNTED)
-        after = [
-            attempt.first_run
-            for when, attempts in others.items()
-            if when is not When.IN_TIME
-            for attempt in attempts
-        ]
-        this = history.first_run(evidence)
-        begun = min([*after, *([this] if this is not None else [])], default=None)
-        return OwnAttempts(first.evidence, _about_first(edits, begun), record)
+    if own is When.RESUBMITTED:
+        begun = _begun(others, history.first_run(evidence))
+        first = _first(others[When.IN_TIME], edits, begun, alone)
+        if first is not None:
+            record = _record(assignment, evidence, edits, ResubmissionState.COUNTED)
+            return OwnAttempts(first[0].evidence, first[1], record)
     ignored = _last(others[When.TOO_LATE], edits)
     if ignored is None or own is When.TOO_LATE:
         return OwnAttempts()
@@ -96,20 +100,29 @@ def own_attempts(
     return OwnAttempts(ignored=replace(record, reason=reason))
 
 
-def counting_instead(
-    assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], history: History
+def attempt_instead(
+    assignment: Assignment,
+    evidence: Evidence,
+    edits: Sequence[Edit],
+    history: History,
+    *,
+    alone: AttemptScore,
 ) -> Attempt | None:
     """The attempt that counts in the place of one that came after resubmissions had ended.
 
+    Args:
+        edits: Those about the student, oldest first, of any kind.
+        alone: Scores one attempt.
+
     Returns:
         The resubmission that came before it, else the first; None where the attempt counts itself, because
-        it came earlier or nothing came before the deadline.
+        it came earlier or nothing that has points came before the deadline.
     """
     if assignment.resubmission is None or when_it_came(assignment, evidence, edits) is not When.TOO_LATE:
         return None
     others = _others(assignment, evidence, edits, history)
-    first = _last(others[When.IN_TIME], edits)
-    return (_last(others[When.RESUBMITTED], edits) or first) if first is not None else None
+    first = _first(others[When.IN_TIME], edits, _begun(others, history.first_run(evidence)), alone)
+    return (_last(others[When.RESUBMITTED], edits) or first[0]) if first is not None else None
 
 
 def _others(
@@ -123,20 +136,54 @@ def _others(
     return others
 
 
+def _begun(others: Mapping[When, Sequence[Attempt]], own_run: int | None) -> int | None:
+    """The number of the first run of a resubmission; None: none is in the gradebook yet.
+
+    Args:
+        others: The attempts beside the one that is scored, which came after the deadline itself.
+        own_run: The number of its first run.
+    """
+    runs = [
+        attempt.first_run
+        for when, attempts in others.items()
+        if when is not When.IN_TIME
+        for attempt in attempts
+    ]
+    return min([*runs, *([own_run] if own_run is not None else [])], default=None)
+
+
+def _first(
+    in_time: Sequence[Attempt], edits: Sequence[Edit], begun: int | None, alone: AttemptScore
+) -> tuple[Attempt, Score] | None:
+    """The last attempt in time that has points to add to, and its score; None if there is none.
+
+    Args:
+        begun: The number of the first run of a resubmission.
+    """
+    about = _about_first(edits, begun)
+    left = list(in_time)
+    while (attempt := _last(left, edits)) is not None:
+        found = alone(attempt.evidence, about)
+        if is_first(found):
+            return attempt, found
+        left.remove(attempt)
+    return None
+
+
 def is_first(score: Score) -> bool:
     """Whether an attempt has points that a resubmission can add to; where the grader failed, it may have."""
     return score.status is GradeStatus.ENGINE_ERROR or (score.total is not None and not score.closed)
 
 
-def resubmitted(assignment: Assignment, attempts: OwnAttempts, first: Score, later: Score) -> Score:
+def resubmitted(assignment: Assignment, attempts: OwnAttempts, later: Score) -> Score:
     """The score of both attempts, without what lateness costs.
 
     Args:
         attempts: By `own_attempts`, with a first one.
-        first, later: The score of each by itself.
+        later: The score of the resubmission by itself.
     """
-    rule, record = _rule(assignment), attempts.record
-    if record is None:
+    rule, record, first = _rule(assignment), attempts.record, attempts.first_score
+    if record is None or first is None:
         raise EngineError(f"{later.student_id}: there is no resubmission to score. Report this.")
     known = replace(record, first=first.total, resubmitted=later.total)
     if later.closed or later.status in (GradeStatus.REFUSED, GradeStatus.ENGINE_ERROR):

@@ -69,6 +69,31 @@ def test_the_last_attempt_before_the_deadline_is_the_first_of_two(term: Term) ->
     assert points(term) == (80, 80)
 
 
+REFUSED = {"status": "refused", "reason": "The notebook cannot be read.", "findings": ()}
+
+
+def test_an_upload_that_cannot_be_opened_does_not_take_the_place_of_the_first(term: Term) -> None:
+    term.hand_in(LAB, START - 2 * DAY, 8)
+    term.hand_in(LAB, START - DAY, 0, **REFUSED)
+    term.hand_in(LAB, START + 3 * DAY, 9)
+    assert points(term) == (85, 85)
+    term.hand_in(LAB, START + 8 * DAY, 10)
+    assert points(term) == (85, 85), "what comes too late changes nothing"
+
+
+def test_what_came_too_late_leaves_the_attempt_that_has_points(term: Term) -> None:
+    term.hand_in(LAB, START - 2 * DAY, 8)
+    term.hand_in(LAB, START - DAY, 0, **REFUSED)
+    term.hand_in(LAB, START + 8 * DAY, 10)
+    assert points(term) == (80, 80)
+
+
+def test_an_upload_without_points_is_no_submission_before_the_deadline(term: Term) -> None:
+    term.hand_in(LAB, START - DAY, 0, **REFUSED)
+    term.hand_in(LAB, START + 8 * DAY, 10)
+    assert points(term) == (100, 20), "the rule on late work applies, as without the upload"
+
+
 def test_the_last_resubmission_counts_and_only_that(term: Term) -> None:
     term.hand_in(LAB, START - DAY, 0)
     term.hand_in(LAB, START + DAY, 10)
