@@ -1,9 +1,9 @@
 """Records what was found out about a submission: its attempt, the run that counts, gradebook, report.
 
-It numbers the attempts of a student, which decides the hidden data that a training meets. It decides
-which run counts when a submission was examined again: a total that students saw never falls silently. Then
-it writes the gradebook first and the student's report after it. It never finds anything out about a
-submission.
+It numbers the attempts of a student, which decides the hidden data that a training meets. It completes how
+a submission was delivered by what earlier runs know of it. It decides which run counts when a submission was
+examined again: a total that students saw never falls silently. Then it writes the gradebook first and the
+student's report after it. It never finds anything out about a submission.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,6 +57,30 @@ def attempts(history: Sequence[tuple[str, Evidence | None]]) -> dict[str, int]:
             number = (evidence and evidence.attempt) or 1 + max(numbers.values(), default=0)
             numbers.setdefault(digest, number)
     return numbers
+
+
+# --- delivery --------------------------------------------------------------------------------------------
+
+
+def as_known(assignment: Assignment, book: Gradebook, evidence: Evidence) -> Evidence:
+    """The evidence with what earlier runs know of the delivery.
+
+    Where a resubmission is allowed, files that came before keep the time at which they came first: to hand
+    them in once more is not to hand them in late.
+
+    Args:
+        evidence: What was found out about a submission, which need not be in the gradebook yet.
+    """
+    if assignment.resubmission is None:
+        return evidence
+    times = {
+        run.received_at.timestamp(): run
+        for digest, run in (*book.history(evidence.student_id), (evidence.submission_digest, evidence))
+        if digest == evidence.submission_digest and run is not None and run.received_at is not None
+    }
+    first = times[min(times)] if times else evidence
+    delivery = replace(first.delivery, extension=evidence.delivery.extension)
+    return replace(evidence, received_at=first.received_at, delivery=delivery)
 
 
 # --- run choice ------------------------------------------------------------------------------------------
@@ -233,6 +257,7 @@ class Keeper:
             held: Why nobody knows whose it is; empty when somebody or the gradebook knows.
         """
         with self.book.one_reading():
+            evidence = as_known(self.assignment, self.book, evidence)
             counted = outcome(
                 self.assignment,
                 self.book,
@@ -253,20 +278,21 @@ class Keeper:
         """The result from the gradebook; whatever an interruption kept from being written is written now.
 
         When it was handed in, and by whom, is taken from the submission as it is now, if it is the one that
-        counts.
+        counts, and if no earlier run knows better.
         """
         student_id = submission.student_id
         with self.book.one_reading():
             evidence = self.book.evidence(student_id)
             history = student_history(self.assignment, self.book, student_id)
             edits = self.book.edits(student_id)
-        now_delivered = replace(
-            evidence,
-            received_at=submission.received_at,
-            delivery=submission.delivery,
-            team=submission.team or evidence.team,
-            origin=submission.origin,
-        )
+            now_delivered = replace(
+                evidence,
+                received_at=submission.received_at,
+                delivery=submission.delivery,
+                team=submission.team or evidence.team,
+                origin=submission.origin,
+            )
+            now_delivered = as_known(self.assignment, self.book, now_delivered)
         if evidence.submission_digest == submission.digest and evidence != now_delivered:
             evidence = now_delivered
             return replace(self.kept(evidence, self.book.images(student_id), now), examined_before=True)

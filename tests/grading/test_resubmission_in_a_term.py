@@ -221,6 +221,28 @@ def test_what_is_undecided_in_the_first_is_left_to_a_person(term: Term) -> None:
     assert "A person decides what the resubmission regains." in term.record(LAB)["items"][0]["reason"]
 
 
+def test_the_same_files_handed_in_again_are_not_late(term: Term) -> None:
+    term.hand_in(LAB, START - DAY, 8, files="same")
+    term.hand_in(LAB, START + 3 * DAY, 8, files="same")
+    assert points(term) == (80, 80)
+    term.hand_in(LAB, START + 8 * DAY, 8, files="same")
+    assert points(term) == (80, 80), "nor after the window"
+
+
+def test_the_first_attempt_stays_the_first_when_it_comes_again(term: Term) -> None:
+    term.hand_in(LAB, START - DAY, 4, files="first")
+    term.hand_in(LAB, START + DAY, 8, files="second")
+    term.hand_in(LAB, START + 3 * DAY, 4, files="first")
+    assert points(term) == (60, 60)
+
+
+def test_without_the_rule_the_time_of_the_same_files_is_the_last_one(term: Term) -> None:
+    term.assignment(LAB, START, LATE)
+    term.hand_in(LAB, START - DAY, 8, files="same")
+    term.hand_in(LAB, START + 3 * DAY, 8, files="same")
+    assert points(term) == (80, 50)
+
+
 def test_files_that_came_before_leave_the_score_as_it_is(term: Term) -> None:
     term.hand_in(LAB, START - DAY, 4, files="first")
     term.hand_in(LAB, START + DAY, 8, files="second")
