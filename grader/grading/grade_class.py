@@ -24,6 +24,7 @@ from grader.course.locate import Course, located_course
 from grader.course.term_files import assignment_groups
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
+from grader.domain.score import Total
 from grader.domain.submission import Fate, Submission
 from grader.domain.submission_result import Result, stage_times
 from grader.domain.term_total import GroupMember
@@ -55,6 +56,7 @@ from grader.results.current_state import (
 )
 from grader.results.folder_use import RESULTS, in_use
 from grader.results.kept_scores import KeptScores
+from grader.results.revision import Change
 from grader.sandbox.host_client import Host
 
 THIS_MACHINE = ThisMachine()
@@ -190,6 +192,7 @@ class ClassResult:
         students: The students of this run -> whether an earlier run had examined the submission.
         submissions: The same with one student of each team.
         seconds: Wall-clock time of the run.
+        changes: The totals of this run's students that differ from those that they had before.
     """
 
     results: Sequence[Result]
@@ -197,6 +200,7 @@ class ClassResult:
     students: Mapping[str, bool]
     submissions: Mapping[str, bool]
     seconds: float
+    changes: Sequence[Change] = ()
 
     @property
     def results_of_run(self) -> list[Result]:
@@ -283,6 +287,7 @@ class _ClassBeingGraded:
             uploads, account = self._taken_in(scratch, parsers, own_deadlines)
             chosen = only(uploads.submissions, request.only)
             firsts = self._first_attempts(scratch, parsers, uploads, chosen)
+            totals_before = self.book.last_totals()
             # kept even if something interrupts what follows
             keep_download_account(self.book, request.out, account, who=request.who, when=self.clock())
             self.book.note_places([request.out], RESULTS)
@@ -308,7 +313,9 @@ class _ClassBeingGraded:
         }
         del results  # of a large class, nothing is held twice
         everybody, overview = self._written(account, written)
-        return ClassResult(everybody, overview, students, representatives, time.monotonic() - started)
+        changes = self._changes(everybody, {one: totals_before.get(one) for one in students})
+        seconds = time.monotonic() - started
+        return ClassResult(everybody, overview, students, representatives, seconds, changes)
 
     def _require_common_book(self) -> None:
         """Raises where late days are counted over several assignments, and this book holds one alone."""
@@ -416,6 +423,25 @@ class _ClassBeingGraded:
         ]
         rates.keep(self.assignment.id, work, stage_times(examined))
         return results
+
+    def _changes(self, results: Sequence[Result], before: Mapping[str, Total | None]) -> list[Change]:
+        """The totals that differ from those before, of students who had one.
+
+        Args:
+            results: Everybody's.
+            before: The last total of each student of this run.
+        """
+        who, when = self.request.who, self.clock()
+        changes = []
+        for result in results:
+            total_before = before.get(result.score.student_id)
+            total = Total.of(result.score, who=who, when=when, cause="grade")
+            if (
+                total_before is not None
+                and (change := Change(total_before, total, result.score.released)).moves
+            ):
+                changes.append(change)
+        return changes
 
     def _written(
         self, account: DownloadAccount, reported: Mapping[str, str]

@@ -15,7 +15,7 @@ from pathlib import Path
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Because, Edit, OwnerAssigned, RunChosen, current_owner
 from grader.domain.evidence import Evidence, TrainingOutcome
-from grader.domain.score import Score, Total, TotalFigures
+from grader.domain.score import Score, Total, TotalFigures, is_less_than_released
 from grader.domain.submission import Submission
 from grader.domain.submission_result import Attempt, History, Result
 from grader.gradebook import Gradebook
@@ -65,22 +65,49 @@ def attempts(history: Sequence[tuple[str, Evidence | None]]) -> dict[str, int]:
 def as_known(assignment: Assignment, book: Gradebook, evidence: Evidence) -> Evidence:
     """The evidence with what earlier runs know of the delivery.
 
-    Where a resubmission is allowed, files that came before keep the time at which they came first: to hand
-    them in once more is not to hand them in late.
+    A deadline of the student's own holds for later attempts, and for commands that do not mention it, until
+    another one is given. Where a resubmission is allowed, files that came before keep the time at which they
+    came first: to hand them in once more is not to hand them in late.
 
     Args:
         evidence: What was found out about a submission, which need not be in the gradebook yet.
     """
-    if assignment.resubmission is None:
-        return evidence
+    before = book.history(evidence.student_id)
+    delivery = evidence.delivery
+    if delivery.extension is None:
+        delivery = replace(delivery, extension=_known_extension(book, evidence.student_id, before))
     times = {
         run.received_at.timestamp(): run
-        for digest, run in (*book.history(evidence.student_id), (evidence.submission_digest, evidence))
+        for digest, run in (*before, (evidence.submission_digest, evidence))
         if digest == evidence.submission_digest and run is not None and run.received_at is not None
     }
-    first = times[min(times)] if times else evidence
-    delivery = replace(first.delivery, extension=evidence.delivery.extension)
-    return replace(evidence, received_at=first.received_at, delivery=delivery)
+    if assignment.resubmission is None or not times:
+        return replace(evidence, delivery=delivery)
+    first = times[min(times)]
+    first_delivery = replace(first.delivery, extension=delivery.extension)
+    return replace(evidence, received_at=first.received_at, delivery=first_delivery)
+
+
+def _known_extension(
+    book: Gradebook, student_id: str, history: Sequence[tuple[str, Evidence | None]]
+) -> datetime | None:
+    """The student's own deadline as the last run has it; None if there is none.
+
+    A run of the files that count that came after the one that counts gave less, and was refused.
+
+    Args:
+        history: The student's runs, oldest first: the submission's digest and the evidence.
+    """
+    if not history:
+        return None
+    counting = book.runs(student_id).index(book.counting(student_id))
+    digest_that_counts, _ = history[counting]
+    standing = [
+        run
+        for place, (digest, run) in enumerate(history)
+        if run is not None and not run.absent and (place <= counting or digest != digest_that_counts)
+    ]
+    return standing[-1].delivery.extension if standing else None
 
 
 # --- run choice ------------------------------------------------------------------------------------------
@@ -113,9 +140,10 @@ def outcome(
     """What counts when a new run is added to the gradebook.
 
     The new run does, except when it gives less than students saw: if its files are those of the run that
-    counts so far, that one goes on counting if it gives more. If the last attempt gives less, it counts and
-    a person is asked. An earlier attempt that a person chose outweighs the others that were there. An
-    attempt that came after resubmissions had ended does not count.
+    counts so far, that one goes on counting if it gives more. What students saw of a grade that was released
+    is what lateness leaves of it. If the last attempt gives less, it counts and a person is asked. An earlier
+    attempt that a person chose outweighs the others that were there. An attempt that came after resubmissions
+    had ended does not count.
 
     Args:
         evidence: What the new run found out.
@@ -160,10 +188,13 @@ def outcome(
         return _with(assignment, book.evidence(student_id, counting), edits, edits_of_repeat, history)
 
     same_files = digest == records[counting].submission_digest
+    released = new.score.released
     falls = new_total.has_fewer_points_than(shown_total)
-    # the time at which the same files came is not an outcome of a run; what lateness costs is asked where
-    # nobody knows it
-    if not same_files and new_total.final is not None:
+    # the time at which the same files came is not an outcome of a run, unless a released grade falls by it;
+    # what lateness costs is asked where nobody knows it
+    if same_files:
+        falls = falls or is_less_than_released(new_total.final, shown_total.final, released)
+    elif new_total.final is not None:
         falls = new_total.falls_from(shown_total)
     # a ruling that the earlier files give nothing does not concern these
     counting_evidence = book.evidence(student_id, counting)
@@ -174,8 +205,9 @@ def outcome(
         return _with(assignment, evidence, edits, latest, history)
     if not same_files:
         return _with(assignment, evidence, edits, decided(Because.FELL), history)
-    if new_total.has_fewer_points_than(
-        Total.of(score(assignment, counting_evidence, edits=edits, history=history))
+    counting_total = Total.of(score(assignment, counting_evidence, edits=edits, history=history))
+    if new_total.has_fewer_points_than(counting_total) or is_less_than_released(
+        new_total.final, counting_total.final, released
     ):
         return _with(assignment, counting_evidence, edits, decided(Because.KEPT, counting), history)
     return _with(assignment, evidence, edits, decided(Because.FELL_AGAIN), history)
@@ -292,14 +324,24 @@ class Keeper:
                 team=submission.team or evidence.team,
                 origin=submission.origin,
             )
-            now_delivered = as_known(self.assignment, self.book, now_delivered)
-        if evidence.submission_digest == submission.digest and evidence != now_delivered:
-            evidence = now_delivered
-            return replace(self.kept(evidence, self.book.images(student_id), now), examined_before=True)
+            if evidence != now_delivered or self.assignment.resubmission is not None:
+                now_delivered = as_known(self.assignment, self.book, now_delivered)
         result = Result(evidence, score(self.assignment, evidence, edits=edits, history=history), True)
+        same_files = evidence.submission_digest == submission.digest
+        if same_files and evidence != now_delivered and not self._was_refused(result, now_delivered):
+            kept = self.kept(now_delivered, self.book.images(student_id), now)
+            return replace(kept, examined_before=True)
         if not report_path(self.out, student_id).exists():
             self._write(result, self.book.images(student_id), now)
         return result
+
+    def _was_refused(self, result: Result, now_delivered: Evidence) -> bool:
+        """Whether the run that counts was kept because the last one, delivered as it is now, gave less."""
+        lower = result.score.lower
+        if self.allow_lower or lower is None or not lower.kept:
+            return False
+        latest = self.latest(result.evidence.student_id)
+        return (latest.received_at, latest.delivery) == (now_delivered.received_at, now_delivered.delivery)
 
     def _write(self, result: Result, images: Mapping[str, bytes], now: datetime) -> None:
         writer = self.pages or WrittenHere(self.assignment, self.out)
