@@ -20,7 +20,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.formatting import printable, zone_problem
 from grader.domain.score import LateRecord
 from grader.domain.submission import Role
-from grader.domain.submission_result import Result
+from grader.domain.submission_result import Attempt, Result
 from grader.gradebook import Snapshot
 from grader.results.current_state import edits_by_student
 from grader.results.revision import Revision
@@ -28,6 +28,7 @@ from grader.results.session import ClassSession
 from grader.scoring import counting_instead
 
 LATEST_RUN = "latest"
+BY_THE_WINDOW = (Because.TOO_LATE, Because.CAME_BEFORE)  # choices that follow from the rule on resubmissions
 IN_TIME, NO_TIME = "in-time", "none"
 EXAMPLE = "2026-01-31T23:40+03:30"
 
@@ -400,7 +401,7 @@ def chosen_by_the_window(session: ClassSession, new: Sequence[Edit] = ()) -> Seq
         UsageError: The book cannot be used.
     """
     assignment, known = session.assignment, session.book.edits()
-    noted = any(isinstance(edit, RunChosen) and edit.because is Because.TOO_LATE for edit in known)
+    noted = any(isinstance(edit, RunChosen) and edit.because in BY_THE_WINDOW for edit in known)
     if assignment.resubmission is None and not noted:
         return ()
     snapshot = session.snapshot(attempts=True).with_edits(new)
@@ -412,11 +413,11 @@ def chosen_by_the_window(session: ClassSession, new: Sequence[Edit] = ()) -> Seq
         history = snapshot.history(student_id, attempts=True)
         if before is None or not history.attempts:
             continue  # a person said so, or there is one attempt alone
-        newest = max(history.attempts, key=lambda attempt: attempt.first_run)
+        newest = _newest(history.attempts)
         instead = counting_instead(assignment, newest.evidence, edits[student_id], history)
-        if instead is not None and instead.digest != evidence.submission_digest:
-            number, because = instead.number, Because.TOO_LATE
-        elif instead is None and before is Because.TOO_LATE:
+        if instead is not None and instead.attempt.digest != evidence.submission_digest:
+            number, because = instead.attempt.number, instead.because
+        elif instead is None and before in BY_THE_WINDOW and newest.digest != evidence.submission_digest:
             number, because = newest.number, Because.LATEST
         else:
             continue
@@ -431,3 +432,11 @@ def chosen_by_the_window(session: ClassSession, new: Sequence[Edit] = ()) -> Seq
             )
         )
     return choices
+
+
+def _newest(attempts: Sequence[Attempt]) -> Attempt:
+    """The attempt that came last; the one that was examined last, unless it is known when each came."""
+    times = [attempt.evidence.received_at for attempt in attempts]
+    known = [moment.timestamp() for moment in times if moment is not None]
+    moments = known if len(known) == len(attempts) else [0.0] * len(attempts)
+    return max(zip(moments, attempts, strict=True), key=lambda one: (one[0], one[1].first_run))[1]

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Because, Edit, OwnerAssigned, RunChosen, current_owner
+from grader.domain.edit import Because, Edit, Extended, OwnerAssigned, RunChosen, current_owner
 from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.score import Score, Total, TotalFigures, is_less_than_released
 from grader.domain.submission import Submission
@@ -88,6 +88,21 @@ def as_known(assignment: Assignment, book: Gradebook, evidence: Evidence) -> Evi
     return replace(evidence, received_at=first.received_at, delivery=first_delivery)
 
 
+def own_deadline(assignment: Assignment, book: Gradebook, submission: Submission) -> datetime | None:
+    """The student's deadline, by what the submission, earlier runs and people say; None if there is none.
+
+    Args:
+        submission: What is about to be graded.
+    """
+    student_id = submission.student_id
+    extension = submission.delivery.extension
+    if extension is None:
+        extension = _known_extension(book, student_id, book.history(student_id))
+    decided = [edit.deadline for edit in book.edits(student_id) if isinstance(edit, Extended)]
+    deadlines = (assignment.deadline, extension, *decided[-1:])
+    return max((deadline for deadline in deadlines if deadline is not None), default=None)
+
+
 def _known_extension(
     book: Gradebook, student_id: str, history: Sequence[tuple[str, Evidence | None]]
 ) -> datetime | None:
@@ -143,7 +158,7 @@ def outcome(
     counts so far, that one goes on counting if it gives more. What students saw of a grade that was released
     is what lateness leaves of it. If the last attempt gives less, it counts and a person is asked. An earlier
     attempt that a person chose outweighs the others that were there. An attempt that came after resubmissions
-    had ended does not count.
+    had ended does not count, nor does one from before the deadline that is examined after a resubmission.
 
     Args:
         evidence: What the new run found out.
@@ -168,9 +183,9 @@ def outcome(
     new = CountedRun(evidence, score(assignment, evidence, edits=edits, history=history))
     chosen = partial(RunChosen, who=who, when=now, why="", student_id=student_id)
     instead = counting_instead(assignment, evidence, edits, history)
-    if instead is not None:
-        choice = chosen(number=instead.number, because=Because.TOO_LATE)
-        return _too_late(assignment, evidence, edits, choice, history, instead)
+    if instead is not None and instead.because is Because.TOO_LATE:
+        choice = chosen(number=instead.attempt.number, because=Because.TOO_LATE)
+        return _instead(assignment, evidence, edits, choice, history, instead.attempt)
     if not totals:
         return new
 
@@ -183,6 +198,16 @@ def outcome(
     records = {record.number: record for record in book.run_records(student_id)}
     counting, digest = book.counting(student_id), evidence.submission_digest
     earlier = [record.submission_digest for record in records.values()]
+    if digest not in earlier and instead is not None:
+        number = instead.attempt.number
+        choice = chosen(number=number, because=instead.because)
+        counted = _instead(assignment, evidence, edits, choice, history, instead.attempt)
+        combined = Total.of(counted.score)
+        if not allow_lower and is_less_than_released(combined.final, shown_total.final, new.score.released):
+            figures = TotalFigures.of(shown_total), TotalFigures.of(combined)
+            choice = chosen(number=number, because=Because.FELL, told=figures[0], gave=figures[1])
+            return _instead(assignment, evidence, edits, choice, history, instead.attempt)
+        return counted
     if digest != records[counting].submission_digest and digest in earlier:
         edits_of_repeat = decided(Because.CAME_AGAIN, counting, fallen=False)
         return _with(assignment, book.evidence(student_id, counting), edits, edits_of_repeat, history)
@@ -223,7 +248,7 @@ def _with(
     return CountedRun(evidence, score(assignment, evidence, edits=(*edits, *new), history=history), new)
 
 
-def _too_late(
+def _instead(
     assignment: Assignment,
     evidence: Evidence,
     edits: Sequence[Edit],
@@ -231,7 +256,7 @@ def _too_late(
     history: History,
     instead: Attempt,
 ) -> CountedRun:
-    """What counts where an attempt came after resubmissions had ended: the one before it, which says so."""
+    """What counts where another attempt counts in the place of the one that was examined last."""
     own = history.attempts
     if history.first_run(evidence) is None:
         # as the gradebook will have it, in a run after all others

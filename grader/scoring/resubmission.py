@@ -14,7 +14,7 @@ from enum import Enum, auto
 
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.assignment_rules import Resubmission
-from grader.domain.edit import Edit, Marked
+from grader.domain.edit import Because, Edit, Marked
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LineState, Score, ScoreLine, rounded
@@ -100,6 +100,18 @@ def own_attempts(
     return OwnAttempts(ignored=replace(record, reason=reason))
 
 
+@dataclass(frozen=True)
+class Instead:
+    """The attempt that counts in the place of the one that was examined last.
+
+    Attributes:
+        because: `TOO_LATE` or `CAME_BEFORE`.
+    """
+
+    attempt: Attempt
+    because: Because
+
+
 def attempt_instead(
     assignment: Assignment,
     evidence: Evidence,
@@ -107,22 +119,53 @@ def attempt_instead(
     history: History,
     *,
     alone: AttemptScore,
-) -> Attempt | None:
-    """The attempt that counts in the place of one that came after resubmissions had ended.
+) -> Instead | None:
+    """The attempt that counts in the place of one that came after resubmissions had ended, or before another.
 
     Args:
+        evidence: Of the attempt that was examined last.
         edits: Those about the student, oldest first, of any kind.
         alone: Scores one attempt.
 
     Returns:
-        The resubmission that came before it, else the first; None where the attempt counts itself, because
-        it came earlier or nothing that has points came before the deadline.
+        Of one that came too late: the resubmission that came before it, else the first. Of one that came
+        before the deadline and was examined after others: the last resubmission. None where the attempt
+        counts itself, also if nothing that has points came before the deadline and it came last.
     """
-    if assignment.resubmission is None or when_it_came(assignment, evidence, edits) is not When.TOO_LATE:
+    if assignment.resubmission is None:
         return None
+    own = when_it_came(assignment, evidence, edits)
     others = _others(assignment, evidence, edits, history)
+    resubmission = _last(others[When.RESUBMITTED], edits)
+    if own is When.IN_TIME:
+        too_late = _last(others[When.TOO_LATE], edits)
+        if resubmission is None and too_late is not None:
+            begun = _begun(others, None)
+            usable = _first(others[When.IN_TIME], edits, begun, alone) is not None
+            if not usable and not is_first(alone(evidence, _about_first(edits, begun))):
+                return Instead(too_late, Because.CAME_BEFORE)
+        return Instead(resubmission, Because.CAME_BEFORE) if resubmission is not None else None
+    if own is not When.TOO_LATE:
+        return None
     first = _first(others[When.IN_TIME], edits, _begun(others, history.first_run(evidence)), alone)
-    return (_last(others[When.RESUBMITTED], edits) or first[0]) if first is not None else None
+    return Instead(resubmission or first[0], Because.TOO_LATE) if first is not None else None
+
+
+def with_one_deadline(evidence: Evidence, history: History) -> tuple[Evidence, History]:
+    """The same, with one deadline of the student's own: it is given while one attempt is graded, for all.
+
+    It is the one that the attempt has which is scored, else the latest.
+    """
+    known = (attempt.evidence.delivery.extension for attempt in history.attempts)
+    extension = evidence.delivery.extension or max(filter(None, known), default=None)
+
+    def extended(attempt: Evidence) -> Evidence:
+        return replace(attempt, delivery=replace(attempt.delivery, extension=extension))
+
+    if extension is None:
+        return evidence, history
+    attempts = (replace(attempt, evidence=extended(attempt.evidence)) for attempt in history.attempts)
+    return extended(evidence), replace(history, attempts=tuple(attempts))
 
 
 def _others(

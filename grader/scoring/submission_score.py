@@ -15,7 +15,7 @@ from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LineState, Score, rounded
 from grader.domain.submission import Role
-from grader.domain.submission_result import NO_HISTORY, Attempt, History
+from grader.domain.submission_result import NO_HISTORY, History
 from grader.scoring.decided_by_people import (
     acceptance,
     claimed,
@@ -35,7 +35,14 @@ from grader.scoring.grade_state import grade_review
 from grader.scoring.inquiries import inquiries
 from grader.scoring.lateness import late_record
 from grader.scoring.oral_hold import oral_hold, with_oral_check
-from grader.scoring.resubmission import AttemptScore, attempt_instead, own_attempts, resubmitted
+from grader.scoring.resubmission import (
+    AttemptScore,
+    Instead,
+    attempt_instead,
+    own_attempts,
+    resubmitted,
+    with_one_deadline,
+)
 from grader.scoring.rubric_lines import forbidden, lost_line, person_line, scored_line, undecided_line
 from grader.scoring.tries import own_try
 
@@ -100,9 +107,10 @@ def _score_of_attempts(
     Returns:
         The score, and the attempt whose arrival decides whether it is late.
     """
-    newest = _attempt_score(assignment, evidence, own_edits, history)
     if assignment.resubmission is None:
-        return newest, evidence
+        return _attempt_score(assignment, evidence, own_edits, history), evidence
+    evidence, history = with_one_deadline(evidence, history)
+    newest = _attempt_score(assignment, evidence, own_edits, history)
     alone = _attempt_scores(assignment, history)
     about = own_attempts(assignment, evidence, own_edits, history, alone=alone)
     if about.first is None:
@@ -114,15 +122,13 @@ def _score_of_attempts(
 
 def counting_instead(
     assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], history: History
-) -> Attempt | None:
-    """The attempt that counts in the place of one that came after resubmissions had ended.
+) -> Instead | None:
+    """The attempt that counts in the place of the one that was examined last: see `attempt_instead`.
 
     Args:
         edits: Those about the student, oldest first, of any kind.
-
-    Returns:
-        What `attempt_instead` does: None where the attempt counts itself.
     """
+    evidence, history = with_one_deadline(evidence, history)
     alone = _attempt_scores(assignment, history)
     return attempt_instead(assignment, evidence, edits, history, alone=alone)
 
