@@ -257,7 +257,7 @@ class _GradingDisplay:
 
 def _tell_graded(graded: "ClassResult", out: Path) -> None:
     """Print the results of the run."""
-    from grader.cli.class_view import print_results
+    from grader.cli.class_view import MOST_ROWS, print_results
     from grader.domain.formatting import counted, printable
     from grader.reports.whole_class.class_overview import set_aside
 
@@ -274,6 +274,12 @@ def _tell_graded(graded: "ClassResult", out: Path) -> None:
         of_all = f"{count} of {students}" if students is not None else str(count)
         click.echo(f"{overview.list_source}: {of_all} students handed in nothing.", err=True)
     print_results(shown, overview, out, graded.seconds, graded.submissions)
+    if graded.changes:
+        for change in graded.changes[:MOST_ROWS]:
+            click.echo(printable(change.in_words))
+        count = len(graded.changes)
+        rest = f" {count - MOST_ROWS} more are in `grader history`." if count > MOST_ROWS else ""
+        click.echo(f"{counted(count, 'earlier total')} changed.{rest}")
     for result in shown:
         if result.score.lower:
             reason = f"{result.score.student_id}: {result.score.lower.reason}"

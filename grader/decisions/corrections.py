@@ -20,7 +20,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.formatting import printable, zone_problem
 from grader.domain.score import LateRecord
 from grader.domain.submission import Role
-from grader.domain.submission_result import Result
+from grader.domain.submission_result import Attempt, Result
 from grader.gradebook import Snapshot
 from grader.results.current_state import edits_by_student
 from grader.results.revision import Revision
@@ -28,6 +28,7 @@ from grader.results.session import ClassSession
 from grader.scoring import counting_instead
 
 LATEST_RUN = "latest"
+BY_THE_WINDOW = (Because.TOO_LATE, Because.CAME_BEFORE)  # choices that follow from the rule on resubmissions
 IN_TIME, NO_TIME = "in-time", "none"
 EXAMPLE = "2026-01-31T23:40+03:30"
 
@@ -372,7 +373,9 @@ def regrade(
 def extension_edits(
     results: Sequence[Result], deadlines: Mapping[str, datetime], *, who: str, when: datetime, why: str
 ) -> list[Extended]:
-    """The edits that give students deadlines of their own, except those who already have that deadline.
+    """The edits that give students deadlines of their own, except those whose deadline stays as it is.
+
+    It does where they have that one, or a later one that was given while grading.
 
     Args:
         deadlines: By student; students without a result are left out.
@@ -381,7 +384,10 @@ def extension_edits(
     for result in results:
         student_id, late = result.score.student_id, result.score.late
         new_deadline = deadlines.get(student_id)
-        if new_deadline is not None and (late is None or not late.extended or late.due != new_deadline):
+        if new_deadline is None:
+            continue
+        due = max(new_deadline, result.evidence.delivery.extension or new_deadline)
+        if late is None or not late.extended or late.due != due:
             deadline = new_deadline.astimezone(UTC)
             edits.append(Extended(who=who, when=when, why=why, student_id=student_id, deadline=deadline))
     return edits
@@ -400,7 +406,7 @@ def chosen_by_the_window(session: ClassSession, new: Sequence[Edit] = ()) -> Seq
         UsageError: The book cannot be used.
     """
     assignment, known = session.assignment, session.book.edits()
-    noted = any(isinstance(edit, RunChosen) and edit.because is Because.TOO_LATE for edit in known)
+    noted = any(isinstance(edit, RunChosen) and edit.because in BY_THE_WINDOW for edit in known)
     if assignment.resubmission is None and not noted:
         return ()
     snapshot = session.snapshot(attempts=True).with_edits(new)
@@ -412,11 +418,11 @@ def chosen_by_the_window(session: ClassSession, new: Sequence[Edit] = ()) -> Seq
         history = snapshot.history(student_id, attempts=True)
         if before is None or not history.attempts:
             continue  # a person said so, or there is one attempt alone
-        newest = max(history.attempts, key=lambda attempt: attempt.first_run)
+        newest = _newest(history.attempts)
         instead = counting_instead(assignment, newest.evidence, edits[student_id], history)
-        if instead is not None and instead.digest != evidence.submission_digest:
-            number, because = instead.number, Because.TOO_LATE
-        elif instead is None and before is Because.TOO_LATE:
+        if instead is not None and instead.attempt.digest != evidence.submission_digest:
+            number, because = instead.attempt.number, instead.because
+        elif instead is None and before in BY_THE_WINDOW and newest.digest != evidence.submission_digest:
             number, because = newest.number, Because.LATEST
         else:
             continue
@@ -431,3 +437,11 @@ def chosen_by_the_window(session: ClassSession, new: Sequence[Edit] = ()) -> Seq
             )
         )
     return choices
+
+
+def _newest(attempts: Sequence[Attempt]) -> Attempt:
+    """The attempt that came last; the one that was examined last, unless it is known when each came."""
+    times = [attempt.evidence.received_at for attempt in attempts]
+    known = [moment.timestamp() for moment in times if moment is not None]
+    moments = known if len(known) == len(attempts) else [0.0] * len(attempts)
+    return max(zip(moments, attempts, strict=True), key=lambda one: (one[0], one[1].first_run))[1]

@@ -132,6 +132,9 @@ class Because(StrEnum):
     KEPT = "kept"  # the files of an earlier run gave less when they were examined again: that run counts
     FELL = "fell"  # a later attempt gives less than the student saw, and counts
     TOO_LATE = "too_late"  # a later attempt came after resubmissions had ended: an earlier one counts
+    CAME_BEFORE = (
+        "came_before"  # the resubmission counts, though one from before the deadline was examined last
+    )
     FELL_AGAIN = "fell_again"  # the same files give less than the student saw, and no earlier run gives more
 
 
@@ -171,6 +174,8 @@ class RunChosen(Edit):
             Because.KEPT: f"The same files gave less when they were examined again: {change}. "
             f"Run {self.number} counts.",
             Because.TOO_LATE: f"A later attempt came after resubmissions had ended. "
+            f"Run {self.number} counts.",
+            Because.CAME_BEFORE: f"An attempt from before the deadline was examined after the resubmission. "
             f"Run {self.number} counts.",
             Because.FELL: f"A later attempt gives less: {change}.",
             Because.FELL_AGAIN: f"The same files give less now: {change}.",

@@ -137,8 +137,10 @@ class Arrival:
     decided: Received | InTime | None = None
 
     def due(self, deadline: datetime | None) -> datetime | None:
-        """The student's deadline: their own, else that of the assignment; None if there is neither."""
-        return self.extension or deadline
+        """The student's deadline: their own, unless everybody's is later; None if there is neither."""
+        if self.extension is None or deadline is None:
+            return self.extension or deadline
+        return max(self.extension, deadline)
 
 
 @dataclass(frozen=True)

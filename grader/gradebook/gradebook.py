@@ -63,6 +63,7 @@ from grader.gradebook.statements import (
     runs_of,
     state_of,
     totals_of,
+    totals_since,
 )
 from grader.gradebook.student_records import (
     StudentRecords,
@@ -615,6 +616,19 @@ class Gradebook:
         with self._database.reading() as connection:
             ids_now = current_ids_of(connection, assignment_id)
             return totals_about(connection, assignment_id, ids_now, student_id)
+
+    def last_totals(self) -> dict[str, Total]:
+        """Student -> the last recorded total; empty if the gradebook is empty."""
+        if self._is_empty():
+            return {}
+        assignment_id = self._assignment()
+        with self._database.reading() as connection:
+            ids_now = current_ids_of(connection, assignment_id)
+            return {
+                student_id: with_student_id(total, student_id)
+                for row, total in totals_since(connection, assignment_id, 0).items()
+                if (student_id := ids_now.id_of(row)) is not None
+            }
 
     def _is_empty(self) -> bool:
         """Whether there are no results of any assignment."""

@@ -24,6 +24,7 @@ from grader.course.locate import Course, located_course
 from grader.course.term_files import assignment_groups
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
+from grader.domain.score import Total
 from grader.domain.submission import Fate, Submission
 from grader.domain.submission_result import Result, stage_times
 from grader.domain.term_total import GroupMember
@@ -33,6 +34,7 @@ from grader.grading.class_run import graded
 from grader.grading.concurrent_work import Watcher
 from grader.grading.examiner import ClassWork, Examiner, Machines, ThisMachine
 from grader.grading.hidden_splits import HiddenData, hidden_data
+from grader.grading.result_writer import own_deadline
 from grader.grading.run import RunBasis, running_parsers, team_representatives
 from grader.grading.student_page_writers import student_page_writer
 from grader.grading.submission_draws import draws_of
@@ -55,6 +57,7 @@ from grader.results.current_state import (
 )
 from grader.results.folder_use import RESULTS, in_use
 from grader.results.kept_scores import KeptScores
+from grader.results.revision import Change
 from grader.sandbox.host_client import Host
 
 THIS_MACHINE = ThisMachine()
@@ -190,6 +193,7 @@ class ClassResult:
         students: The students of this run -> whether an earlier run had examined the submission.
         submissions: The same with one student of each team.
         seconds: Wall-clock time of the run.
+        changes: The totals of this run's students that differ from those that they had before.
     """
 
     results: Sequence[Result]
@@ -197,6 +201,7 @@ class ClassResult:
     students: Mapping[str, bool]
     submissions: Mapping[str, bool]
     seconds: float
+    changes: Sequence[Change] = ()
 
     @property
     def results_of_run(self) -> list[Result]:
@@ -282,7 +287,8 @@ class _ClassBeingGraded:
         with self._parsers() as (scratch, hidden, parsers):
             uploads, account = self._taken_in(scratch, parsers, own_deadlines)
             chosen = only(uploads.submissions, request.only)
-            firsts = self._first_attempts(scratch, parsers, uploads, chosen)
+            chosen, earlier_attempts = self._with_earlier_attempts(scratch, parsers, uploads, chosen)
+            totals_before = self.book.last_totals()
             # kept even if something interrupts what follows
             keep_download_account(self.book, request.out, account, who=request.who, when=self.clock())
             self.book.note_places([request.out], RESULTS)
@@ -298,8 +304,8 @@ class _ClassBeingGraded:
                 unofficial=request.unofficial,
             )
             with self.machines.examiner(work) as examiner:
-                if firsts:
-                    self._graded(examiner, splits, firsts)
+                for attempts in filter(None, earlier_attempts):
+                    self._graded(examiner, splits, attempts)
                 results = self._graded(examiner, splits, chosen)
         students = {result.evidence.student_id: result.examined_before for result in results}
         representatives = {student: students[student] for student in team_representatives(chosen)}
@@ -308,7 +314,9 @@ class _ClassBeingGraded:
         }
         del results  # of a large class, nothing is held twice
         everybody, overview = self._written(account, written)
-        return ClassResult(everybody, overview, students, representatives, time.monotonic() - started)
+        changes = self._changes(everybody, {one: totals_before.get(one) for one in students})
+        seconds = time.monotonic() - started
+        return ClassResult(everybody, overview, students, representatives, seconds, changes)
 
     def _require_common_book(self) -> None:
         """Raises where late days are counted over several assignments, and this book holds one alone."""
@@ -347,38 +355,66 @@ class _ClassBeingGraded:
         self.watch.taken_in(TakenIn(uploads, account.download))
         return uploads, account
 
-    def _first_attempts(
+    def _with_earlier_attempts(
         self, scratch: Path, parsers: Host, uploads: Uploads, chosen: Sequence[Submission]
-    ) -> list[Submission]:
-        """What the download holds from before the deadline of those who resubmitted, unless the book has it.
+    ) -> tuple[Sequence[Submission], Sequence[Sequence[Submission]]]:
+        """What else the download holds that the rule on resubmissions compares, by each student's own times.
 
         Args:
             uploads: What counts of the download, as the last attempts do.
             chosen: Of that, what is graded.
+
+        Returns:
+            What is graded, with the time at which the same files came first. And what is graded before it,
+            unless the gradebook has it: the last attempts from before the deadline, and the last ones from
+            before the end of resubmissions.
         """
-        deadline, late = self.assignment.deadline, self.assignment.late
-        if self.assignment.resubmission is None or deadline is None:
-            return []
-        if not any(file.fate is Fate.SUPERSEDED for file in uploads.account):
-            return []
-        folder = scratch / "before-the-deadline"
+        rule, nothing = self.assignment.resubmission, (chosen, ())
+        if rule is None or not any(file.fate is Fate.SUPERSEDED for file in uploads.account):
+            return nothing
+        grace = timedelta(minutes=self.assignment.late.grace_minutes)
+        moments: dict[str, list[datetime]] = {}  # student -> those at which something else counted
+        for last in chosen:
+            due = own_deadline(self.assignment, self.book, last)
+            if due is None or last.received_at is None or last.held or last.received_at <= due + grace:
+                continue
+            end = rule.end(due)
+            window_ended = due + grace < end < last.received_at
+            moments[last.student_id] = [due + grace, end] if window_ended else [due + grace]
+        by_moment = {
+            moment: self._attempts_until(moment, scratch / f"earlier-{number}", parsers)
+            for number, moment in enumerate(sorted({one for own in moments.values() for one in own}))
+        }
+        graded: list[Submission] = []
+        earlier: tuple[list[Submission], list[Submission]] = ([], [])
+        for last in chosen:
+            student_id, first_times = last.student_id, [last]
+            examined = {digest for digest, _ in self.book.history(student_id)}
+            for moment, attempts in zip(moments.get(student_id, ()), earlier, strict=False):
+                attempt = by_moment[moment].get(student_id)
+                if attempt is None or attempt.received_at is None:
+                    continue
+                delivery = replace(attempt.delivery, extension=last.delivery.extension)
+                if attempt.digest == last.digest:
+                    first_times.append(replace(last, received_at=attempt.received_at, delivery=delivery))
+                elif attempt.digest not in examined:
+                    attempts.append(replace(attempt, delivery=delivery))
+                    examined.add(attempt.digest)
+            graded.append(first_times[1] if len(first_times) > 1 else last)
+        return graded, earlier
+
+    def _attempts_until(self, moment: datetime, folder: Path, parsers: Host) -> dict[str, Submission]:
+        """Student -> what would count of the download if nothing had come after a moment.
+
+        Args:
+            folder: For what is unpacked; it does not exist yet.
+        """
         folder.mkdir()
         recorded = recorded_uploads(self.book)
         known = KnownOwners(self.class_list.directory(), lambda _: None, recorded, self.groups)
-        until = deadline + timedelta(minutes=late.grace_minutes)
         opener = ParserOpener(parsers)
-        before = submissions(self.request.path, self.assignment, folder, opener, known, until=until)
-        again = {submission.student_id: submission for submission in chosen if not submission.held}
-        firsts = []
-        for first in before.submissions:
-            last = again.get(first.student_id)
-            if last is None or first.received_at is None or first.digest == last.digest:
-                continue
-            examined = {digest for digest, _ in self.book.history(first.student_id)}
-            if first.digest not in examined and last.digest not in examined:
-                delivery = replace(first.delivery, extension=last.delivery.extension)
-                firsts.append(replace(first, delivery=delivery))
-        return firsts
+        before = submissions(self.request.path, self.assignment, folder, opener, known, until=moment)
+        return {attempt.student_id: attempt for attempt in before.submissions}
 
     def _graded(
         self, examiner: Examiner, splits: HiddenData | None, chosen: Sequence[Submission]
@@ -416,6 +452,25 @@ class _ClassBeingGraded:
         ]
         rates.keep(self.assignment.id, work, stage_times(examined))
         return results
+
+    def _changes(self, results: Sequence[Result], before: Mapping[str, Total | None]) -> list[Change]:
+        """The totals that differ from those before, of students who had one.
+
+        Args:
+            results: Everybody's.
+            before: The last total of each student of this run.
+        """
+        who, when = self.request.who, self.clock()
+        changes = []
+        for result in results:
+            total_before = before.get(result.score.student_id)
+            total = Total.of(result.score, who=who, when=when, cause="grade")
+            if (
+                total_before is not None
+                and (change := Change(total_before, total, result.score.released)).moves
+            ):
+                changes.append(change)
+        return changes
 
     def _written(
         self, account: DownloadAccount, reported: Mapping[str, str]

@@ -1,9 +1,9 @@
 """Records what was found out about a submission: its attempt, the run that counts, gradebook, report.
 
-It numbers the attempts of a student, which decides the hidden data that a training meets. It decides
-which run counts when a submission was examined again: a total that students saw never falls silently. Then
-it writes the gradebook first and the student's report after it. It never finds anything out about a
-submission.
+It numbers the attempts of a student, which decides the hidden data that a training meets. It completes how
+a submission was delivered by what earlier runs know of it. It decides which run counts when a submission was
+examined again: a total that students saw never falls silently. Then it writes the gradebook first and the
+student's report after it. It never finds anything out about a submission.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Because, Edit, OwnerAssigned, RunChosen, current_owner
+from grader.domain.edit import Because, Edit, Extended, OwnerAssigned, RunChosen, current_owner
 from grader.domain.evidence import Evidence, TrainingOutcome
-from grader.domain.score import Score, Total, TotalFigures
+from grader.domain.score import Score, Total, TotalFigures, is_less_than_released
 from grader.domain.submission import Submission
 from grader.domain.submission_result import Attempt, History, Result
 from grader.gradebook import Gradebook
@@ -59,6 +59,72 @@ def attempts(history: Sequence[tuple[str, Evidence | None]]) -> dict[str, int]:
     return numbers
 
 
+# --- delivery --------------------------------------------------------------------------------------------
+
+
+def as_known(assignment: Assignment, book: Gradebook, evidence: Evidence) -> Evidence:
+    """The evidence with what earlier runs know of the delivery.
+
+    A deadline of the student's own holds for later attempts, and for commands that do not mention it, until
+    another one is given. Where a resubmission is allowed, files that came before keep the time at which they
+    came first: to hand them in once more is not to hand them in late.
+
+    Args:
+        evidence: What was found out about a submission, which need not be in the gradebook yet.
+    """
+    before = book.history(evidence.student_id)
+    delivery = evidence.delivery
+    if delivery.extension is None:
+        delivery = replace(delivery, extension=_known_extension(book, evidence.student_id, before))
+    times = {
+        run.received_at.timestamp(): run
+        for digest, run in (*before, (evidence.submission_digest, evidence))
+        if digest == evidence.submission_digest and run is not None and run.received_at is not None
+    }
+    if assignment.resubmission is None or not times:
+        return replace(evidence, delivery=delivery)
+    first = times[min(times)]
+    first_delivery = replace(first.delivery, extension=delivery.extension)
+    return replace(evidence, received_at=first.received_at, delivery=first_delivery)
+
+
+def own_deadline(assignment: Assignment, book: Gradebook, submission: Submission) -> datetime | None:
+    """The student's deadline, by what the submission, earlier runs and people say; None if there is none.
+
+    Args:
+        submission: What is about to be graded.
+    """
+    student_id = submission.student_id
+    extension = submission.delivery.extension
+    if extension is None:
+        extension = _known_extension(book, student_id, book.history(student_id))
+    decided = [edit.deadline for edit in book.edits(student_id) if isinstance(edit, Extended)]
+    deadlines = (assignment.deadline, extension, *decided[-1:])
+    return max((deadline for deadline in deadlines if deadline is not None), default=None)
+
+
+def _known_extension(
+    book: Gradebook, student_id: str, history: Sequence[tuple[str, Evidence | None]]
+) -> datetime | None:
+    """The student's own deadline as the last run has it; None if there is none.
+
+    A run of the files that count that came after the one that counts gave less, and was refused.
+
+    Args:
+        history: The student's runs, oldest first: the submission's digest and the evidence.
+    """
+    if not history:
+        return None
+    counting = book.runs(student_id).index(book.counting(student_id))
+    digest_that_counts, _ = history[counting]
+    standing = [
+        run
+        for place, (digest, run) in enumerate(history)
+        if run is not None and not run.absent and (place <= counting or digest != digest_that_counts)
+    ]
+    return standing[-1].delivery.extension if standing else None
+
+
 # --- run choice ------------------------------------------------------------------------------------------
 
 
@@ -89,9 +155,10 @@ def outcome(
     """What counts when a new run is added to the gradebook.
 
     The new run does, except when it gives less than students saw: if its files are those of the run that
-    counts so far, that one goes on counting if it gives more. If the last attempt gives less, it counts and
-    a person is asked. An earlier attempt that a person chose outweighs the others that were there. An
-    attempt that came after resubmissions had ended does not count.
+    counts so far, that one goes on counting if it gives more. What students saw of a grade that was released
+    is what lateness leaves of it. If the last attempt gives less, it counts and a person is asked. An earlier
+    attempt that a person chose outweighs the others that were there. An attempt that came after resubmissions
+    had ended does not count, nor does one from before the deadline that is examined after a resubmission.
 
     Args:
         evidence: What the new run found out.
@@ -116,9 +183,9 @@ def outcome(
     new = CountedRun(evidence, score(assignment, evidence, edits=edits, history=history))
     chosen = partial(RunChosen, who=who, when=now, why="", student_id=student_id)
     instead = counting_instead(assignment, evidence, edits, history)
-    if instead is not None:
-        choice = chosen(number=instead.number, because=Because.TOO_LATE)
-        return _too_late(assignment, evidence, edits, choice, history, instead)
+    if instead is not None and instead.because is Because.TOO_LATE:
+        choice = chosen(number=instead.attempt.number, because=Because.TOO_LATE)
+        return _instead(assignment, evidence, edits, choice, history, instead.attempt)
     if not totals:
         return new
 
@@ -131,15 +198,28 @@ def outcome(
     records = {record.number: record for record in book.run_records(student_id)}
     counting, digest = book.counting(student_id), evidence.submission_digest
     earlier = [record.submission_digest for record in records.values()]
+    if digest not in earlier and instead is not None:
+        number = instead.attempt.number
+        choice = chosen(number=number, because=instead.because)
+        counted = _instead(assignment, evidence, edits, choice, history, instead.attempt)
+        combined = Total.of(counted.score)
+        if not allow_lower and is_less_than_released(combined.final, shown_total.final, new.score.released):
+            figures = TotalFigures.of(shown_total), TotalFigures.of(combined)
+            choice = chosen(number=number, because=Because.FELL, told=figures[0], gave=figures[1])
+            return _instead(assignment, evidence, edits, choice, history, instead.attempt)
+        return counted
     if digest != records[counting].submission_digest and digest in earlier:
         edits_of_repeat = decided(Because.CAME_AGAIN, counting, fallen=False)
         return _with(assignment, book.evidence(student_id, counting), edits, edits_of_repeat, history)
 
     same_files = digest == records[counting].submission_digest
+    released = new.score.released
     falls = new_total.has_fewer_points_than(shown_total)
-    # the time at which the same files came is not an outcome of a run; what lateness costs is asked where
-    # nobody knows it
-    if not same_files and new_total.final is not None:
+    # the time at which the same files came is not an outcome of a run, unless a released grade falls by it;
+    # what lateness costs is asked where nobody knows it
+    if same_files:
+        falls = falls or is_less_than_released(new_total.final, shown_total.final, released)
+    elif new_total.final is not None:
         falls = new_total.falls_from(shown_total)
     # a ruling that the earlier files give nothing does not concern these
     counting_evidence = book.evidence(student_id, counting)
@@ -150,8 +230,9 @@ def outcome(
         return _with(assignment, evidence, edits, latest, history)
     if not same_files:
         return _with(assignment, evidence, edits, decided(Because.FELL), history)
-    if new_total.has_fewer_points_than(
-        Total.of(score(assignment, counting_evidence, edits=edits, history=history))
+    counting_total = Total.of(score(assignment, counting_evidence, edits=edits, history=history))
+    if new_total.has_fewer_points_than(counting_total) or is_less_than_released(
+        new_total.final, counting_total.final, released
     ):
         return _with(assignment, counting_evidence, edits, decided(Because.KEPT, counting), history)
     return _with(assignment, evidence, edits, decided(Because.FELL_AGAIN), history)
@@ -167,7 +248,7 @@ def _with(
     return CountedRun(evidence, score(assignment, evidence, edits=(*edits, *new), history=history), new)
 
 
-def _too_late(
+def _instead(
     assignment: Assignment,
     evidence: Evidence,
     edits: Sequence[Edit],
@@ -175,7 +256,7 @@ def _too_late(
     history: History,
     instead: Attempt,
 ) -> CountedRun:
-    """What counts where an attempt came after resubmissions had ended: the one before it, which says so."""
+    """What counts where another attempt counts in the place of the one that was examined last."""
     own = history.attempts
     if history.first_run(evidence) is None:
         # as the gradebook will have it, in a run after all others
@@ -233,6 +314,7 @@ class Keeper:
             held: Why nobody knows whose it is; empty when somebody or the gradebook knows.
         """
         with self.book.one_reading():
+            evidence = as_known(self.assignment, self.book, evidence)
             counted = outcome(
                 self.assignment,
                 self.book,
@@ -253,27 +335,38 @@ class Keeper:
         """The result from the gradebook; whatever an interruption kept from being written is written now.
 
         When it was handed in, and by whom, is taken from the submission as it is now, if it is the one that
-        counts.
+        counts, and if no earlier run knows better.
         """
         student_id = submission.student_id
         with self.book.one_reading():
             evidence = self.book.evidence(student_id)
             history = student_history(self.assignment, self.book, student_id)
             edits = self.book.edits(student_id)
-        now_delivered = replace(
-            evidence,
-            received_at=submission.received_at,
-            delivery=submission.delivery,
-            team=submission.team or evidence.team,
-            origin=submission.origin,
-        )
-        if evidence.submission_digest == submission.digest and evidence != now_delivered:
-            evidence = now_delivered
-            return replace(self.kept(evidence, self.book.images(student_id), now), examined_before=True)
+            now_delivered = replace(
+                evidence,
+                received_at=submission.received_at,
+                delivery=submission.delivery,
+                team=submission.team or evidence.team,
+                origin=submission.origin,
+            )
+            if evidence != now_delivered or self.assignment.resubmission is not None:
+                now_delivered = as_known(self.assignment, self.book, now_delivered)
         result = Result(evidence, score(self.assignment, evidence, edits=edits, history=history), True)
+        same_files = evidence.submission_digest == submission.digest
+        if same_files and evidence != now_delivered and not self._was_refused(result, now_delivered):
+            kept = self.kept(now_delivered, self.book.images(student_id), now)
+            return replace(kept, examined_before=True)
         if not report_path(self.out, student_id).exists():
             self._write(result, self.book.images(student_id), now)
         return result
+
+    def _was_refused(self, result: Result, now_delivered: Evidence) -> bool:
+        """Whether the run that counts was kept because the last one, delivered as it is now, gave less."""
+        lower = result.score.lower
+        if self.allow_lower or lower is None or not lower.kept:
+            return False
+        latest = self.latest(result.evidence.student_id)
+        return (latest.received_at, latest.delivery) == (now_delivered.received_at, now_delivered.delivery)
 
     def _write(self, result: Result, images: Mapping[str, bytes], now: datetime) -> None:
         writer = self.pages or WrittenHere(self.assignment, self.out)

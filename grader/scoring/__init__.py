@@ -5,8 +5,7 @@ Something unknown is never a pass and never a zero: its points are None, and a p
 
 from grader.scoring.decided_by_people import line_points, stray_targets
 from grader.scoring.measurements import interpolated, measured_points, passes, uncertainties
-from grader.scoring.resubmission import counting_instead
-from grader.scoring.submission_score import score
+from grader.scoring.submission_score import counting_instead, score
 from grader.scoring.tries import feedback_try
 
 __all__ = [

@@ -63,7 +63,7 @@ def late_record(
         seconds=late,
         received_at=came.received_at,
         due=due,
-        extended=came.extension is not None,
+        extended=came.extension is not None and due == came.extension,
         decided=f"{came.decided.who}: {came.decided.why}" if came.decided else "",
     )
 

@@ -1,19 +1,20 @@
 """One score of two attempts: what a resubmission regains of the points that the first one lost.
 
-The first is the last attempt that came before the student's deadline. One that comes after it, while
+The first is the last attempt that came before the student's deadline and has points to add to: one that
+could not be opened never takes the place of one before it. An attempt that comes after the deadline, while
 resubmissions are open, regains the stated share of what the first lost, item by item, and takes nothing
 away: `first + share * max(0, later - first)`. Without a first the ordinary rule on late work applies. Marks
 that were given before the resubmission came are about the first. Points that a person types for an
 automatic item after it came stand as they are. It never decides how late an attempt is (`lateness` does).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.assignment_rules import Resubmission
-from grader.domain.edit import Edit, Marked
+from grader.domain.edit import Because, Edit, Marked
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LineState, Score, ScoreLine, rounded
@@ -21,6 +22,9 @@ from grader.domain.several_attempts import ResubmissionRecord, ResubmissionState
 from grader.domain.submission_result import Attempt, History
 from grader.scoring.lateness import arrival, seconds_late
 from grader.scoring.measurements import percent, plain
+
+AttemptScore = Callable[[Evidence, Sequence[Edit]], Score]
+"""The score of one attempt by itself, with the decisions that are about it."""
 
 
 class When(Enum):
@@ -54,40 +58,40 @@ class OwnAttempts:
 
     Attributes:
         first: The attempt from before the deadline; None where the one that is scored stands alone.
-        edits: What people decided that is about the first.
+        first_score: Its score by itself; None without a first.
         record: What is recorded of the resubmission, before its points are known; None without a first.
         ignored: The same of a resubmission that came too late and does not count; None if there is none.
     """
 
     first: Evidence | None = None
-    edits: tuple[Edit, ...] = ()
+    first_score: Score | None = None
     record: ResubmissionRecord | None = None
     ignored: ResubmissionRecord | None = None
 
 
 def own_attempts(
-    assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], history: History
+    assignment: Assignment,
+    evidence: Evidence,
+    edits: Sequence[Edit],
+    history: History,
+    *,
+    alone: AttemptScore,
 ) -> OwnAttempts:
     """The attempts that the score of a submission is made of.
 
     Args:
         evidence: Of the attempt that counts.
         edits: Those about the student, oldest first, of any kind.
+        alone: Scores one attempt.
     """
     others = _others(assignment, evidence, edits, history)
     own = when_it_came(assignment, evidence, edits)
-    first = _last(others[When.IN_TIME], edits)
-    if own is When.RESUBMITTED and first is not None:
-        record = _record(assignment, evidence, edits, ResubmissionState.COUNTED)
-        after = [
-            attempt.first_run
-            for when, attempts in others.items()
-            if when is not When.IN_TIME
-            for attempt in attempts
-        ]
-        this = history.first_run(evidence)
-        begun = min([*after, *([this] if this is not None else [])], default=None)
-        return OwnAttempts(first.evidence, _about_first(edits, begun), record)
+    if own is When.RESUBMITTED:
+        begun = _begun(others, history.first_run(evidence))
+        first = _first(others[When.IN_TIME], edits, begun, alone)
+        if first is not None:
+            record = _record(assignment, evidence, edits, ResubmissionState.COUNTED)
+            return OwnAttempts(first[0].evidence, first[1], record)
     ignored = _last(others[When.TOO_LATE], edits)
     if ignored is None or own is When.TOO_LATE:
         return OwnAttempts()
@@ -96,20 +100,72 @@ def own_attempts(
     return OwnAttempts(ignored=replace(record, reason=reason))
 
 
-def counting_instead(
-    assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], history: History
-) -> Attempt | None:
-    """The attempt that counts in the place of one that came after resubmissions had ended.
+@dataclass(frozen=True)
+class Instead:
+    """The attempt that counts in the place of the one that was examined last.
+
+    Attributes:
+        because: `TOO_LATE` or `CAME_BEFORE`.
+    """
+
+    attempt: Attempt
+    because: Because
+
+
+def attempt_instead(
+    assignment: Assignment,
+    evidence: Evidence,
+    edits: Sequence[Edit],
+    history: History,
+    *,
+    alone: AttemptScore,
+) -> Instead | None:
+    """The attempt that counts in the place of one that came after resubmissions had ended, or before another.
+
+    Args:
+        evidence: Of the attempt that was examined last.
+        edits: Those about the student, oldest first, of any kind.
+        alone: Scores one attempt.
 
     Returns:
-        The resubmission that came before it, else the first; None where the attempt counts itself, because
-        it came earlier or nothing came before the deadline.
+        Of one that came too late: the resubmission that came before it, else the first. Of one that came
+        before the deadline and was examined after others: the last resubmission. None where the attempt
+        counts itself, also if nothing that has points came before the deadline and it came last.
     """
-    if assignment.resubmission is None or when_it_came(assignment, evidence, edits) is not When.TOO_LATE:
+    if assignment.resubmission is None:
         return None
+    own = when_it_came(assignment, evidence, edits)
     others = _others(assignment, evidence, edits, history)
-    first = _last(others[When.IN_TIME], edits)
-    return (_last(others[When.RESUBMITTED], edits) or first) if first is not None else None
+    resubmission = _last(others[When.RESUBMITTED], edits)
+    if own is When.IN_TIME:
+        too_late = _last(others[When.TOO_LATE], edits)
+        if resubmission is None and too_late is not None:
+            begun = _begun(others, None)
+            usable = _first(others[When.IN_TIME], edits, begun, alone) is not None
+            if not usable and not is_first(alone(evidence, _about_first(edits, begun))):
+                return Instead(too_late, Because.CAME_BEFORE)
+        return Instead(resubmission, Because.CAME_BEFORE) if resubmission is not None else None
+    if own is not When.TOO_LATE:
+        return None
+    first = _first(others[When.IN_TIME], edits, _begun(others, history.first_run(evidence)), alone)
+    return Instead(resubmission or first[0], Because.TOO_LATE) if first is not None else None
+
+
+def with_one_deadline(evidence: Evidence, history: History) -> tuple[Evidence, History]:
+    """The same, with one deadline of the student's own: it is given while one attempt is graded, for all.
+
+    It is the one that the attempt has which is scored, else the latest.
+    """
+    known = (attempt.evidence.delivery.extension for attempt in history.attempts)
+    extension = evidence.delivery.extension or max(filter(None, known), default=None)
+
+    def extended(attempt: Evidence) -> Evidence:
+        return replace(attempt, delivery=replace(attempt.delivery, extension=extension))
+
+    if extension is None:
+        return evidence, history
+    attempts = (replace(attempt, evidence=extended(attempt.evidence)) for attempt in history.attempts)
+    return extended(evidence), replace(history, attempts=tuple(attempts))
 
 
 def _others(
@@ -123,20 +179,54 @@ def _others(
     return others
 
 
+def _begun(others: Mapping[When, Sequence[Attempt]], own_run: int | None) -> int | None:
+    """The number of the first run of a resubmission; None: none is in the gradebook yet.
+
+    Args:
+        others: The attempts beside the one that is scored, which came after the deadline itself.
+        own_run: The number of its first run.
+    """
+    runs = [
+        attempt.first_run
+        for when, attempts in others.items()
+        if when is not When.IN_TIME
+        for attempt in attempts
+    ]
+    return min([*runs, *([own_run] if own_run is not None else [])], default=None)
+
+
+def _first(
+    in_time: Sequence[Attempt], edits: Sequence[Edit], begun: int | None, alone: AttemptScore
+) -> tuple[Attempt, Score] | None:
+    """The last attempt in time that has points to add to, and its score; None if there is none.
+
+    Args:
+        begun: The number of the first run of a resubmission.
+    """
+    about = _about_first(edits, begun)
+    left = list(in_time)
+    while (attempt := _last(left, edits)) is not None:
+        found = alone(attempt.evidence, about)
+        if is_first(found):
+            return attempt, found
+        left.remove(attempt)
+    return None
+
+
 def is_first(score: Score) -> bool:
     """Whether an attempt has points that a resubmission can add to; where the grader failed, it may have."""
     return score.status is GradeStatus.ENGINE_ERROR or (score.total is not None and not score.closed)
 
 
-def resubmitted(assignment: Assignment, attempts: OwnAttempts, first: Score, later: Score) -> Score:
+def resubmitted(assignment: Assignment, attempts: OwnAttempts, later: Score) -> Score:
     """The score of both attempts, without what lateness costs.
 
     Args:
         attempts: By `own_attempts`, with a first one.
-        first, later: The score of each by itself.
+        later: The score of the resubmission by itself.
     """
-    rule, record = _rule(assignment), attempts.record
-    if record is None:
+    rule, record, first = _rule(assignment), attempts.record, attempts.first_score
+    if record is None or first is None:
         raise EngineError(f"{later.student_id}: there is no resubmission to score. Report this.")
     known = replace(record, first=first.total, resubmitted=later.total)
     if later.closed or later.status in (GradeStatus.REFUSED, GradeStatus.ENGINE_ERROR):

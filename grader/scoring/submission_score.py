@@ -35,7 +35,14 @@ from grader.scoring.grade_state import grade_review
 from grader.scoring.inquiries import inquiries
 from grader.scoring.lateness import late_record
 from grader.scoring.oral_hold import oral_hold, with_oral_check
-from grader.scoring.resubmission import is_first, own_attempts, resubmitted
+from grader.scoring.resubmission import (
+    AttemptScore,
+    Instead,
+    attempt_instead,
+    own_attempts,
+    resubmitted,
+    with_one_deadline,
+)
 from grader.scoring.rubric_lines import forbidden, lost_line, person_line, scored_line, undecided_line
 from grader.scoring.tries import own_try
 
@@ -100,18 +107,39 @@ def _score_of_attempts(
     Returns:
         The score, and the attempt whose arrival decides whether it is late.
     """
-    newest = _attempt_score(assignment, evidence, own_edits, history)
     if assignment.resubmission is None:
-        return newest, evidence
-    about = own_attempts(assignment, evidence, own_edits, history)
+        return _attempt_score(assignment, evidence, own_edits, history), evidence
+    evidence, history = with_one_deadline(evidence, history)
+    newest = _attempt_score(assignment, evidence, own_edits, history)
+    alone = _attempt_scores(assignment, history)
+    about = own_attempts(assignment, evidence, own_edits, history, alone=alone)
     if about.first is None:
         return replace(newest, resubmission=about.ignored), evidence
-    first = _attempt_score(assignment, about.first, about.edits, history)
-    if not is_first(first):
-        return newest, evidence
-    combined = resubmitted(assignment, about, first, newest)
+    combined = resubmitted(assignment, about, newest)
     late = late_record(assignment, about.first, combined.total, own_edits, history)
     return replace(combined, late=late), about.first
+
+
+def counting_instead(
+    assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], history: History
+) -> Instead | None:
+    """The attempt that counts in the place of the one that was examined last: see `attempt_instead`.
+
+    Args:
+        edits: Those about the student, oldest first, of any kind.
+    """
+    evidence, history = with_one_deadline(evidence, history)
+    alone = _attempt_scores(assignment, history)
+    return attempt_instead(assignment, evidence, edits, history, alone=alone)
+
+
+def _attempt_scores(assignment: Assignment, history: History) -> AttemptScore:
+    """What scores one attempt of the history."""
+
+    def alone(evidence: Evidence, about: Sequence[Edit]) -> Score:
+        return _attempt_score(assignment, evidence, about, history)
+
+    return alone
 
 
 def _attempt_score(

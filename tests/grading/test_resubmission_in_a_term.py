@@ -8,6 +8,7 @@ from grader.domain.edit import Because, RunChosen
 from grader.domain.errors import CourseError
 from grader.domain.evidence import Blame, Finding, Status
 from grader.domain.several_attempts import ResubmissionState
+from grader.domain.submission import Delivery
 from tests.scripted_terms import DAY, START, STUDENT, Term
 
 LATE = "[late]\npoints_per_day = 10\n"
@@ -67,6 +68,31 @@ def test_the_last_attempt_before_the_deadline_is_the_first_of_two(term: Term) ->
     term.hand_in(LAB, START - DAY, 6)
     term.hand_in(LAB, START + DAY, 10)
     assert points(term) == (80, 80)
+
+
+REFUSED = {"status": "refused", "reason": "The notebook cannot be read.", "findings": ()}
+
+
+def test_an_upload_that_cannot_be_opened_does_not_take_the_place_of_the_first(term: Term) -> None:
+    term.hand_in(LAB, START - 2 * DAY, 8)
+    term.hand_in(LAB, START - DAY, 0, **REFUSED)
+    term.hand_in(LAB, START + 3 * DAY, 9)
+    assert points(term) == (85, 85)
+    term.hand_in(LAB, START + 8 * DAY, 10)
+    assert points(term) == (85, 85), "what comes too late changes nothing"
+
+
+def test_what_came_too_late_leaves_the_attempt_that_has_points(term: Term) -> None:
+    term.hand_in(LAB, START - 2 * DAY, 8)
+    term.hand_in(LAB, START - DAY, 0, **REFUSED)
+    term.hand_in(LAB, START + 8 * DAY, 10)
+    assert points(term) == (80, 80)
+
+
+def test_an_upload_without_points_is_no_submission_before_the_deadline(term: Term) -> None:
+    term.hand_in(LAB, START - DAY, 0, **REFUSED)
+    term.hand_in(LAB, START + 8 * DAY, 10)
+    assert points(term) == (100, 20), "the rule on late work applies, as without the upload"
 
 
 def test_the_last_resubmission_counts_and_only_that(term: Term) -> None:
@@ -194,6 +220,55 @@ def test_what_is_undecided_in_the_first_is_left_to_a_person(term: Term) -> None:
     term.hand_in(LAB, START + DAY, 10)
     assert term.record(LAB)["awaiting"] == ["parts"]
     assert "A person decides what the resubmission regains." in term.record(LAB)["items"][0]["reason"]
+
+
+def test_the_same_files_handed_in_again_are_not_late(term: Term) -> None:
+    term.hand_in(LAB, START - DAY, 8, files="same")
+    term.hand_in(LAB, START + 3 * DAY, 8, files="same")
+    assert points(term) == (80, 80)
+    term.hand_in(LAB, START + 8 * DAY, 8, files="same")
+    assert points(term) == (80, 80), "nor after the window"
+
+
+def test_the_first_attempt_stays_the_first_when_it_comes_again(term: Term) -> None:
+    term.hand_in(LAB, START - DAY, 4, files="first")
+    term.hand_in(LAB, START + DAY, 8, files="second")
+    term.hand_in(LAB, START + 3 * DAY, 4, files="first")
+    assert points(term) == (60, 60)
+
+
+def test_which_attempt_was_graded_first_makes_no_difference(term: Term) -> None:
+    term.hand_in(LAB, START + DAY, 8)
+    assert points(term) == (80, 70)
+    term.hand_in(LAB, START - DAY, 4)
+    assert points(term) == (60, 60)
+    with term.book(LAB) as book:
+        chosen = [edit.because for edit in book.edits(STUDENT) if isinstance(edit, RunChosen)]
+        assert chosen == [Because.CAME_BEFORE] and book.counting(STUDENT) == 1
+    term.regrade(LAB)
+    assert points(term) == (60, 60)
+    term.assignment(LAB, START, LATE)
+    term.regrade(LAB)
+    assert points(term) == (80, 70), "without the rule the one that came last counts"
+
+
+def test_an_upload_without_points_that_is_graded_last_takes_nothing_away(term: Term) -> None:
+    term.hand_in(LAB, START + 8 * DAY, 10)
+    term.hand_in(LAB, START - DAY, 0, **REFUSED)
+    assert points(term) == (100, 20)
+
+
+def test_a_deadline_that_was_given_with_a_later_attempt_is_that_of_the_earlier_one_too(term: Term) -> None:
+    term.hand_in(LAB, START + DAY, 8)
+    term.hand_in(LAB, START + 5 * DAY, 10, delivery=Delivery(extension=START + 2 * DAY))
+    assert points(term) == (90, 90)
+
+
+def test_without_the_rule_the_time_of_the_same_files_is_the_last_one(term: Term) -> None:
+    term.assignment(LAB, START, LATE)
+    term.hand_in(LAB, START - DAY, 8, files="same")
+    term.hand_in(LAB, START + 3 * DAY, 8, files="same")
+    assert points(term) == (80, 50)
 
 
 def test_files_that_came_before_leave_the_score_as_it_is(term: Term) -> None:
