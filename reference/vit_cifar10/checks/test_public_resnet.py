@@ -99,6 +99,13 @@ def test_residual_block_has_a_norm_for_each_convolution(student):
             hint="One nn.BatchNorm2d(channels) after each convolution, that of the shortcut too.",
             look_for="Conv2d(_, _, 1) | Conv2d(_, _, kernel_size=1)",
         )
+    if any(norm.mean is None for norm in norms) and not same(block(x)[:1], block(x[:1]), tolerance=1e-3):
+        raise Mismatch(
+            "In evaluation, what an image gives depends on the other images of its batch: a norm keeps no "
+            "running statistics.",
+            hint="nn.BatchNorm2d(channels) keeps them.",
+            look_for="BatchNorm2d(_, track_running_stats=False)",
+        )
     found = block.gradients(x, student.tensor(4, 6, 4, 4), train=True)
     if found.missing:
         raise Mismatch(
