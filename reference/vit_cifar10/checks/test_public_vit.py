@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from grader.kit import AffineFake, Fake, Mismatch, named, numbered_images, same
+from grader.kit import AffineFake, Fake, Library, Mismatch, named, numbered_images, same
 
 # of the model: 3 x 3 patches of 4 x 4 pixels, 2 channels
 MODEL = {"image_size": 12, "patch_size": 4, "in_channels": 2, "num_classes": 5, "dim": 20}
@@ -58,6 +58,17 @@ class Around:
     def blocks_called(self):
         """The numbers of the blocks in the order in which they are called."""
         return [call.instance for call, _ in self.model.calls if call.component == "EncoderBlock"]
+
+
+def stays_behind(student, positions):
+    """Whether something of the model is still where it was after the model moved to another device."""
+    model = student.build("VisionTransformer", **MODEL, depth=1, heads=2, positions=positions)
+    try:
+        model.call("to", "meta")  # a device without numbers, which every machine has
+        model.call("", Library("torch.empty", 2, 2, 12, 12, device="meta"), training=False)
+    except Mismatch as error:
+        return "RuntimeError" in error.message and "meta" in error.message
+    return False
 
 
 def with_zeros(model):
@@ -208,6 +219,14 @@ def test_model_has_fixed_positions(student):
             f"With pool={pool!r} and positions='sinusoidal', what is added to the patches is not what "
             f"sinusoidal_positions({PATCHES + extra}, dim) gives"
             + (", from position 1 on." if extra else "."),
+            look_for="sinusoidal_positions()",
+        )
+    kept, moved = (stays_behind(student, positions) for positions in ("learned", "sinusoidal"))
+    if moved and not kept:
+        raise Mismatch(
+            "When the model moves to another device, the positions of positions='sinusoidal' stay behind, and "
+            "it fails there.",
+            hint="A buffer moves with the model: self.register_buffer('positions', table).",
             look_for="sinusoidal_positions()",
         )
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from grader.kit import AffineFake, Fake, Mismatch, answer, named, numbered_images, same
+from grader.kit import AffineFake, Fake, Library, Mismatch, answer, named, numbered_images, same
 from grader.kit.transformers import block_weights, layer_norms, linear_layers
 
 pytestmark = pytest.mark.component("VisionTransformer")
@@ -116,6 +116,21 @@ def test_fixed_positions_are_the_table(student, reference, pool):
     for sizes in all_sizes(student, reference.oracle):
         inside = Inside(student, pool=pool, positions="sinusoidal", moved=False, **sizes)
         require_fixed_positions(student, reference, inside, pool)
+    kept, moved = (_stays_behind(student, pool, positions) for positions in ("learned", "sinusoidal"))
+    if moved and not kept:
+        raise reference.named("vit_fixed_positions_stay_behind")
+
+
+def _stays_behind(student, pool, positions):
+    """Whether something of the model is still where it was after the model moved to another device."""
+    model = student.build("VisionTransformer", depth=1, heads=HEADS, positions=positions, pool=pool, **SIZES)
+    images = Library("torch.empty", 2, CHANNELS, SIDE, SIDE, device="meta")  # which every machine has
+    try:
+        model.call("to", "meta")
+        model.call("", images, training=False)
+    except Mismatch as error:  # what is on it has no numbers that could be returned
+        return "RuntimeError" in error.message and "meta" in error.message
+    return False
 
 
 def require_fixed_positions(student, reference, inside, pool):
