@@ -224,8 +224,8 @@ def test_model_has_fixed_positions(student):
     kept, moved = (stays_behind(student, positions) for positions in ("learned", "sinusoidal"))
     if moved and not kept:
         raise Mismatch(
-            "When the model moves to another device, the positions of positions='sinusoidal' stay behind, and "
-            "it fails there.",
+            "When the model moves to another device, the positions of positions='sinusoidal' stay behind, "
+            "and it fails there.",
             hint="A buffer moves with the model: self.register_buffer('positions', table).",
             look_for="sinusoidal_positions()",
         )
