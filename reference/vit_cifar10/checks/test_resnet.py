@@ -166,14 +166,13 @@ def all_sizes(student, oracle):
 
 
 def with_fakes(student, classes, width):
-    """(network, answers) of a ResNet around eight blocks whose answers are known."""
+    """(network, answers, what reads its norms) of a ResNet around eight blocks whose answers are known."""
     answers = [
         student.tensor(2, channels, side, side)
         for channels, side in zip(channels_of(width), SIDES, strict=True)
     ]
     network = student.build("ResNet18", classes, width, replace={"BasicBlock": Fake.script(answers)})
-    network.randomize()
-    return network, answers
+    return network, answers, with_norms(network)
 
 
 @pytest.mark.explains("resnet_has_four_groups_of_two")
@@ -187,7 +186,7 @@ def test_resnet_has_eight_blocks(student, reference):
 
 def require_blocks(student, reference, classes, width):
     """The same in one size."""
-    network, _ = with_fakes(student, classes, width)
+    network, *_ = with_fakes(student, classes, width)
     made, expected = network.constructions("BasicBlock"), channels_of(width)
     told = reference.oracle.told
     if not made:  # its blocks are written in some other way: the kernels tell them
@@ -234,8 +233,13 @@ def test_resnet_goes_from_its_stem_to_the_mean(student, reference):
 
 def require_stem_and_mean(student, reference, classes, width):
     """The same in one size."""
-    network, answers = with_fakes(student, classes, width)
-    outcome = network.call("", student.tensor(2, 3, 32, 32), training=False)
+    network, answers, norms = with_fakes(student, classes, width)
+    for norm in norms(network.weights()):
+        if norm.mean is not None and norm.variance is not None:
+            statistics = student.tensor(2, len(norm.mean))
+            network.set_weights(norm.named(mean=statistics[0], variance=1 + statistics[1] ** 2))
+    images = student.tensor(2, 3, 32, 32)
+    outcome = network.call("", images, training=False)
     calls = outcome.calls_of("BasicBlock")
     if not calls:
         whole(student, reference, classes, width)
@@ -257,6 +261,7 @@ def require_stem_and_mean(student, reference, classes, width):
             f"The first block gets {tuple(seen[0].shape)} of images of 32 x 32; it should be "
             f"{(2, width, 32, 32)}: {len(stem)} layers that keep height and width."
         )
+    require_stem(reference, images, seen[0], network.weights(), norms(network.weights()))
     for number, (given, answer) in enumerate(zip(seen[1:], answers[:-1], strict=True), start=2):
         if not same(given, answer):
             raise Mismatch(f"What block {number} gets is not what the block before it gave.")
@@ -277,6 +282,40 @@ def require_stem_and_mean(student, reference, classes, width):
     raise Mismatch(
         "The scores are not the linear layer of the mean over the image of what the last block gives."
     )
+
+
+def require_stem(reference, images, found, weights, norms):
+    """Check that what the first block gets is relu(bn(conv(images))), apart from the edges.
+
+    Raises:
+        Mismatch: It is something else.
+        Undecided: The weights of the stem cannot be told.
+    """
+    layers = convolutions(weights)
+    stems = [layer for layer in layers if layer.kernel == (3, 3) and layer.weight.shape[1] == 3]
+    if len(layers) == 1 and not stems:
+        sides = " x ".join(map(str, layers[0].kernel))
+        raise Mismatch(f"The convolution of the stem is one of {sides}; it should be one of 3 x 3.")
+
+    def is_given(expected):
+        inner = (..., slice(1, -1), slice(1, -1))
+        return expected.shape == found.shape and same(found[inner], expected[inner], tolerance=1e-3)
+
+    for layer in stems:
+        y = layer(images)
+        fitting = [n for n in norms if n.mean is not None and len(n.mean) == y.shape[1]]
+        normalized = [norm(y, eps=eps) for norm in fitting for eps in reference.oracle.EPSILONS]
+        if any(is_given(F.relu(each)) for each in normalized):
+            return
+        if any(map(is_given, normalized)):
+            raise reference.named("resnet_stem_without_relu")
+        if is_given(y) or is_given(F.relu(y)):
+            raise reference.named("resnet_stem_without_norm")
+    if len(layers) == len(norms) == 1:
+        raise Mismatch(
+            "What the first block gets is not relu(bn(conv(images))), with the weights of the stem."
+        )
+    raise Undecided("The stem is not one convolution and one norm, so a person has to look.")
 
 
 def whole(student, reference, classes, width):
