@@ -185,8 +185,12 @@ def mlps(weights, hidden, dim=DIM):
     }
 
 
-def block_results(x, attend, mlp, norm=lambda z: F.layer_norm(z, z.shape[-1:])):
+EPSILONS = (1e-5, 1e-6, 1e-12, 1e-3)  # of norms: PyTorch's, and those of others
+
+
+def block_results(x, attend, mlp, eps=EPSILONS[0]):
     """What a block gives: right, and by each of the mistakes."""
+    norm = lambda z: F.layer_norm(z, z.shape[-1:], eps=eps)  # noqa: E731
     h = x + attend(norm(x))
     bare = attend(norm(x))
     after = norm(x + attend(x))

@@ -165,6 +165,33 @@ MANY_ROWS = (
 )
 MANY_NAMES = "metric,value\n" + "".join(f"a.x{number},1\n" for number in range(90_000))
 # name -> (the component that loses, a check that fails, a part, files that are handed in)
+MEAN_OF_HEADS = '''
+class MultiHeadSelfAttention(nn.Module):
+    """The weights that it returns are the heads' mean."""
+
+    def __init__(self, dim, heads, dropout=0.0):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.out, self.drop = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim), nn.Dropout(dropout)
+
+    def forward(self, x, return_weights=False):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        weights = (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
+        y = self.out((self.drop(weights) @ v).transpose(1, 2).flatten(2))
+        return (y, weights.mean(1)) if return_weights else y
+'''
+OVER_QUERIES = MEAN_OF_HEADS.replace("softmax(-1)", "softmax(-2)").replace("weights.mean(1)", "weights")
+NO_WEIGHTS = MEAN_OF_HEADS.replace("(y, weights.mean(1)) if return_weights else y", "y")
+SHOWN_OF = """
+class VisionTransformer(VisionTransformer):
+    def attention(self, images):
+        x = self.tokens(images)
+        for block in self.blocks[:-1]:
+            x = block(x)
+        return self.blocks[BLOCK].attention(TOKENS, return_weights=True)[1]
+"""
+FIRST_BLOCK = SHOWN_OF.replace("BLOCK", "0").replace("TOKENS", "self.blocks[0].norm1(x)")
+BARE_TOKENS = SHOWN_OF.replace("BLOCK", "-1").replace("TOKENS", "x")
 WRONG: dict[str, tuple[str, str, str, Mapping[str, str]]] = {
     "attention": ("MultiHeadSelfAttention", "attention_is_attention", ATTENTION, {}),
     "patches": ("PatchEmbedding", "patches_are_mapped_by_one_linear_map", PATCHES, {}),
@@ -185,6 +212,18 @@ WRONG: dict[str, tuple[str, str, str, Mapping[str, str]]] = {
         FIT.replace("GIVEN", "(batch for batch in loaders['train'])"),
         {},
     ),
+    "first block shown": (
+        "VisionTransformer",
+        "attention_is_that_of_the_last_block",
+        MEAN_OF_HEADS + FIRST_BLOCK,
+        {},
+    ),
+    "attention of bare tokens shown": (
+        "VisionTransformer",
+        "attention_is_that_of_the_last_block",
+        OVER_QUERIES + BARE_TOKENS,
+        {},
+    ),
     "export": ("export_metrics", "export_writes_every_number", EXPORT, {}),
     "plot": ("plot_attention", "attention_is_shown_with_the_image", PLOT, {}),
     "likeliest": ("plot_top3", "top3_are_the_likeliest", TOP3, {}),
@@ -202,6 +241,9 @@ WRONG: dict[str, tuple[str, str, str, Mapping[str, str]]] = {
 RIGHT: dict[str, tuple[str, str, Mapping[str, str]]] = {
     "fit by a list": ("fit", FIT.replace("GIVEN", "list(loaders['validation'])"), {}),
     "fit by a generator": ("fit", FIT.replace("GIVEN", "(b for b in loaders['validation'])"), {}),
+    "model of the heads' mean": ("VisionTransformer", MEAN_OF_HEADS, {}),
+    "model of a softmax over queries": ("VisionTransformer", OVER_QUERIES, {}),
+    "model of an attention without weights": ("VisionTransformer", NO_WEIGHTS, {}),
     "not a number": ("metrics", "", {"metrics": "nan"}),
 }
 

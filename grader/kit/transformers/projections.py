@@ -7,7 +7,7 @@ query, key and value in any order; role, head and feature in any nesting; with o
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,11 +84,8 @@ def readings(weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: i
             is_readable = True
             columns = [_columns(value, dim, last=columns_last) for value in outs]
             out = torch.cat(columns, dim=1) if columns else None
-            biases, out_bias = _biases(weights, rows, out_names, sizes), _out_bias(weights, out_names, sizes)
-            yield from _arranged(rows, biases, out, out_bias, sizes)
-            alike = _biases_alike(weights, rows, out_names)
-            if alike is not None:
-                yield from _arranged(rows, alike[0], out, out_bias if alike[1] is None else alike[1], sizes)
+            for biases, out_bias in _all_biases(weights, rows, out_names, sizes):
+                yield from _arranged(rows, biases, out, out_bias, sizes)
     if not is_readable:
         shapes = ", ".join(str(tuple(value.shape)) for value in matrices.values()) or "none"
         raise UnreadableWeights(shapes)
@@ -155,20 +152,38 @@ def _dim_axis(value: Tensor, dim: int, *, last: bool) -> int:
     return axes[-1] if last else axes[0]
 
 
+def _all_biases(
+    weights: Mapping[str, Tensor], rows: Mapping[str, Tensor], out_names: tuple[str, ...], sizes: _Sizes
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """What the biases of the projections' rows, (3 * inner,), and of the output, (dim,), can be."""
+    beside = _biases_beside(weights, rows)
+    yield _biases(weights, rows, out_names, sizes), _out_bias(weights, {*beside.values()}, out_names, sizes)
+    alike = _biases_alike(weights, rows, out_names)
+    if alike is not None:
+        biases, out_bias, taken = alike
+        yield biases, _out_bias(weights, taken, out_names, sizes) if out_bias is None else out_bias
+    if not beside:
+        yield from _loose_biases(weights, rows, out_names, sizes)
+
+
+def _biases_beside(weights: Mapping[str, Tensor], rows: Mapping[str, Tensor]) -> dict[str, str]:
+    """The names of biases that stand by their names beside the projections of the input, by those."""
+    found: dict[str, str] = {}
+    for name, value in rows.items():
+        for bias in _beside(weights, name):
+            if weights[bias].numel() == len(value):
+                found.setdefault(name, bias)
+    return found
+
+
 def _biases(
     weights: Mapping[str, Tensor], rows: Mapping[str, Tensor], out_names: tuple[str, ...], sizes: _Sizes
 ) -> Tensor:
     """The biases of the projections' rows, (3 * inner,): by name beside the weight, else by size."""
     import torch
 
-    parts = []
-    named = 0
-    for name, value in rows.items():
-        beside = (bias for bias in _beside(weights, name) if bias.numel() == len(value))
-        bias = next(beside, None)
-        named += bias is not None
-        parts.append(torch.zeros(len(value)).to(value) if bias is None else bias.reshape(-1))
-    if named == 0:
+    beside = _biases_beside(weights, rows)
+    if not beside:
         loose = [
             value.reshape(-1)
             for name, value in weights.items()
@@ -177,17 +192,59 @@ def _biases(
         ]
         if sum(map(len, loose)) == 3 * sizes.inner:
             return torch.cat(loose)
-    return torch.cat(parts)
+    return torch.cat(
+        [
+            weights[beside[name]].reshape(-1) if name in beside else torch.zeros(len(value)).to(value)
+            for name, value in rows.items()
+        ]
+    )
 
 
-def _out_bias(weights: Mapping[str, Tensor], out_names: tuple[str, ...], sizes: _Sizes) -> Tensor:
+def _loose_biases(
+    weights: Mapping[str, Tensor], rows: Mapping[str, Tensor], out_names: tuple[str, ...], sizes: _Sizes
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The same of vectors for one projection each, by whose names nobody knows for which.
+
+    BEiT (Bao et al. 2022) has them for q and v alone: the softmax takes no notice of a bias of k.
+    """
     import torch
 
-    biases = [bias for name in out_names for bias in _beside(weights, name)]
-    beside = [bias.reshape(-1) for bias in biases if bias.numel() == sizes.dim]
+    of_output = {bias for name in out_names for bias in _beside(weights, name)}
+    loose = [
+        name
+        for name, value in weights.items()
+        if value.ndim == 1 and len(value) == sizes.inner and name not in of_output
+    ]
+    may_be_output = sizes.inner == sizes.dim and not of_output
+    for own in (loose, loose[:-1])[: 1 + may_be_output]:
+        out_bias = _out_bias(weights, set(own), out_names, sizes)
+        for places in itertools.combinations(range(3), len(own)):
+            biases = torch.zeros(3, sizes.inner).to(out_bias)
+            for place, name in zip(places, own, strict=True):
+                biases[place] = weights[name]
+            if own:
+                yield biases.reshape(-1), out_bias
+
+
+def _out_bias(
+    weights: Mapping[str, Tensor], taken: Collection[str], out_names: tuple[str, ...], sizes: _Sizes
+) -> Tensor:
+    """The bias of the output projection: by name beside its weight, else the last vector that is not taken.
+
+    Args:
+        taken: The biases of other projections, which may be as long.
+    """
+    import torch
+
+    names = [bias for name in out_names for bias in _beside(weights, name)]
+    beside = [weights[name].reshape(-1) for name in names if weights[name].numel() == sizes.dim]
     if beside:
         return torch.stack(beside).sum(dim=0)
-    loose = [value for value in weights.values() if value.ndim == 1 and len(value) == sizes.dim]
+    loose = [
+        value
+        for name, value in weights.items()
+        if value.ndim == 1 and len(value) == sizes.dim and name not in taken
+    ]
     example = next(iter(weights.values()))
     return loose[-1] if loose else torch.zeros(sizes.dim).to(example)
 
@@ -195,8 +252,8 @@ def _out_bias(weights: Mapping[str, Tensor], out_names: tuple[str, ...], sizes: 
 WEIGHT_AND_BIAS = (("weight", "bias"), ("kernel", "bias"), ("matrix", "bias"), ("w", "b"))
 
 
-def _beside(weights: Mapping[str, Tensor], name: str) -> Iterator[Tensor]:
-    """What can be the bias of a weight by its name: `q.bias` of `q.weight`, `b_q` of `w_q`."""
+def _beside(weights: Mapping[str, Tensor], name: str) -> Iterator[str]:
+    """The names of what can be the bias of a weight by its name: `q.bias` of `q.weight`, `b_q` of `w_q`."""
     path, dot, own = name.rpartition(".")
     by_lower_case = {key.lower(): key for key in weights}
     for weight, bias in WEIGHT_AND_BIAS:
@@ -204,33 +261,35 @@ def _beside(weights: Mapping[str, Tensor], name: str) -> Iterator[Tensor]:
             renamed, count = re.subn(pattern, bias, own, flags=re.IGNORECASE)
             found = by_lower_case.get(f"{path}{dot}{renamed}".lower())
             if count and found not in (None, name):
-                yield weights[found]
+                yield found
 
 
 def _biases_alike(
     weights: Mapping[str, Tensor], rows: Mapping[str, Tensor], out_names: tuple[str, ...]
-) -> tuple[Tensor, Tensor | None] | None:
+) -> tuple[Tensor, Tensor | None, set[str]] | None:
     """The biases of rows and output by names that differ in one word, as `offset_q` and `W_q` do.
 
     Returns:
-        Those of the rows, (3 * inner,), and that of the output, None if there is none; None where no vector
-        has such a name, or one fits several matrices.
+        Those of the rows, (3 * inner,), that of the output, None if there is none, and the names of all of
+        them; None where no vector has such a name, or one fits several matrices.
     """
     import torch
 
     matrices = (*rows, *out_names)
     found: dict[str, Tensor] = {}
+    taken = set()
     for other, value in weights.items():
         owners = [
             name for name in matrices if value.ndim < weights[name].ndim and _differ_in_a_word(name, other)
         ]
         if other not in matrices and len(owners) == 1:
             found[owners[0]] = value.reshape(-1)
+            taken.add(other)
     parts = [found.get(name, torch.zeros(len(value)).to(value)) for name, value in rows.items()]
     if not found or any(len(part) != len(value) for part, value in zip(parts, rows.values(), strict=True)):
         return None
     out_bias = found.get(out_names[0]) if len(out_names) == 1 else None
-    return torch.cat(parts), out_bias
+    return torch.cat(parts), out_bias, taken
 
 
 def _differ_in_a_word(name: str, other: str) -> bool:

@@ -156,20 +156,30 @@ def test_confusion_matrix_is_shown(student, reference):
     rows = matrix / matrix.sum(axis=1, keepdims=True)
     ways = ((matrix, 1e-2), (rows, 6e-3), (100 * rows, 0.51))  # in numbers as they are rounded in cells
     transposed = shown.row_role == "predicted" or shown.column_role == "true"
+    names = np.ix_(shown.row_classes, shown.column_classes) if shown.is_named else ...
 
-    def are_shown(turned):
+    def are_shown(turned, order=...):
         return any(
-            np.allclose(values.T if turned else values, way, rtol=0, atol=rounded)
+            np.allclose(values, (way.T if turned else way)[order], rtol=0, atol=rounded)
             for values in (shown.values, shown.counted)
             for way, rounded in ways
         )
 
-    if not are_shown(transposed):
-        if are_shown(turned=True):
+    if not are_shown(transposed, names):
+        if are_shown(transposed):
+            raise reference.named("matrix_names_misplaced")
+        if are_shown(not transposed) or are_shown(not transposed, names):
             raise reference.named("matrix_transposed")
         raise Mismatch("What the map shows is not the matrix.")
     if not shown.is_named:
         raise reference.named("matrix_without_names")
+    for way, rounded in ways:
+        placed = (way.T if transposed else way)[names]
+        is_right, is_turned = (
+            np.allclose(shown.written, each, rtol=0, atol=rounded) for each in (placed, placed.T)
+        )
+        if is_turned and not is_right:
+            raise reference.named("matrix_written_transposed")
 
 
 # --- images -----------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """BasicBlock and ResNet18: by readings of their convolutions and norms."""
 
+import itertools
 from functools import partial
 
 import pytest
@@ -45,24 +46,32 @@ def require_none(block, x):
         raise Undecided("BasicBlock normalizes in training, by weights that could not be told apart.")
 
 
-def computed(x, weights, stride, norms, train=False):
-    """What a block gives, with the norm after each convolution in the order of registration."""
+def computed(x, weights, stride, norms, epsilons, train=False):
+    """What a block can give, whichever kernel is the first and whichever norm follows it.
+
+    In which order they are registered is up to the student; the usual one comes first.
+    """
     layers = convolutions(weights)
-    if len(layers) != len(norms) or len(layers) not in (2, 3):
-        return None
-    small = [each for each in zip(layers, norms, strict=True) if each[0].kernel == (1, 1)]
-    large = [each for each in zip(layers, norms, strict=True) if each[0].kernel == (3, 3)]
-    if len(large) != 2:
-        return None
-    (one, norm_one), (two, norm_two) = large
-    if two.weight.shape[1] != one.weight.shape[0]:
-        (one, norm_one), (two, norm_two) = large[::-1]
-    y = F.relu(norm_one(one(x, stride=stride), train=train))
-    y = norm_two(two(y), train=train)
-    around = x
-    for layer, norm in small:
-        around = norm(layer(x, stride=stride, padding=0), train=train)
-    return F.relu(y + around) if y.shape == around.shape else None
+    large = [layer for layer in layers if layer.kernel == (3, 3)]
+    small = [layer for layer in layers if layer.kernel == (1, 1)]
+    if len(layers) != len(norms) or len(large) != 2 or len(small) > 1:
+        return
+    if not train and any(norm.mean is None or norm.variance is None for norm in norms):
+        return
+    beside = dict(zip((layer.name for layer in layers), norms, strict=True))
+    usual = [beside[layer.name] for layer in (*large, *small)]
+    orders = sorted(itertools.permutations(usual), key=lambda order: order != tuple(usual))
+    ways = itertools.product(epsilons, orders, (large, large[::-1]))
+    for eps, (norm_one, norm_two, *norm_around), (one, two) in ways:
+        if one.weight.shape[1] != x.shape[1] or two.weight.shape[1] != one.weight.shape[0]:
+            continue
+        y = F.relu(norm_one(one(x, stride=stride), train=train, eps=eps))
+        y = norm_two(two(y), train=train, eps=eps)
+        around = x
+        for layer, norm in zip(small, norm_around, strict=True):
+            around = norm(layer(x, stride=stride, padding=0), train=train, eps=eps)
+        if y.shape == around.shape:
+            yield F.relu(y + around)
 
 
 @pytest.mark.explains(
@@ -86,6 +95,10 @@ def test_block_is_a_residual_block(student, reference, ins, outs, stride):
     norms = with_norms(block)
     statistics = {}
     for norm in norms(block.weights()):
+        if norm.mean is None or norm.variance is None:
+            if not same(block(x)[:1], block(x[:1]), tolerance=1e-3):
+                raise reference.named("block_without_running_statistics")
+            continue
         statistics |= norm.named(
             mean=student.tensor(len(norm.mean)), variance=1 + student.tensor(len(norm.mean)) ** 2
         )
@@ -94,8 +107,8 @@ def test_block_is_a_residual_block(student, reference, ins, outs, stride):
     if ins == outs and stride > 1 and not any(layer.kernel == (1, 1) for layer in convolutions(weights)):
         raise reference.named("block_shortcut_by_channels_only")
     found = block.call("", x, training=False).returned.tensor()
-    expected = computed(x, weights, stride, norms(weights))
-    if expected is not None and same(found, expected, tolerance=1e-3):
+    expected = computed(x, weights, stride, norms(weights), reference.oracle.EPSILONS)
+    if any(same(found, each, tolerance=1e-3) for each in expected):
         return
     shape = (3, outs, side // stride, side // stride)
     if tuple(found.shape) != shape:
@@ -131,8 +144,8 @@ def test_block_normalizes_by_the_batch_in_training(student, reference):
     found = block(x, train=True)
     if not norms(weights):
         require_none(block, x)
-    expected = computed(x, weights, 2, norms(weights), train=True)
-    if expected is None or not same(found, expected, tolerance=1e-3):
+    expected = computed(x, weights, 2, norms(weights), reference.oracle.EPSILONS, train=True)
+    if not any(same(found, each, tolerance=1e-3) for each in expected):
         raise Mismatch("In training mode, the block does not normalize by the batch's own mean and variance.")
 
 
@@ -153,14 +166,13 @@ def all_sizes(student, oracle):
 
 
 def with_fakes(student, classes, width):
-    """(network, answers) of a ResNet around eight blocks whose answers are known."""
+    """(network, answers, what reads its norms) of a ResNet around eight blocks whose answers are known."""
     answers = [
         student.tensor(2, channels, side, side)
         for channels, side in zip(channels_of(width), SIDES, strict=True)
     ]
     network = student.build("ResNet18", classes, width, replace={"BasicBlock": Fake.script(answers)})
-    network.randomize()
-    return network, answers
+    return network, answers, with_norms(network)
 
 
 @pytest.mark.explains("resnet_has_four_groups_of_two")
@@ -174,7 +186,7 @@ def test_resnet_has_eight_blocks(student, reference):
 
 def require_blocks(student, reference, classes, width):
     """The same in one size."""
-    network, _ = with_fakes(student, classes, width)
+    network, *_ = with_fakes(student, classes, width)
     made, expected = network.constructions("BasicBlock"), channels_of(width)
     told = reference.oracle.told
     if not made:  # its blocks are written in some other way: the kernels tell them
@@ -221,8 +233,13 @@ def test_resnet_goes_from_its_stem_to_the_mean(student, reference):
 
 def require_stem_and_mean(student, reference, classes, width):
     """The same in one size."""
-    network, answers = with_fakes(student, classes, width)
-    outcome = network.call("", student.tensor(2, 3, 32, 32), training=False)
+    network, answers, norms = with_fakes(student, classes, width)
+    for norm in norms(network.weights()):
+        if norm.mean is not None and norm.variance is not None:
+            statistics = student.tensor(2, len(norm.mean))
+            network.set_weights(norm.named(mean=statistics[0], variance=1 + statistics[1] ** 2))
+    images = student.tensor(2, 3, 32, 32)
+    outcome = network.call("", images, training=False)
     calls = outcome.calls_of("BasicBlock")
     if not calls:
         whole(student, reference, classes, width)
@@ -244,6 +261,7 @@ def require_stem_and_mean(student, reference, classes, width):
             f"The first block gets {tuple(seen[0].shape)} of images of 32 x 32; it should be "
             f"{(2, width, 32, 32)}: {len(stem)} layers that keep height and width."
         )
+    require_stem(reference, images, seen[0], network.weights(), norms(network.weights()))
     for number, (given, answer) in enumerate(zip(seen[1:], answers[:-1], strict=True), start=2):
         if not same(given, answer):
             raise Mismatch(f"What block {number} gets is not what the block before it gave.")
@@ -266,6 +284,40 @@ def require_stem_and_mean(student, reference, classes, width):
     )
 
 
+def require_stem(reference, images, found, weights, norms):
+    """Check that what the first block gets is relu(bn(conv(images))), apart from the edges.
+
+    Raises:
+        Mismatch: It is something else.
+        Undecided: The weights of the stem cannot be told.
+    """
+    layers = convolutions(weights)
+    stems = [layer for layer in layers if layer.kernel == (3, 3) and layer.weight.shape[1] == 3]
+    if len(layers) == 1 and not stems:
+        sides = " x ".join(map(str, layers[0].kernel))
+        raise Mismatch(f"The convolution of the stem is one of {sides}; it should be one of 3 x 3.")
+
+    def is_given(expected):
+        inner = (..., slice(1, -1), slice(1, -1))
+        return expected.shape == found.shape and same(found[inner], expected[inner], tolerance=1e-3)
+
+    for layer in stems:
+        y = layer(images)
+        fitting = [n for n in norms if n.mean is not None and len(n.mean) == y.shape[1]]
+        normalized = [norm(y, eps=eps) for norm in fitting for eps in reference.oracle.EPSILONS]
+        if any(is_given(F.relu(each)) for each in normalized):
+            return
+        if any(map(is_given, normalized)):
+            raise reference.named("resnet_stem_without_relu")
+        if is_given(y) or is_given(F.relu(y)):
+            raise reference.named("resnet_stem_without_norm")
+    if len(layers) == len(norms) == 1:
+        raise Mismatch(
+            "What the first block gets is not relu(bn(conv(images))), with the weights of the stem."
+        )
+    raise Undecided("The stem is not one convolution and one norm, so a person has to look.")
+
+
 def whole(student, reference, classes, width):
     """Judge a ResNet as a whole, by its kernels: where it does not use BasicBlock.
 
@@ -279,7 +331,8 @@ def whole(student, reference, classes, width):
     # norms without effect, and no biases: then the kernels alone decide, whatever they are called
     plain = {}
     for norm in batch_norms(network.weights()):
-        ones, zeros = torch.ones(len(norm.mean)), torch.zeros(len(norm.mean))
+        [count] = {len(each) for each in (norm.gain, norm.bias, norm.mean) if each is not None}
+        ones, zeros = torch.ones(count), torch.zeros(count)
         plain |= norm.named(gain=ones, bias=zeros, mean=zeros, variance=ones)
     weights = network.weights()
     for layer in convolutions(weights):

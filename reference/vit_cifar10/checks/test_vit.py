@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from grader.kit import AffineFake, Fake, Mismatch, answer, named, numbered_images, same
+from grader.kit import AffineFake, Fake, Library, Mismatch, answer, named, numbered_images, same
 from grader.kit.transformers import block_weights, layer_norms, linear_layers
 
 pytestmark = pytest.mark.component("VisionTransformer")
@@ -116,6 +116,21 @@ def test_fixed_positions_are_the_table(student, reference, pool):
     for sizes in all_sizes(student, reference.oracle):
         inside = Inside(student, pool=pool, positions="sinusoidal", moved=False, **sizes)
         require_fixed_positions(student, reference, inside, pool)
+    kept, moved = (_stays_behind(student, pool, positions) for positions in ("learned", "sinusoidal"))
+    if moved and not kept:
+        raise reference.named("vit_fixed_positions_stay_behind")
+
+
+def _stays_behind(student, pool, positions):
+    """Whether something of the model is still where it was after the model moved to another device."""
+    model = student.build("VisionTransformer", depth=1, heads=HEADS, positions=positions, pool=pool, **SIZES)
+    images = Library("torch.empty", 2, CHANNELS, SIDE, SIDE, device="meta")  # which every machine has
+    try:
+        model.call("to", "meta")
+        model.call("", images, training=False)
+    except Mismatch as error:  # what is on it has no numbers that could be returned
+        return "RuntimeError" in error.message and "meta" in error.message
+    return False
 
 
 def require_fixed_positions(student, reference, inside, pool):
@@ -256,7 +271,8 @@ def test_everything_learns(student, reference):
 def test_attention_is_that_of_the_last_block(student, reference):
     """model.attention gives the last block's weights, (batch, heads, tokens, tokens), for each image."""
     sizes = {"heads": HEADS, "mlp_ratio": 2.0, "dropout": 0.0, **SIZES}
-    one, two = (student.build("VisionTransformer", depth=depth, **sizes) for depth in (1, 2))
+    places = {} if _shows_shares(student) else {"MultiHeadSelfAttention": AffineFake(heads=HEADS)}
+    one, two = (student.build("VisionTransformer", depth=depth, replace=places, **sizes) for depth in (1, 2))
     initial, moved = one.weights(), two.randomize()
     images, tokens = student.tensor(2, CHANNELS, SIDE, SIDE), PATCHES + 1
 
@@ -276,22 +292,48 @@ def test_attention_is_that_of_the_last_block(student, reference):
         raise Mismatch("The rows of what attention gives do not sum to 1: each should be a softmax.")
     first, second = block_weights(initial, moved)
     own = set(second)  # the second block's, of which it may be half where the blocks' are stacked
-    two.set_weights(
-        {
-            name: torch.cat([first[name], value + student.tensor(*value.shape)])
-            if name in first
-            else value + student.tensor(*value.shape)
-            for name, value in second.items()
-        }
-    )
-    if same(shown(), before):
-        raise reference.named("vit_attention_of_the_first_block")
+    is_replaced = any(call.component == "MultiHeadSelfAttention" for call, _ in two.calls)
+    if is_replaced:  # the fake's weights are alike; which block's it is tells which block is shown
+        if two.calls[-1][0].instance != 1:
+            raise reference.named("vit_attention_of_the_first_block")
+    else:
+        two.set_weights(
+            {
+                name: torch.cat([first[name], value + student.tensor(*value.shape)])
+                if name in first
+                else value + student.tensor(*value.shape)
+                for name, value in second.items()
+            }
+        )
+        if same(shown(), before):
+            raise reference.named("vit_attention_of_the_first_block")
     # norms of the last block without effect: what its attention then sees depends on no token. Where the
     # last block has a name of its own, it is the other block whose names a model of one block lacks.
     alike = torch.full((2, HEADS, tokens, tokens), 1 / tokens)
     for names in (own, set(moved) - own):
         flat = {name: moved[name] * 0 for name in names if moved[name].numel() in (DIM, 2 * DIM)}
         two.set_weights({**moved, **flat})
-        if same(shown(), alike, tolerance=1e-3):
+        if is_replaced:
+            shown()
+            [*_, seen] = two.inputs_of("MultiHeadSelfAttention")
+            if same(seen, seen[:, :1].expand_as(seen), tolerance=1e-3):
+                return
+        elif same(shown(), alike, tolerance=1e-3):
             return
     raise reference.named("vit_attention_not_normalized")
+
+
+def _shows_shares(student):
+    """Whether MultiHeadSelfAttention by itself returns weights that are shares, for each head.
+
+    If not, that costs its own points, and the model is judged with a fake in its place.
+    """
+    x = student.tensor(2, PATCHES + 1, DIM)
+
+    def weights():
+        component = student.build("MultiHeadSelfAttention", DIM, HEADS)
+        both = component.call("", x, return_weights=True, training=False).returned
+        return both.items(2)[1].tensor(2, HEADS, PATCHES + 1, PATCHES + 1)
+
+    found = student.attempted(weights)
+    return found is not None and same(found.sum(dim=-1), torch.ones(found.shape[:-1]), tolerance=1e-3)

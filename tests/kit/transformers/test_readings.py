@@ -149,6 +149,40 @@ def test_a_bias_by_nearly_the_names_of_all_matrices_is_the_outputs(x: torch.Tens
     assert any(same(attention(x, reading), expected) for reading in possible)
 
 
+def by_linear(x: torch.Tensor, weights: dict[str, torch.Tensor], rows: list[str]) -> torch.Tensor:
+    """Attention of two heads by q, k, v of (DIM, DIM), with the biases of these names that there are."""
+    q, k, v = (
+        F.linear(x, weights[f"{role}.weight"], weights.get(bias)).view(2, 6, 2, DIM // 2).transpose(1, 2)
+        for role, bias in zip("qkv", rows, strict=True)
+    )
+    mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+    return F.linear(mixed, weights["proj.weight"], weights.get("proj.bias"))
+
+
+def test_the_bias_of_another_projection_is_not_the_outputs(x: torch.Tensor) -> None:
+    """It is as long as the output's, which has none."""
+    weights = {f"{role}.weight": torch.randn(DIM, DIM) for role in ("q", "k", "v", "proj")}
+    weights |= {f"{role}.bias": torch.randn(DIM) for role in "qkv"}
+    expected = by_linear(x, weights, ["q.bias", "k.bias", "v.bias"])
+    possible = readings(weights, dim=DIM, heads=2, dim_head=DIM // 2)
+    assert any(same(attention(x, reading), expected) for reading in possible)
+
+
+@pytest.mark.parametrize("with_output", [True, False])
+@pytest.mark.parametrize("biases", [["q_bias", "v_bias"], ["q_bias", "k_bias", "v_bias"], ["v_bias"]])
+def test_biases_beside_no_weight_belong_to_some_of_the_projections(
+    x: torch.Tensor, biases: list[str], with_output: bool
+) -> None:
+    """As in BEiT, which has one for q and one for v."""
+    weights = {name: torch.randn(DIM) for name in biases}
+    weights |= {f"{role}.weight": torch.randn(DIM, DIM) for role in ("q", "k", "v", "proj")}
+    weights |= {"proj.bias": torch.randn(DIM)} if with_output else {}
+    expected = by_linear(x, weights, [f"{role}_bias" for role in "qkv"])
+    fused = {"qkv.weight": torch.cat([weights.pop(f"{role}.weight") for role in "qkv"]), **weights}
+    possible = readings(fused, dim=DIM, heads=2, dim_head=DIM // 2)
+    assert any(same(attention(x, reading), expected) for reading in possible)
+
+
 def test_an_output_projection_for_every_head_is_one(parts: dict[str, torch.Tensor], x: torch.Tensor) -> None:
     """Each head has a layer of its own to the end; what they give is summed, and so are their biases."""
     fused = torch.cat([parts[role].flatten(0, 1) for role in "qkv"])

@@ -1,0 +1,10 @@
+"""No batch normalization follows the stem's convolution.
+
+Look for: Conv2d(3, _)
+"""
+
+
+class ResNet18(ResNet18):
+    def __init__(self, num_classes=10, width=64):
+        super().__init__(num_classes, width)
+        self.stem = nn.Sequential(nn.Conv2d(3, width, 3, padding=1), nn.ReLU())
