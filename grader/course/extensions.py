@@ -44,9 +44,7 @@ def _moment(row: CsvRow, deadline: datetime | None) -> datetime:
     if problem := zone_problem(moment, f"'{text[:40]}'"):
         raise row.fault("deadline", problem)
     if moment.year >= TOO_FAR:
-        raise row.fault(
-            "deadline", f"'{text[:40]}' is too far away. Write a date before the year {TOO_FAR}."
-        )
+        raise row.fault("deadline", f"'{text[:40]}' is too far away. Write a date before the year {TOO_FAR}.")
     if deadline is not None and moment < deadline:
         raise row.fault(
             "deadline",
