@@ -246,8 +246,12 @@ class _AnswerWriter:
         edits = []
         for entry in all_entries:
             members = (entry.student_id, *self._teams.get(entry.student_id, ()))
-            by = next(one for member in members if (one := marked.get((member, entry.target))) is not None)
-            edits += edits_of([entry], self._session.assignment, who=who, when=when, why=by.answer)
+            reason = next(
+                marked[student_id, target].answer
+                for (student_id, target), own in entries.items()
+                if student_id in members and own.mark == entry.mark and target == entry.target
+            )
+            edits += edits_of([entry], self._session.assignment, who=who, when=when, why=reason)
         return edits
 
     def _entry(self, one: _Accepted) -> Entry:
