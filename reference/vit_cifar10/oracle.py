@@ -6,11 +6,23 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from grader.kit import Mismatch, Undecided, quoted, same
+from grader.kit import (
+    Mismatch,
+    Undecided,
+    batches,
+    image_batches,
+    image_numbers,
+    numbered_images,
+    quoted,
+    same,
+)
 from grader.kit.transformers import activations, squeezed, two_layers
 
 SIDE, PATCH, CHANNELS, WIDTH = 12, 4, 2, 7  # of the patches
 DIM, HEADS = 22, 2
+MOST_RUNS = 4  # of a fit whose calls of evaluate depend on what they answer
+RATES, RATE_CALLS = (0.25, 0.75), 300  # of dropout, and how often it is looked at: for a share within 0.12
+STEP, DIRECTIONS = 1e-3, 6  # of differences that are compared with a gradient: small, for units of a ReLU
 IMAGES = {"image_size": 32, "in_channels": 3, "num_classes": 10}
 
 
@@ -135,6 +147,48 @@ def linear_tokens(embed, images, patch):
     shown = F.fold(single.view(-1, count, pixels).transpose(1, 2), side, patch, stride=patch)
     slopes = (embed(shown) - bias).flatten(0, 1)[:pixels]
     return F.unfold(images, patch, stride=patch).transpose(1, 2) @ slopes + bias
+
+
+# --- gradients and dropout --------------------------------------------------------------------------------
+
+
+def is_cut(student, component, x):
+    """Whether the gradient by the input is another one than the slopes of what the component computes.
+
+    detach() and no_grad() change nothing that is computed, and may leave every parameter some gradient.
+    """
+    cotangent = student.tensor(*x.shape)
+    gradient = component.gradients(x, cotangent).input
+    if gradient is None:
+        return True
+    size = float(gradient.norm())
+    for _ in range(DIRECTIONS):
+        step = STEP * student.tensor(*x.shape)
+        ahead, behind = component(x + step), component(x - step)
+        slope = float(((ahead - behind) * cotangent).sum()) / 2
+        if abs(slope - float((gradient * step).sum())) > 0.03 * STEP * max(size, 1e-3):
+            return True
+    return False
+
+
+def share_dropped(component, x, parts, times):
+    """The share of a single token's weight that one head drops in training, and whether anything changes.
+
+    Where there is one token, its weight is 1; where it is dropped, the last layer's bias is left.
+
+    Args:
+        component: An attention of one head, with dropout.
+        x: (images, 1, dim).
+        parts: The right reading of its weights.
+        times: How often it is called.
+    """
+    bias = parts.out_bias.flatten()
+    calls = list(component.repeated(x, times=times, train=True))
+    rows = torch.stack([y.flatten(0, 1) for y in calls]).flatten(0, 1)
+    shown = (rows != 0) * bias  # what the last layer gives may be dropped, too, and the rest made larger
+    factor = (rows * shown).sum(dim=1, keepdim=True) / shown.pow(2).sum(dim=1, keepdim=True).clamp(min=1e-12)
+    dropped = (rows - factor * shown).abs().amax(dim=1) < 1e-4 * rows.abs().max()
+    return float(dropped.float().mean()), not all(same(y, calls[0]) for y in calls)
 
 
 # --- attention --------------------------------------------------------------------------------------------
@@ -264,6 +318,75 @@ def of_batches(data, run):
     for size, gradient in zip(data.batch_sizes, run.arrays["step_gradients"], strict=True):
         yield features[start : start + size] @ weights, labels[start : start + size]
         weights, start = weights - rate * torch.tensor(gradient), start + size
+
+
+TRAINING, VALIDATION = {0, 1}, {2, 3}  # the numbers of the images in `loaders`
+
+
+def loaders(student):
+    """What fit is given: two training images in two batches, two validation images in one."""
+    images = torch.from_numpy(numbered_images(4, student.next_seed(), (3, 16, 16)))
+    return {
+        "train": batches(images[:2], torch.tensor([0, 1]), [1, 1]),
+        "validation": batches(images[2:], torch.tensor([1, 0]), [2]),
+    }
+
+
+def evaluation(loss, accuracy, classes):
+    """What evaluate returns, of two images."""
+    return {
+        "loss": loss,
+        "accuracy": accuracy,
+        "targets": torch.tensor([0, 1]),
+        "predictions": torch.tensor([0, 1]),
+        "probabilities": torch.full((2, classes), 1 / classes),
+    }
+
+
+def numbers_given(student, call):
+    """The numbers of the images that a call was given, of those in `loaders`."""
+    colored = [batch for batch in image_batches(student, call) if batch.shape[1] == 3]
+    return {int(each) for batch in colored for each in image_numbers(batch)} & (TRAINING | VALIDATION)
+
+
+def turns(student, outcome, epochs):
+    """(epoch, whether of training images) of each call of evaluate in a fit; epoch 0 is before the first.
+
+    Where each epoch has one call, it is not looked at what it is given: that is another check's.
+    """
+    epoch, calls = 0, []
+    for call in outcome.calls:
+        epoch += call.fake == "train_epoch"
+        if call.fake == "evaluate":
+            calls.append((epoch, call))
+    if [epoch for epoch, _ in calls] == list(range(1, epochs + 1)):
+        return [(epoch, False) for epoch, _ in calls]
+    return [(epoch, bool(numbers_given(student, call) & TRAINING)) for epoch, call in calls]
+
+
+def fitted(student, epochs, fit, validation, training, before):
+    """The outcome of a fit in which evaluate answers by epoch and images, not by the number of its call.
+
+    A script knows only the number, so fit is run again where it calls evaluate at other turns.
+
+    Args:
+        fit: answers of evaluate -> outcome.
+        validation, training: epoch, 1-based -> answer for these images.
+        before: The answer for validation images before the first epoch.
+    """
+    expected = [(epoch, False) for epoch in range(1, epochs + 1)]
+    for _ in range(MOST_RUNS):
+        outcome = fit(
+            [
+                training(max(epoch, 1)) if of_training else validation(epoch) if epoch else before
+                for epoch, of_training in expected
+            ]
+        )
+        found = turns(student, outcome, epochs)
+        if not found or found == expected:
+            break
+        expected = found
+    return outcome
 
 
 def unlike_others(name):

@@ -150,15 +150,47 @@ def test_attention_drops_out_in_training_only(student, reference):
         raise reference.named("attention_dropout_ignored")
 
 
+@pytest.mark.shows("attention_drops_at_its_rate")
+@pytest.mark.weight(1)
+@pytest.mark.because(
+    "attention_is_attention", "weights_are_those_before_dropout", "attention_drops_out_in_training_only"
+)
+def test_attention_drops_its_weights(student, reference):
+    """The share of the weights that is dropped in training is the argument dropout."""
+    oracle, dim, shares = reference.oracle, reference.oracle.DIM, {}
+    for rate in oracle.RATES:
+        component, weights = built(student, dim, 1, dropout=rate)
+        x = student.tensor(2, 1, dim)
+        found = proven(x, component(x, shape=(2, 1, dim)), read(weights, dim, 1))
+        if not found:
+            return
+        shares[rate], changes = oracle.share_dropped(component, x, found[0], oracle.RATE_CALLS)
+        if not shares[rate] and changes:
+            raise reference.named("attention_drops_its_result")
+    wrong = [rate for rate, share in shares.items() if abs(share - rate) > 0.12]
+    if not wrong:
+        return
+    if min(shares.values()) > 0 and max(shares.values()) - min(shares.values()) < 0.12:
+        raise reference.named("attention_dropout_rate_fixed")
+    raise Mismatch(
+        f"With dropout={wrong[0]}, {shares[wrong[0]]:.0%} of the weights are dropped in training.",
+        hint="nn.Dropout(dropout), applied to the softmax before it is multiplied with v.",
+    )
+
+
+@pytest.mark.shows("attention_passes_gradients_on")
 @pytest.mark.weight(1)
 def test_attention_lets_gradients_through(student, reference):
-    """The gradient reaches the input and every parameter."""
+    """The gradient reaches the input, through weights and values alike, and every parameter."""
     dim, heads = reference.oracle.DIM, reference.oracle.HEADS
     component, _ = built(student, dim, heads)
-    found = component.gradients(student.tensor(2, TOKENS, dim), student.tensor(2, TOKENS, dim))
+    x = 2 * student.tensor(2, TOKENS, dim)  # so large that the weights are far from a mean
+    found = component.gradients(x, student.tensor(2, TOKENS, dim))
     if found.input is None:
         raise Mismatch("No gradient reaches the input.", hint="Look for detach, .data or no_grad.")
     if found.missing:
         raise Mismatch(
             f"The parameter {named(found.missing[0])} receives no gradient: it is not used, or cut off."
         )
+    if reference.oracle.is_cut(student, component, x):
+        raise reference.named("attention_gradient_cut")

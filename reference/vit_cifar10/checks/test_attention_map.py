@@ -10,7 +10,7 @@ pytestmark = pytest.mark.component("attention_map")
 
 
 def mapped(student, weights, shape=(3, 12, 12), training=False):
-    """(the map, the calls, the mode afterwards) where these are the weights of the last block."""
+    """(the map, the mode afterwards, the outcome) where these are the weights of the last block."""
     methods = {"attention": Fake.script([weights])}
     side, with_class = divmod(weights.shape[-1] ** 0.5, 1)
     sizes = {
@@ -27,7 +27,7 @@ def mapped(student, weights, shape=(3, 12, 12), training=False):
     student.component(model).call("train" if training else "eval")
     outcome = student.call("attention_map", model, student.tensor(*shape))
     found = outcome.returned.array(*shape[1:])
-    return found, outcome.calls_of("attention"), student.component(model).get("training").truth()
+    return found, student.component(model).get("training").truth(), outcome
 
 
 def expected(weights, shape):
@@ -111,10 +111,12 @@ def test_a_constant_map_is_constant(student, reference):
 @pytest.mark.weight(1)
 @pytest.mark.because("map_is_what_the_class_token_attends_to")
 def test_map_asks_in_evaluation_mode(student, reference):
-    """The model is run in evaluation mode and without gradients, and is left in the mode that it was in."""
+    """The model is run in evaluation mode; its mode and gradients are afterwards as they were."""
     for before in (True, False):
-        _, calls, after = mapped(student, drawn_weights(student, 2, 10), training=before)
-        if any(call.training for call in calls):
+        _, after, outcome = mapped(student, drawn_weights(student, 2, 10), training=before)
+        if not outcome.gradients_after:
+            raise reference.named("map_leaves_gradients_off")
+        if any(call.training for call in outcome.calls_of("attention")):
             raise reference.named("map_in_training_mode")
         if before and not after:
             raise reference.named("map_leaves_another_mode")

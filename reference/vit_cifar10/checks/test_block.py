@@ -1,11 +1,12 @@
 """EncoderBlock, with a fake in place of its attention."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
 
-from grader.kit import AffineFake, Cause, Mismatch, answer, same
+from grader.kit import AffineFake, Cause, Mismatch, answer, named, same
 from grader.kit.transformers import layer_norms
 
 pytestmark = pytest.mark.component("EncoderBlock")
@@ -89,6 +90,8 @@ def test_block_hands_its_sizes_on(student, reference):
         if given.get("dim") != oracle.DIM:
             told = oracle.told(given.get("dim"))
             raise Mismatch(f"The attention gets dim={told}; it should get {oracle.DIM}.")
+        if 0.25 not in given.values():  # by whatever name
+            raise reference.named("block_dropout_not_handed_on")
     weights = block.weights()
     if not oracle.mlps(weights, 33):
         if oracle.mlps(weights, 4 * oracle.DIM):
@@ -109,11 +112,54 @@ def test_block_hands_its_sizes_on(student, reference):
         )
 
 
+@pytest.mark.shows("block_drops_as_it_is_told")
+@pytest.mark.weight(1)
+@pytest.mark.because("block_adds_attention_and_mlp", "block_hands_its_sizes_on")
+def test_block_drops_at_its_rate(student, reference):
+    """What a block drops beside its attention's weights, if anything, it drops at the rate dropout."""
+    oracle = reference.oracle
+    silent = {"MultiHeadSelfAttention": AffineFake(scale=(0.0,), heads=2)}
+    x = student.tensor(4, 6, oracle.DIM)
+
+    def added(rate):
+        """What the MLP adds in several calls, and in evaluation."""
+        block = student.build("EncoderBlock", oracle.DIM, oracle.HEADS, dropout=rate, replace=silent)
+        block.randomize()
+        return torch.stack(list(block.repeated(x, times=40, train=True))) - x, block(x) - x
+
+    drawn, still = added(0.0)
+    # whole sub-layers may be left out at a rate of their own: what is left is larger, and otherwise the same
+    factor = (drawn * still).sum(dim=-1, keepdim=True) / still.pow(2).sum(dim=-1, keepdim=True).clamp(
+        min=1e-12
+    )
+    if not same(factor * still, drawn, tolerance=1e-3):
+        raise reference.named("block_dropout_rate_fixed")
+    low, high = (
+        float(drawn.var(dim=0).mean() / still.pow(2).mean().clamp(min=1e-12))
+        for drawn, still in map(added, (0.25, 0.45))
+    )
+    # the variance grows by p / (1 - p), or by p / (1 - p) ** 2: 2.5 to 3.4 times; 9 times if doubled
+    if low > 1e-4 and not 0.7 < high / low < 6:
+        raise Mismatch(
+            "From dropout=0.25 to 0.45, what the MLP adds does not vary more as it should: another rate than "
+            "the argument is used.",
+            hint="nn.Dropout(dropout): the argument as it is.",
+        )
+
+
+@pytest.mark.shows("block_passes_gradients_on")
 @pytest.mark.weight(1)
 def test_block_lets_gradients_through(student, reference):
-    """The gradient reaches the input through both sums."""
+    """The gradient reaches the input, through both sub-layers and around them, and every parameter."""
     oracle = reference.oracle
-    block = student.build("EncoderBlock", oracle.DIM, oracle.HEADS, replace=REPLACED)
-    found = block.gradients(student.tensor(2, 6, oracle.DIM), student.tensor(2, 6, oracle.DIM))
-    if found.input is None:
-        raise Mismatch("No gradient reaches the input.", hint="Look for detach, .data or no_grad.")
+    bare = {"MultiHeadSelfAttention": replace(ATTENTION, parameters=0)}  # those of a fake get no gradient
+    block = student.build("EncoderBlock", oracle.DIM, oracle.HEADS, replace=bare)
+    block.randomize()
+    x = student.tensor(2, 6, oracle.DIM)
+    found = block.gradients(x, student.tensor(2, 6, oracle.DIM))
+    if oracle.is_cut(student, block, x):
+        raise reference.named("block_gradient_cut")
+    if found.missing:
+        raise Mismatch(
+            f"The parameter {named(found.missing[0])} receives no gradient: it is not used, or cut off."
+        )

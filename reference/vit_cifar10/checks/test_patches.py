@@ -159,6 +159,18 @@ def require_one_map(oracle, embed, images, patch):
     )
 
 
+@pytest.mark.shows("patches_learn_their_map")
+@pytest.mark.component("PatchEmbedding")
+@pytest.mark.weight(1)
+@pytest.mark.because("patches_give_tokens")
+def test_patches_learn(student, reference):
+    """The linear map gets gradients."""
+    component = student.build("PatchEmbedding", 12, 4, 2, 7)
+    found = component.gradients(student.tensor(3, 2, 12, 12), student.tensor(3, 9, 7))
+    if found.missing:
+        raise reference.named("patches_gradient_cut")
+
+
 @pytest.mark.explains(
     "positions_begin_with_zero_and_one",
     "positions_pair_a_sine_with_its_cosine",

@@ -43,18 +43,31 @@ ANIMALS = (
 @pytest.mark.weight(3)
 def test_learning_curves_are_the_history(student, reference):
     """The history of three epochs gives curves of three points each, of losses and of accuracies."""
-    fakes = {
-        "train_epoch": Fake.script([(0.91, 0.31), (0.72, 0.52), (0.63, 0.63)]),
-        "evaluate": Fake.script([evaluated(0.84, 0.41), evaluated(0.75, 0.47), evaluated(0.77, 0.45)]),
-    }
-    model = student.keep(Fake.script([0.0], parameters={"weight": (2, 2)}), "plot_learning_curves")
-    loader = {part: _loader() for part in ("train", "validation")}
-    history = student.attempted(
-        lambda: student.call("fit", model, loader, 3, torch.device("cpu"), replace=fakes).returned
+    oracle, loaders = reference.oracle, reference.oracle.loaders(student)
+    validation = (oracle.evaluation(*each, 2) for each in ((0.84, 0.41), (0.75, 0.47), (0.77, 0.45)))
+    validation = dict(enumerate(validation, start=1))
+
+    def fit(evaluations):
+        model = student.keep(Fake.script([0.0], parameters={"weight": (2, 2)}), "plot_learning_curves")
+        fakes = {
+            "train_epoch": Fake.script([(0.91, 0.31), (0.72, 0.52), (0.63, 0.63)]),
+            "evaluate": Fake.script(evaluations),
+        }
+        return student.call("fit", model, loaders, 3, torch.device("cpu"), replace=fakes)
+
+    fitted = student.attempted(
+        lambda: oracle.fitted(
+            student,
+            3,
+            fit,
+            lambda epoch: validation[min(epoch, 3)],
+            lambda epoch: oracle.evaluation(0.55 - epoch / 100, 0.7 + epoch / 100, 2),
+            oracle.evaluation(2.0, 0.05, 2),
+        )
     )
-    if history is None:
+    if fitted is None:
         raise Mismatch("There is no history to draw: fit has to work first.")
-    outcome = plotted(student, "plot_learning_curves", history.plain)
+    outcome = plotted(student, "plot_learning_curves", fitted.returned.plain)
     found = curves(outcome)
     for what, values in (
         ("training loss", (0.91, 0.72, 0.63)),
@@ -68,20 +81,6 @@ def test_learning_curves_are_the_history(student, reference):
             raise Mismatch(f"No curve shows the {what}, epoch by epoch.")
     if all(curve.x_label + curve.y_label + curve.title + curve.name == "" for curve in found):
         raise reference.named("curves_without_names")
-
-
-def evaluated(loss, accuracy):
-    halves = torch.full((2, 2), 0.5)
-    return {
-        "loss": loss, "accuracy": accuracy, "targets": torch.tensor([0, 1]),
-        "predictions": torch.tensor([0, 1]), "probabilities": halves,
-    }  # fmt: skip
-
-
-def _loader():
-    from grader.kit import batches
-
-    return batches(torch.zeros(2, 3, 8, 8), torch.tensor([0, 1]), [1, 1])
 
 
 def _draws(curve, values):
