@@ -93,6 +93,16 @@ def instead_of_a_wrong_attention(student, dim, heads):
     return {"MultiHeadSelfAttention": AffineFake(heads=heads)}
 
 
+def is_shown_by_a_wrong_attention(student):
+    """Whether what `attention` shows is a wrong attention's: then it has to show a right one's at all."""
+    places = instead_of_a_wrong_attention(student, SMALL["dim"], SMALL["heads"])
+    if places:
+        settings = {**SMALL, "depth": 1, "mlp_ratio": 2.0, "dropout": 0.0}
+        model = student.build("VisionTransformer", replace=places, **settings)
+        model.call("attention", student.tensor(2, 2, 8, 8), training=False).returned.tensor()
+    return bool(places)
+
+
 @pytest.mark.component("VisionTransformer")
 @pytest.mark.parametrize("pool", ["cls", "mean"])
 @pytest.mark.weight(0.25)
@@ -419,7 +429,7 @@ SMALL = {"image_size": 8, "patch_size": 4, "in_channels": 2, "num_classes": 5, "
 @pytest.mark.weight(0.25)
 def test_model_shows_its_last_block(student):
     """attention shows the last block: with other weights of the last block, it shows others."""
-    if instead_of_a_wrong_attention(student, SMALL["dim"], SMALL["heads"]):
+    if is_shown_by_a_wrong_attention(student):
         return
     one, two = (
         student.build("VisionTransformer", **SMALL, depth=depth, mlp_ratio=2.0, dropout=0.0)
@@ -450,7 +460,7 @@ def test_model_shows_its_last_block(student):
 @pytest.mark.weight(0.25)
 def test_model_shows_attention_to_normalized_tokens(student):
     """In attention, the last block's attention gets its normalized tokens, as it does in forward."""
-    if instead_of_a_wrong_attention(student, SMALL["dim"], SMALL["heads"]):
+    if is_shown_by_a_wrong_attention(student):
         return
     settings = {**SMALL, "depth": 1, "mlp_ratio": 2.0, "dropout": 0.0, "pool": "mean"}
     patches, held, shown = student.tensor(2, 4, 12), None, []

@@ -60,7 +60,7 @@ def computed(x, weights, stride, norms, epsilons, train=False):
         return
     beside = dict(zip((layer.name for layer in layers), norms, strict=True))
     usual = [beside[layer.name] for layer in (*large, *small)]
-    orders = sorted(itertools.permutations(usual), key=lambda order: order != tuple(usual))
+    orders = list(itertools.permutations(usual))
     ways = itertools.product(epsilons, orders, (large, large[::-1]))
     for eps, (norm_one, norm_two, *norm_around), (one, two) in ways:
         if one.weight.shape[1] != x.shape[1] or two.weight.shape[1] != one.weight.shape[0]:
