@@ -373,7 +373,9 @@ def regrade(
 def extension_edits(
     results: Sequence[Result], deadlines: Mapping[str, datetime], *, who: str, when: datetime, why: str
 ) -> list[Extended]:
-    """The edits that give students deadlines of their own, except those who already have that deadline.
+    """The edits that give students deadlines of their own, except those whose deadline stays as it is.
+
+    It does where they have that one, or a later one that was given while grading.
 
     Args:
         deadlines: By student; students without a result are left out.
@@ -382,7 +384,10 @@ def extension_edits(
     for result in results:
         student_id, late = result.score.student_id, result.score.late
         new_deadline = deadlines.get(student_id)
-        if new_deadline is not None and (late is None or not late.extended or late.due != new_deadline):
+        if new_deadline is None:
+            continue
+        due = max(new_deadline, result.evidence.delivery.extension or new_deadline)
+        if late is None or not late.extended or late.due != due:
             deadline = new_deadline.astimezone(UTC)
             edits.append(Extended(who=who, when=when, why=why, student_id=student_id, deadline=deadline))
     return edits

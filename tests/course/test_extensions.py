@@ -53,6 +53,10 @@ def test_what_a_spreadsheet_writes_is_read(tmp_path: Path) -> None:
             "student_id,deadline\n1,2026-01-30T23:59:00+03:30",
             "extensions.csv: row 2, column 'deadline': '2026-01-30T23:59:00+03:30' is before",
         ),
+        (
+            "student_id,deadline\n1,9999-12-31T23:59:00-05:00",
+            "extensions.csv: row 2, column 'deadline': '9999-12-31T23:59:00-05:00' is too far away.",
+        ),
         (b"\xff\xfe\x00", "extensions.csv: is not UTF-8 text."),
         (b"x" * 1_100_000, "extensions.csv: is larger than 1 MB."),
         ("student_id,deadline\n" + "x" * 200_000, "extensions.csv: is not a CSV file"),

@@ -115,3 +115,12 @@ def test_what_is_allowed_to_fall_falls(term: Term) -> None:
     graded_again(term, START)
     allowed = graded_again(term, START, allow_lower=True).score
     assert allowed.final == 80 and allowed.lower is None
+
+
+def test_an_earlier_deadline_than_one_given_while_grading_is_no_new_one(term: Term) -> None:
+    hand_in(term, START + 2 * DAY, START + 3 * DAY)
+    assert term.regrade(LAB, extensions={STUDENT: START + DAY}, source="list.csv").extensions == 0
+    assert term.regrade(LAB, extensions={STUDENT: START + 4 * DAY}, source="list.csv").extensions == 1
+    assert term.regrade(LAB, extensions={STUDENT: START + DAY}, source="list.csv").extensions == 1
+    assert term.regrade(LAB, extensions={STUDENT: START + DAY}, source="list.csv").extensions == 0
+    assert final(term) == 100
