@@ -261,3 +261,65 @@ def test_attention_weights_are_shown_before_dropout(student):
             hint="Keep the softmax before anything is dropped, and return that.",
             look_for="dropout()",
         )
+
+
+def weights_dropped(component, x, parts):
+    """How many of a single token's weights are dropped in training, as a share; and whether anything changes.
+
+    Where there is one token, its weight is 1; where it is dropped, the last layer's bias is left.
+    """
+    bias = parts.out_bias.flatten()
+    calls = list(component.repeated(x, times=300, train=True))
+    rows = torch.stack([y.flatten(0, 1) for y in calls]).flatten(0, 1)
+    shown = (rows != 0) * bias  # what the last layer gives may be dropped, too
+    factor = (rows * shown).sum(dim=1, keepdim=True) / shown.pow(2).sum(dim=1, keepdim=True).clamp(min=1e-12)
+    dropped = (rows - factor * shown).abs().amax(dim=1) < 1e-4 * rows.abs().max()
+    return float(dropped.float().mean()), not all(same(y, calls[0]) for y in calls)
+
+
+@pytest.mark.component("MultiHeadSelfAttention")
+@pytest.mark.because("attention_has_its_shapes", "attention_scales_and_projects", "attention_drops_out")
+@pytest.mark.weight(0.25)
+def test_attention_drops_at_its_rate(student):
+    """The share of the weights that is dropped in training is the argument dropout."""
+    for rate in (0.25, 0.75):
+        component, x = attention_of(student, heads=1, dropout=rate), student.tensor(2, 1, DIM)
+        y = component(x, shape=(2, 1, DIM))
+        found = [parts for parts in readings_of(component, heads=1) if same(y, attention(x, parts))]
+        if not found:
+            return
+        share, changes = weights_dropped(component, x, found[0])
+        if abs(share - rate) < 0.12:
+            continue
+        if changes and not share:
+            raise Mismatch(
+                "In training, no weight is dropped; what the attention returns is dropped in their place.",
+                hint="Apply nn.Dropout(dropout) to the softmax, before it is multiplied with v.",
+                look_for="dropout() | drop() | Dropout()",
+            )
+        raise Mismatch(
+            f"With dropout={rate}, {share:.0%} of the weights are dropped in training.",
+            hint="nn.Dropout(dropout), applied to the weights: the argument, not a number of your own.",
+            look_for="dropout() | drop() | Dropout()" if changes else "softmax()",
+        )
+
+
+@pytest.mark.component("MultiHeadSelfAttention")
+@pytest.mark.because("attention_has_its_shapes", "attention_averages_by_its_weights")
+@pytest.mark.weight(0.25)
+def test_attention_passes_gradients_on(student):
+    """The gradient that reaches the tokens is the slope of what is computed from them."""
+    attention, x = attention_of(student), 2 * student.tensor(2, TOKENS, DIM)
+    cotangent = student.tensor(2, TOKENS, DIM)
+    gradient = attention.gradients(x, cotangent).input
+    for _ in range(6):
+        step = 1e-3 * student.tensor(2, TOKENS, DIM)
+        slope = float(((attention(x + step) - attention(x - step)) * cotangent).sum()) / 2
+        stated = 0.0 if gradient is None else float((gradient * step).sum())
+        if gradient is None or abs(slope - stated) > 3e-5 * max(float(gradient.norm()), 1e-3):
+            raise Mismatch(
+                "The gradient that reaches the tokens is not the slope of what is computed: it is cut off "
+                "on its way through the weights or the values.",
+                hint="Leave out detach(), .data and torch.no_grad(): queries, keys and values all learn.",
+                look_for="detach() | no_grad() | _.data",
+            )

@@ -19,6 +19,7 @@ class Mapped:
         weights: (heads, tokens, tokens), whose first row is that of the class token.
         map: (height, width).
         patches: (rows, columns), at the middle of each patch.
+        gradients_after: Whether gradients are computed afterwards.
     """
 
     def __init__(self, student, training=False, weights=None):
@@ -38,6 +39,7 @@ class Mapped:
         model = student.keep(fake, "attention_map")
         student.component(model).call("train" if training else "eval")
         outcome = student.call("attention_map", model, student.tensor(3, 12, 12))
+        self.gradients_after = outcome.gradients_after
         self.map = outcome.returned.array(12, 12)
         self.patches = self.map[2::4, 2::4]
         self.calls = outcome.calls_of("attention")
@@ -161,6 +163,12 @@ def test_map_without_class_token_is_the_mean_row(student):
 def test_map_needs_evaluation_mode(student):
     """attention_map asks the model in evaluation mode, and leaves it in the mode that it was in."""
     found = Mapped(student, training=True)
+    if not found.gradients_after:
+        raise Mismatch(
+            "After attention_map, no gradients are computed any more: whatever trains next fails.",
+            hint="with torch.no_grad(): around the call of the model ends by itself.",
+            look_for="set_grad_enabled()",
+        )
     if any(call.training for call in found.calls):
         raise Mismatch(
             "The model came in training mode, and was asked in it: with dropout, the map is different each "

@@ -2,6 +2,7 @@
 """Public checks of EncoderBlock."""
 
 import pytest
+import torch
 
 from grader.kit import AffineFake, Cause, Mismatch, answer, named, same
 
@@ -195,7 +196,8 @@ def test_block_passes_its_sizes_on(student):
     """The attention gets dim and heads, and the MLP grows with mlp_ratio."""
     replaced = {"MultiHeadSelfAttention": AffineFake(heads=11)}
     small, large = (
-        student.build("EncoderBlock", DIM, 11, mlp_ratio=ratio, replace=replaced) for ratio in (2.0, 3.0)
+        student.build("EncoderBlock", DIM, 11, mlp_ratio=ratio, dropout=0.25, replace=replaced)
+        for ratio in (2.0, 3.0)
     )
     for given in small.constructions("MultiHeadSelfAttention"):
         for name, size in (("heads", 11), ("dim", DIM)):
@@ -205,6 +207,12 @@ def test_block_passes_its_sizes_on(student):
                     hint="Hand it on: MultiHeadSelfAttention(dim, heads, dropout).",
                     look_for="MultiHeadSelfAttention()",
                 )
+        if 0.25 not in given.values():
+            raise Mismatch(
+                "The block was given dropout=0.25, and makes its attention without it.",
+                hint="Hand it on: MultiHeadSelfAttention(dim, heads, dropout).",
+                look_for="MultiHeadSelfAttention()",
+            )
     grown = large.parameter_count - small.parameter_count
     if grown < 2 * DIM * DIM:
         raise Mismatch(
@@ -248,3 +256,60 @@ def test_block_has_two_norms(student):
             hint="Two norms, nn.LayerNorm(dim) each: one for the attention, one for the MLP.",
             look_for="LayerNorm(), norm2",
         )
+
+
+@pytest.mark.component("EncoderBlock")
+@pytest.mark.because("block_passes_its_sizes_on")
+@pytest.mark.weight(0.25)
+def test_block_drops_as_it_is_told(student):
+    """With dropout=0 the block's MLP drops nothing in training; with more, it drops more."""
+    x, noise = student.tensor(4, TOKENS, DIM), []
+    for rate in (0.0, 0.25, 0.45):
+        block = block_around(student, NO_ATTENTION, dropout=rate)
+        if block is None:
+            return
+        block.randomize()
+        drawn = torch.stack(list(block.repeated(x, times=40, train=True))) - x
+        still = block(x) - x
+        size = still.pow(2).sum(dim=-1, keepdim=True).clamp(min=1e-12)
+        same_direction = (drawn * still).sum(dim=-1, keepdim=True) / size * still
+        if not rate and not same(same_direction, drawn, tolerance=1e-3):
+            raise Mismatch(
+                "With dropout=0, some of what the MLP computes is dropped in training.",
+                hint="Use the argument dropout as the rate, not a number of your own.",
+                look_for="dropout() | Dropout()",
+            )
+        noise.append(float(drawn.var(dim=0).mean() / still.pow(2).mean().clamp(min=1e-12)))
+    _, low, high = noise
+    # the variance grows by p / (1 - p), or by p / (1 - p) ** 2: by 9 if the rate is doubled
+    if low > 1e-4 and not 0.7 < high / low < 6:
+        raise Mismatch(
+            "From dropout=0.25 to 0.45, what the MLP adds does not vary more as it should: another rate than "
+            "the argument is used.",
+            hint="nn.Dropout(dropout): the argument as it is.",
+            look_for="dropout() | Dropout()",
+        )
+
+
+@pytest.mark.component("EncoderBlock")
+@pytest.mark.because("block_keeps_the_shape", "block_adds_to_its_input")
+@pytest.mark.weight(0.25)
+def test_block_passes_gradients_on(student):
+    """The gradient that reaches the tokens is the slope of what is computed from them."""
+    block = block_around(student, AffineFake(scale=(0.7,), shift=(0.3,), roll=1, heads=HEADS))
+    if block is None:
+        return
+    block.randomize()
+    x, cotangent = student.tensor(2, TOKENS, DIM), student.tensor(2, TOKENS, DIM)
+    gradient = block.gradients(x, cotangent).input
+    for _ in range(6):
+        step = 1e-3 * student.tensor(2, TOKENS, DIM)
+        slope = float(((block(x + step) - block(x - step)) * cotangent).sum()) / 2
+        stated = 0.0 if gradient is None else float((gradient * step).sum())
+        if gradient is None or abs(slope - stated) > 3e-5 * max(float(gradient.norm()), 1e-3):
+            raise Mismatch(
+                "The gradient that reaches the tokens is not the slope of what is computed: it is cut off "
+                "in the attention, in the MLP or around them.",
+                hint="Leave out detach(), .data and torch.no_grad(): x = x + attention(norm(x)) as it is.",
+                look_for="detach() | no_grad() | _.data",
+            )

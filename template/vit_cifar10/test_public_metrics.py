@@ -290,29 +290,65 @@ def test_export_joins_the_names(student):
 CLASS_NAMES = ("anvil", "bell", "crown")
 
 
+VALIDATION = ((0.84, 0.41), (0.75, 0.47), (0.77, 0.45))  # loss and accuracy of each epoch
+
+
+def history_of_three_epochs(student):
+    """What fit returns: evaluate answers by epoch, otherwise for training images and before the first epoch.
+
+    A script of answers knows only how often evaluate was called, so fit is run again where it calls evaluate
+    at other turns than once in each epoch.
+    """
+    images, labels = torch.zeros(2, 3, 8, 8), torch.tensor([0, 1])
+    loaders = {"train": batches(images, labels, [1, 1]), "validation": batches(images, labels, [2])}
+    answers = VALIDATION
+    for _ in range(4):
+        evaluations = [
+            {
+                "loss": loss, "accuracy": accuracy, "targets": labels, "predictions": labels,
+                "probabilities": torch.full((2, 2), 0.5),
+            }
+            for loss, accuracy in answers
+        ]  # fmt: skip
+        fakes = {
+            "train_epoch": Fake.script([(0.91, 0.31), (0.72, 0.52), (0.63, 0.63)]),
+            "evaluate": Fake.script(evaluations),
+        }
+        model = student.keep(Fake.script([0.0], parameters={"weight": (2, 2)}), "plot_learning_curves")
+        outcome = student.call("fit", model, loaders, 3, torch.device("cpu"), replace=fakes)
+        found = tuple(answers_in_turn(student, outcome))
+        if not found or found == answers:
+            break
+        answers = found
+    return outcome.returned
+
+
+def answers_in_turn(student, outcome):
+    """What the calls of evaluate should have answered, as loss and accuracy."""
+    epoch = 0
+    for call in outcome.calls:
+        epoch += call.fake == "train_epoch"
+        if call.fake == "evaluate":
+            if is_of_training(student, call):
+                yield 0.55 - epoch / 100, 0.7 + epoch / 100
+            else:
+                yield VALIDATION[min(epoch, 3) - 1] if epoch else (2.0, 0.05)
+
+
+def is_of_training(student, call):
+    """Whether a call of evaluate gets training images: those are in two batches, the others in one."""
+    given = (*call.args, *call.kwargs.values())
+    loader = next((value for value in given if getattr(value, "kind", "") == "object"), None)
+    if loader is None:
+        return False
+    return student.attempted(lambda: loader.call("__len__").returned.whole_number()) == 2
+
+
 @pytest.mark.component("plot_learning_curves")
 @pytest.mark.weight(0.25)
 def test_curves_show_training_and_validation(student):
     """The history of three epochs makes curves of three points, of training and of validation, with names."""
-    evaluations = [
-        {
-            "loss": loss, "accuracy": accuracy, "targets": torch.tensor([0, 1]),
-            "predictions": torch.tensor([0, 1]), "probabilities": torch.full((2, 2), 0.5),
-        }
-        for loss, accuracy in ((0.84, 0.41), (0.75, 0.47), (0.77, 0.45))
-    ]  # fmt: skip
-    fakes = {
-        "train_epoch": Fake.script([(0.91, 0.31), (0.72, 0.52), (0.63, 0.63)]),
-        "evaluate": Fake.script(evaluations),
-    }
-    model = student.keep(Fake.script([0.0], parameters={"weight": (2, 2)}), "plot_learning_curves")
-    loaders = {
-        part: batches(torch.zeros(2, 3, 8, 8), torch.tensor([0, 1]), [1, 1])
-        for part in ("train", "validation")
-    }
-    history = student.attempted(
-        lambda: student.call("fit", model, loaders, 3, torch.device("cpu"), replace=fakes).returned
-    )
+    history = student.attempted(lambda: history_of_three_epochs(student))
     if history is None:
         raise Mismatch("There is no history to draw: fit has to work first.")
     outcome = plotted(student, "plot_learning_curves", history.plain)

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from grader.kit import Cause, Mismatch, same
+from grader.kit import Cause, Mismatch, named, same
 
 # 3 x 3 patches of 4 x 4 pixels, 2 channels
 SIDE, PATCH, CHANNELS, WIDTH = 12, 4, 2, 7
@@ -123,6 +123,23 @@ def test_patches_are_mapped_linearly(student):
         hint="Only the linear map here: no activation, and no norm.",
         look_for="gelu() | relu() | GELU() | ReLU() | silu() | SiLU() | tanh() | sigmoid()",
     )
+
+
+@pytest.mark.component("PatchEmbedding")
+@pytest.mark.because("patches_have_their_shape")
+@pytest.mark.weight(0.25)
+def test_patches_learn_their_map(student):
+    """The linear map gets gradients."""
+    component = student.build("PatchEmbedding", SIDE, PATCH, CHANNELS, 6)
+    missing = component.gradients(
+        student.tensor(2, CHANNELS, SIDE, SIDE), student.tensor(2, ROWS**2, 6)
+    ).missing
+    if missing:
+        raise Mismatch(
+            f"{named(missing[0])} gets no gradient: it stays as it was initialized.",
+            hint="Leave out detach(), .data and torch.no_grad().",
+            look_for="detach() | no_grad() | _.data",
+        )
 
 
 @pytest.mark.component("sinusoidal_positions")

@@ -247,7 +247,7 @@ def test_model_gives_its_class_token_a_position(student):
 @pytest.mark.weight(0.25)
 def test_model_runs_its_blocks_in_order(student):
     """depth blocks follow each other, each with weights of its own and the sizes that the model was given."""
-    around = Around(student, mlp_ratio=1.5)
+    around = Around(student, mlp_ratio=1.5, dropout=0.25)
     if around.model is None:
         return
     called = around.blocks_called()
@@ -283,6 +283,12 @@ def test_model_runs_its_blocks_in_order(student):
                     hint="EncoderBlock(dim, heads, mlp_ratio, dropout)",
                     look_for="EncoderBlock()",
                 )
+        if 0.25 not in given.values():
+            raise Mismatch(
+                "The model was given dropout=0.25, and makes its blocks without it.",
+                hint="EncoderBlock(dim, heads, mlp_ratio, dropout)",
+                look_for="EncoderBlock()",
+            )
 
 
 @pytest.mark.component("VisionTransformer")
