@@ -361,22 +361,37 @@ def test_confusion_matrix_has_true_classes_as_rows(student):
     if not found:
         return
     shown = found[0]
-    values = shown.values.T if shown.row_role == PREDICTED or shown.column_role == TRUE else shown.values
+    values, written, rows, columns = shown.values, shown.written, shown.row_classes, shown.column_classes
+    if shown.row_role == PREDICTED or shown.column_role == TRUE:
+        values, written, rows, columns = values.T, written.T, columns, rows
     shares = matrix / matrix.sum(axis=1, keepdims=True)
     ways = (matrix, shares, 100 * shares)
-    if not any(np.allclose(values, way, atol=1e-2) for way in ways) and any(
-        np.allclose(values.T, way, atol=1e-2) for way in ways
-    ):
-        raise Mismatch(
-            "The matrix is shown transposed: its first row, the anvils, stands in the first column.",
-            hint="Show the matrix as it is given: its rows are the true classes.",
-            look_for="imshow() | heatmap() | matshow() | pcolormesh() | pcolor()",
-        )
+    by_names = np.ix_(rows, columns) if shown.is_named else ...
+    if not any(np.allclose(values, way[by_names], atol=1e-2) for way in ways):
+        if any(np.allclose(values, way, atol=1e-2) for way in ways):
+            raise Mismatch(
+                "The names on the axes do not stand beside the rows and columns of their own classes.",
+                hint="set_xticks and set_yticks with range(len(class_names)) and class_names, in that order.",
+                look_for="set_yticks() | yticks() | set_yticklabels(), set_xticks() | xticks() | "
+                "set_xticklabels()",
+            )
+        if any(np.allclose(values.T, way, atol=1e-2) for way in ways):
+            raise Mismatch(
+                "The matrix is shown transposed: its first row, the anvils, stands in the first column.",
+                hint="Show the matrix as it is given: its rows are the true classes.",
+                look_for="imshow() | heatmap() | matshow() | pcolormesh() | pcolor()",
+            )
     if not shown.is_named:
         raise Mismatch(
             "The names of the classes are not on both axes.",
             hint="set_xticks and set_yticks with range(len(class_names)) and class_names.",
             look_for="imshow() | heatmap() | matshow() | pcolormesh() | pcolor()",
+        )
+    if np.array_equal(written, matrix[by_names].T):
+        raise Mismatch(
+            "The counts are written into the cells with rows and columns exchanged, unlike the colors.",
+            hint="ax.text(x, y, count): x is the column, y the row.",
+            look_for="text() | annotate()",
         )
 
 

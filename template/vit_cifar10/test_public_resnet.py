@@ -99,6 +99,13 @@ def test_residual_block_has_a_norm_for_each_convolution(student):
             hint="One nn.BatchNorm2d(channels) after each convolution, that of the shortcut too.",
             look_for="Conv2d(_, _, 1) | Conv2d(_, _, kernel_size=1)",
         )
+    if any(norm.mean is None for norm in norms) and not same(block(x)[:1], block(x[:1]), tolerance=1e-3):
+        raise Mismatch(
+            "In evaluation, what an image gives depends on the other images of its batch: a norm keeps no "
+            "running statistics.",
+            hint="nn.BatchNorm2d(channels) keeps them.",
+            look_for="BatchNorm2d(_, track_running_stats=False)",
+        )
     found = block.gradients(x, student.tensor(4, 6, 4, 4), train=True)
     if found.missing:
         raise Mismatch(
@@ -266,11 +273,13 @@ def test_resnet_has_four_groups_of_two(student):
 @pytest.mark.because("resnet_has_four_groups_of_two")
 @pytest.mark.weight(0.25)
 def test_resnet_has_a_small_stem(student):
-    """The stem keeps height and width: a 3 x 3 convolution, and nothing is pooled."""
+    """The stem keeps height and width: a 3 x 3 convolution, a norm and a ReLU, and nothing is pooled."""
     around = ResNetAround(student)
     if around.network is None:
         return
-    calls = around.outcome(student.tensor(2, 3, 32, 32)).calls_of("BasicBlock")
+    around.network.randomize()
+    images = student.tensor(2, 3, 32, 32)
+    calls = around.outcome(images).calls_of("BasicBlock")
     if not calls:
         return
     seen = torch.as_tensor(calls[0].args[0] if calls[0].args else next(iter(calls[0].kwargs.values())))
@@ -286,6 +295,29 @@ def test_resnet_has_a_small_stem(student):
             f"The first block gets {seen.shape[2]} x {seen.shape[3]} of images of 32 x 32.",
             hint="The stem keeps height and width: no stride, and no pooling before the end.",
             look_for="MaxPool2d() | max_pool2d(), Conv2d(3, _)",
+        )
+    stem = convolutions(around.network.weights())
+    if len(stem) != 1:
+        return
+    if stem[0].kernel != (3, 3):
+        sides = " x ".join(map(str, stem[0].kernel))
+        raise Mismatch(
+            f"The convolution of the stem is one of {sides}; it should be one of 3 x 3.",
+            hint="nn.Conv2d(3, width, 3, padding=1, bias=False)",
+            look_for="Conv2d(3, _)",
+        )
+    y = stem[0](images)
+    if same(seen, y, tolerance=1e-3) or same(seen, y.clamp(min=0), tolerance=1e-3):
+        raise Mismatch(
+            "No batch normalization follows the convolution of the stem.",
+            hint="stem: convolution, norm, ReLU.",
+            look_for="Conv2d(3, _)",
+        )
+    if float(seen.min()) < 0:
+        raise Mismatch(
+            "The first block gets negative numbers: no ReLU follows the norm of the stem.",
+            hint="stem: convolution, norm, ReLU.",
+            look_for="Conv2d(3, _)",
         )
 
 
