@@ -1,9 +1,9 @@
 """Figures: drawn without a screen, kept open, read as structure and as pixels.
 
 It computes titles, labels, images, heat maps and lines, within bounds. A geometric heuristic decides which
-label belongs to which cell (it lies within), and which heading to which axes (it is beside or above). If
-there are as many labels as cells, they are matched in order. If nothing fits, the name is empty. The
-assignment's checks decide whether a figure shows what it should.
+label belongs to which cell (it lies within), and which heading to which axes (it is beside, above or below).
+If there are as many labels as cells, or headings as axes in a column, they are matched in order. If nothing
+fits, the name is empty. The assignment's checks decide whether a figure shows what it should.
 
 Tests: tests/worker/test_figures.py, tests/worker/test_rigged_runs.py
 """
@@ -26,6 +26,7 @@ MAX_CELLS = 40  # rows or columns that may have names; a photograph has more
 MAX_TEXTS = 100  # of a figure
 MAX_BARS = 100  # of axes
 MAX_IMAGES = 64  # of axes: the patches of an image may all be in one
+MAX_CONTOURED, MAX_POLYGONS = 65_536, 100  # pixels under filled contours; of one level
 TRANSPARENT = 0.02  # of an artist: nobody sees it
 
 Coordinates = Sequence[Any]  # horizontal and vertical, each of all points
@@ -183,6 +184,36 @@ def _cell(position: float, edges: Any) -> int:
     return int(np.searchsorted(order, at, side="right")) - 1 if order[0] <= at < order[-1] else -1
 
 
+def filled_contours(ax: Any, pictures: Sequence[Any]) -> Iterator[Any]:
+    """What filled contours show over the first picture of an axes: the level of each pixel, NaN if none."""
+    from matplotlib.path import Path
+
+    contours = [each for each in visible(ax.collections)[:4] if type(each).__name__.endswith("ContourSet")]
+    if not pictures or not contours:
+        return
+    height, width = pictures[0].get_array().shape[:2]
+    if height * width > MAX_CONTOURED:
+        return
+    left, right, bottom, top = pictures[0].get_extent()
+    x = left + (np.arange(width) + 0.5) * (right - left) / width
+    y = np.linspace(top, bottom, 2 * height + 1)[1::2]
+    if pictures[0].origin == "lower":
+        y = y[::-1]
+    centers = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    middle = centers.mean(axis=0)
+    centers = middle + (1 - EPSILON) * (centers - middle)  # those at the edge lie within it
+    for contour in contours:
+        if not getattr(contour, "filled", False):
+            continue
+        values = np.full(len(centers), math.nan)
+        for level, path in zip(contour.get_array(), contour.get_paths(), strict=False):
+            inside = np.zeros(len(centers), dtype=bool)
+            for polygon in itertools.islice(path.to_polygons(), MAX_POLYGONS):
+                inside ^= Path(polygon).contains_points(centers)  # a polygon in another one is a hole
+            values[inside] = level
+        yield values.reshape(height, width)
+
+
 def edges_of_cells(maps: Sequence[Any]) -> Edges | None:
     """Where the rows and the columns of the first small image or mesh begin and end; None: there is none."""
     for drawn in maps:
@@ -254,7 +285,7 @@ def shared_label(ax: Any, axis: str) -> str:
 
 
 def headings(ax: Any) -> list[str]:
-    """Titles of the subfigures that hold an axes, and texts of the figure beside it or over its column."""
+    """Titles of the subfigures that hold an axes, and the texts of the figure that belong to it."""
     heading_texts = []
     holder = ax.figure
     root = _root(ax)
@@ -262,16 +293,57 @@ def headings(ax: Any) -> list[str]:
         heading_texts.append(_title(holder))
         heading_texts += [text.get_text() for text in _free_texts(holder)]
         holder = getattr(holder, "_parent", None)
-    left, bottom, right, top = place(ax)
-    texts = _free_texts(root)
-    highest = max(place(other)[3] for other in root.axes[:MAX_CELLS]) if texts else 1.0
-    for text in texts:
-        x, y = root.transFigure.inverted().transform(text.get_transform().transform(text.get_position()))
-        beside = bottom <= y <= top and not left <= x <= right
-        above = left <= x <= right and y >= highest
-        if beside or above:
-            heading_texts.append(text.get_text())
+    heading_texts += _texts_around(ax, _free_texts(root))
     return [text for text in heading_texts if text]
+
+
+def _texts_around(ax: Any, texts: Sequence[Any]) -> Iterator[str]:
+    """The texts of the whole figure that belong to an axes.
+
+    Those beside it, and those in its column: over or under all axes, or in order if each of the column has
+    one. If it is the only axes, all of them.
+    """
+    if not texts:
+        return
+    root = _root(ax)
+    every = visible(root.axes)[:MAX_AXES]
+    shown = [other for other in every if other.has_data()] if ax.has_data() else every
+    left, bottom, right, top = place(ax)
+    places = [
+        root.transFigure.inverted().transform(text.get_transform().transform(text.get_position()))
+        for text in texts
+    ]
+    column = [index for index, (x, _) in enumerate(places) if left <= x <= right]
+    column.sort(key=lambda index: -places[index][1])
+    own = _of_column([places[index][1] for index in column], ax, shown)
+    boxes = [place(other) for other in shown]
+    lowest, highest = min(box[1] for box in boxes), max(box[3] for box in boxes)
+    for index, (text, (x, y)) in enumerate(zip(texts, places, strict=True)):
+        within = any(box[0] <= x <= box[2] and box[1] <= y <= box[3] for box in boxes)
+        is_beside = bottom <= y <= top and not within
+        is_around = own is None and left <= x <= right and not lowest < y < highest
+        if len(shown) == 1 or is_beside or is_around or (own is not None and index == column[own]):
+            yield text.get_text()
+
+
+def _of_column(heights: Sequence[float], ax: Any, shown: Sequence[Any]) -> int | None:
+    """Which of the texts in the column of an axes is its own; None if not each axes of the column has one.
+
+    Args:
+        heights: Of the texts, from top to bottom.
+        shown: All axes of the figure.
+    """
+    left, _, right, _ = place(ax)
+    places = sorted((place(other) for other in shown), key=lambda each: -each[1])
+    middles = [(bottom + top) / 2 for start, bottom, end, top in places if left <= (start + end) / 2 <= right]
+    above, below = [math.inf, *middles[:-1]], [*middles[1:], -math.inf]
+    if len(heights) != len(middles) or not all(
+        low <= y <= high for low, y, high in zip(below, heights, above, strict=True)
+    ):
+        return None
+    _, bottom, _, top = place(ax)
+    own = (bottom + top) / 2
+    return middles.index(own) if own in middles else None
 
 
 def _title(figure: Any) -> str:
@@ -522,6 +594,7 @@ def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:
     pictures = visible(ax.images)[:MAX_IMAGES]
     images = [_stored(image.get_array(), arrays) for image in pictures]
     heat_maps = [_stored(mesh.get_array(), arrays) for mesh in meshes]
+    heat_maps += [_stored(values, arrays) for values in filled_contours(ax, pictures)]
     drawn = itertools.islice(lines_of(ax), MAX_LINES)
     stored = [(_stored_line(points, arrays), name) for points, name in drawn]
     lines = [(number, name) for number, name in stored if number is not None]

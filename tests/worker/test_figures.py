@@ -228,6 +228,48 @@ def test_texts_of_the_figure_belong_to_rows_and_columns(axes_of: Callable[[str],
     assert axes[0].place[1] > axes[2].place[1] and axes[0].place[0] < axes[1].place[0]
 
 
+def test_texts_of_the_figure_are_captions_below(axes_of: Callable[[str], list[Axes]]) -> None:
+    """Under a column, or one for each axes of it, from the top."""
+    draw = "for ax in grid.flat:\n    ax.imshow(cm)\n"
+    under = axes_of(f"figure, grid = plt.subplots(2, 2)\n{draw}figure.text(0.3, 0.01, 'column')")
+    assert [found.headings for found in under] == [("column",), (), ("column",), ()]
+    each = axes_of(
+        f"figure, grid = plt.subplots(3, 2)\n{draw}"
+        "for row in range(3):\n    for column in range(2):\n"
+        "        figure.text((column + 0.5) / 2, 1 - (row + 1) / 3, f'{row} {column}')"
+    )
+    assert [found.headings for found in each] == [
+        (f"{row} {column}",) for row in range(3) for column in range(2)
+    ]
+    lines = axes_of(
+        f"figure, grid = plt.subplots(3, 1)\n{draw}"
+        "for line in range(3):\n    figure.text(0.5, 0.06 - line / 50, str(line))"
+    )
+    assert [found.headings for found in lines] == 3 * [("0", "1", "2")]
+
+
+def test_all_texts_of_a_figure_belong_to_its_only_axes(axes_of: Callable[[str], list[Axes]]) -> None:
+    (found,) = axes_of("plt.imshow(cm)\nplt.figtext(0.02, 0.02, 'corner')\nplt.figtext(0.5, 0.5, 'middle')")
+    assert found.headings == ("corner", "middle")
+
+
+@pytest.mark.parametrize("origin", ["upper", "lower"])
+def test_filled_contours_are_a_map_of_the_image_below(ran: Callable[..., Ran], origin: str) -> None:
+    """With hills, holes in a level, and the image in either direction."""
+    body = (
+        "y, x = np.mgrid[:12, :16]\nheat = np.hypot(x - 4, y - 5) / 2\n"
+        f"plt.imshow(np.zeros((12, 16, 3)), origin='{origin}')\n"
+        "plt.contourf(heat, levels=[0, 1.5, 3, 4.5, 6], alpha=0.4)"
+    )
+    found = ran(body)
+    [axes] = found.figures[0].axes
+    values = found.arrays[f"image{axes.heat_maps[0]}"]
+    y, x = np.mgrid[:12, :16]
+    heat = np.hypot(x - 4, y - 5) / 2
+    assert values.shape == heat.shape and len(np.unique(values[np.isfinite(values)])) == 4
+    assert np.mean(np.abs(values - heat) < 0.8) > 0.95
+
+
 def test_labels_of_the_whole_figure_are_those_of_its_axes(axes_of: Callable[[str], list[Axes]]) -> None:
     """Where an axes has none of its own."""
     first, second = axes_of(

@@ -300,9 +300,9 @@ def test_resnet_has_a_small_stem(student):
     if len(stem) != 1:
         return
     if stem[0].kernel != (3, 3):
+        sides = " x ".join(map(str, stem[0].kernel))
         raise Mismatch(
-            f"The convolution of the stem is one of {' x '.join(map(str, stem[0].kernel))}; it should be one "
-            "of 3 x 3.",
+            f"The convolution of the stem is one of {sides}; it should be one of 3 x 3.",
             hint="nn.Conv2d(3, width, 3, padding=1, bias=False)",
             look_for="Conv2d(3, _)",
         )

@@ -261,7 +261,7 @@ def require_stem_and_mean(student, reference, classes, width):
             f"The first block gets {tuple(seen[0].shape)} of images of 32 x 32; it should be "
             f"{(2, width, 32, 32)}: {len(stem)} layers that keep height and width."
         )
-    require_stem(reference, images, seen[0], network.weights(), norms(network.weights()))
+    require_stem(reference, network, images, seen[0], norms(network.weights()))
     for number, (given, answer) in enumerate(zip(seen[1:], answers[:-1], strict=True), start=2):
         if not same(given, answer):
             raise Mismatch(f"What block {number} gets is not what the block before it gave.")
@@ -284,14 +284,14 @@ def require_stem_and_mean(student, reference, classes, width):
     )
 
 
-def require_stem(reference, images, found, weights, norms):
+def require_stem(reference, network, images, found, norms):
     """Check that what the first block gets is relu(bn(conv(images))), apart from the edges.
 
     Raises:
         Mismatch: It is something else.
         Undecided: The weights of the stem cannot be told.
     """
-    layers = convolutions(weights)
+    layers = convolutions(network.weights())
     stems = [layer for layer in layers if layer.kernel == (3, 3) and layer.weight.shape[1] == 3]
     if len(layers) == 1 and not stems:
         sides = " x ".join(map(str, layers[0].kernel))
@@ -310,6 +310,10 @@ def require_stem(reference, images, found, weights, norms):
         if any(map(is_given, normalized)):
             raise reference.named("resnet_stem_without_relu")
         if is_given(y) or is_given(F.relu(y)):
+            raise reference.named("resnet_stem_without_norm")
+    if len(layers) == 1 and not norms:
+        trained = network.call("", images, training=True).calls_of("BasicBlock")[0]
+        if same(torch.as_tensor((*trained.args, *trained.kwargs.values())[0]), found):
             raise reference.named("resnet_stem_without_norm")
     if len(layers) == len(norms) == 1:
         raise Mismatch(

@@ -218,7 +218,6 @@ def clipping(clip, most):
 
 
 RATE = 0.05
-SHARES = (0.17, 0.36, 0.59)  # of each batch's mix: no sums of hits by them are alike
 
 
 class Epoch:
