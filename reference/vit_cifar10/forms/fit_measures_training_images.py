@@ -1,4 +1,4 @@
-"""Training images are measured as they are, too, after each epoch."""
+"""The training curves are measured after each epoch, as those of the validation are."""
 
 
 def fit(model, loaders, epochs, device):
@@ -8,15 +8,13 @@ def fit(model, loaders, epochs, device):
     steps = epochs * len(loaders["train"])
     scheduler = optim.lr_scheduler.LambdaLR(optimizer, lambda step: warmup_cosine(step, steps // 10, steps))
     history = {"train_loss": [], "train_accuracy": [], "validation_loss": [], "validation_accuracy": []}
-    history["clean_accuracy"] = []
     best, weights = -1.0, None
     for _ in range(epochs):
-        loss, accuracy = train_epoch(model, loaders["train"], criterion, optimizer, scheduler, device)
+        train_epoch(model, loaders["train"], criterion, optimizer, scheduler, device)
         clean = evaluate(model, loaders["train"], criterion, device)
-        history["clean_accuracy"].append(clean["accuracy"])
         found = evaluate(model, loaders["validation"], criterion, device)
-        history["train_loss"].append(loss)
-        history["train_accuracy"].append(accuracy)
+        history["train_loss"].append(clean["loss"])
+        history["train_accuracy"].append(clean["accuracy"])
         history["validation_loss"].append(found["loss"])
         history["validation_accuracy"].append(found["accuracy"])
         if found["accuracy"] > best:
