@@ -383,7 +383,8 @@ def fitted(student, epochs, fit, validation, training, before):
             ]
         )
         found = turns(student, outcome, epochs)
-        if not found or found == expected:
+        # of a fit that trains in its own way nobody knows after which epoch it measures
+        if not found or found == expected or found.count((0, False)) > 1:
             break
         expected = found
     return outcome

@@ -70,6 +70,8 @@ def measured_by_epochs(call_fit, whose, rows, training, epochs):
             epoch: ["validation" in (whose(call) or ("validation",)) for call in calls]
             for epoch, calls in seen.items()
         }
+        if not trained or sum(kinds[0]) > 1:
+            return outcome  # it trains in its own way: nobody knows after which epoch it measures
         usual = kinds[max(trained - 1, 0)]  # the last epoch may be followed by what ends fit
         written = [
             row_of(rows if of_validation else training, epoch)

@@ -290,6 +290,7 @@ def test_export_joins_the_names(student):
 CLASS_NAMES = ("anvil", "bell", "crown")
 
 
+BEFORE = (2.0, 0.05)  # loss and accuracy before the first epoch
 VALIDATION = ((0.84, 0.41), (0.75, 0.47), (0.77, 0.45))  # loss and accuracy of each epoch
 
 
@@ -317,7 +318,8 @@ def history_of_three_epochs(student):
         model = student.keep(Fake.script([0.0], parameters={"weight": (2, 2)}), "plot_learning_curves")
         outcome = student.call("fit", model, loaders, 3, torch.device("cpu"), replace=fakes)
         found = tuple(answers_in_turn(student, outcome))
-        if not found or found == answers:
+        # of a fit that trains in its own way nobody knows after which epoch it measures
+        if not found or found == answers or found.count(BEFORE) > 1:
             break
         answers = found
     return outcome.returned
@@ -332,7 +334,7 @@ def answers_in_turn(student, outcome):
             if is_of_training(student, call):
                 yield 0.55 - epoch / 100, 0.7 + epoch / 100
             else:
-                yield VALIDATION[min(epoch, 3) - 1] if epoch else (2.0, 0.05)
+                yield VALIDATION[min(epoch, 3) - 1] if epoch else BEFORE
 
 
 def is_of_training(student, call):

@@ -474,7 +474,8 @@ def fitted(student, accuracies, losses=()):
         }
         outcome = student.call("fit", model, loaders, epochs, torch.device("cpu"), replace=fakes)
         found = turns(student, outcome)
-        if not found or found == expected:
+        # of a fit that trains in its own way nobody knows after which epoch it measures
+        if not found or found == expected or found.count((0, False)) > 1:
             break
         expected = found
     left = student.component(model).weights()["head.weight"].unique().tolist()
