@@ -32,12 +32,12 @@ BESIDE = {
     "vit_cifar10": {
         "attention_without_output", "epoch_in_evaluation_mode", "epoch_without_step",
         "epoch_without_zero_grad", "evaluate_in_training_mode", "fit_never_restores",
-        "map_in_training_mode", "map_not_divided", "matrix_without_names", "schedule_not_stepped",
-        "schedule_per_epoch", "vit_without_positions",
+        "map_in_training_mode", "map_not_divided", "matrix_without_names", "patches_gradient_cut",
+        "schedule_before_the_step", "schedule_not_stepped", "schedule_per_epoch", "vit_without_positions",
     },
     "vit_finetune": {
-        "epoch_frozen_blocks_in_training_mode", "epoch_in_evaluation_mode", "epoch_without_step",
-        "evaluate_in_training_mode", "fit_chooses_by_training", "fit_never_freezes",
+        "cutmix_in_one_corner", "epoch_frozen_blocks_in_training_mode", "epoch_in_evaluation_mode",
+        "epoch_without_step", "evaluate_in_training_mode", "fit_chooses_by_training", "fit_never_freezes",
         "fit_never_restores", "fit_never_stops", "fit_one_stopping_for_both_stages",
         "fit_optimizer_before_unfreezing", "fit_restores_only_when_stopped", "matrix_without_names",
         "stopping_keeps_the_last", "stopping_restores_nothing",
