@@ -48,6 +48,7 @@ from grader.kit.drawn_figures import (
     shares_not_shown,
 )
 from grader.kit.dropout import require_dropout
+from grader.kit.epochs_in_turn import measured_by_epochs
 from grader.kit.given_images import image_batches
 from grader.kit.mixing import Cutmix, Mixup, cutmix_of, mixup_of
 from grader.kit.reported import evaluation_data, evaluations, losses
@@ -112,6 +113,7 @@ __all__ = [
     "image_numbers",
     "images_within",
     "losses",
+    "measured_by_epochs",
     "mixup_of",
     "named",
     "numbered_images",

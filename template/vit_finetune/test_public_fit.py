@@ -16,6 +16,7 @@ from grader.kit import (
     batches,
     image_batches,
     image_numbers,
+    measured_by_epochs,
     numbered_images,
 )
 
@@ -238,56 +239,6 @@ def are_same(before, after):
     return all(torch.equal(before[name], after[name]) for name in before)
 
 
-def measured_by_epochs(call_fit, whose, rows, training, epochs):
-    """The outcome of a fit whose validation images give one row after each epoch, whatever else it measures.
-
-    A script answers one call after the other. A fit that also measures its training images, or the model
-    before it is trained, gets a script for the order of its own calls, as they were seen before.
-
-    Args:
-        call_fit: Calls fit, with evaluate answering these rows, and gives its outcome.
-        whose: Of a call of evaluate: the loaders of its images; nothing where they cannot be told.
-        rows, training: What the images of validation and of training give after each epoch.
-        epochs: How many there may be.
-
-    Returns:
-        The outcome; None if the order of the calls is another one each time.
-    """
-    answers = rows
-    for _ in range(5):
-        outcome, trained, seen = call_fit(answers), 0, {0: []}
-        for call in outcome.calls:
-            if call.fake == "train_one_epoch":
-                trained += 1
-                seen[trained] = []
-            elif call.fake == "evaluate":
-                seen[trained].append(call)
-        if [len(calls) for calls in seen.values()] == [0] + [1] * trained:
-            return outcome  # as in the template: its images are asked for elsewhere
-        kinds = {
-            epoch: ["validation" in (whose(call) or ("validation",)) for call in calls]
-            for epoch, calls in seen.items()
-        }
-        if not trained or sum(kinds[0]) > 1:
-            return outcome  # it trains in its own way: nobody knows after which epoch it measures
-        usual = kinds[max(trained - 1, 0)]  # the last epoch may be followed by what ends fit
-        written = [
-            row_of(rows if of_validation else training, epoch)
-            for epoch in range(epochs + 1)
-            for of_validation in kinds.get(epoch, usual)
-        ]
-        given = [answers[min(number, len(answers) - 1)] for number in range(sum(map(len, kinds.values())))]
-        if given == written[: len(given)]:
-            return outcome
-        answers = written
-    return None
-
-
-def row_of(rows, epoch):
-    """What is measured after an epoch: its row, or the last one."""
-    return rows[min(epoch, len(rows)) - 1] if epoch else BEFORE
-
-
 class Fitted:
     """A fit whose epochs are scripted, and what was seen of it.
 
@@ -305,7 +256,17 @@ class Fitted:
             return self.loaders_of(student, call)
 
         rows = list(zip(losses or [1.0 - value for value in values], values, strict=True))
-        if measured_by_epochs(call_fit, whose, rows, OF_TRAINING, sum(pair)) is None:
+        fitted = measured_by_epochs(
+            call_fit,
+            whose,
+            trains="train_one_epoch",
+            measures="evaluate",
+            rows=rows,
+            training=OF_TRAINING,
+            before=BEFORE,
+            epochs=sum(pair),
+        )
+        if fitted is None:
             raise Undecided("fit measures something else each time, so a person has to look.")
         self.seen = {
             name: [self.loaders_of(student, call) for call in self.outcome.calls_of(name)]

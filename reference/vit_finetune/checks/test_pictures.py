@@ -384,7 +384,7 @@ def _history(student, reference):
         return None if given is None else reference.oracle.origins(given, images)
 
     fitted = student.attempted(
-        lambda: reference.oracle.measured_by_epochs(call_fit, whose, validation, UNMIXED, 5)
+        lambda: reference.oracle.fitted_by_epochs(call_fit, whose, validation, UNMIXED, 5)
     )
     if fitted is None or len(fitted.returned.plain or ()) == 0:
         raise Mismatch("There is no history to draw: fit has to work first.")

@@ -246,7 +246,7 @@ class Fitted:
             return self.origins(student, reference, call)
 
         rows = list(zip(losses or [1.0 - value for value in values], values, strict=True))
-        if reference.oracle.measured_by_epochs(call_fit, whose, rows, OF_TRAINING, sum(pair)) is None:
+        if reference.oracle.fitted_by_epochs(call_fit, whose, rows, OF_TRAINING, sum(pair)) is None:
             raise Undecided(OWN_WAY)
 
     def _call(self, student, reference, answers, pair, stops):
