@@ -395,7 +395,7 @@ class Substitution:
             replacement = parts[0] if isinstance(targets[0], ast.Name) else f"({', '.join(parts)},)"
             yield instead(value, replacement)
             return
-        if len(names) > 1 and not self._keeps_data and isinstance(value, ast.Call) and self._splits(value):
+        if len(names) > 1 and isinstance(value, ast.Call) and self._splits(value):
             sides = [split_side(name) or "train" for name in names]
             yield instead(
                 value, "({},)".format(", ".join(f"{DATA_NAME}['{data_side}_dataset']" for data_side in sides))
@@ -428,10 +428,10 @@ class Substitution:
             if effects & EFFECTS_OUTSIDE:
                 yield from self._left_out(node, NOTHING_NAME)
                 return
-            if effects & Effect.DATA and not self._keeps_data:
+            if effects & Effect.DATA:
                 yield instead(node, self._substitute_for(node, side_by_name))
                 return
-            begun = begun_call(node) if not self._keeps_data else None
+            begun = begun_call(node)
             if begun is not None and not is_loader(begun) and self._direct(begun) & Effect.DATA:
                 yield instead(node, f"{DATA_NAME}.maker({self._role(begun, side_by_name)!r})")
                 return
@@ -482,7 +482,9 @@ class Substitution:
         return f"{side or ('test' if stays_in_order else 'train')}_loader"
 
     def _direct(self, call: ast.Call) -> Effect:
-        return self._effects.of_call(call, but=RESTORING)
+        """The effects of a call itself for which something has to be put in its place."""
+        effects = self._effects.of_call(call, but=RESTORING)
+        return effects & ~Effect.DATA if self._keeps_data else effects
 
 
 def _of_pictures(role: str, value: ast.expr) -> str:
