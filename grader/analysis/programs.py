@@ -22,7 +22,8 @@ from grader.analysis.flow import Flows
 from grader.analysis.forbidden_uses import forbidden_uses, suspicions
 from grader.analysis.randomness import state_reads
 from grader.analysis.recognized_roles import RoleReader, bindings, roles
-from grader.analysis.script.training_script import ScriptInputs, ScriptReader
+from grader.analysis.script.script_inputs import ScriptInputs
+from grader.analysis.script.training_script import ScriptReader
 from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
 from grader.analysis.source import TOO_DEEP, Source, source
 from grader.analysis.stated_values import claim_in_outputs, epochs_in_outputs, tuned

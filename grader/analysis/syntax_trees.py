@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
+LOOPS = (ast.For, ast.While)
 
 
 # two nodes of three: below them there are none, or contexts only
@@ -89,6 +90,18 @@ def calls(node: ast.AST) -> Iterator[ast.Call]:
         if isinstance(current, ast.Call):
             yield current
         stack += [child for child in children(current) if not isinstance(child, (*DEFINITIONS, ast.Lambda))]
+
+
+def own_calls(node: ast.stmt) -> Iterator[ast.Call]:
+    """The calls in a loop's body that are not in loops or functions within it."""
+    stack: list[ast.AST] = [*getattr(node, "body", []), *getattr(node, "orelse", [])]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, (*LOOPS, *DEFINITIONS)):
+            continue
+        if isinstance(current, ast.Call):
+            yield current
+        stack += children(current)
 
 
 def assigned(node: ast.stmt) -> tuple[list[ast.expr], ast.expr] | None:

@@ -10,19 +10,18 @@ Tests: tests/analysis/test_recipe.py, tests/worker/test_worker_recipe.py
 """
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from grader.analysis.data_loading import DataArgument, DataUse
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.flow import Flow, Flows, Lifting, Phase
 from grader.analysis.recognized_roles import SCHEDULES, RoleReader, unwrapped
-from grader.analysis.syntax_trees import DEFINITIONS, calls, children, statements_within, walk
+from grader.analysis.syntax_trees import LOOPS, calls, own_calls, statements_within, walk
 from grader.analysis.units import Unit
 from grader.domain.analyzed_program import Loading, Place, Recipe, Statement
 from grader.domain.formatting import as_code, named
 
-LOOPS = (ast.For, ast.While)
 PROGRESS = {"tqdm", "trange", "track", "master_bar", "progress_bar", "enumerate"}
 RANGES = {"range", "trange"}
 
@@ -94,18 +93,6 @@ def _callers(units: tuple[Unit, ...], trainer: str | None) -> set[str]:
             if not has_loop and trainer in called_names:
                 names_of_callers.add(unit.node.name)
     return names_of_callers
-
-
-def own_calls(node: ast.stmt) -> Iterator[ast.Call]:
-    """The calls in a loop's body that are not in loops or functions within it."""
-    stack: list[ast.AST] = [*getattr(node, "body", []), *getattr(node, "orelse", [])]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, (*LOOPS, *DEFINITIONS)):
-            continue
-        if isinstance(current, ast.Call):
-            yield current
-        stack += children(current)
 
 
 def _method(call: ast.Call) -> str:

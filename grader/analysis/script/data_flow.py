@@ -1,4 +1,4 @@
-"""Data flow of single statements: names read before they are bound, and files saved and loaded.
+"""Data flow of single statements: names read and bound, and files saved and loaded.
 
 A name that only some branches of an `if` or a `match` bind counts as not bound. Files are recognized by
 `torch.save` and `torch.load` with literal names; any other name may be any file. So both err toward
@@ -8,7 +8,7 @@ Tests: tests/analysis/script/test_data_flow.py, tests/training/test_replay.py
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.analysis.syntax_trees import COMPREHENSIONS, DEFINITIONS, all_parameters, children, walk
@@ -197,3 +197,35 @@ def _file_token(call: ast.Call, position: int) -> str:
         if isinstance(place, ast.Constant) and isinstance(place.value, str):
             return f"<the file {place.value}>"
     return ""
+
+
+def names_read(nodes: Iterable[ast.AST], filled: Callable[[ast.Call], Collection[str]]) -> frozenset[str]:
+    """The names whose values are used for more than being added to.
+
+    Args:
+        filled: The names among a call's arguments that the called function only adds to.
+    """
+    added: set[int] = set()
+    loaded: list[ast.Name] = []
+    for node in (node for outer in nodes for node in walk(outer)):
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append" | "extend", value=container))):
+                while isinstance(container, ast.Subscript):
+                    container = container.value
+                added.add(id(container))
+            case ast.Name() if not isinstance(node.ctx, ast.Store):
+                loaded.append(node)
+            case ast.Call():
+                names = filled(node)
+                for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+                    if isinstance(argument, ast.Name) and argument.id in names:
+                        added.add(id(argument))
+    return frozenset(name.id for name in loaded if id(name) not in added)
+
+
+def is_plain_binding(node: ast.stmt) -> bool:
+    """Whether a statement replaces the earlier value of what it binds."""
+    return isinstance(node, ast.Assign | ast.AnnAssign) and all(
+        isinstance(target, ast.Name | ast.Tuple | ast.List)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    )

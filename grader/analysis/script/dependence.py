@@ -1,427 +1,23 @@
 """Backward slice (Weiser, 1984) over statements: which of them a model's weights depend on.
 
-Objects are followed by names: an optimizer changes the model that it was made from. A statement that may
-change what is needed belongs to the slice, so the slice errs toward too much. Aliases that no name shows
-are not seen. `model_that_counts` decides which model the slice is for.
+A statement that may change what is needed belongs to the slice, so the slice errs toward too much.
+`model_that_counts` decides which model the slice is for.
 
 Tests: tests/training/test_replay.py, tests/analysis/script/test_which_model_counts.py
 """
 
 import ast
-import bisect
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 
 from grader.analysis.constant_values import Lookup, Unknown, value
 from grader.analysis.effects import Effect, Effects
-from grader.analysis.recognized_roles import RoleReader, bindings, unwrapped
-from grader.analysis.script.data_flow import Files, exposed, files_of
-from grader.analysis.syntax_trees import all_parameters, assigned, bound_names, calls, statements_within, walk
-from grader.analysis.units import Unit, changed_names
-
-TRAINED = Effect.MODEL | Effect.OPTIMIZER | Effect.TRAIN
-MOST_DEEP = 4
-WRAPPED = {"module", "_orig_mod"}  # the model within a wrapper
-COPIES = {"deepcopy", "copy", "AveragedModel", "EMA", "ModelEMA"}
-
-
-class Definitions:
-    """The program's functions and classes: which names they use, and what they do with their arguments."""
-
-    def __init__(self, units: Iterable[Unit]) -> None:
-        self._units = {unit.node.name: unit for unit in units if isinstance(unit.node, _DEFINED)}
-        self._globals_by_node: dict[ast.stmt, frozenset[str]] = {}
-        self._changed_by_node: dict[tuple[ast.FunctionDef, int], frozenset[str]] = {}
-        self._read_by_node: dict[tuple[ast.FunctionDef, int], frozenset[str]] = {}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._units
-
-    def function(self, name: str) -> ast.FunctionDef | None:
-        """The function of this name, if there is one."""
-        node = self._units[name].node if name in self._units else None
-        return node if isinstance(node, ast.FunctionDef) else None
-
-    def unit(self, name: str) -> Unit:
-        """The statement that defines a name."""
-        return self._units[name]
-
-    def bases(self, node: ast.stmt) -> frozenset[str]:
-        """The program's classes that a class is derived from, also indirectly."""
-        bases: set[str] = set()
-        stack = [node]
-        while stack:
-            inner = stack.pop()
-            for base in inner.bases if isinstance(inner, ast.ClassDef) else ():
-                if isinstance(base, ast.Name) and base.id in self._units and base.id not in bases:
-                    bases.add(base.id)
-                    stack.append(self._units[base.id].node)
-        return frozenset(bases)
-
-    def is_told_of_subclasses(self, name: str) -> bool:
-        """Whether a class does something with each class that is derived from it."""
-        node = self._units[name].node
-        return isinstance(node, ast.ClassDef) and (
-            any(keyword.arg == "metaclass" for keyword in node.keywords)
-            or any(inner.name == "__init_subclass__" for inner in _functions(node))
-        )
-
-    def methods(self, name: str) -> Iterator[tuple[Unit, ast.FunctionDef]]:
-        """The methods of this name, each with the statement that defines its class."""
-        for unit in self._units.values():
-            for node in unit.node.body if isinstance(unit.node, ast.ClassDef) else ():
-                if isinstance(node, ast.FunctionDef) and node.name == name:
-                    yield unit, node
-
-    def used(self, names: Iterable[str]) -> frozenset[str]:
-        """The global names that the code under these names uses when it is called, also indirectly."""
-        used_names: set[str] = set()
-        stack = [name for name in names if name in self._units]
-        while stack:
-            name = stack.pop()
-            if name in used_names:
-                continue
-            used_names.add(name)
-            unit = self._units.get(name)
-            if unit is not None:
-                stack += (unit.eager | unit.lazy) - used_names
-        return frozenset(used_names)
-
-    def reaching(self, names: Iterable[str]) -> frozenset[str]:
-        """These names, and those of functions and methods that use one of them, directly or indirectly."""
-        reaching = set(names)
-        while True:
-            before = len(reaching)
-            reaching |= {name for name, identifiers in self._identifiers if identifiers & reaching}
-            if len(reaching) == before:
-                return frozenset(reaching)
-
-    @cached_property
-    def _identifiers(self) -> list[tuple[str, frozenset[str]]]:
-        """(name of a function or method, the names and attributes that its code mentions)."""
-        return [
-            (node.name, frozenset(_identifiers(node)))
-            for unit in self._units.values()
-            for node in _functions(unit.node)
-        ]
-
-    def changed_globals(self, names: Iterable[str]) -> frozenset[str]:
-        """The global names that the code under these names binds, or whose parts it sets, when it is called.
-
-        Names of lists that are only appended to are not among them: that is how histories are kept.
-        """
-        nodes = [self._units[name].node for name in self.used(names) if name in self._units]
-        return frozenset(name for node in nodes for name in self._globals_set(node))
-
-    def _globals_set(self, node: ast.stmt) -> frozenset[str]:
-        if node not in self._globals_by_node:
-            self._globals_by_node[node] = frozenset(_globals_set(node, frozenset()))
-        return self._globals_by_node[node]
-
-    def changed_arguments(self, call: ast.Call, depth: int = MOST_DEEP) -> frozenset[str]:
-        """The names among the arguments whose values the called function changes."""
-        return self._arguments_that(call, depth, lambda name, node: name in self._changed(node, depth))
-
-    def filled_arguments(self, call: ast.Call, depth: int = MOST_DEEP) -> frozenset[str]:
-        """The names among the arguments that the called function only adds to: histories."""
-        return self._arguments_that(call, depth, lambda name, node: name not in self._read(node, depth))
-
-    def _arguments_that(
-        self, call: ast.Call, depth: int, fits: Callable[[str, ast.FunctionDef], bool]
-    ) -> frozenset[str]:
-        node = self.function(call.func.id) if isinstance(call.func, ast.Name) else None
-        if node is None or depth == 0:
-            return frozenset()
-        return frozenset(
-            argument.id
-            for name, argument in _arguments(node, call).items()
-            if isinstance(argument, ast.Name) and fits(name, node)
-        )
-
-    def returned_arguments(self, name: str, call: ast.Call) -> list[ast.expr]:
-        """Which arguments of a call the function of this name hands back."""
-        node = self.function(name)
-        if node is None:
-            return []
-        returned = {
-            statement.value.id
-            for statement in statements_within(node)
-            if isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name)
-        }
-        return [argument for parameter, argument in _arguments(node, call).items() if parameter in returned]
-
-    def _changed(self, node: ast.FunctionDef, depth: int) -> frozenset[str]:
-        if (node, depth) not in self._changed_by_node:
-            by_calls = (
-                self.changed_arguments(call, depth - 1) for inner in node.body for call in calls(inner)
-            )
-            self._changed_by_node[node, depth] = frozenset(changed_names(node.body)).union(*by_calls)
-        return self._changed_by_node[node, depth]
-
-    def _read(self, node: ast.FunctionDef, depth: int) -> frozenset[str]:
-        if (node, depth) not in self._read_by_node:
-            names = _names_read(node.body, lambda call: self.filled_arguments(call, depth - 1))
-            self._read_by_node[node, depth] = names
-        return self._read_by_node[node, depth]
-
-
-_DEFINED = ast.FunctionDef | ast.ClassDef
-
-
-def _functions(node: ast.AST) -> Iterator[ast.FunctionDef]:
-    """A function, or the methods of a class."""
-    for inner in [node] if isinstance(node, ast.FunctionDef) else getattr(node, "body", []):
-        if isinstance(inner, ast.FunctionDef):
-            yield inner
-
-
-def _identifiers(node: ast.AST) -> Iterator[str]:
-    for inner in walk(node):
-        if isinstance(inner, ast.Name):
-            yield inner.id
-        elif isinstance(inner, ast.Attribute):
-            yield inner.attr
-
-
-def _globals_set(node: ast.stmt, hidden: frozenset[str]) -> Iterator[str]:
-    """The global names that a function, or the functions in it, bind or set parts of.
-
-    Args:
-        hidden: Names of the functions around it.
-    """
-    if isinstance(node, ast.ClassDef):
-        for inner in node.body:
-            yield from _globals_set(inner, hidden)
-    if not isinstance(node, ast.FunctionDef):
-        return
-    bound, declared = bound_names(node.body)
-    hidden_here = hidden | {parameter.arg for parameter in all_parameters(node.args)} | (bound - declared)
-    yield from bound & declared - hidden
-    for statement in statements_within(node):
-        if isinstance(statement, ast.FunctionDef | ast.ClassDef) and statement is not node:
-            yield from _globals_set(statement, hidden_here)
-        pair = assigned(statement)
-        for target in pair[0] if pair is not None else ():
-            while isinstance(target, ast.Subscript | ast.Attribute):
-                target = target.value
-                if isinstance(target, ast.Name) and target.id not in hidden_here:
-                    yield target.id
-
-
-def _names_read(nodes: Iterable[ast.AST], filled: Callable[[ast.Call], Collection[str]]) -> frozenset[str]:
-    """The names whose values are used for more than being added to.
-
-    Args:
-        filled: The names among a call's arguments that the called function only adds to.
-    """
-    added: set[int] = set()
-    loaded: list[ast.Name] = []
-    for node in (node for outer in nodes for node in walk(outer)):
-        match node:
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append" | "extend", value=container))):
-                while isinstance(container, ast.Subscript):
-                    container = container.value
-                added.add(id(container))
-            case ast.Name() if not isinstance(node.ctx, ast.Store):
-                loaded.append(node)
-            case ast.Call():
-                names = filled(node)
-                for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-                    if isinstance(argument, ast.Name) and argument.id in names:
-                        added.add(id(argument))
-    return frozenset(name.id for name in loaded if id(name) not in added)
-
-
-def _arguments(node: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:
-    positional = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
-    arguments = dict(zip(positional, call.args, strict=False))
-    return arguments | {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-
-
-class Trained:
-    """The names that hold what is trained, and what each was made from.
-
-    Attributes:
-        models: The names of models, and of copies and averages of models.
-    """
-
-    def __init__(
-        self, units: Sequence[Unit], effects: Effects, reader: RoleReader, definitions: Definitions
-    ) -> None:
-        """Follow the statements in their order.
-
-        Args:
-            units: The statements of the top level, or of a function's body.
-            effects, reader, definitions: The program's.
-        """
-        self._effects = effects
-        self._reader = reader
-        self._definitions = definitions
-        self._made_of: dict[str, dict[int, set[str]]] = {}  # name -> position of what binds it -> its parts
-        self._plain = [_is_plain_binding(unit.node) for unit in units]
-        self._aliases = [
-            (position, *pair) for position, unit in enumerate(units) for pair in _aliases_in(unit)
-        ]
-        self._aliased = {name for _, *pair in self._aliases for name in pair}
-        self._bound_anew: dict[str, list[int]] = {}
-        for position, unit in enumerate(units):
-            for name in unit.binds - {alias for alias, same in _aliases_in(unit) if alias == same}:
-                self._bound_anew.setdefault(name, []).append(position)
-        self.models: set[str] = set()
-        self._making: dict[str, bool] = {}
-        for _ in range(2):  # what a loop binds is used at its beginning
-            for position, unit in enumerate(units):
-                if not unit.is_definition and not unit.is_import:
-                    self._follow(unit, position)
-
-    def _follow(self, unit: Unit, position: int) -> None:
-        for name, expression in (*bindings(unit.node), *self._unpacked(unit), *_walked_over(unit)):
-            if expression is None:
-                continue
-            parts = {n.id for n in walk(expression) if isinstance(n, ast.Name)} & self._made_of.keys()
-            if parts or self.is_made(expression):
-                self._made_of.setdefault(name, {}).setdefault(position, set()).update(parts - {name})
-            if self._is_model(expression):
-                self.models.add(name)
-
-    def _unpacked(self, unit: Unit) -> Iterator[tuple[str, ast.expr]]:
-        """(name, its expression) where a student's function returns several values: `net, opt = make()`."""
-        for node in statements_within(unit.node):
-            pair = assigned(node)
-            if pair is None or not isinstance(pair[1], ast.Call) or not isinstance(pair[1].func, ast.Name):
-                continue
-            function = self._definitions.function(pair[1].func.id)
-            for target in pair[0] if function is not None else ():
-                if isinstance(target, ast.Tuple) and all(isinstance(part, ast.Name) for part in target.elts):
-                    parts = self._returned(function, len(target.elts))
-                    yield from zip(
-                        (p.id for p in target.elts if isinstance(p, ast.Name)), parts, strict=False
-                    )
-
-    def _returned(self, function: ast.FunctionDef | None, count: int) -> list[ast.expr]:
-        """The parts of the tuple that a function returns, each as the expression it is bound to there."""
-        if function is None:
-            return []
-        inner = list(statements_within(function))
-        bound = {
-            name: expression
-            for node in inner
-            for name, expression in bindings(node)
-            if expression is not None
-        }
-        for node in inner:
-            if (
-                isinstance(node, ast.Return)
-                and isinstance(node.value, ast.Tuple)
-                and len(node.value.elts) == count
-            ):
-                return [bound.get(p.id, p) if isinstance(p, ast.Name) else p for p in node.value.elts]
-        return []
-
-    def _is_model(self, expression: ast.expr) -> bool:
-        expression = unwrapped(expression)
-        if self._reader.is_model(expression):
-            return True
-        if (
-            isinstance(expression, ast.Call)
-            and expression.args
-            and ast.unparse(expression.func).split(".")[-1] in COPIES
-        ):
-            expression = expression.args[0]
-        if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name):
-            arguments = self._definitions.returned_arguments(expression.func.id, expression)
-            return any(self._is_model(argument) for argument in arguments)
-        return isinstance(expression, ast.Name) and expression.id in self.models
-
-    def is_made(self, expression: ast.expr) -> bool:
-        """Whether an expression makes a model, an optimizer, or an object that holds one."""
-        for call in (node for node in walk(expression) if isinstance(node, ast.Call)):
-            if self._reader.is_model(call) or self._reader.makes(call, "torch.optim."):
-                return True
-            name = call.func.id if isinstance(call.func, ast.Name) else ""
-            if name in self._definitions and self._makes_within(name):
-                return True
-        return False
-
-    def _makes_within(self, name: str) -> bool:
-        """Whether a function or a class makes a model or an optimizer, or has the effects of training."""
-        if name not in self._making:
-            bodies = [
-                self._definitions.unit(used_name).node
-                for used_name in self._definitions.used([name])
-                if used_name in self._definitions
-            ]
-            made_calls = [node for body in bodies for node in walk(body) if isinstance(node, ast.Call)]
-            self._making[name] = bool(self._effects.of_function(name) & TRAINED) or any(
-                self._reader.is_model(call) or self._reader.makes(call, "torch.optim.") for call in made_calls
-            )
-        return self._making[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._made_of
-
-    def same_objects(self, names: Iterable[str], position: int) -> frozenset[str]:
-        """These names, and those that stand for the same objects at a statement, by `best = model`.
-
-        Args:
-            position: The statement's position.
-        """
-        same = set(names)
-        if not self._aliases or same.isdisjoint(self._aliased):
-            return frozenset(same)
-        holding = [
-            {alias, of}
-            for bound, alias, of in self._aliases
-            if bound < position and not self._is_bound_anew({alias, of}, bound, position)
-        ]
-        while True:
-            joined = same.union(*(pair for pair in holding if pair & same))
-            if joined == same:
-                return frozenset(same)
-            same = joined
-
-    def _is_bound_anew(self, names: Collection[str], after: int, before: int) -> bool:
-        for name in names:
-            positions = self._bound_anew.get(name, ())
-            following = bisect.bisect_right(positions, after)
-            if following < len(positions) and positions[following] < before:
-                return True
-        return False
-
-    def changed(self, names: Iterable[str], position: int | None = None) -> frozenset[str]:
-        """Those of the names that hold what is trained, and all that they were made from.
-
-        Args:
-            position: The position of the statement that uses them: what was bound to a name before it was
-                bound anew is ignored. None: all that was ever bound to a name counts.
-        """
-        changed: set[str] = set()
-        stack = [name for name in names if name in self._made_of]
-        while stack:
-            name = stack.pop()
-            if name not in changed:
-                changed.add(name)
-                stack += self._parts(name, position)
-        return frozenset(changed)
-
-    def _parts(self, name: str, position: int | None) -> set[str]:
-        """What a name was made from, as it is used in a statement."""
-        parts_by_position = self._made_of[name]
-        earlier = [binding for binding in parts_by_position if position is None or binding <= position]
-        anew = max(
-            (
-                binding
-                for binding in earlier
-                if position is not None and binding < position and self._plain[binding]
-            ),
-            default=0,
-        )
-        return {
-            part
-            for binding in earlier or parts_by_position
-            for part in parts_by_position[binding]
-            if binding >= anew
-        }
+from grader.analysis.recognized_roles import RoleReader
+from grader.analysis.script.data_flow import Files, exposed, files_of, is_plain_binding, names_read
+from grader.analysis.script.definitions import DEFINED, Definitions
+from grader.analysis.script.trained_names import Trained
+from grader.analysis.syntax_trees import assigned, calls, statements_within, walk
+from grader.analysis.units import Unit
 
 
 class Level:
@@ -503,7 +99,7 @@ class Level:
         An object that is called as a decorator may keep what it is given, as `@POOLS("mean")` does, and a
         function that has methods for that, as `@to_list.register`.
         """
-        if not isinstance(unit.node, _DEFINED):
+        if not isinstance(unit.node, DEFINED):
             return frozenset()
         parts = [node for decorator in unit.node.decorator_list for node in walk(decorator)]
         names = {node.id for node in parts if isinstance(node, ast.Name)}
@@ -550,9 +146,7 @@ class Level:
 
     def fills(self, unit: Unit) -> frozenset[str]:
         """The names that a statement only adds to: their contents have no effect on it."""
-        return unit.references.names(eager=True) - _names_read(
-            [unit.node], self._definitions.filled_arguments
-        )
+        return unit.references.names(eager=True) - names_read([unit.node], self._definitions.filled_arguments)
 
     def slice(
         self, needed: Iterable[str], end: int | None = None, *, binding: Collection[int] = ()
@@ -584,7 +178,7 @@ class Level:
             if not unit.binds & (needed_names | existing_names) and not changed & needed_names:
                 continue
             positions.add(index)
-            if _is_plain_binding(unit.node):
+            if is_plain_binding(unit.node):
                 needed_names -= unit.binds
                 existing_names -= unit.binds
             fills = self.fills(unit)
@@ -601,35 +195,6 @@ def _acts(node: ast.stmt) -> bool:
     sets = pair is not None and any(isinstance(target, ast.Attribute | ast.Subscript) for target in pair[0])
     sets |= isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute | ast.Subscript)
     return sets or any(True for _ in calls(node))
-
-
-def _walked_over(unit: Unit) -> Iterator[tuple[str, ast.expr]]:
-    """(name, what it is an element of) for the variables of loops: `for name, model in models.items()`."""
-    for node in statements_within(unit.node):
-        if isinstance(node, ast.For):
-            for target in walk(node.target):
-                if isinstance(target, ast.Name):
-                    yield target.id, node.iter
-
-
-def _aliases_in(unit: Unit) -> Iterator[tuple[str, str]]:
-    """(name, the name whose object it stands for, too) by `net = model.to(device)`, also within a wrapper."""
-    if unit.is_definition or unit.is_import:
-        return
-    for name, expression in bindings(unit.node):
-        inner = unwrapped(expression) if expression is not None else None
-        while isinstance(inner, ast.Attribute) and inner.attr in WRAPPED:
-            inner = inner.value
-        if isinstance(inner, ast.Name):
-            yield name, inner.id
-
-
-def _is_plain_binding(node: ast.stmt) -> bool:
-    """Whether a statement replaces the earlier value of what it binds."""
-    return isinstance(node, ast.Assign | ast.AnnAssign) and all(
-        isinstance(target, ast.Name | ast.Tuple | ast.List)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-    )
 
 
 def alive(body: Iterable[Unit], remade: Callable[[ast.stmt, Unit], Unit], constants: Lookup) -> list[Unit]:

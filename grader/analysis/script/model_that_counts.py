@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.analysis.effects import Aliases
-from grader.analysis.script.dependence import Definitions, Level
+from grader.analysis.script.definitions import Definitions
+from grader.analysis.script.dependence import Level
 from grader.analysis.script.partial_text import UNKNOWN_PART, PartialText, bound_once, in_callers_terms
 from grader.analysis.slicing import LOOPS
 from grader.analysis.syntax_trees import COMPREHENSIONS, all_parameters, calls, statements_within, walk

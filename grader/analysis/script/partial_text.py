@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from grader.analysis.constant_values import Unknown, called_name, value
 from grader.analysis.effects import Aliases
 from grader.analysis.recognized_roles import bindings
-from grader.analysis.script.dependence import Definitions
+from grader.analysis.script.definitions import Definitions
 from grader.analysis.syntax_trees import all_parameters, bound_names, statements_within, walk
 from grader.analysis.units import Unit
 

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from grader.analysis.effects import Aliases
-from grader.analysis.script.dependence import Definitions
+from grader.analysis.script.definitions import Definitions
 from grader.analysis.script.partial_text import PartialText, bound_once
 from grader.analysis.source import source
 from grader.analysis.units import units
