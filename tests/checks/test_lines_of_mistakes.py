@@ -36,11 +36,12 @@ BESIDE = {
         "schedule_before_the_step", "schedule_not_stepped", "schedule_per_epoch", "vit_without_positions",
     },
     "vit_finetune": {
-        "cutmix_in_one_corner", "epoch_frozen_blocks_in_training_mode", "epoch_in_evaluation_mode",
-        "epoch_without_step", "evaluate_in_training_mode", "fit_chooses_by_training", "fit_never_freezes",
-        "fit_never_restores", "fit_never_stops", "fit_one_stopping_for_both_stages",
-        "fit_optimizer_before_unfreezing", "fit_restores_only_when_stopped", "matrix_without_names",
-        "stopping_keeps_the_last", "stopping_restores_nothing",
+        "cutmix_in_one_corner", "cutmix_in_the_middle", "epoch_frozen_blocks_in_training_mode",
+        "epoch_in_evaluation_mode", "epoch_without_step", "evaluate_in_training_mode",
+        "fit_chooses_by_training", "fit_never_freezes", "fit_never_restores", "fit_never_stops",
+        "fit_one_stopping_for_both_stages", "fit_optimizer_before_unfreezing",
+        "fit_restores_only_when_stopped", "matrix_without_names", "stopping_keeps_the_last",
+        "stopping_restores_nothing",
     },
 }
 # fmt: on

@@ -438,6 +438,14 @@ def test_cutmix_draws_its_rectangle(student):
             hint="Draw its place, too: generator.integers(height), generator.integers(width).",
             look_for="mixed",
         )
+    # twice the middle of a rectangle, whose sides may be odd
+    middles = np.array([(top + bottom, left + right) for top, bottom, left, right in places])
+    if len(places) and (np.ptp(middles, axis=0) <= 1).all():
+        raise Mismatch(
+            "The middle of the rectangle is at the same place in each of 48 calls.",
+            hint="Draw its place, too: generator.integers(height), generator.integers(width).",
+            look_for="mixed",
+        )
     # of clipped rectangles, a few tell little
     if alike(cuts(student, 0.2, range(48)), large) and alike(
         cuts(student, 0.2, range(192)), cuts(student, 8.0, range(192))
