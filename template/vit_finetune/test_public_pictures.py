@@ -143,7 +143,7 @@ def rigged_attention(weights, bright=BRIGHT):
         if part == "norm1":
             changed[name] = torch.full_like(held, float(kind == "weight"))
         if name == "pos_embed":
-            changed[name] = 10 * torch.eye(DIM)[None, : held.shape[1]]
+            changed[name] = 100 * torch.eye(DIM)[None, : held.shape[1]]  # the norm divides by their size
     for block in (0, DEPTH - 1):
         matrix, bias = torch.zeros(3 * DIM, DIM), torch.zeros(3 * DIM)
         for head in range(HEADS):
@@ -214,11 +214,17 @@ def test_attention_of_a_known_model(student):
         places = {(int(row), int(column)) for row, column in np.argwhere(heat > 1 / 6)}
         strong, weak = (np.mean([heat[place] for place in part]) for part in (BRIGHT[:2], BRIGHT[2:]))
         share = float(weak / max(strong, 1e-9))
-        if places == wanted and 0.7 < share < 1:
+        if places == wanted and 0.7 < share < 0.99:
             require_mean_of_heads(student, model)
             return
     shifted = {divmod(SIDE * row + column + 1, SIDE) for row, column in BRIGHT}
     ways = (
+        (
+            places == wanted and share >= 0.99,
+            "The map has the right places, but its shares are those of tokens that are not normalized.",
+            "In a block, norm1 comes before the attention: attn.qkv is given norm1(tokens).",
+            "_.qkv() | _.attn.qkv()",
+        ),
         (
             places == wanted and 0.2 < share < 0.4,
             "The map has the right places, but its shares are those of scores that are half as large as they "

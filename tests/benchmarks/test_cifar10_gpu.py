@@ -154,12 +154,14 @@ def test_a_training_leaves_a_record_that_is_found_again(
     assert replace(planned, recipe=replace(recipe, rate=0.2)).done([record]) is None
 
 
+@pytest.mark.slow
 def test_a_model_learns(images: Splits) -> None:
     recipe = replace(TINY, epochs=60, rate=1e-2, augmented=False)
     record = trained(Planned("plain ViT", "", recipe, 1), images, "cpu")
     assert record.correct >= 7, "ten grays are told apart"
 
 
+@pytest.mark.slow
 def test_what_is_not_measured_is_said_and_what_is_has_its_mean(images: Splits) -> None:
     planned = whole()
     nothing = section(planned, [])

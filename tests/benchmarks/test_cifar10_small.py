@@ -76,6 +76,7 @@ def test_batches_are_moved_and_mirrored_only_where_the_recipe_says_so() -> None:
         assert any(torch.equal(got, crop) for crop in crops)
 
 
+@pytest.mark.slow
 def test_what_is_interrupted_ends_with_the_same_model(
     own_state: Path, images: Splits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +98,7 @@ def test_what_is_interrupted_ends_with_the_same_model(
     assert all(torch.equal(weights[name], other[name]) for name in weights)
 
 
+@pytest.mark.slow
 def test_each_training_is_done_once(own_state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINUTES", "0")
     assert cifar10_small.measured().rows[0][2] == "not measured"

@@ -9,6 +9,7 @@ from grader.domain.edit import Marked
 from grader.gradebook import Gradebook
 
 
+@pytest.mark.slow
 def test_the_class_waits_for_marks(tmp_path, assignment: Assignment):
     make_class(assignment, tmp_path / "results", 3)
     with Gradebook(tmp_path / "results") as book:

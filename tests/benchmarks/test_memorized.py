@@ -75,6 +75,7 @@ def test_shifts_are_found_where_they_are_tried(before: memorized.Shown) -> None:
     assert memorized.neighbors(searching, moved).recognized > 0.9
 
 
+@pytest.mark.slow
 def test_only_small_tables_are_not_noted() -> None:
     assert not memorized.is_noted(200)
     assert memorized.is_noted(1800)

@@ -41,10 +41,7 @@ ONLY_HIDDEN = {
 # fmt: on
 # assignment -> mistakes that are not told; mistakes for which a line within the part is marked
 EXPECTED = {
-    "vit_defects": (
-        ONLY_HIDDEN,
-        86,
-    ),
+    "vit_defects": (ONLY_HIDDEN, 86),
     "vit_cifar10": (
         # mistakes in tables that are handed in, which nobody checks at home
         {

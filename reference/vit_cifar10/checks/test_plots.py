@@ -18,6 +18,7 @@ from grader.kit import (
     images_within,
     pictures,
     plotted,
+    shares_not_shown,
 )
 
 NAMES = ("anvil", "bell", "crown", "drum")
@@ -236,6 +237,16 @@ def test_top3_are_the_likeliest(student, reference):
             scales = [share / length for length in lengths if length]
             if lengths and not any(abs(scale - unit) < 0.1 * unit for scale in scales for unit in (1, 0.01)):
                 raise Mismatch(f"No bar of {ANIMALS[label]!r} is as long as its probability, {share:.3f}.")
+    likeliest = [shares.softmax(dim=1), shares]  # by softmax once more, and as they are
+    again, missing = (shares_not_shown(outcome, each.topk(3).values.ravel(), ANIMALS) for each in likeliest)
+    if missing:
+        if not again:
+            raise reference.named("top3_softmax_of_probabilities")
+        if len(missing) == 3 * SHOWN:
+            raise reference.named("top3_without_probabilities")
+        raise Mismatch(
+            f"The probability {missing[0]:.3f} of one of the three likeliest classes is not shown."
+        )
 
 
 @pytest.mark.explains("top3_has_the_images_as_they_were")

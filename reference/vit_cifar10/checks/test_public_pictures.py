@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from grader.kit import Fake, Mismatch, classes_named, classified_data, figure_text, pictures, plotted
+from grader.kit import (
+    Fake,
+    Mismatch,
+    classes_named,
+    classified_data,
+    figure_text,
+    pictures,
+    plotted,
+    shares_not_shown,
+)
 
 # how the pictures were normalized
 PICTURE_MEAN, PICTURE_STD, PICTURES = (0.4, 0.5, 0.3), (0.25, 0.2, 0.3), 3
@@ -136,6 +145,22 @@ def test_top3_names_the_likeliest_classes(student):
                 hint="Write the true class above the three, too: class_names[int(label)].",
                 look_for="set_title() | title()",
             )
+    likeliest = [shares.softmax(dim=1), shares]  # by softmax once more, and as they are
+    again, missing = (
+        shares_not_shown(outcome, each.topk(3).values.ravel(), FOUR_NAMES) for each in likeliest
+    )
+    if missing and not again:
+        raise Mismatch(
+            "What is shown as probabilities is their softmax; they are probabilities already.",
+            hint="Show them as they are.",
+            look_for="softmax()",
+        )
+    if missing:
+        raise Mismatch(
+            f"The probability {missing[0]:.2f} of one of the three likeliest classes is not shown.",
+            hint='Write it behind the class: f"{class_names[k]} {p:.1%}".',
+            look_for=least[1],
+        )
 
 
 @pytest.mark.component("plot_top3")

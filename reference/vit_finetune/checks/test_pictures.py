@@ -175,15 +175,18 @@ def places(outcome, size):
 # --- attention --------------------------------------------------------------------------------------------
 
 
-def attentions(model, image, width=None):
+def attentions(model, image, width=None, *, normalized=True):
     """Attention weights of each block, (heads, tokens, tokens).
 
     Args:
         width: By whose root scores are divided; None: that of a head.
+        normalized: Whether the tokens pass the block's first norm before, as they should.
     """
     kept = []
     hooks = [
-        block.attn.qkv.register_forward_hook(lambda module, inputs, output: kept.append(output))
+        (block.attn if normalized else block).register_forward_pre_hook(
+            lambda module, inputs: kept.append(inputs[0])
+        )
         for block in model.blocks
     ]
     with torch.no_grad():
@@ -191,7 +194,9 @@ def attentions(model, image, width=None):
     for hook in hooks:
         hook.remove()
     found = []
-    for qkv in kept:
+    for block, tokens in zip(model.blocks, kept, strict=True):
+        with torch.no_grad():
+            qkv = block.attn.qkv(tokens)
         q, k, _ = qkv[0].reshape(qkv.shape[1], 3, model.blocks[0].attn.num_heads, -1).permute(1, 2, 0, 3)
         found.append((q @ k.transpose(-2, -1) * (width or q.shape[-1]) ** -0.5).softmax(dim=-1))
     return found
@@ -224,6 +229,7 @@ def test_attention_is_that_of_the_class_token(student, reference):
         "attention_shifted": [last.mean(dim=0)[0, :-1]],
         "attention_transposed": [last.mean(dim=0)[0, 1:].reshape(8, 8).T.flatten()],
         "attention_scaled_by_the_width": [attentions(model, image, 96)[-1].mean(dim=0)[0, 1:]],
+        "attention_before_the_norm": [attentions(model, image, normalized=False)[-1].mean(dim=0)[0, 1:]],
         "attention_of_the_strongest_head": [last.amax(dim=0)[0, 1:]],
     }
     others = [each.reshape(8, 8).numpy() for candidates in wrong.values() for each in candidates]
