@@ -20,7 +20,6 @@ from grader.kit.transformers import activations, squeezed, two_layers
 
 SIDE, PATCH, CHANNELS, WIDTH = 12, 4, 2, 7  # of the patches
 DIM, HEADS = 22, 2
-MOST_RUNS = 4  # of a fit whose calls of evaluate depend on what they answer
 RATES, RATE_CALLS = (0.25, 0.75), 300  # of dropout, and how often it is looked at: for a share within 0.12
 STEP, DIRECTIONS = 1e-3, 6  # of differences that are compared with a gradient: small, for units of a ReLU
 IMAGES = {"image_size": 32, "in_channels": 3, "num_classes": 10}
@@ -349,45 +348,10 @@ def numbers_given(student, call):
     return {int(each) for batch in colored for each in image_numbers(batch)} & (TRAINING | VALIDATION)
 
 
-def turns(student, outcome, epochs):
-    """(epoch, whether of training images) of each call of evaluate in a fit; epoch 0 is before the first.
-
-    Where each epoch has one call, it is not looked at what it is given: that is another check's.
-    """
-    epoch, calls = 0, []
-    for call in outcome.calls:
-        epoch += call.fake == "train_epoch"
-        if call.fake == "evaluate":
-            calls.append((epoch, call))
-    if [epoch for epoch, _ in calls] == list(range(1, epochs + 1)):
-        return [(epoch, False) for epoch, _ in calls]
-    return [(epoch, bool(numbers_given(student, call) & TRAINING)) for epoch, call in calls]
-
-
-def fitted(student, epochs, fit, validation, training, before):
-    """The outcome of a fit in which evaluate answers by epoch and images, not by the number of its call.
-
-    A script knows only the number, so fit is run again where it calls evaluate at other turns.
-
-    Args:
-        fit: answers of evaluate -> outcome.
-        validation, training: epoch, 1-based -> answer for these images.
-        before: The answer for validation images before the first epoch.
-    """
-    expected = [(epoch, False) for epoch in range(1, epochs + 1)]
-    for _ in range(MOST_RUNS):
-        outcome = fit(
-            [
-                training(max(epoch, 1)) if of_training else validation(epoch) if epoch else before
-                for epoch, of_training in expected
-            ]
-        )
-        found = turns(student, outcome, epochs)
-        # of a fit that trains in its own way nobody knows after which epoch it measures
-        if not found or found == expected or found.count((0, False)) > 1:
-            break
-        expected = found
-    return outcome
+def loaders_of(student, call):
+    """The names of the loaders whose images a call was given."""
+    given = numbers_given(student, call)
+    return {name for name, numbers in (("train", TRAINING), ("validation", VALIDATION)) if given & numbers}
 
 
 def unlike_others(name):

@@ -170,7 +170,7 @@ def test_mistakes_are_told(told: tuple[str, list[Read]]) -> None:
     lines = {one.name: marked for one in mistakes if (marked := list(marked_lines(one)))}
     assert len(lines) >= least_lines
     [solution] = [one for one in found if one.kind == Kind.REFERENCE]
-    right = {line.strip() for line in solution.program.source.split("\n")}
+    right = {line.strip() for text in solution.program.source.values() for line in text.split("\n")}
     assert {name for name, marked in lines.items() if not right.isdisjoint(marked)} == BESIDE[assignment]
 
 

@@ -16,6 +16,7 @@ from grader.kit import (
     figure_text,
     heat_maps,
     images_within,
+    measured_by_epochs,
     pictures,
     plotted,
     shares_not_shown,
@@ -45,25 +46,25 @@ ANIMALS = (
 def test_learning_curves_are_the_history(student, reference):
     """The history of three epochs gives curves of three points each, of losses and of accuracies."""
     oracle, loaders = reference.oracle, reference.oracle.loaders(student)
-    validation = (oracle.evaluation(*each, 2) for each in ((0.84, 0.41), (0.75, 0.47), (0.77, 0.45)))
-    validation = dict(enumerate(validation, start=1))
 
-    def fit(evaluations):
+    def fit(answers):
         model = student.keep(Fake.script([0.0], parameters={"weight": (2, 2)}), "plot_learning_curves")
         fakes = {
             "train_epoch": Fake.script([(0.91, 0.31), (0.72, 0.52), (0.63, 0.63)]),
-            "evaluate": Fake.script(evaluations),
+            "evaluate": Fake.script([oracle.evaluation(*each, 2) for each in answers]),
         }
         return student.call("fit", model, loaders, 3, torch.device("cpu"), replace=fakes)
 
     fitted = student.attempted(
-        lambda: oracle.fitted(
-            student,
-            3,
+        lambda: measured_by_epochs(
             fit,
-            lambda epoch: validation[min(epoch, 3)],
-            lambda epoch: oracle.evaluation(0.55 - epoch / 100, 0.7 + epoch / 100, 2),
-            oracle.evaluation(2.0, 0.05, 2),
+            lambda call: oracle.loaders_of(student, call),
+            trains="train_epoch",
+            measures="evaluate",
+            rows=[(0.84, 0.41), (0.75, 0.47), (0.77, 0.45)],
+            training=[(0.54, 0.71), (0.53, 0.72), (0.52, 0.73)],
+            before=(2.0, 0.05),
+            epochs=3,
         )
     )
     if fitted is None:
