@@ -122,7 +122,7 @@ def _targets(item: RubricItem, line: ScoreLine) -> Iterator[tuple[str, str, floa
 
 
 def _evidence(assignment: Assignment, evidence: Evidence, claim: Claim | None) -> dict[str, str]:
-    chosen = evidence.tuned if assignment.uses_chosen_values else ()
+    chosen = evidence.chosen if assignment.uses_chosen_values else ()
     tuned = "; ".join(f"{value.name} = {' '.join(value.value.split())}" for value in chosen)
     return {
         "claimed_accuracy": f"{_share(claim.accuracy)} ({printable(claim.source)})" if claim else "",

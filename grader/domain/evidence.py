@@ -476,6 +476,15 @@ class Evidence:
         return self.received_at or self.graded_at
 
     @property
+    def chosen(self) -> tuple[TunedValue, ...]:
+        """The values that the student chose: as the source has them, but the batch size as it was tried."""
+        size = self.plan.rehearsal.batch_size if self.plan.rehearsal is not None else None
+        return tuple(
+            replace(value, value=str(size)) if size is not None and value.name == "batch_size" else value
+            for value in self.tuned
+        )
+
+    @property
     def trainings(self) -> tuple[Training, ...]:
         """The trainings of all models."""
         return (self.training, *(model.training for model in self.further.values()))

@@ -318,7 +318,7 @@ def _facts(
         if evidence.checkpoint.accuracy is not None:
             yield "With the submitted weights", percent(evidence.checkpoint.accuracy)
     if "values" in beside and assignment.uses_chosen_values:
-        for tuned in evidence.tuned[:40]:
+        for tuned in evidence.chosen[:40]:
             yield tuned.name.replace("_", " "), " ".join(tuned.value.split())
 
 

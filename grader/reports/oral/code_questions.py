@@ -185,7 +185,7 @@ def chosen_numbers(evidence: Evidence, defaults: Sequence[Mapping[str, int]]) ->
         defaults: Of the parts in question; later ones stand before earlier ones.
     """
     numbers = {name: number for each in defaults for name, number in each.items()}
-    for value in evidence.tuned:
+    for value in evidence.chosen:
         sides = {side.strip() for side in value.value.split("x")}
         text = sides.pop()
         if not sides and text.isascii() and text.isdecimal() and len(text) < 10:

@@ -171,7 +171,7 @@ def choice_questions(evidence: Evidence) -> Iterator[SheetQuestion]:
     stages = evidence.plan.rehearsal.stages if evidence.plan.rehearsal is not None else ()
     if stages:
         yield _about_stage(stages[-1])
-    for value in evidence.tuned:
+    for value in evidence.chosen:
         shown, where = as_code(value.value), str(value.place)
         lines = code_beside(evidence, value.place, value.place.line)
         if value.name in ("transform", "test_transform"):

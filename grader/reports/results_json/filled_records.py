@@ -167,7 +167,7 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         ],
         tuned=[
             TunedRecord(name=record.name, value=printable(record.value), where=printable(str(record.place)))
-            for record in evidence.tuned
+            for record in evidence.chosen
         ],
         plan=_plan(evidence.plan),
         study=_study(evidence.study),

@@ -274,7 +274,7 @@ def _aside_notes(assignment: Assignment, evidence: Evidence) -> Iterator[LineNot
     for near in evidence.near_names:
         title = f"{named(near.found)} was graded as `{near.expected}`"
         yield LineNote(str(near.place), near.place, "aside", "Name", title)
-    for value in evidence.tuned if assignment.uses_chosen_values else ():
+    for value in evidence.chosen if assignment.uses_chosen_values else ():
         title = f"{value.name.replace('_', ' ')}: {as_code(value.value)}"
         yield LineNote(str(value.place), value.place, "aside", "Value", title)
     for omission in evidence.omissions:

@@ -170,7 +170,7 @@ def student_page(
             by_person={item.id for item in assignment.rubric if item.by_person},
             figures=[(figure.component, data_uri(images, figure.image)) for figure in evidence.figures],
             layers=layer_rows(evidence.layers),
-            tuned=evidence.tuned if assignment.uses_chosen_values else (),
+            tuned=evidence.chosen if assignment.uses_chosen_values else (),
             code=code or CodeLinks(),
             values=shown_values(evidence.variant),
             generated_at=generated_at,
