@@ -83,6 +83,12 @@ def test_nothing_is_sent_while_a_grade_awaits_a_person(graded_class: Path, canva
     assert output.startswith("1 unknown, 4 without a grade.") and canvas.writes == 0
 
 
+def test_what_stands_there_without_a_result_here_is_told(marked_class: Path, canvas: FakeCanvas) -> None:
+    canvas.of("400101299").update(score=55, entered_score=55, grader_id=1)
+    output = said("push", "canvas", marked_class, *CANVAS, "--dry-run")
+    assert "  Student 4 (400101299, 1004): unknown, 55 there (has no result here)\n" in output
+
+
 def test_the_exit_code_tells_of_a_failure(marked_class: Path, canvas: FakeCanvas) -> None:
     canvas.fault = lambda request: (
         answer({"errors": [{"message": "no"}]}, 400)

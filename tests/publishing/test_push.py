@@ -1,6 +1,7 @@
 """A push sends what is new or changed, once, and leaves alone what people edited in the LMS."""
 
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -198,6 +199,45 @@ def test_students_of_one_side_are_named_and_left_alone(desk: Desk) -> None:
     assert set(desk.lms.told()) - {"400101201", "400101202"} == set() or all(
         desk.lms.told()[student][0] is None for student in ("400101203", "400101204")
     )
+
+
+def test_a_grade_that_is_somebody_elses_now_is_sent_there(desk: Desk) -> None:
+    """The account has what a push sent for another student, and the student got nothing yet."""
+    desk.grades = {STUDENTS[0]: 60.0}
+    desk.send()
+    desk.grades = {STUDENTS[1]: 60.0}
+    first, second = desk.push().lines[1], desk.push().lines[0]
+    assert (first.state, first.before) == (PushState.UNKNOWN, 60) and second.state is PushState.NEW
+    # both accounts exchange their ids: who got what is known by the account
+    users = list(desk.lms.users.values()) if isinstance(desk.lms, FakeCanvas) else desk.lms.users
+    name = "sis_user_id" if isinstance(desk.lms, FakeCanvas) else "idnumber"
+    users[0][name], users[1][name] = users[1][name], users[0][name]
+    desk.grades = {STUDENTS[0]: 80.0, STUDENTS[1]: 70.0}
+    states = {line.name: (line.state, line.before, line.detail) for line in desk.push().lines}
+    assert states[STUDENTS[0]] == (PushState.NEW, None, "")
+    assert states[STUDENTS[1]] == (PushState.CHANGED, 60, "")
+    assert desk.send().sent == tuple(STUDENTS[:2])
+    assert (desk.there(STUDENTS[0]), desk.there(STUDENTS[1])) == (80, 70)
+
+
+def test_what_stands_there_is_told_of_those_who_have_no_grade_any_more(desk: Desk) -> None:
+    desk.send()
+    desk.grades = {student: desk.grades[student] for student in STUDENTS[:3]} | {STUDENTS[1]: None}
+    lines = [line for line in desk.push().lines if line.state is not PushState.SAME]
+    assert [(line.state, line.before, line.delivery) for line in lines] == [
+        (PushState.WITHOUT, 61, None),
+        (PushState.UNKNOWN, 63, None),
+    ]
+
+
+def test_a_journal_that_does_not_note_accounts_is_read(desk: Desk) -> None:
+    desk.send()
+    [journal] = (desk.out / "pushed").iterdir()
+    journal.write_text(re.sub(r'"key":"\d+",', "", journal.read_text("utf-8")), "utf-8")
+    assert set(desk.states().values()) == {PushState.SAME}
+    desk.grades[STUDENTS[0]] = 80.0
+    assert desk.send().sent == (STUDENTS[0],)
+    assert set(desk.states().values()) == {PushState.SAME}
 
 
 def test_a_grade_does_not_fall_by_itself(desk: Desk) -> None:
