@@ -103,6 +103,7 @@ class ClassRelease:
         who: The person, for the record.
         clock: The time, with its zone.
         note: Notes in the gradebook that these grades (student id -> points) are released in this way.
+        reports: Student ids -> the reports of those who have one.
     """
 
     out: Path
@@ -112,6 +113,7 @@ class ClassRelease:
     who: str
     clock: Callable[[], datetime]
     note: Callable[[Mapping[str, float | None], str], object]
+    reports: Callable[[Sequence[str]], Mapping[str, bytes]]
 
 
 def release_of(session: ClassSession, *, partial: bool) -> ClassRelease:
@@ -137,7 +139,8 @@ def release_of(session: ClassSession, *, partial: bool) -> ClassRelease:
         )
 
     grades = exported_grades(pairs, partial=partial, only_reviewed=assignment.review_required)
-    return ClassRelease(out, assignment, pairs, grades, session.who, session.clock, note)
+    reports = standalone_reports(assignment, book, out, results, session.clock())
+    return ClassRelease(out, assignment, pairs, grades, session.who, session.clock, note, reports)
 
 
 @dataclass(frozen=True)
@@ -227,7 +230,7 @@ class Push:
         self, students: Sequence[OnlineStudent], match: Matching, standings: Mapping[str, Standing]
     ) -> tuple[Line, ...]:
         rows = {student_id: students[row - 1] for row, student_id in match.students.items()}
-        reports = standalone_reports(self._here.out, tuple(rows)) if self._online.takes_reports else {}
+        reports = self._here.reports(tuple(rows)) if self._online.takes_reports else {}
         lines = [
             self._line(self._grades[student_id], student, standings, reports.get(student_id))
             for student_id, student in sorted(rows.items())

@@ -8,6 +8,7 @@ import pytest
 from grader.decisions.last_word import rule
 from grader.domain.errors import CourseError
 from grader.publishing.publication import PublicationRequest, publish_class
+from grader.publishing.push import release_of
 from tests.scripted_terms import DAY, START, STUDENT, Term
 
 LAB = "lab"
@@ -73,6 +74,22 @@ def test_an_update_after_the_deadline_publishes_what_was_left_out(term: Term) ->
         term.now = START + DAY
         publish_class(term.session(LAB, book), PublicationRequest(to, updates=True, partial=True))
     assert HIDDEN_CHECK in page.read_text("utf-8")
+
+
+def test_what_is_handed_out_after_the_deadline_leaves_nothing_out(term: Term) -> None:
+    """An export and a push hand out the report of the folder, which nothing may have written again."""
+    for days in (5, 4, 3):
+        hand_in(term, days, 6)
+    term.mark(LAB, 20)
+    before = term.page(LAB)
+    with term.book(LAB) as book:
+        release = release_of(term.session(LAB, book), partial=False)
+        assert HIDDEN_CHECK not in release.reports([STUDENT])[STUDENT].decode()
+        term.now = START + DAY
+        release = release_of(term.session(LAB, book), partial=False)
+        report = release.reports([STUDENT, "400101299"])[STUDENT].decode()
+    assert HIDDEN_CHECK in report and "tries with feedback" not in report
+    assert term.page(LAB) == before, "a folder may only be read when it is exported"
 
 
 @pytest.mark.parametrize(

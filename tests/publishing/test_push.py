@@ -61,8 +61,11 @@ class Desk:
         for student in self.grades:
             self.report(student, "Page made 2026-01-31 12:00 UTC. Well done.")
 
+    def report_path(self, student: str) -> Path:
+        return self.out / "students" / student / "report.html"
+
     def report(self, student: str, text: str) -> None:
-        path = self.out / "students" / student / "report.html"
+        path = self.report_path(student)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"<!doctype html>{text} {student}", "utf-8")
 
@@ -79,6 +82,7 @@ class Desk:
             "ta1",
             lambda: WHEN,
             lambda grades, way: self.released.append((dict(grades), way)),
+            lambda students: {student: self.report_path(student).read_bytes() for student in students},
         )
         web = WebSession(self.lms.url, TOKEN, sleep=lambda _: None)
         canvas = isinstance(self.lms, FakeCanvas)
