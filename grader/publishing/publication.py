@@ -525,8 +525,11 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
     else:
         about = about.model_copy(update={"grades": grades})
         publish(with_manifest(made(), about, now), request.to, now)
+    # a grade that its page withholds until the deadline is not released by it
+    withheld = {score.student_id for _, score in pairs if score.tries and score.tries.withholds(now)}
+    seen = {one: grade for one, grade in grades.items() if one not in withheld}
     not_recorded = release_problem(
-        session.book, snapshot, results, grades, way=WAY, who=session.who, when=session.clock(), out=out
+        session.book, snapshot, results, seen, way=WAY, who=session.who, when=session.clock(), out=out
     )
     without = left_out([pair for pair in pairs if students is None or pair[1].student_id in students])
     told = unreviewed(score for _, score in owned(pairs) if score.student_id in grades)
