@@ -205,6 +205,15 @@ def test_what_a_form_has_beside_does_no_harm(out: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled(2)
+def test_a_time_that_a_spreadsheet_made_a_date_is_told(out: Path, tmp_path: Path) -> None:
+    book = Workbook()
+    book.active.append(["student_id", "item", "reason", "asked"])
+    book.active.append(["400101201", "q6", "Part b.", datetime(2026, 3, 2, 18)])
+    book.save(tmp_path / "form.xlsx")
+    told = said("requests", "collect", out, tmp_path / "form.xlsx", code=2)
+    assert "form.xlsx, row 2, column 'asked': it holds a date, which" in told and "number" not in told
+
+
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
 def test_a_sheet_of_answers_goes_out_and_comes_in(out: Path, tmp_path: Path, suffix: str) -> None:
     for student in (FIRST, SECOND, THIRD):
