@@ -220,9 +220,10 @@ class Push:
         if rounded(there) == rounded(here):
             return 1.0
         if not self._request.scale or not here or not there:
+            remedy = ", or scale the grades with --scale" if here and there else ""
             raise UsageError(
                 f"'{printable(self._online.title)}': the maximum is {points(there)} there and {points(here)} "
-                f"here. Change it in {self._online.lms}, or scale the grades with --scale."
+                f"here. Change it in {self._online.lms}{remedy}."
             )
         return there / here
 

@@ -263,6 +263,15 @@ def test_another_maximum_is_refused_or_scaled(desk: Desk) -> None:
     assert {line.state for line in desk.push(scale=True).lines} == {PushState.SAME}
 
 
+def test_a_maximum_of_nothing_is_refused_without_advice_to_scale(
+    tmp_path: Path, a_result: Callable[..., Any]
+) -> None:
+    lms = FakeCanvas(STUDENTS)
+    lms.assignment["points_possible"] = None
+    with served(lms), pytest.raises(UsageError, match=r"is 0 there and 100 here\. Change it in Canvas\.$"):
+        Desk(lms, tmp_path, a_result).push(scale=True)
+
+
 def test_one_students_error_stops_nobody_else(desk: Desk) -> None:
     refused: Answer = (
         answer({"errors": [{"message": f"no such grade {TOKEN}"}]}, 400)
