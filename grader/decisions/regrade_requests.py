@@ -176,6 +176,11 @@ class _Desk:
             yield f"a request of the student about '{target}' is open. Answer that one first."
         if self._anyway:
             return
+        if asked < score.released.first:
+            yield (
+                f"the student is said to have asked on {stamp(asked)}, before the grade was first released "
+                f"({stamp(score.released.first)}). Correct the time, or take it all the same with --anyway."
+            )
         end = score.released.last + timedelta(days=self._rules.days)
         if asked > end:
             yield f"requests ended on {stamp(end)}. Take it all the same with --anyway."

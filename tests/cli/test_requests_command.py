@@ -136,6 +136,12 @@ def test_a_released_grade_falls_only_when_it_may(out: Path) -> None:
         ((FIRST, "q6", "--why", "x", "--at", "2099-01-01T10:00+00:00"), "requests ended on"),
         ((FIRST, "q6", "--why", "x", "--at", "2099-01-01T10:00"), "has no time zone"),
         ((FIRST, "q6", "--why", "x", "--at", "tomorrow"), "'tomorrow' is not a time"),
+        (
+            (FIRST, "q6", "--why", "x", "--at", "2025-03-02T10:00+01:00"),
+            "before the grade was first released",
+        ),
+        ((FIRST, "q6", "--why", "x", "--at", "9999-12-31T23:59-14:00", "--anyway"), "is too far away"),
+        ((FIRST, "q6", "--why", "x", "--at", "0001-01-01T00:00+14:00", "--anyway"), "is too far away"),
     ],
 )
 def test_what_cannot_be_asked_is_told(out: Path, words: tuple[str, ...], told_so: str) -> None:
@@ -170,6 +176,14 @@ def test_nothing_can_be_disputed_before_it_is_released(
         Keeper(assignment, book, out, "ta1").kept(class_evidence(new), {}, NOW)
     told_so = said("requests", "ask", out, new, "q6", "--why", "x", code=2)
     assert "nothing was released to the student yet" in told_so
+
+
+@pytest.mark.parametrize("days", ["inf", "1e9", "0"])
+def test_a_window_without_an_end_is_told(out: Path, course: Path, assignment: Assignment, days: str) -> None:
+    toml = course / "reference" / assignment.id / "assignment.toml"
+    toml.write_text(toml.read_text("utf-8").replace("days = 7", f"days = {days}"), "utf-8")
+    told_so = said("requests", "ask", out, FIRST, "q6", "--why", "x", code=2)
+    assert "days" in told_so and "assignment.toml" in told_so and "fault of the grader" not in told_so
 
 
 def test_a_course_without_the_rule_takes_none(
