@@ -275,7 +275,13 @@ Render = Callable[[Mapping[str, datetime], AbstractSet[str] | None], Iterator[Pa
 
 
 def update(
-    render: Render, about: Manifest, target: Path, now: datetime, students: AbstractSet[str] | None = None
+    render: Render,
+    about: Manifest,
+    target: Path,
+    now: datetime,
+    students: AbstractSet[str] | None = None,
+    *,
+    known: AbstractSet[str],
 ) -> Update:
     """Bring a publication up to date.
 
@@ -287,6 +293,7 @@ def update(
         about: The manifest, without its pages, and with the grades of all who could have some.
         students: Whose pages are brought up to date; None: everybody's. Others' stay as they are, unless
             there is nothing of theirs any more.
+        known: All ids that submissions have or had. Reports of others, who were forgotten, are not kept.
 
     Raises:
         UsageError: There is no publication, it is of another gradebook, or a page cannot be written.
@@ -311,7 +318,8 @@ def update(
         _write(target, path, content)
     removed = sorted(old.pages.keys() - records.keys())
     for path in removed:
-        _keep_earlier(target, path, old)
+        if _student_of(path) in known:
+            _keep_earlier(target, path, old)
         _remove(target, path)
     if stale or removed or old.grades != about.grades:
         atomic.write(target / MANIFEST, _manifest_bytes(about, records))
@@ -521,7 +529,10 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
     done = None
     note_written(session.book, [request.to], PUBLICATION)
     if request.updates:
-        done = update(lambda stamps, only: made(stamps=stamps, only=only), about, request.to, now, students)
+        known = snapshot.evidence.keys() | snapshot.changed_ids().keys()
+        done = update(
+            lambda stamps, only: made(stamps=stamps, only=only), about, request.to, now, students, known=known
+        )
     else:
         about = about.model_copy(update={"grades": grades})
         publish(with_manifest(made(), about, now), request.to, now)

@@ -119,6 +119,16 @@ def test_whoever_has_no_page_any_more_is_removed_and_a_new_one_is_told(
     assert (published / "students/400101209/report.html").is_file()
 
 
+def test_a_publication_that_was_moved_keeps_no_report_of_the_forgotten(
+    graded_class: Path, published: Path, tmp_path: Path
+) -> None:
+    """Forgetting did not find it there."""
+    elsewhere = published.rename(tmp_path / "elsewhere")
+    said("forget", graded_class, "400101203", "--yes")
+    assert "  400101203: has no page any more" in update(graded_class, elsewhere)
+    assert not [name for name, content in files(elsewhere).items() if "400101203" in f"{name}{content}"]
+
+
 def _students(out: Path) -> list[str]:
     document = json.loads((out / "results.json").read_text("utf-8"))
     return [one["student_id"] for one in document["submissions"]]
