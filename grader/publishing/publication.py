@@ -486,6 +486,16 @@ class PublishedClass:
     not_recorded: str = ""
 
 
+def published_students(session: ClassSession, target: Path) -> frozenset[str]:
+    """The students who have pages in a publication of the class.
+
+    Raises:
+        UsageError: There is no publication, or it is of another gradebook.
+    """
+    about = Manifest(assignment=session.assignment.id, book=session.book.identity())
+    return frozenset(_students_of(published_before(target, about).pages.keys()))
+
+
 def publish_class(session: ClassSession, request: PublicationRequest) -> PublishedClass:
     """Write the class page and the students' pages as the gradebook is now.
 
@@ -500,7 +510,8 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
     pairs = [(result.evidence, result.score) for result in results]
     everybodys = {score.student_id: score.final for _, score in owned(pairs)}
     grades = {one: grade for one, grade in everybodys.items() if students is None or one in students}
-    if students is not None and not grades:
+    there = published_students(session, request.to) if request.updates else frozenset()
+    if students is not None and not grades and students.isdisjoint(there):
         raise UsageError(
             f"None of these students has a grade. See {out / 'index.html'}. Nothing was written."
         )

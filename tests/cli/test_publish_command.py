@@ -119,6 +119,17 @@ def test_whoever_has_no_page_any_more_is_removed_and_a_new_one_is_told(
     assert (published / "students/400101209/report.html").is_file()
 
 
+def test_one_page_alone_is_withdrawn(graded_class: Path, published: Path) -> None:
+    """It shows somebody else's work, and the others' pages are not ready to be renewed."""
+    said("marks", "set", graded_class, "400101201", "q6", "1", "--why", "Read.")
+    said("owner", graded_class, "400101203", "none", "--why", "Two carry the id.")
+    alone = ("publish", graded_class, "--to", published, "--update", "--only", "400101203")
+    assert "  400101203: has no page any more" in said(*alone)
+    assert not (published / "students/400101203").exists()
+    assert "there is no student '400101203'" in said(*alone, code=2)
+    assert "400101201: " in update(graded_class, published), "it was left as it was"
+
+
 def test_a_publication_that_was_moved_keeps_no_report_of_the_forgotten(
     graded_class: Path, published: Path, tmp_path: Path
 ) -> None:
