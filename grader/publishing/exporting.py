@@ -149,11 +149,25 @@ def standalone_reports(
     return reports
 
 
+def require_untouched(template: Path | None, place: Path) -> None:
+    """Check that a filled copy does not replace the file that was given.
+
+    Args:
+        template: The file that the LMS made; None: none was given.
+
+    Raises:
+        UsageError: It would.
+    """
+    if template is not None and place.exists() and place.samefile(template):
+        raise UsageError(f"{template} stays as the LMS made it, and this would replace it. {ELSEWHERE}")
+
+
 def _written(request: ExportRequest, export: Export, out: Path) -> tuple[Path, Export]:
     """Write the files, each whole or not at all; the export with remarks on files of an earlier one."""
     if not request.format.several:
         ((name, content),) = export.files.items()
         place = request.to or out / FOLDER / name
+        require_untouched(request.template, place)
         atomic.make_folder(place.parent, remedy=ELSEWHERE)
         atomic.write(place, content, remedy=ELSEWHERE)
         return place, export
