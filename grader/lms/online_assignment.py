@@ -47,11 +47,13 @@ class PostedComment:
     Attributes:
         key: The LMS's own key of it.
         files: The names of the attached files.
+        is_mine: Whether the token's owner wrote it.
     """
 
     key: str
     text: str
     files: tuple[str, ...] = ()
+    is_mine: bool = True
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Standing:
     Attributes:
         points: The grade; None if there is none.
         version: Differs after every change; empty if the LMS states none, and `comments` are compared.
-        comments: Those of the token's owner.
+        comments: Everybody's: a colleague may have pushed with another token.
         is_mine: Whether the token's owner graded last, as far as the LMS says.
         keep: Why the grade must stay as it is, as a clause; empty if it may change.
     """

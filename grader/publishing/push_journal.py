@@ -79,8 +79,8 @@ class Intention(BaseModel):
 
         def is_own(comment: PostedComment) -> bool:
             if stem:
-                return any(stem in file for file in comment.files)
-            return comment.text.split() == self.comment.split()
+                return comment.is_mine and any(stem in file for file in comment.files)
+            return comment.is_mine and comment.text.split() == self.comment.split()
 
         new = (comment for comment in there.comments if comment.key not in self.before_comments)
         return next((comment.key for comment in new if is_own(comment)), "")

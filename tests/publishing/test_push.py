@@ -446,6 +446,22 @@ def test_canvas_keeps_excused_students_and_its_own_penalty(
         assert desk.states()["400101203"] is PushState.EDITED
 
 
+def test_a_colleague_goes_on_with_another_token(tmp_path: Path, a_result: Callable[..., Any]) -> None:
+    lms = FakeCanvas(STUDENTS)
+    with served(lms):
+        desk = Desk(lms, tmp_path, a_result)
+        desk.send()
+        lms.owner = TEACHER
+        assert set(desk.states().values()) == {PushState.SAME}
+        desk.grades["400101202"] = 71.5
+        assert desk.send().sent == ("400101202",)
+        lms.owner = ME
+        assert set(desk.states().values()) == {PushState.SAME}
+        del lms.of("400101202")["submission_comments"][-1]
+        line = next(line for line in desk.push().lines if line.name == "400101202")
+        assert (line.state, line.detail) == (PushState.EDITED, "our comment was deleted there")
+
+
 def test_moodle_sees_who_saved_the_same_grade_again(tmp_path: Path, a_result: Callable[..., Any]) -> None:
     lms = FakeMoodle(STUDENTS)
     with served(lms):

@@ -160,9 +160,9 @@ class CanvasOnline:
                         str(file.get("display_name") or file.get("filename") or "")
                         for file in comment.get("attachments") or ()
                     ),
+                    is_mine=str(comment.get("author_id")) == self._me,
                 )
                 for comment in submission.get("submission_comments") or ()
-                if str(comment.get("author_id")) == self._me
             ),
             is_mine=grader is None or str(grader) == self._me,
             keep="is excused in Canvas" if submission.get("excused") else "",
