@@ -244,7 +244,7 @@ class FakeMoodle(FakeLms):
         self.grades[user] = {
             "id": 100 + user,
             "userid": user,
-            "attemptnumber": 0,
+            "attemptnumber": self.grades.get(user, {}).get("attemptnumber", 0),
             "timecreated": self.clock,
             "timemodified": self.clock,
             "grader": grader,

@@ -66,6 +66,7 @@ class Standing:
         comments: Everybody's: a colleague may have pushed with another token.
         is_mine: Whether the token's owner graded last, as far as the LMS says.
         keep: Why the grade must stay as it is, as a clause; empty if it may change.
+        attempt: The number of the student's attempt that it is about, where each has its own grade.
     """
 
     points: float | None = None
@@ -73,6 +74,7 @@ class Standing:
     comments: tuple[PostedComment, ...] = ()
     is_mine: bool = True
     keep: str = ""
+    attempt: int = 0
 
 
 NOTHING_THERE = Standing()

@@ -413,6 +413,8 @@ def _state(memory: Memory, there: Standing, content: str, after: float) -> tuple
     if there.keep:
         return PushState.EDITED, there.keep
     confirmed = memory.confirmed
+    if confirmed is not None and confirmed.is_outdated(there):
+        confirmed = None
     if memory.open is not None:
         if memory.open.has_arrived(there):  # the crash came between sending and noting it
             confirmed = confirmation(memory.open, there, memory.open.at)

@@ -103,6 +103,7 @@ class Confirmation(BaseModel):
         content: Digest of everything that was sent.
         comment_key: The LMS's key of our comment; empty if the LMS states none.
         comment_digest: Digest of the comment's text, as it stands there; `comment` in older journals.
+        attempt: The student's attempt that got the grade; 0 in older journals.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -116,11 +117,16 @@ class Confirmation(BaseModel):
     comment_key: str
     comment_digest: str = Field(validation_alias=AliasChoices("comment_digest", "comment"))
     at: datetime
+    attempt: int = 0
 
     @property
     def recipient(self) -> Recipient:
         """Who got it."""
         return _recipient(self.key, self.student_id)
+
+    def is_outdated(self, there: Standing) -> bool:
+        """Whether the student has a later attempt there, which nobody has graded."""
+        return there.points is None and there.attempt > self.attempt
 
     def edit_since(self, there: Standing) -> str:
         """What was edited in the LMS since, as a clause; empty if nothing was."""
@@ -154,6 +160,7 @@ def confirmation(intention: Intention, there: Standing, at: datetime) -> Confirm
         comment_key=key,
         comment_digest=digest(text) if key else "",
         at=at,
+        attempt=there.attempt,
     )
 
 

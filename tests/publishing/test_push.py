@@ -462,6 +462,23 @@ def test_a_colleague_goes_on_with_another_token(tmp_path: Path, a_result: Callab
         assert (line.state, line.detail) == (PushState.EDITED, "our comment was deleted there")
 
 
+def test_a_new_attempt_that_nobody_graded_is_no_edit(tmp_path: Path, a_result: Callable[..., Any]) -> None:
+    """Moodle has a grade for each attempt, and answers with that of the latest one."""
+    lms = FakeMoodle(STUDENTS)
+    with served(lms):
+        desk = Desk(lms, tmp_path, a_result)
+        desk.send()
+        for student in STUDENTS[:2]:
+            lms.save(lms.user(student), -1, TEACHER)  # somebody opened the page of the new attempt
+        lms.grades[lms.user(STUDENTS[0])]["attemptnumber"] = 1
+        desk.grades[STUDENTS[0]] = 71.5
+        lines = {line.name: (line.state, line.detail) for line in desk.push().lines}
+        assert lines[STUDENTS[0]] == (PushState.NEW, "")
+        assert lines[STUDENTS[1]] == (PushState.EDITED, "the grade was changed there"), "it was taken back"
+        assert desk.send().sent == (STUDENTS[0],)
+        assert desk.there(STUDENTS[0]) == 71.5 and desk.states()[STUDENTS[0]] is PushState.SAME
+
+
 def test_moodle_sees_who_saved_the_same_grade_again(tmp_path: Path, a_result: Callable[..., Any]) -> None:
     lms = FakeMoodle(STUDENTS)
     with served(lms):

@@ -213,6 +213,7 @@ class MoodleOnline:
             points=given if given >= 0 else None,  # -1: opened, and not graded
             version=f"{grade.get('attemptnumber', 0)}@{grade.get('timemodified', 0)}",
             is_mine=grader in ("", "-1", self._me),  # -1: the site hides who graded
+            attempt=int(grade.get("attemptnumber") or 0),
         )
 
     def _draft(self, report: ReportFile) -> int:
