@@ -210,6 +210,14 @@ def test_a_growing_form_is_taken_again_and_again(out: Path, tmp_path: Path) -> N
     assert told(out, THIRD)["requests"] == []
 
 
+def test_a_form_may_have_ids_in_other_digits(out: Path, tmp_path: Path) -> None:
+    persian = FIRST.translate(dict(zip(range(48, 58), "۰۱۲۳۴۵۶۷۸۹", strict=True)))
+    form = tmp_path / "form.csv"
+    form.write_text(f"student_id;item;reason\n{persian};q6;سوال ب\n", "utf-8-sig")
+    assert "1 request taken." in said("requests", "collect", out, form)
+    assert len(told(out, FIRST)["requests"]) == 1
+
+
 def test_what_a_form_has_beside_does_no_harm(out: Path, tmp_path: Path) -> None:
     book = Workbook()
     book.active.append(["Timestamp", "student_id", "item", "reason"])
