@@ -42,8 +42,8 @@ from grader.results.session import ClassSession
 
 WAY = "push-{lms}"
 MOST_TRIES = 4  # for one student, when the reply is lost
-# when a page was made: a page that differs in this alone is the same page
-_STAMP = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d")
+# when and how a page was made, and how long that took: one that differs in this alone is no news
+_FOOTER = re.compile(rb"<footer>.*?</footer>", re.DOTALL)
 
 
 class PushState(StrEnum):
@@ -263,9 +263,9 @@ class Push:
             return Line(grade.student_id, PushState.WITHOUT, before, detail=grade.reason, key=student.key)
         after = rounded(grade.points * self._factor)
         comment = lms_comment(self._here.assignment, grade.points, with_report=report is not None)
-        stamped = sha256(b"" if report is None else _STAMP.sub(b"", report)).hexdigest()
-        file = None if report is None else ReportFile(f"report-{stamped[:10]}.html", report)
-        content = sha256(f"{after} {comment} {stamped}".encode()).hexdigest()
+        said = sha256(b"" if report is None else _FOOTER.sub(b"", report)).hexdigest()
+        file = None if report is None else ReportFile(f"report-{said[:10]}.html", report)
+        content = sha256(f"{after} {comment} {said}".encode()).hexdigest()
         delivery = GradeDelivery(student.key, after, comment, file)
         older = self._memories.get(("", grade.student_id), Memory())
         memory = self._memories.get((student.key, ""), older)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -55,6 +56,9 @@ def test_first_the_difference_then_the_grades_then_nothing(
     assert grades == totals(marked_class)
     [(_, report), *_] = canvas.files.values()
     assert report == (marked_class / "students/400101201/report.html").read_bytes()
+    [footer] = re.findall(rb"<footer>.*?</footer>", report, re.DOTALL)
+    made = re.findall(rb"\d{4}-\d\d-\d\d \d\d:\d\d", report)
+    assert made == re.findall(rb"\d{4}-\d\d-\d\d \d\d:\d\d", footer), "only it tells when it was made"
     with Gradebook(marked_class) as book:
         ways = [edit.way for edit in book.snapshot().edits if isinstance(edit, Released)]
     assert ways == ["push-canvas"] * 4

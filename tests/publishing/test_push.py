@@ -35,6 +35,9 @@ from grader.publishing.push import ClassRelease, Push, Pushed, PushRequest, Push
 
 LAB_8: Any = SimpleNamespace(id="lab8", title="Lab 8", maximum=100, language="en", review_required=False)
 WHEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
+MADE = (
+    "<footer>Page made 2026-01-31 12:00 UTC, in 2 s.</footer> Your deadline: 2026-01-30 23:59 UTC. Well done."
+)
 
 
 class Killed(BaseException):
@@ -59,7 +62,7 @@ class Desk:
         self.released: list[tuple[Mapping[str, float | None], str]] = []
         self.assignment = LAB_8
         for student in self.grades:
-            self.report(student, "Page made 2026-01-31 12:00 UTC. Well done.")
+            self.report(student, MADE)
 
     def report_path(self, student: str) -> Path:
         return self.out / "students" / student / "report.html"
@@ -143,14 +146,17 @@ def test_grade_comment_and_report_arrive_once(desk: Desk) -> None:
 def test_what_changed_here_is_sent_again(desk: Desk) -> None:
     desk.send()
     desk.grades["400101202"] = 71.5
-    desk.report("400101203", "Page made 2026-02-01 09:30 UTC. Well done.")  # made again, and says the same
-    desk.report("400101204", "Page made 2026-02-01 09:30 UTC. A remark was added.")
+    again = "<footer>Page made 2026-02-01 09:30 UTC, in 3 s.</footer> Your deadline: 2026-01-30 23:59 UTC."
+    desk.report("400101201", again.replace("01-30", "01-31"))  # a time that the student reads
+    desk.report("400101203", f"{again} Well done.")  # made again, and says the same
+    desk.report("400101204", f"{again} A remark was added.")
     lines = {line.name: line for line in desk.push().lines if line.state is not PushState.SAME}
     assert {name: (line.state, line.detail) for name, line in lines.items()} == {
+        "400101201": (PushState.CHANGED, "another report"),
         "400101202": (PushState.CHANGED, ""),
         "400101204": (PushState.CHANGED, "another report"),
     }
-    assert desk.send().sent == ("400101202", "400101204")
+    assert desk.send().sent == ("400101201", "400101202", "400101204")
     assert desk.there("400101202") == 71.5 and set(desk.states().values()) == {PushState.SAME}
 
 
