@@ -23,6 +23,23 @@ class ReplyLost(Interruption):
     """A request that changes something got no answer: nobody knows whether it was carried out."""
 
 
+NOT_UNDERSTOOD = (ValueError, KeyError, TypeError, AttributeError)
+"""What reading an answer of another form than the documented one raises."""
+
+
+def not_understood(site: str, what: str, lms: str) -> LmsUnavailable:
+    """That an LMS answers otherwise than its documentation says.
+
+    Args:
+        what: It was asked for.
+        lms: The name of the LMS.
+    """
+    return LmsUnavailable(
+        f"{site}: {what}: the answer is none of {lms}'s, or of another version, so nothing more is sent. "
+        "Check the address, and whether a browser shows the course there."
+    )
+
+
 @dataclass(frozen=True)
 class OnlineStudent:
     """A student of the course in the LMS.

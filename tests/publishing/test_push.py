@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -329,6 +330,47 @@ def test_a_server_that_fails_for_good_costs_lines_not_the_push(desk: Desk) -> No
     done = desk.send()
     assert done.sent == () and set(done.failed) == set(STUDENTS)
     assert "no answer came 4\N{NO-BREAK SPACE}times" in done.failed["400101201"]
+
+
+ODD = {
+    "nothing": (200, {}, b""),
+    "null": answer(None),
+    "list": answer([{}]),
+    "object": answer({"status": "ok"}),
+    "number": answer(3),
+    "page": (200, {}, b"<html>Log in</html>"),
+}
+
+
+@pytest.mark.parametrize("odd", ["nothing", "null", "number"])
+def test_a_site_that_is_another_one_is_told(desk: Desk, odd: str) -> None:
+    desk.lms.fault = lambda _: ODD[odd]
+    with pytest.raises(LmsUnavailable, match=r"the answer is none of \w+'s, .* Check the address"):
+        desk.push()
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("odd", ODD)
+def test_an_answer_of_another_form_is_told_and_costs_nothing(desk: Desk, odd: str) -> None:
+    """Whichever request it comes for, in the place of a true one or after what was asked for was done."""
+    desk.grades = {student: desk.grades[student] for student in STUDENTS[:2]}
+    for at in range(14):
+        count = 0
+
+        def fault(_: Request, at: int = at) -> Answer | None:
+            nonlocal count
+            count += 1
+            return ODD[odd] if count == at else None
+
+        desk.grades[STUDENTS[0]] = 61.0 + at
+        desk.lms.fault = fault
+        with suppress(UsageError):
+            desk.send()
+        desk.lms.fault = lambda _: None
+        desk.send()
+        assert desk.states()[STUDENTS[0]] is PushState.SAME and desk.there(STUDENTS[0]) == 61 + at
+    if isinstance(desk.lms, FakeCanvas):
+        assert len(desk.lms.of(STUDENTS[1])["submission_comments"]) == 1
 
 
 def test_an_edit_between_difference_and_sending_is_seen(desk: Desk) -> None:
