@@ -159,8 +159,13 @@ def pages(
             yield aside, attention.encode("utf-8")
 
 
-def publish(pages: Iterable[Page], target: Path, now: datetime) -> None:
+def publish(
+    pages: Iterable[Page], target: Path, now: datetime, before: Callable[[], object] = lambda: None
+) -> None:
     """Write pages as a zip, where the target's name ends in .zip, else as a folder: whole, or not at all.
+
+    Args:
+        before: Called when all is ready, and nobody can read the pages yet.
 
     Raises:
         UsageError: Something is there already, or it cannot be written.
@@ -171,12 +176,14 @@ def publish(pages: Iterable[Page], target: Path, now: datetime) -> None:
         raise UsageError(f"{target}: there is no folder {target.parent}. Make it, or give another --to.")
     if target.suffix.lower() == ".zip":
         moment = now.year, now.month, now.day, now.hour, now.minute, now.second
-        atomic.write(target, zipped(pages, moment))
+        content = zipped(pages, moment)
+        before()
+        atomic.write(target, content)
     else:
-        _write_folder(pages, target)
+        _write_folder(pages, target, before)
 
 
-def _write_folder(pages: Iterable[Page], target: Path) -> None:
+def _write_folder(pages: Iterable[Page], target: Path, before: Callable[[], object]) -> None:
     # beside the target, so that it becomes the target in one step
     beside = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
@@ -184,6 +191,7 @@ def _write_folder(pages: Iterable[Page], target: Path) -> None:
             place = beside / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
+        before()
         beside.rename(target)
     except OSError as error:
         raise UsageError(f"{target} cannot be written ({error.strerror}). Make room there.") from None
@@ -282,6 +290,7 @@ def update(
     students: AbstractSet[str] | None = None,
     *,
     known: AbstractSet[str],
+    before: Callable[[], object],
 ) -> Update:
     """Bring a publication up to date.
 
@@ -294,6 +303,7 @@ def update(
         students: Whose pages are brought up to date; None: everybody's. Others' stay as they are, unless
             there is nothing of theirs any more.
         known: All ids that submissions have or had. Reports of others, who were forgotten, are not kept.
+        before: Called before anything is written.
 
     Raises:
         UsageError: There is no publication, it is of another gradebook, or a page cannot be written.
@@ -312,6 +322,7 @@ def update(
             records[path] = old.pages[path]
         else:
             stale.add(path)
+    before()
     for path, content in render({}, stale) if stale else ():
         records[path] = PageRecord(digest=_digest(content), made=now)
         _keep_earlier(target, path, old)
@@ -537,22 +548,33 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         students=students,
         linked=linked,
     )
+    # a grade that its page withholds until the deadline is not released by it
+    withheld = {score.student_id for _, score in pairs if score.tries and score.tries.withholds(now)}
+    seen = {one: grade for one, grade in grades.items() if one not in withheld}
+    not_recorded = ""
+
+    def release() -> None:
+        nonlocal not_recorded
+        not_recorded = release_problem(
+            session.book, snapshot, results, seen, way=WAY, who=session.who, when=session.clock(), out=out
+        )
+
     done = None
     note_written(session.book, [request.to], PUBLICATION)
     if request.updates:
         known = snapshot.evidence.keys() | snapshot.changed_ids().keys()
         done = update(
-            lambda stamps, only: made(stamps=stamps, only=only), about, request.to, now, students, known=known
+            lambda stamps, only: made(stamps=stamps, only=only),
+            about,
+            request.to,
+            now,
+            students,
+            known=known,
+            before=release,
         )
     else:
         about = about.model_copy(update={"grades": grades})
-        publish(with_manifest(made(), about, now), request.to, now)
-    # a grade that its page withholds until the deadline is not released by it
-    withheld = {score.student_id for _, score in pairs if score.tries and score.tries.withholds(now)}
-    seen = {one: grade for one, grade in grades.items() if one not in withheld}
-    not_recorded = release_problem(
-        session.book, snapshot, results, seen, way=WAY, who=session.who, when=session.clock(), out=out
-    )
+        publish(with_manifest(made(), about, now), request.to, now, before=release)
     without = left_out([pair for pair in pairs if students is None or pair[1].student_id in students])
     told = unreviewed(score for _, score in owned(pairs) if score.student_id in grades)
     return PublishedClass(grades, done, without, told, not_recorded)
