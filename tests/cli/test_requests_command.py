@@ -178,6 +178,21 @@ def test_nothing_can_be_disputed_before_it_is_released(
     assert "nothing was released to the student yet" in told_so
 
 
+def test_a_request_about_an_item_that_the_rubric_lost_is_listed_and_answered(
+    out: Path, course: Path, assignment: Assignment
+) -> None:
+    said("requests", "ask", out, FIRST, "q7", "--why", "Part b is on page 4.")
+    for file in (course / "reference" / assignment.id).glob("*.toml"):
+        file.write_text(file.read_text("utf-8").replace('"q7"', '"q7b"'), "utf-8")
+    said("regrade", out, "--allow-lower")
+    listed = said("requests", "list", out)
+    assert f"{FIRST}  q7: the rubric has no such item any more" in listed and "No request" not in listed
+    said("requests", "answer", out, FIRST, "q7", "--why", "It is part of q7b now.")
+    assert "No request is open." in said("requests", "list", out) and "It is part of q7b" in report(
+        out, FIRST
+    )
+
+
 @pytest.mark.parametrize("days", ["inf", "1e9", "0"])
 def test_a_window_without_an_end_is_told(out: Path, course: Path, assignment: Assignment, days: str) -> None:
     toml = course / "reference" / assignment.id / "assignment.toml"
