@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
+from grader.domain.formatting import listed
 from grader.domain.submission_result import Result
 from grader.files import atomic
 from grader.files.file_names import REPORT, STUDENT_FILES
@@ -40,6 +41,7 @@ from grader.reports.whole_class.similarity_record import SimilarityRecord, previ
 from grader.results.current_state import current_downloads, results_now
 from grader.results.folder_use import PUBLICATION, note_written
 from grader.results.session import ClassSession
+from grader.scoring.grade_state import is_reviewed
 
 INSTRUCTORS, STUDENTS = "instructors", "students"  # the folders of a publication
 CLASS_PAGE, LEADERBOARD = f"{INSTRUCTORS}/index.html", f"{INSTRUCTORS}/leaderboard.html"
@@ -485,7 +487,7 @@ class PublishedClass:
     Attributes:
         grades: Student -> the released grade, after what lateness costs; None: there is none.
         update: What was changed; None for a new publication.
-        left_out: The submissions that have no page, a sentence each.
+        left_out: The submissions that have no page, or keep the one that they had, a sentence each.
         unreviewed: A sentence on the grades that nobody has reviewed as they are; empty without any.
         not_recorded: Why the gradebook does not know that the grades were released; empty where it does.
     """
@@ -532,6 +534,17 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
             f"Not ready to hand out: {'; '.join(reasons)}. "
             f"See {out / 'index.html'}, or add --partial. Nothing was written."
         )
+    lacking: tuple[str, ...] = ()
+    if assignment.review_required:
+        scores = [score for _, score in owned(pairs) if score.student_id in grades]
+        lacking = tuple(sorted(score.student_id for score in scores if not is_reviewed(score)))
+        grades = {one: grade for one, grade in grades.items() if one not in lacking}
+        students = frozenset(grades)
+        if not grades and not there:
+            raise UsageError(
+                "Nobody has reviewed these grades as they are, as the assignment demands: `grader review`. "
+                "Nothing was written."
+            )
     now = session.clock()
     about = Manifest(assignment=assignment.id, book=session.book.identity(), grades=everybodys)
     linked = students
@@ -575,7 +588,10 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
     else:
         about = about.model_copy(update={"grades": grades})
         publish(with_manifest(made(), about, now), request.to, now, before=release)
-    without = left_out([pair for pair in pairs if students is None or pair[1].student_id in students])
+    asked = request.students
+    without = left_out([pair for pair in pairs if asked is None or pair[1].student_id in asked])
+    if lacking:
+        without += (f"{listed(lacking)}: left out until somebody has reviewed them (`grader review`).",)
     told = unreviewed(score for _, score in owned(pairs) if score.student_id in grades)
     return PublishedClass(grades, done, without, told, not_recorded)
 
