@@ -102,6 +102,7 @@ class FakeCanvas(FakeLms):
         self.submissions: dict[int, dict[str, Any]] = {}
         self.files: dict[int, tuple[str, bytes]] = {}
         self.numbers = iter(range(5000, 10**6))
+        self.owner = ME  # of the token
 
     def is_write(self, request: Request) -> bool:
         return request.method != "GET"
@@ -137,7 +138,7 @@ class FakeCanvas(FakeLms):
         if found := re.fullmatch(r"/api/v1/files/(\d+)/create_success", path):
             return answer({"id": int(found[1]), "display_name": self.files[int(found[1])][0], "url": "x"})
         if path == "/api/v1/users/self":
-            return answer({"id": ME, "name": "Teacher"})
+            return answer({"id": self.owner, "name": "Teacher"})
         if path == f"{base}/assignments/88":
             return answer(self.assignment)
         if path == f"{base}/search_users":
@@ -166,12 +167,17 @@ class FakeCanvas(FakeLms):
     def grade(self, submission: dict[str, Any], request: Request) -> None:
         values = request.values
         posted = float(values["submission[posted_grade]"])
-        submission |= {"score": posted, "entered_score": posted, "grader_id": ME, "workflow_state": "graded"}
+        submission |= {
+            "score": posted,
+            "entered_score": posted,
+            "grader_id": self.owner,
+            "workflow_state": "graded",
+        }
         numbers = [int(value) for name, value in request.fields if name.startswith("comment[file_ids]")]
         submission["submission_comments"].append(
             {
                 "id": next(self.numbers),
-                "author_id": ME,
+                "author_id": self.owner,
                 "comment": values["comment[text_comment]"],
                 "attachments": [{"id": one, "display_name": self.files[one][0]} for one in numbers],
             }
@@ -238,7 +244,7 @@ class FakeMoodle(FakeLms):
         self.grades[user] = {
             "id": 100 + user,
             "userid": user,
-            "attemptnumber": 0,
+            "attemptnumber": self.grades.get(user, {}).get("attemptnumber", 0),
             "timecreated": self.clock,
             "timemodified": self.clock,
             "grader": grader,

@@ -181,6 +181,7 @@ def settle(
     """
     from grader.decisions.asking_students import Settlement, settle_inquiry
     from grader.decisions.mark_entries import MarkFault, points_in
+    from grader.scoring.inquiries import inquiries
 
     value = points_in(points) if points is not None else None
     if isinstance(value, MarkFault):
@@ -197,6 +198,17 @@ def settle(
         unanswered,
     )
     with session(request) as opened:
+        before = [one for one in inquiries(opened.book.edits(student)) if one.number == number]
         revision = settle_inquiry(opened, settlement, allow_lower=allow_lower)
     state = "open again" if outcome == NO_OUTCOME else outcome
     print_revision(revision, f"Question {number} of {student} is {state}.")
+    if outcome == NO_OUTCOME and before[0].target:
+        _tell_kept_points(before[0].target)
+
+
+def _tell_kept_points(target: str) -> None:
+    """Print that taking a decision back leaves the points that it gave."""
+    from grader.domain.formatting import printable
+
+    kept = f"note: '{target}' keeps the points of the decision that was taken back: `grader marks set`."
+    click.echo(printable(kept), err=True)

@@ -6,6 +6,7 @@ decided in `grader.publishing`, `grader.lms` and `grader.reports`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -162,10 +163,11 @@ def publish_command(
       grader publish results --to published --update
     """
     from grader.domain.formatting import printable
-    from grader.publishing.publication import PublicationRequest, publish_class
+    from grader.publishing.publication import PublicationRequest, publish_class, published_students
 
     with session(request) as opened:
-        students = chosen_students(opened, request.course, only, section)
+        there = published_students(opened, to) if updates else frozenset()
+        students = chosen_students(opened, request.course, only, section, there)
         published = publish_class(opened, PublicationRequest(to, updates, partial, students))
     if published.update is not None:
         _tell_update(to, published.update)
@@ -180,16 +182,23 @@ def publish_command(
 
 
 def chosen_students(
-    opened: "ClassSession", course: Path | None, only: Sequence[str], section: str | None
+    opened: "ClassSession",
+    course: Path | None,
+    only: Sequence[str],
+    section: str | None,
+    published: AbstractSet[str] = frozenset(),
 ) -> frozenset[str] | None:
     """The students whom `--only` or `--section` names; None: everybody.
+
+    Args:
+        published: Further ids that `--only` may name.
 
     Raises:
         UsageError: Both were given, or there is no such student or section.
     """
     if section is None:
         named = frozenset(name for names in only for name in names.replace(",", " ").split())
-        for student_id in sorted(named):
+        for student_id in sorted(named - published):
             opened.require_student(student_id)
         return named if only else None
     from grader.course.term_files import section_students

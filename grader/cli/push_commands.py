@@ -257,6 +257,8 @@ def _described(line: "Line") -> str:
         before = "no grade" if line.before is None else points(line.before)
         after = "no grade" if line.after is None else points(line.after)
         grades = f", {before} there and {after} here{', which is less' if line.falls else ''}"
+    elif line.before is not None:
+        grades = f", {points(line.before)} there"
     return f"{line.state.value}{grades}{f' ({line.detail})' if line.detail else ''}"
 
 

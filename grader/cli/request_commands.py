@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from grader.decisions.change_rates import ChangeRate
     from grader.decisions.regrade_answers import NewAnswer, OpenRequest
     from grader.decisions.regrade_requests import NewRequest
-    from grader.domain.edit import Edit
+    from grader.domain.edit import Edit, RegradeAsked
     from grader.results.session import ClassSession, SessionRequest
 
 
@@ -104,14 +104,27 @@ def list_(request: "SessionRequest", mine: bool) -> None:
       grader requests list results
       grader requests list results --mine --by ta1
     """
+    from grader.decisions.regrade_answers import stray_requests
+
     with session(request) as opened:
         waiting = [one for one in _open(opened) if not mine or _is_for(opened, one)]
-        edits = opened.book.snapshot().edits
+        snapshot = opened.book.snapshot()
+        stray = stray_requests(opened.assignment, snapshot)
     for one in waiting:
         _tell(one)
-    if not waiting:
+    for edit in stray:
+        _tell_stray(edit)
+    if not waiting and not stray:
         click.echo("No request is open.")
-    _tell_rates(edits)
+    _tell_rates(snapshot.edits)
+
+
+def _tell_stray(edit: "RegradeAsked") -> None:
+    from grader.domain.formatting import printable, stamp
+
+    lost = "the rubric has no such item any more: answer without points"
+    click.echo(printable(f"{edit.student_id}  {edit.target}: {lost}; asked {stamp(edit.asked)}"))
+    click.echo(printable(f"  asks: {edit.why}"))
 
 
 def _open(opened: "ClassSession") -> "Sequence[OpenRequest]":

@@ -51,7 +51,7 @@ from grader.domain.assignment_files import PROVIDED
 from grader.domain.assignment_rules import LatePolicy
 from grader.domain.assignment_versions import DRAWN_VALUES_CHECK, ONE_EDITION, Edition
 from grader.domain.errors import CourseError
-from grader.domain.formatting import zone_problem
+from grader.domain.formatting import moment_problem
 from grader.domain.limits import Limits
 from grader.domain.measure import Measure
 from grader.domain.submission import Role
@@ -222,7 +222,7 @@ def digest(folder: Path, *, public_only: bool = False) -> str:
 
 
 def _deadline(deadline: datetime | None) -> datetime | None:
-    if deadline is not None and (problem := zone_problem(deadline, "the deadline")):
+    if deadline is not None and (problem := moment_problem(deadline, "the deadline")):
         raise fault(problem)
     return deadline
 

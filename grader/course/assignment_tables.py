@@ -15,6 +15,7 @@ from grader.domain.measure import StudyTable, TrainingCall
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]
 Positive = Annotated[float, Field(gt=0)]
+Days = Annotated[float, Field(gt=0, le=3660)]  # from a date: ten years, so that there is one
 PositiveInt = Annotated[int, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 
@@ -114,13 +115,13 @@ class ResubmissionTable(Table):
 
     regains: Annotated[float, Field(gt=0, le=1)]
     until: datetime | None = None
-    days: Positive | None = None
+    days: Days | None = None
 
 
 class RegradeRequestsTable(Table):
     """`[regrade_requests]`: how long and how often students may dispute points, and who answers."""
 
-    days: Positive
+    days: Days
     most: Annotated[int, Field(ge=1)] = 3
     answered_by: Literal["marker", "another"] = "marker"
 

@@ -4,11 +4,10 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.course.csv_table import CsvRow, csv_rows_of
-from grader.domain.formatting import zone_problem
+from grader.domain.formatting import moment_problem
 
 COLUMNS = ("student_id", "deadline")
 EXAMPLE = "2026-01-31T23:59:00+03:30"
-TOO_FAR = 9000  # Python's calendar ends soon after it, and what is counted from a deadline must have a date
 
 
 def read_extensions(path: Path, deadline: datetime | None) -> dict[str, datetime]:
@@ -41,10 +40,8 @@ def _moment(row: CsvRow, deadline: datetime | None) -> datetime:
         raise row.fault(
             "deadline", f"'{text[:40]}' is not a date and time. Write it as in {EXAMPLE}."
         ) from None
-    if problem := zone_problem(moment, f"'{text[:40]}'"):
+    if problem := moment_problem(moment, f"'{text[:40]}'"):
         raise row.fault("deadline", problem)
-    if moment.year >= TOO_FAR:
-        raise row.fault("deadline", f"'{text[:40]}' is too far away. Write a date before the year {TOO_FAR}.")
     if deadline is not None and moment < deadline:
         raise row.fault(
             "deadline",

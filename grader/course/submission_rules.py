@@ -17,7 +17,7 @@ from grader.course.toml_file import FILE, Table, fault, toml_table
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_rules import CourseLateDays, RegradeRules, Resubmission, Tries
 from grader.domain.errors import CourseError
-from grader.domain.formatting import zone_problem
+from grader.domain.formatting import moment_problem
 
 
 def tries(table: TriesTable | None, deadline: datetime | None) -> Tries | None:
@@ -49,7 +49,7 @@ def resubmission(table: ResubmissionTable | None, deadline: datetime | None) -> 
             f"[resubmission] has {there}. Say by one of them when resubmissions end: a date and time with "
             "its zone, or days after the deadline."
         )
-    if table.until is not None and (problem := zone_problem(table.until, "[resubmission]: 'until'")):
+    if table.until is not None and (problem := moment_problem(table.until, "[resubmission]: 'until'")):
         raise fault(problem)
     if table.until is not None and deadline.utcoffset() is not None and table.until <= deadline:
         raise fault(
@@ -124,6 +124,6 @@ def _place(path: Path) -> _Place | None:
         ) from None
     if table.deadline is None or not table.late.tokens:
         return None
-    if problem := zone_problem(table.deadline, f"{FILE} of '{path.parent.name}': the deadline"):
+    if problem := moment_problem(table.deadline, f"{FILE} of '{path.parent.name}': the deadline"):
         raise CourseError(f"{problem} The late days of the course are used in the order of deadlines.")
     return _Place(table.deadline, path.parent.name)

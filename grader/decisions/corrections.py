@@ -17,7 +17,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Accepted, Because, Claimed, Edit, Extended, InTime, Received, RunChosen, Waived
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
-from grader.domain.formatting import printable, zone_problem
+from grader.domain.formatting import moment_problem, printable
 from grader.domain.score import LateRecord
 from grader.domain.submission import Role
 from grader.domain.submission_result import Attempt, Result
@@ -93,7 +93,7 @@ def moment_in(text: str) -> datetime:
         raise UsageError(
             f"{text}: is not a date and time. Write it as in {EXAMPLE}, or {IN_TIME}, or {NO_TIME}."
         ) from None
-    if problem := zone_problem(moment, f"{text}:"):
+    if problem := moment_problem(moment, f"{text}:"):
         raise UsageError(problem)
     return moment
 

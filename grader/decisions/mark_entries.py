@@ -19,6 +19,7 @@ from grader.domain.edit import Marked
 from grader.domain.errors import UsageError
 from grader.domain.formatting import points, printable
 from grader.domain.score import rounded
+from grader.files.file_names import plain
 
 # in the order of the sheet; markers fill in the columns in FILLED
 FILLED = ("points", "comment", "comment_ids")
@@ -177,7 +178,8 @@ class MarkChecks:
     students: Sequence[str]
 
     def known_student(self, given: str) -> str | None:
-        """The student with an id, which may lack leading zeros: spreadsheets drop them."""
+        """The student with an id, in digits of any script; spreadsheets drop leading zeros."""
+        given = plain(given)
         if given in self.students:
             return given
         matching = [student for student in self.students if student.lstrip("0") == given.lstrip("0")]

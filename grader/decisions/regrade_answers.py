@@ -71,6 +71,16 @@ def open_requests(
     return tuple(found)
 
 
+def stray_requests(assignment: Assignment, snapshot: Snapshot) -> tuple[RegradeAsked, ...]:
+    """The requests without an answer about items that the rubric has lost; an answer gives no points."""
+    maxima = assignment.mark_targets()
+    return tuple(
+        edit
+        for edit in unanswered(snapshot.edits)
+        if edit.student_id in snapshot.evidence and edit.target not in maxima
+    )
+
+
 def unanswered(edits: Iterable[Edit]) -> list[RegradeAsked]:
     """The requests without an answer, in the order in which they were recorded."""
     return [asked for asked, answer in answered_requests(edits) if answer is None]

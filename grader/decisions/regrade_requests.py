@@ -131,7 +131,7 @@ class _Desk:
             self._refuse(request, sentences)
         elif self._is_known(student_id, target, reason, request.asked):
             self.known += 1
-        elif sentences := list(self._refusals(student_id, target, request.asked or now)):
+        elif sentences := list(self._refusals(student_id, target, request.asked or now, now)):
             self._refuse(request, sentences)
         else:
             edit = RegradeAsked(
@@ -159,9 +159,12 @@ class _Desk:
             for edit in self._asked
         )
 
-    def _refusals(self, student_id: str, target: str, asked: datetime) -> Iterable[str]:
+    def _refusals(self, student_id: str, target: str, asked: datetime, now: datetime) -> Iterable[str]:
         """Why a request cannot be taken, a sentence each."""
         score = self._scores[student_id]
+        if score.tries is not None and score.tries.withholds(now):
+            yield "the student sees these points after the deadline only (`[tries]`). Take it then."
+            return
         if score.released is None:
             yield "nothing was released to the student yet, so there is nothing to dispute."
             return
@@ -173,6 +176,11 @@ class _Desk:
             yield f"a request of the student about '{target}' is open. Answer that one first."
         if self._anyway:
             return
+        if asked < min(score.released.first, now):  # clocks of two machines may differ a little
+            yield (
+                f"the student is said to have asked on {stamp(asked)}, before the grade was first released "
+                f"({stamp(score.released.first)}). Correct the time, or take it all the same with --anyway."
+            )
         end = score.released.last + timedelta(days=self._rules.days)
         if asked > end:
             yield f"requests ended on {stamp(end)}. Take it all the same with --anyway."

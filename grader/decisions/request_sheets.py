@@ -9,7 +9,7 @@ from grader.decisions.regrade_answers import NewAnswer, OpenRequest
 from grader.decisions.regrade_requests import NewRequest
 from grader.decisions.sheet_files import SheetRow, Value, read_sheet, write_table
 from grader.domain.errors import UsageError
-from grader.domain.formatting import printable, stamp, zone_problem
+from grader.domain.formatting import moment_problem, printable, stamp
 from grader.files.file_names import guarded, unguarded
 
 ASKED = ("student_id", "item", "reason")  # of a table of requests; `asked` may stand beside them
@@ -60,7 +60,7 @@ def asked_at(text: str, where: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{where}: '{text}' is not a time. Write it as 2026-03-02T18:00+01:00.") from None
-    if problem := zone_problem(moment, f"{where}: '{text}'"):
+    if problem := moment_problem(moment, f"{where}: '{text}'"):
         raise UsageError(problem)
     return moment
 

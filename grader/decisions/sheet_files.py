@@ -13,6 +13,7 @@ from grader.domain.errors import UsageError
 from grader.domain.formatting import points, printable
 from grader.files import atomic
 from grader.files.file_names import guarded
+from grader.files.workbooks import opened_workbook
 
 Value = str | float | None
 """What a cell holds."""
@@ -39,8 +40,8 @@ _NOT_STORED = (
 )
 _NO_VALUE = "it holds a formula that gives an error. Correct it, or write the value"
 _DATE = (
-    "it holds a date: the spreadsheet mistook what was typed for one. Write a number, in a cell that is "
-    "formatted as one"
+    "it holds a date, which the spreadsheet may have made of what was typed. Format the cell as text, and "
+    "write it there again"
 )
 _PERCENTAGE = (
     "it holds {percentage:g}%, which the spreadsheet stores as {stored:g}. Write a number, in a cell that is "
@@ -257,15 +258,10 @@ def _read_csv(path: Path, content: bytes) -> Iterator[list[_Cell]]:
 
 
 def _read_workbook(path: Path, content: bytes) -> Iterator[list[_Cell]]:
-    from zipfile import BadZipFile
-
-    from openpyxl import load_workbook
-    from openpyxl.utils.exceptions import InvalidFileException
-
     try:
         # the values of formulas when the file was saved, and the formulas themselves
-        values, formulas = (load_workbook(io.BytesIO(content), data_only=only) for only in (True, False))
-    except (BadZipFile, InvalidFileException, KeyError, ValueError, OSError):
+        values, formulas = (opened_workbook(content, values=only) for only in (True, False))
+    except ValueError:
         raise UsageError(
             f"{path.name} is not a spreadsheet that can be read. Save it again as .xlsx."
         ) from None

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from grader.domain.analyzed_program import Place
 
+FIRST_YEAR, TOO_FAR = 1970, 9000  # Python's calendar ends soon after, and what is counted on needs a date
 LONGEST = 80  # characters of somebody else's words within our sentence
 MOST_MARKS = 2  # combining marks on one letter: an accent and a tone, a shadda and a vowel
 OPEN, CLOSE, CODE = "“", "”", "`"
@@ -253,15 +254,20 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}{SPACE}h {minutes % 60:02d}{SPACE}min"
 
 
-def zone_problem(moment: datetime, what: str) -> str:
-    """What is wrong with a moment without a time zone, in a sentence; empty if it has one.
+def moment_problem(moment: datetime, what: str) -> str:
+    """What is wrong with a moment, in a sentence: it has no time zone, or lies beyond the calendar.
 
     Args:
         what: The beginning of the sentence: `the deadline`.
+
+    Returns:
+        It is empty if nothing is wrong.
     """
-    if moment.utcoffset() is not None:
-        return ""
-    return f"{what} has no time zone. Write it as in {moment.isoformat()}+03:30."
+    if moment.utcoffset() is None:
+        return f"{what} has no time zone. Write it as in {moment.isoformat()}+03:30."
+    if not FIRST_YEAR <= moment.year < TOO_FAR:
+        return f"{what} is too far away. Write a date from the year {FIRST_YEAR} to before {TOO_FAR}."
+    return ""
 
 
 def stamp(moment: datetime | None) -> str:

@@ -6,6 +6,7 @@ mark, which counts as any mark does. It never says when requests are taken (`Reg
 
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,14 @@ class RegradeRequest:
     def is_open(self) -> bool:
         """Whether somebody still has to answer."""
         return self.answered is None
+
+    @property
+    def answer_anchor(self) -> str:
+        """The id of the answer on a report, another one for another answer; empty: there is none yet."""
+        if self.answered is None:
+            return ""
+        parts = (self.target, self.asked, self.reason, self.answer, self.after, self.answered)
+        return f"answer-{sha256(repr(parts).encode('utf-8', 'replace')).hexdigest()[:16]}"
 
     @property
     def changed(self) -> bool:

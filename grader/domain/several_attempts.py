@@ -82,3 +82,7 @@ class FeedbackTry:
     left: int
     due: datetime
     reason: str
+
+    def withholds(self, now: datetime) -> bool:
+        """Whether the student may not see yet what hidden checks found, and the points for it."""
+        return not self.shown and now <= self.due

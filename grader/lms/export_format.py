@@ -374,6 +374,11 @@ def _require_maximum(form: Form, match: Matching, grades: Mapping[str, Grade], c
                 f"{form.place(row)}: the maximum '{stated}' is not a number, so points cannot be filled in. "
                 "Let the LMS grade this assignment by points."
             )
+        if most <= 0 < own_maximum:
+            raise UsageError(
+                f"{form.place(row)}: the maximum is {stated} there, and to that no grade can be scaled. "
+                "Change it in the LMS and download the file again."
+            )
         if rounded(most) != own_maximum and not choices.scale:
             raise UsageError(
                 f"{form.place(row)}: the maximum is {stated} there and {points(own_maximum)} here. "

@@ -23,6 +23,23 @@ class ReplyLost(Interruption):
     """A request that changes something got no answer: nobody knows whether it was carried out."""
 
 
+NOT_UNDERSTOOD = (ValueError, KeyError, TypeError, AttributeError)
+"""What reading an answer of another form than the documented one raises."""
+
+
+def not_understood(site: str, what: str, lms: str) -> LmsUnavailable:
+    """That an LMS answers otherwise than its documentation says.
+
+    Args:
+        what: It was asked for.
+        lms: The name of the LMS.
+    """
+    return LmsUnavailable(
+        f"{site}: {what}: the answer is none of {lms}'s, or of another version, so nothing more is sent. "
+        "Check the address, and whether a browser shows the course there."
+    )
+
+
 @dataclass(frozen=True)
 class OnlineStudent:
     """A student of the course in the LMS.
@@ -47,11 +64,13 @@ class PostedComment:
     Attributes:
         key: The LMS's own key of it.
         files: The names of the attached files.
+        is_mine: Whether the token's owner wrote it.
     """
 
     key: str
     text: str
     files: tuple[str, ...] = ()
+    is_mine: bool = True
 
 
 @dataclass(frozen=True)
@@ -61,9 +80,10 @@ class Standing:
     Attributes:
         points: The grade; None if there is none.
         version: Differs after every change; empty if the LMS states none, and `comments` are compared.
-        comments: Those of the token's owner.
+        comments: Everybody's: a colleague may have pushed with another token.
         is_mine: Whether the token's owner graded last, as far as the LMS says.
         keep: Why the grade must stay as it is, as a clause; empty if it may change.
+        attempt: The number of the student's attempt that it is about, where each has its own grade.
     """
 
     points: float | None = None
@@ -71,6 +91,7 @@ class Standing:
     comments: tuple[PostedComment, ...] = ()
     is_mine: bool = True
     keep: str = ""
+    attempt: int = 0
 
 
 NOTHING_THERE = Standing()

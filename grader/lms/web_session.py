@@ -155,13 +155,13 @@ class WebSession:
                 response = self._session.request(
                     method, url, timeout=TIMEOUTS, allow_redirects=False, **options
                 )
-            except requests.exceptions.SSLError:
-                raise LmsUnavailable(
-                    f"{self.site}: its certificate is not valid, so nothing was sent. Check the address."
-                ) from None
             except (requests.exceptions.ConnectTimeout, requests.exceptions.ProxyError):
                 problem = "cannot be reached"  # nothing was sent, so it may be tried again
             except (requests.exceptions.RequestException, OSError) as error:
+                if "CERTIFICATE_VERIFY_FAILED" in repr(error):
+                    raise LmsUnavailable(
+                        f"{self.site}: its certificate is not valid, so nothing was sent. Check the address."
+                    ) from None
                 if not (repeatable or _never_connected(error)):
                     raise ReplyLost("the connection was lost") from None
                 problem = "cannot be reached"

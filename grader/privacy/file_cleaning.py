@@ -7,6 +7,7 @@ disk. Tests: `tests/privacy/test_file_cleaning.py`.
 
 import io
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,6 +21,7 @@ from grader.files.forgotten_text import (
     names_in_table,
     table_without,
 )
+from grader.files.workbooks import opened_workbook
 from grader.privacy.page_records import is_about, page_without
 
 DEEPEST = 3  # zips within zips
@@ -130,7 +132,7 @@ def _zip(content: bytes, mentions: Mentions, depth: int) -> Cleaned:
                     left = f"{entry.filename} in it: {found.why}"
                 if found.fate is not FileFate.GOES:
                     after.writestr(entry, found.content if found.fate is FileFate.CHANGES else data)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
         raise ValueError("no zip that can be read") from error
     if left:
         return Cleaned(FileFate.LEFT, why=left)
@@ -139,14 +141,7 @@ def _zip(content: bytes, mentions: Mentions, depth: int) -> Cleaned:
 
 def _workbook(content: bytes, mentions: Mentions, _: int) -> Cleaned:
     """A spreadsheet whose rows about the persons are emptied; rows keep their places, for formulas."""
-    from openpyxl import load_workbook
-    from openpyxl.utils.exceptions import InvalidFileException
-
-    try:
-        book = load_workbook(io.BytesIO(content))
-    except (InvalidFileException, zipfile.BadZipFile, KeyError) as error:
-        raise ValueError("no workbook that can be read") from error
-    changed = False
+    book, changed = opened_workbook(content), False
     for sheet in book.worksheets:
         for row in sheet.iter_rows():
             texts = [str(cell.value) for cell in row if cell.value is not None]

@@ -1,19 +1,22 @@
 """Writes grades and reports in the format of an LMS or another program, and notes their release."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
+from grader.domain.submission_result import Result
 from grader.files import atomic
+from grader.files.file_names import REPORT
 from grader.gradebook import Gradebook
 from grader.lms.export_format import Choices, Export, ExportData, ExportFormat
 from grader.lms.matching import candidates
 from grader.publishing.releases import exported_grades, release_problem, require_complete, warnings
 from grader.reports.student.code_lines import without_links
-from grader.results.class_files import report_path
+from grader.results.class_files import rendered_student, report_path
+from grader.results.class_pages import may_show_more
 from grader.results.current_state import current_downloads, reported_results
 from grader.results.folder_use import EXPORT, note_written
 
@@ -79,7 +82,7 @@ def export_grades(
         candidates=(),
         file=file,
         choices=request.choices,
-        reports=lambda student_ids: standalone_reports(out, student_ids),
+        reports=standalone_reports(assignment, book, out, results, now),
         account=tuple((file.name, file.student_id) for download in downloads for file in download.files),
     )
     export = exported(request.format, export_data, partial=request.partial)
@@ -120,14 +123,43 @@ def _template_file(path: Path) -> tuple[str, bytes]:
         ) from None
 
 
-def standalone_reports(out: Path, student_ids: Sequence[str]) -> Mapping[str, bytes]:
-    """The existing reports by student id, each without links to the pages beside it."""
-    paths = {student_id: report_path(out, student_id) for student_id in student_ids}
-    return {
-        student_id: without_links(path.read_text("utf-8")).encode("utf-8")
-        for student_id, path in paths.items()
-        if path.is_file()
-    }
+def standalone_reports(
+    assignment: Assignment, book: Gradebook, out: Path, results: Sequence[Result], now: datetime
+) -> Callable[[Sequence[str]], Mapping[str, bytes]]:
+    """Student ids -> the existing reports as they are read now, without links to the pages beside them.
+
+    Args:
+        out: The folder of the results.
+        results: Of the class.
+        now: Reports that were written before the deadline, and leave out what need not be left out any more,
+            are made again, and not written.
+    """
+    renewed = {result.score.student_id: result for result in results if may_show_more(result.score, now)}
+
+    def report(student_id: str) -> str:
+        if student_id not in renewed:
+            return report_path(out, student_id).read_text("utf-8")
+        pages = rendered_student(assignment, renewed[student_id], book.images(student_id), now)
+        return pages[REPORT].decode("utf-8")
+
+    def reports(student_ids: Sequence[str]) -> Mapping[str, bytes]:
+        there = [student_id for student_id in student_ids if report_path(out, student_id).is_file()]
+        return {student_id: without_links(report(student_id)).encode("utf-8") for student_id in there}
+
+    return reports
+
+
+def require_untouched(template: Path | None, place: Path) -> None:
+    """Check that a filled copy does not replace the file that was given.
+
+    Args:
+        template: The file that the LMS made; None: none was given.
+
+    Raises:
+        UsageError: It would.
+    """
+    if template is not None and place.exists() and place.samefile(template):
+        raise UsageError(f"{template} stays as the LMS made it, and this would replace it. {ELSEWHERE}")
 
 
 def _written(request: ExportRequest, export: Export, out: Path) -> tuple[Path, Export]:
@@ -135,6 +167,7 @@ def _written(request: ExportRequest, export: Export, out: Path) -> tuple[Path, E
     if not request.format.several:
         ((name, content),) = export.files.items()
         place = request.to or out / FOLDER / name
+        require_untouched(request.template, place)
         atomic.make_folder(place.parent, remedy=ELSEWHERE)
         atomic.write(place, content, remedy=ELSEWHERE)
         return place, export

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
+from grader.domain.formatting import listed
 from grader.domain.submission_result import Result
 from grader.files import atomic
 from grader.files.file_names import REPORT, STUDENT_FILES
@@ -40,6 +41,7 @@ from grader.reports.whole_class.similarity_record import SimilarityRecord, previ
 from grader.results.current_state import current_downloads, results_now
 from grader.results.folder_use import PUBLICATION, note_written
 from grader.results.session import ClassSession
+from grader.scoring.grade_state import is_reviewed
 
 INSTRUCTORS, STUDENTS = "instructors", "students"  # the folders of a publication
 CLASS_PAGE, LEADERBOARD = f"{INSTRUCTORS}/index.html", f"{INSTRUCTORS}/leaderboard.html"
@@ -159,8 +161,13 @@ def pages(
             yield aside, attention.encode("utf-8")
 
 
-def publish(pages: Iterable[Page], target: Path, now: datetime) -> None:
+def publish(
+    pages: Iterable[Page], target: Path, now: datetime, before: Callable[[], object] = lambda: None
+) -> None:
     """Write pages as a zip, where the target's name ends in .zip, else as a folder: whole, or not at all.
+
+    Args:
+        before: Called when all is ready, and nobody can read the pages yet.
 
     Raises:
         UsageError: Something is there already, or it cannot be written.
@@ -171,12 +178,14 @@ def publish(pages: Iterable[Page], target: Path, now: datetime) -> None:
         raise UsageError(f"{target}: there is no folder {target.parent}. Make it, or give another --to.")
     if target.suffix.lower() == ".zip":
         moment = now.year, now.month, now.day, now.hour, now.minute, now.second
-        atomic.write(target, zipped(pages, moment))
+        content = zipped(pages, moment)
+        before()
+        atomic.write(target, content)
     else:
-        _write_folder(pages, target)
+        _write_folder(pages, target, before)
 
 
-def _write_folder(pages: Iterable[Page], target: Path) -> None:
+def _write_folder(pages: Iterable[Page], target: Path, before: Callable[[], object]) -> None:
     # beside the target, so that it becomes the target in one step
     beside = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
@@ -184,6 +193,7 @@ def _write_folder(pages: Iterable[Page], target: Path) -> None:
             place = beside / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
+        before()
         beside.rename(target)
     except OSError as error:
         raise UsageError(f"{target} cannot be written ({error.strerror}). Make room there.") from None
@@ -275,7 +285,14 @@ Render = Callable[[Mapping[str, datetime], AbstractSet[str] | None], Iterator[Pa
 
 
 def update(
-    render: Render, about: Manifest, target: Path, now: datetime, students: AbstractSet[str] | None = None
+    render: Render,
+    about: Manifest,
+    target: Path,
+    now: datetime,
+    students: AbstractSet[str] | None = None,
+    *,
+    known: AbstractSet[str],
+    before: Callable[[], object],
 ) -> Update:
     """Bring a publication up to date.
 
@@ -287,6 +304,8 @@ def update(
         about: The manifest, without its pages, and with the grades of all who could have some.
         students: Whose pages are brought up to date; None: everybody's. Others' stay as they are, unless
             there is nothing of theirs any more.
+        known: All ids that submissions have or had. Reports of others, who were forgotten, are not kept.
+        before: Called before anything is written.
 
     Raises:
         UsageError: There is no publication, it is of another gradebook, or a page cannot be written.
@@ -305,13 +324,15 @@ def update(
             records[path] = old.pages[path]
         else:
             stale.add(path)
+    before()
     for path, content in render({}, stale) if stale else ():
         records[path] = PageRecord(digest=_digest(content), made=now)
         _keep_earlier(target, path, old)
         _write(target, path, content)
     removed = sorted(old.pages.keys() - records.keys())
     for path in removed:
-        _keep_earlier(target, path, old)
+        if _student_of(path) in known:
+            _keep_earlier(target, path, old)
         _remove(target, path)
     if stale or removed or old.grades != about.grades:
         atomic.write(target / MANIFEST, _manifest_bytes(about, records))
@@ -466,7 +487,7 @@ class PublishedClass:
     Attributes:
         grades: Student -> the released grade, after what lateness costs; None: there is none.
         update: What was changed; None for a new publication.
-        left_out: The submissions that have no page, a sentence each.
+        left_out: The submissions that have no page, or keep the one that they had, a sentence each.
         unreviewed: A sentence on the grades that nobody has reviewed as they are; empty without any.
         not_recorded: Why the gradebook does not know that the grades were released; empty where it does.
     """
@@ -476,6 +497,16 @@ class PublishedClass:
     left_out: tuple[str, ...]
     unreviewed: str = ""
     not_recorded: str = ""
+
+
+def published_students(session: ClassSession, target: Path) -> frozenset[str]:
+    """The students who have pages in a publication of the class.
+
+    Raises:
+        UsageError: There is no publication, or it is of another gradebook.
+    """
+    about = Manifest(assignment=session.assignment.id, book=session.book.identity())
+    return frozenset(_students_of(published_before(target, about).pages.keys()))
 
 
 def publish_class(session: ClassSession, request: PublicationRequest) -> PublishedClass:
@@ -492,7 +523,8 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
     pairs = [(result.evidence, result.score) for result in results]
     everybodys = {score.student_id: score.final for _, score in owned(pairs)}
     grades = {one: grade for one, grade in everybodys.items() if students is None or one in students}
-    if students is not None and not grades:
+    there = published_students(session, request.to) if request.updates else frozenset()
+    if students is not None and not grades and students.isdisjoint(there):
         raise UsageError(
             f"None of these students has a grade. See {out / 'index.html'}. Nothing was written."
         )
@@ -502,6 +534,17 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
             f"Not ready to hand out: {'; '.join(reasons)}. "
             f"See {out / 'index.html'}, or add --partial. Nothing was written."
         )
+    lacking: tuple[str, ...] = ()
+    if assignment.review_required:
+        scores = [score for _, score in owned(pairs) if score.student_id in grades]
+        lacking = tuple(sorted(score.student_id for score in scores if not is_reviewed(score)))
+        grades = {one: grade for one, grade in grades.items() if one not in lacking}
+        students = frozenset(grades)
+        if not grades and not there:
+            raise UsageError(
+                "Nobody has reviewed these grades as they are, as the assignment demands: `grader review`. "
+                "Nothing was written."
+            )
     now = session.clock()
     about = Manifest(assignment=assignment.id, book=session.book.identity(), grades=everybodys)
     linked = students
@@ -518,17 +561,37 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         students=students,
         linked=linked,
     )
+    # a grade that its page withholds until the deadline is not released by it
+    withheld = {score.student_id for _, score in pairs if score.tries and score.tries.withholds(now)}
+    seen = {one: grade for one, grade in grades.items() if one not in withheld}
+    not_recorded = ""
+
+    def release() -> None:
+        nonlocal not_recorded
+        not_recorded = release_problem(
+            session.book, snapshot, results, seen, way=WAY, who=session.who, when=session.clock(), out=out
+        )
+
     done = None
     note_written(session.book, [request.to], PUBLICATION)
     if request.updates:
-        done = update(lambda stamps, only: made(stamps=stamps, only=only), about, request.to, now, students)
+        known = snapshot.evidence.keys() | snapshot.changed_ids().keys()
+        done = update(
+            lambda stamps, only: made(stamps=stamps, only=only),
+            about,
+            request.to,
+            now,
+            students,
+            known=known,
+            before=release,
+        )
     else:
         about = about.model_copy(update={"grades": grades})
-        publish(with_manifest(made(), about, now), request.to, now)
-    not_recorded = release_problem(
-        session.book, snapshot, results, grades, way=WAY, who=session.who, when=session.clock(), out=out
-    )
-    without = left_out([pair for pair in pairs if students is None or pair[1].student_id in students])
+        publish(with_manifest(made(), about, now), request.to, now, before=release)
+    asked = request.students
+    without = left_out([pair for pair in pairs if asked is None or pair[1].student_id in asked])
+    if lacking:
+        without += (f"{listed(lacking)}: left out until somebody has reviewed them (`grader review`).",)
     told = unreviewed(score for _, score in owned(pairs) if score.student_id in grades)
     return PublishedClass(grades, done, without, told, not_recorded)
 

@@ -42,8 +42,8 @@ from grader.results.session import ClassSession
 
 WAY = "push-{lms}"
 MOST_TRIES = 4  # for one student, when the reply is lost
-# when a page was made: a page that differs in this alone is the same page
-_STAMP = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d")
+# when and how a page was made, and how long that took: one that differs in this alone is no news
+_FOOTER = re.compile(rb"<footer>.*?</footer>", re.DOTALL)
 
 
 class PushState(StrEnum):
@@ -65,6 +65,7 @@ class Line:
         name: The student's id; of a student whom only the LMS knows, the name and number there.
         before, after: The grade there and the grade here, in points of the LMS; None if there is none.
         detail: What else should be known, as a clause.
+        key: The LMS's key of the user; empty if there is none.
         delivery: What is to be sent; None: nothing.
         why: The reason for overwriting what was edited there; empty otherwise.
     """
@@ -74,6 +75,7 @@ class Line:
     before: float | None = None
     after: float | None = None
     detail: str = ""
+    key: str = ""
     delivery: GradeDelivery | None = None
     content: str = ""
     there: Standing = NOTHING_THERE
@@ -101,6 +103,7 @@ class ClassRelease:
         who: The person, for the record.
         clock: The time, with its zone.
         note: Notes in the gradebook that these grades (student id -> points) are released in this way.
+        reports: Student ids -> the reports of those who have one.
     """
 
     out: Path
@@ -110,6 +113,7 @@ class ClassRelease:
     who: str
     clock: Callable[[], datetime]
     note: Callable[[Mapping[str, float | None], str], object]
+    reports: Callable[[Sequence[str]], Mapping[str, bytes]]
 
 
 def release_of(session: ClassSession, *, partial: bool) -> ClassRelease:
@@ -135,7 +139,8 @@ def release_of(session: ClassSession, *, partial: bool) -> ClassRelease:
         )
 
     grades = exported_grades(pairs, partial=partial, only_reviewed=assignment.review_required)
-    return ClassRelease(out, assignment, pairs, grades, session.who, session.clock, note)
+    reports = standalone_reports(assignment, book, out, results, session.clock())
+    return ClassRelease(out, assignment, pairs, grades, session.who, session.clock, note, reports)
 
 
 @dataclass(frozen=True)
@@ -215,9 +220,10 @@ class Push:
         if rounded(there) == rounded(here):
             return 1.0
         if not self._request.scale or not here or not there:
+            remedy = ", or scale the grades with --scale" if here and there else ""
             raise UsageError(
                 f"'{printable(self._online.title)}': the maximum is {points(there)} there and {points(here)} "
-                f"here. Change it in {self._online.lms}, or scale the grades with --scale."
+                f"here. Change it in {self._online.lms}{remedy}."
             )
         return there / here
 
@@ -225,7 +231,7 @@ class Push:
         self, students: Sequence[OnlineStudent], match: Matching, standings: Mapping[str, Standing]
     ) -> tuple[Line, ...]:
         rows = {student_id: students[row - 1] for row, student_id in match.students.items()}
-        reports = standalone_reports(self._here.out, tuple(rows)) if self._online.takes_reports else {}
+        reports = self._here.reports(tuple(rows)) if self._online.takes_reports else {}
         lines = [
             self._line(self._grades[student_id], student, standings, reports.get(student_id))
             for student_id, student in sorted(rows.items())
@@ -238,10 +244,10 @@ class Push:
             **{row: unsaid(held) for row, held in match.held.items()},
             **dict.fromkeys(match.unknown, "has no result here"),
         }
-        lines += [
-            Line(_there(students[row - 1]), PushState.UNKNOWN, detail=detail)
-            for row, detail in unmatched.items()
-        ]
+        for row, detail in unmatched.items():
+            student = students[row - 1]
+            before = _points_in(standings, student)
+            lines.append(Line(_there(student), PushState.UNKNOWN, before, detail=detail, key=student.key))
         for student_id in match.absent:
             grade = self._grades[student_id]
             after = None if grade.points is None else rounded(grade.points * self._factor)
@@ -252,17 +258,18 @@ class Push:
     def _line(
         self, grade: Grade, student: OnlineStudent, standings: Mapping[str, Standing], report: bytes | None
     ) -> Line:
-        there = standings.get(student.key, NOTHING_THERE)
-        before = None if there.points is None else rounded(there.points)
+        there, before = standings.get(student.key, NOTHING_THERE), _points_in(standings, student)
         if grade.points is None:
-            return Line(grade.student_id, PushState.WITHOUT, before, detail=grade.reason)
+            return Line(grade.student_id, PushState.WITHOUT, before, detail=grade.reason, key=student.key)
         after = rounded(grade.points * self._factor)
         comment = lms_comment(self._here.assignment, grade.points, with_report=report is not None)
-        stamped = sha256(b"" if report is None else _STAMP.sub(b"", report)).hexdigest()
-        file = None if report is None else ReportFile(f"report-{stamped[:10]}.html", report)
-        content = sha256(f"{after} {comment} {stamped}".encode()).hexdigest()
+        said = sha256(b"" if report is None else _FOOTER.sub(b"", report)).hexdigest()
+        file = None if report is None else ReportFile(f"report-{said[:10]}.html", report)
+        content = sha256(f"{after} {comment} {said}".encode()).hexdigest()
         delivery = GradeDelivery(student.key, after, comment, file)
-        state, detail = self._state(grade.student_id, there, content, after)
+        older = self._memories.get(("", grade.student_id), Memory())
+        memory = self._memories.get((student.key, ""), older)
+        state, detail = _state(memory, there, content, after)
         why = ""
         if state is PushState.EDITED and grade.student_id in self._request.overwrite and not there.keep:
             why = self._request.overwrite[grade.student_id]
@@ -274,39 +281,12 @@ class Push:
             before,
             after,
             detail,
+            student.key,
             delivery if is_sent else None,
             content,
             there,
             why,
         )
-
-    def _state(self, student_id: str, there: Standing, content: str, after: float) -> tuple[PushState, str]:
-        if there.keep:
-            return PushState.EDITED, there.keep
-        memory = self._memories.get(student_id, Memory())
-        confirmed = memory.confirmed
-        if memory.open is not None:
-            if memory.open.has_arrived(there):  # the crash came between sending and noting it
-                confirmed = confirmation(memory.open, there, memory.open.at)
-            elif (confirmed is None or confirmed.edit_since(there)) and memory.open.left_all_as_it_was(there):
-                if memory.open.why:
-                    return PushState.EDITED, "overwriting it was interrupted"
-                return (
-                    PushState.NEW if memory.open.before_points is None else PushState.CHANGED
-                ), "was interrupted"
-        if confirmed is None:
-            if there.points is None:
-                return PushState.NEW, ""
-            same = rounded(there.points) == after
-            return PushState.EDITED, "was graded there, not by a push" + (
-                ", with the same points" if same else ""
-            )
-        if edit := confirmed.edit_since(there):
-            return PushState.EDITED, edit
-        if confirmed.content == content:
-            return PushState.SAME, ""
-        is_other_grade = confirmed.points is None or rounded(confirmed.points) != after
-        return PushState.CHANGED, "" if is_other_grade else "another report"
 
     # --- sending ------------------------------------------------------------------------------------------
 
@@ -365,9 +345,9 @@ class Push:
 
     def _note_what_arrived(self) -> None:
         """Confirm the intentions that an interrupted push carried out."""
-        standings = {line.name: line.there for line in self.lines if line.after is not None}
-        for student_id, memory in self._memories.items():
-            there = standings.get(student_id)
+        standings = {line.key: line.there for line in self.lines if line.key and line.after is not None}
+        for memory in self._memories.values():
+            there = standings.get(memory.open.key) if memory.open is not None else None
             if memory.open is not None and there is not None and memory.open.has_arrived(there):
                 self._journal.add(confirmation(memory.open, there, self._here.clock()))
 
@@ -408,6 +388,7 @@ class Push:
     def _intention(self, line: Line, delivery: GradeDelivery) -> Intention:
         return Intention(
             student_id=line.name,
+            key=delivery.key,
             points=delivery.points,
             content=line.content,
             comment=delivery.comment,
@@ -421,6 +402,43 @@ class Push:
         )
 
 
+def _state(memory: Memory, there: Standing, content: str, after: float) -> tuple[PushState, str]:
+    """How what stands in the LMS compares with what is here, and what else should be known, as a clause.
+
+    Args:
+        memory: What is remembered about the user.
+        content: Digest of everything that would be sent.
+        after: The grade here, in points of the LMS.
+    """
+    if there.keep:
+        return PushState.EDITED, there.keep
+    confirmed = memory.confirmed
+    if confirmed is not None and confirmed.is_outdated(there):
+        confirmed = None
+    if memory.open is not None:
+        if memory.open.has_arrived(there):  # the crash came between sending and noting it
+            confirmed = confirmation(memory.open, there, memory.open.at)
+        elif (confirmed is None or confirmed.edit_since(there)) and memory.open.left_all_as_it_was(there):
+            if memory.open.why:
+                return PushState.EDITED, "overwriting it was interrupted"
+            return (
+                PushState.NEW if memory.open.before_points is None else PushState.CHANGED
+            ), "was interrupted"
+    if confirmed is None:
+        if there.points is None:
+            return PushState.NEW, ""
+        same = rounded(there.points) == after
+        return PushState.EDITED, "was graded there, not by a push" + (
+            ", with the same points" if same else ""
+        )
+    if edit := confirmed.edit_since(there):
+        return PushState.EDITED, edit
+    if confirmed.content == content:
+        return PushState.SAME, ""
+    is_other_grade = confirmed.points is None or rounded(confirmed.points) != after
+    return PushState.CHANGED, "" if is_other_grade else "another report"
+
+
 def _matched(lms: str, students: Sequence[OnlineStudent], results: Results) -> Matching:
     """The students of the LMS and of the class that belong together, by the rules of every export."""
     width = max((len(student.ids) for student in students), default=0)
@@ -432,6 +450,12 @@ def _matched(lms: str, students: Sequence[OnlineStudent], results: Results) -> M
     table = csv_text(lms, buffer.getvalue().encode("utf-8"), one_column=True)
     rows = range(1, len(students) + 1)
     return matching(table, rows, range(width + 1), NumberColumn(0, lms), candidates(results))
+
+
+def _points_in(standings: Mapping[str, Standing], student: OnlineStudent) -> float | None:
+    """The grade that stands in the LMS; None if there is none."""
+    there = standings.get(student.key, NOTHING_THERE)
+    return None if there.points is None else rounded(there.points)
 
 
 def _there(student: OnlineStudent) -> str:

@@ -1,6 +1,7 @@
 """Remembers what was sent to an LMS: one line for each intention, and one for each confirmation.
 
-An intention is on the disk before anything is sent, with what stood in the LMS then; a confirmation states
+What was sent is remembered by the LMS's user who got it: whose submission it was may be found out later. An
+intention is on the disk before anything is sent, with what stood in the LMS then; a confirmation states
 what stood there afterwards. So after a crash between the two, what stands there now shows whether the
 intention was carried out. Lines are only added; a line that was torn by a crash does not count.
 Tests: `tests/publishing/test_push_journal.py`.
@@ -26,12 +27,15 @@ from grader.files.stored_records import validator
 from grader.lms.online_assignment import PostedComment, Standing
 
 FOLDER = "pushed"  # in the folder of the results
+Recipient = tuple[str, str]
+"""(the LMS's key of a user, empty); in older journals, which did not note it, (empty, the student's id)."""
 
 
 class Intention(BaseModel):
     """What is about to be sent for one student.
 
     Attributes:
+        key: The LMS's key of the user; empty in older journals.
         points: In points of the LMS.
         content: Digest of everything that is sent.
         comment: Its text.
@@ -44,6 +48,7 @@ class Intention(BaseModel):
 
     kind: Literal["intention"] = "intention"
     student_id: str
+    key: str = ""
     points: float
     content: str
     comment: str
@@ -54,6 +59,11 @@ class Intention(BaseModel):
     at: datetime
     who: str
     why: str = ""
+
+    @property
+    def recipient(self) -> Recipient:
+        """Who got it, or was to."""
+        return _recipient(self.key, self.student_id)
 
     def has_arrived(self, there: Standing) -> bool:
         """Whether it was carried out, judging by what stands there."""
@@ -69,8 +79,8 @@ class Intention(BaseModel):
 
         def is_own(comment: PostedComment) -> bool:
             if stem:
-                return any(stem in file for file in comment.files)
-            return comment.text.split() == self.comment.split()
+                return comment.is_mine and any(stem in file for file in comment.files)
+            return comment.is_mine and comment.text.split() == self.comment.split()
 
         new = (comment for comment in there.comments if comment.key not in self.before_comments)
         return next((comment.key for comment in new if is_own(comment)), "")
@@ -89,21 +99,34 @@ class Confirmation(BaseModel):
     """What stood in the LMS after something was sent for one student.
 
     Attributes:
+        key: The LMS's key of the user; empty in older journals.
         content: Digest of everything that was sent.
         comment_key: The LMS's key of our comment; empty if the LMS states none.
         comment_digest: Digest of the comment's text, as it stands there; `comment` in older journals.
+        attempt: The student's attempt that got the grade; 0 in older journals.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["confirmation"] = "confirmation"
     student_id: str
+    key: str = ""
     points: float | None
     content: str
     version: str
     comment_key: str
     comment_digest: str = Field(validation_alias=AliasChoices("comment_digest", "comment"))
     at: datetime
+    attempt: int = 0
+
+    @property
+    def recipient(self) -> Recipient:
+        """Who got it."""
+        return _recipient(self.key, self.student_id)
+
+    def is_outdated(self, there: Standing) -> bool:
+        """Whether the student has a later attempt there, which nobody has graded."""
+        return there.points is None and there.attempt > self.attempt
 
     def edit_since(self, there: Standing) -> str:
         """What was edited in the LMS since, as a clause; empty if nothing was."""
@@ -120,24 +143,30 @@ class Confirmation(BaseModel):
         return ""
 
 
+def _recipient(key: str, student_id: str) -> Recipient:
+    return (key, "") if key else ("", student_id)
+
+
 def confirmation(intention: Intention, there: Standing, at: datetime) -> Confirmation:
     """The confirmation that an intention was carried out."""
     key = intention.comment_in(there)
     text = next((comment.text for comment in there.comments if comment.key == key), "")
     return Confirmation(
         student_id=intention.student_id,
+        key=intention.key,
         points=there.points,
         content=intention.content,
         version=there.version,
         comment_key=key,
         comment_digest=digest(text) if key else "",
         at=at,
+        attempt=there.attempt,
     )
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What is remembered about one student.
+    """What is remembered about one user of the LMS.
 
     Attributes:
         open: An intention that was not confirmed.
@@ -160,12 +189,12 @@ class PushJournal:
         name = "-".join(sanitized(part) for part in (target[0], *target[2:]))
         self.path = out / FOLDER / f"{name}-{digest(' '.join(target))[:8]}.jsonl"
 
-    def memories(self) -> dict[str, Memory]:
-        """What is remembered, by student."""
-        remembered: dict[str, Memory] = {}
+    def memories(self) -> dict[Recipient, Memory]:
+        """What is remembered, by who got it."""
+        remembered: dict[Recipient, Memory] = {}
         for entry in self._entries():
-            before = remembered.get(entry.student_id, Memory())
-            remembered[entry.student_id] = (
+            before = remembered.get(entry.recipient, Memory())
+            remembered[entry.recipient] = (
                 Memory(entry, before.confirmed) if isinstance(entry, Intention) else Memory(None, entry)
             )
         return remembered

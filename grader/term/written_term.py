@@ -22,6 +22,7 @@ from grader.domain.term_total import TermPlan, TermTotal
 from grader.files import atomic
 from grader.lms.export_format import Choices, Export, ExportData, ExportFormat, Grade
 from grader.lms.matching import Candidate, candidates
+from grader.publishing.exporting import require_untouched
 from grader.publishing.releases import grade_of
 from grader.reports.whole_class.term_page import (
     SectionTotals,
@@ -123,6 +124,10 @@ def term_result(
         content: Export | None = None
         if export is not None:
             content = _exported(export, term, made)
+            for name in content.files:
+                require_untouched(export.into, to / name)
+                if name in (PAGE, TABLE):
+                    raise UsageError(f"{name} is written by this command anyway. Rename {export.into}.")
         for graded in term.graded.values():
             note_written(graded.book, [to], EXPORT)
         columns = list(_columns(term, results, to))

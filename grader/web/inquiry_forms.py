@@ -99,7 +99,8 @@ INQUIRY_FORMS = (
     DecisionForm(
         "settle",
         "Say what follows from a question",
-        "Only what you confirm may change points, and of this student alone.",
+        "Only what you confirm may change points, and of this student alone. They stay if you take it back: "
+        "mark the item again then.",
         (
             STUDENT,
             DecisionField(

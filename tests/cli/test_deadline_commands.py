@@ -108,6 +108,12 @@ def test_a_time_is_taken_back_and_in_time_is_said_without_one(
     assert (late(graded_class)["state"], late(graded_class)["total_after"]) == ("in_time", 62)
 
 
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00+14:00", "9999-12-31T23:59-14:00"])
+def test_a_time_beyond_the_calendar_is_told(say: Say, moment: str) -> None:
+    refused = say("received", STUDENT, moment, "--why", "By mail.", code=2)
+    assert f"{moment}: is too far away. Write a date" in refused
+
+
 def test_what_takes_more_points_off_must_be_meant_once_it_was_released(
     say: Say, graded_class: Path, tmp_path: Path
 ) -> None:

@@ -180,6 +180,19 @@ def test_exports_are_the_same_every_time_and_are_noted_once(marked_class: Path, 
     assert made[0] == made[1] and states[0] == states[1]
 
 
+def test_the_given_file_is_never_replaced(marked_class: Path, sheet: Path) -> None:
+    """It may be an earlier copy, in the place where the next one would go."""
+    given = sheet.read_bytes()
+    export = ("export", "moodle-worksheet", marked_class, "--into")
+    told = said(*export, sheet, "--to", sheet, code=2)
+    assert f"{sheet} stays as the LMS made it, and this would replace it. Give another place" in told
+    copy = marked_class / "exports" / sheet.name
+    copy.parent.mkdir()
+    copy.write_bytes(given)
+    said(*export, copy, code=2)
+    assert sheet.read_bytes() == copy.read_bytes() == given
+
+
 def test_a_file_that_is_not_there_is_named(marked_class: Path, tmp_path: Path) -> None:
     output = said("export", "canvas", marked_class, "--into", tmp_path / "no.csv", code=2)
     assert "no.csv cannot be read (No such file or directory)" in output

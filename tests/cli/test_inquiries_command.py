@@ -105,6 +105,8 @@ def test_from_the_question_to_what_follows(out: Path, tmp_path: Path) -> None:
     said("publish", out, "--to", tmp_path / "published", "--partial")
     published = (tmp_path / "published" / "students" / FIRST / "report.html").read_text("utf-8")
     assert "A person has confirmed it." in published
+    taken_back = said("inquiries", "settle", out, FIRST, 1, "none", "--why", "The handout does have it.")
+    assert "note: 'model' keeps the points of the decision that was taken back" in taken_back
 
 
 def test_what_is_dismissed_costs_nothing_and_can_be_taken_back(out: Path) -> None:
@@ -116,7 +118,8 @@ def test_what_is_dismissed_costs_nothing_and_can_be_taken_back(out: Path) -> Non
     page = report(out, FIRST)
     assert "It is settled: nothing follows from it." in page and "It is from the handout." in page
     assert told(out, FIRST)["items"] == before
-    assert "is open again" in said(*settle, "none", "--why", "It is not.")
+    again = said(*settle, "none", "--why", "It is not.")
+    assert "is open again" in again and "keeps the points" not in again
     assert "You have not answered yet" in report(out, FIRST)
     history = said("history", out, FIRST)
     assert "question 1 is open again. It is not" in history

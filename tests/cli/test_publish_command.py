@@ -12,6 +12,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Released
 from grader.domain.term_total import TermPlan
 from grader.gradebook import Gradebook
+from grader.publishing import publication
 
 STUDENTS = ["400101201", "400101202", "400101203", "400101204"]
 
@@ -117,6 +118,48 @@ def test_whoever_has_no_page_any_more_is_removed_and_a_new_one_is_told(
     said("owner", graded_class, held, "400101209", "--why", "By the list.")
     assert "  400101209: is new: 50" in update(graded_class, published)
     assert (published / "students/400101209/report.html").is_file()
+
+
+def test_grades_on_pages_are_released_however_the_command_ends(
+    graded_class: Path, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update is cut short after the first page, which its student may have read."""
+    said("marks", "set", graded_class, "400101201", "q6", "4", "--why", "Read.")
+    write, written = publication._write, []
+
+    def cut_short(target: Path, path: str, content: bytes) -> None:
+        if written:
+            raise KeyboardInterrupt
+        written.append(path)
+        write(target, path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publication, "_write", cut_short)
+        said("publish", graded_class, "--to", published, "--update", "--partial", code=130)
+    assert written
+    lower = ("marks", "set", graded_class, "400101201", "q6", "1", "--why", "Too generous.")
+    assert "A grade that was released would fall" in said(*lower, code=2)
+
+
+def test_one_page_alone_is_withdrawn(graded_class: Path, published: Path) -> None:
+    """It shows somebody else's work, and the others' pages are not ready to be renewed."""
+    said("marks", "set", graded_class, "400101201", "q6", "1", "--why", "Read.")
+    said("owner", graded_class, "400101203", "none", "--why", "Two carry the id.")
+    alone = ("publish", graded_class, "--to", published, "--update", "--only", "400101203")
+    assert "  400101203: has no page any more" in said(*alone)
+    assert not (published / "students/400101203").exists()
+    assert "there is no student '400101203'" in said(*alone, code=2)
+    assert "400101201: " in update(graded_class, published), "it was left as it was"
+
+
+def test_a_publication_that_was_moved_keeps_no_report_of_the_forgotten(
+    graded_class: Path, published: Path, tmp_path: Path
+) -> None:
+    """Forgetting did not find it there."""
+    elsewhere = published.rename(tmp_path / "elsewhere")
+    said("forget", graded_class, "400101203", "--yes")
+    assert "  400101203: has no page any more" in update(graded_class, elsewhere)
+    assert not [name for name, content in files(elsewhere).items() if "400101203" in f"{name}{content}"]
 
 
 def _students(out: Path) -> list[str]:

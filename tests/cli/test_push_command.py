@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -55,6 +56,9 @@ def test_first_the_difference_then_the_grades_then_nothing(
     assert grades == totals(marked_class)
     [(_, report), *_] = canvas.files.values()
     assert report == (marked_class / "students/400101201/report.html").read_bytes()
+    [footer] = re.findall(rb"<footer>.*?</footer>", report, re.DOTALL)
+    made = re.findall(rb"\d{4}-\d\d-\d\d \d\d:\d\d", report)
+    assert made == re.findall(rb"\d{4}-\d\d-\d\d \d\d:\d\d", footer), "only it tells when it was made"
     with Gradebook(marked_class) as book:
         ways = [edit.way for edit in book.snapshot().edits if isinstance(edit, Released)]
     assert ways == ["push-canvas"] * 4
@@ -81,6 +85,12 @@ def test_nothing_is_sent_while_a_grade_awaits_a_person(graded_class: Path, canva
     assert "4 of 4 grades still await a person" in output and canvas.writes == 0
     output = said("push", "canvas", graded_class, *CANVAS, "--partial")
     assert output.startswith("1 unknown, 4 without a grade.") and canvas.writes == 0
+
+
+def test_what_stands_there_without_a_result_here_is_told(marked_class: Path, canvas: FakeCanvas) -> None:
+    canvas.of("400101299").update(score=55, entered_score=55, grader_id=1)
+    output = said("push", "canvas", marked_class, *CANVAS, "--dry-run")
+    assert "  Student 4 (400101299, 1004): unknown, 55 there (has no result here)\n" in output
 
 
 def test_the_exit_code_tells_of_a_failure(marked_class: Path, canvas: FakeCanvas) -> None:

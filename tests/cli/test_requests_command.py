@@ -136,6 +136,12 @@ def test_a_released_grade_falls_only_when_it_may(out: Path) -> None:
         ((FIRST, "q6", "--why", "x", "--at", "2099-01-01T10:00+00:00"), "requests ended on"),
         ((FIRST, "q6", "--why", "x", "--at", "2099-01-01T10:00"), "has no time zone"),
         ((FIRST, "q6", "--why", "x", "--at", "tomorrow"), "'tomorrow' is not a time"),
+        (
+            (FIRST, "q6", "--why", "x", "--at", "2025-03-02T10:00+01:00"),
+            "before the grade was first released",
+        ),
+        ((FIRST, "q6", "--why", "x", "--at", "9999-12-31T23:59-14:00", "--anyway"), "is too far away"),
+        ((FIRST, "q6", "--why", "x", "--at", "0001-01-01T00:00+14:00", "--anyway"), "is too far away"),
     ],
 )
 def test_what_cannot_be_asked_is_told(out: Path, words: tuple[str, ...], told_so: str) -> None:
@@ -172,6 +178,29 @@ def test_nothing_can_be_disputed_before_it_is_released(
     assert "nothing was released to the student yet" in told_so
 
 
+def test_a_request_about_an_item_that_the_rubric_lost_is_listed_and_answered(
+    out: Path, course: Path, assignment: Assignment
+) -> None:
+    said("requests", "ask", out, FIRST, "q7", "--why", "Part b is on page 4.")
+    for file in (course / "reference" / assignment.id).glob("*.toml"):
+        file.write_text(file.read_text("utf-8").replace('"q7"', '"q7b"'), "utf-8")
+    said("regrade", out, "--allow-lower")
+    listed = said("requests", "list", out)
+    assert f"{FIRST}  q7: the rubric has no such item any more" in listed and "No request" not in listed
+    said("requests", "answer", out, FIRST, "q7", "--why", "It is part of q7b now.")
+    assert "No request is open." in said("requests", "list", out) and "It is part of q7b" in report(
+        out, FIRST
+    )
+
+
+@pytest.mark.parametrize("days", ["inf", "1e9", "0"])
+def test_a_window_without_an_end_is_told(out: Path, course: Path, assignment: Assignment, days: str) -> None:
+    toml = course / "reference" / assignment.id / "assignment.toml"
+    toml.write_text(toml.read_text("utf-8").replace("days = 7", f"days = {days}"), "utf-8")
+    told_so = said("requests", "ask", out, FIRST, "q6", "--why", "x", code=2)
+    assert "days" in told_so and "assignment.toml" in told_so and "fault of the grader" not in told_so
+
+
 def test_a_course_without_the_rule_takes_none(
     tmp_path: Path, course: Path, assignment: Assignment, class_evidence: Callable[..., Any]
 ) -> None:
@@ -196,6 +225,14 @@ def test_a_growing_form_is_taken_again_and_again(out: Path, tmp_path: Path) -> N
     assert told(out, THIRD)["requests"] == []
 
 
+def test_a_form_may_have_ids_in_other_digits(out: Path, tmp_path: Path) -> None:
+    persian = FIRST.translate(dict(zip(range(48, 58), "۰۱۲۳۴۵۶۷۸۹", strict=True)))
+    form = tmp_path / "form.csv"
+    form.write_text(f"student_id;item;reason\n{persian};q6;سوال ب\n", "utf-8-sig")
+    assert "1 request taken." in said("requests", "collect", out, form)
+    assert len(told(out, FIRST)["requests"]) == 1
+
+
 def test_what_a_form_has_beside_does_no_harm(out: Path, tmp_path: Path) -> None:
     book = Workbook()
     book.active.append(["Timestamp", "student_id", "item", "reason"])
@@ -205,6 +242,15 @@ def test_what_a_form_has_beside_does_no_harm(out: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled(2)
+def test_a_time_that_a_spreadsheet_made_a_date_is_told(out: Path, tmp_path: Path) -> None:
+    book = Workbook()
+    book.active.append(["student_id", "item", "reason", "asked"])
+    book.active.append(["400101201", "q6", "Part b.", datetime(2026, 3, 2, 18)])
+    book.save(tmp_path / "form.xlsx")
+    told = said("requests", "collect", out, tmp_path / "form.xlsx", code=2)
+    assert "form.xlsx, row 2, column 'asked': it holds a date, which" in told and "number" not in told
+
+
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
 def test_a_sheet_of_answers_goes_out_and_comes_in(out: Path, tmp_path: Path, suffix: str) -> None:
     for student in (FIRST, SECOND, THIRD):

@@ -175,6 +175,26 @@ def test_a_course_may_demand_it(out: Path, course: Path, assignment: Assignment,
     assert "the pages of 2 students" in said(*publish)
 
 
+def test_partial_pages_hold_only_what_was_reviewed_where_a_course_demands_it(
+    out: Path, course: Path, assignment: Assignment, tmp_path: Path
+) -> None:
+    demand(course, assignment)
+    said("regrade", out)
+    publish = ("publish", out, "--to", tmp_path / "published", "--partial")
+    assert "Nobody has reviewed these grades as they are" in said(*publish, code=2)
+    said("review", out, "--section", "A")
+    said("marks", "set", out, SECOND, "q6", "2", "--why", "Part b counts.")
+    done = said(*publish)
+    assert "the pages of 1 students" in done and f"{SECOND} and {THIRD}: left out until" in done
+    assert [path.name for path in (tmp_path / "published/students").iterdir()] == [FIRST]
+    said("review", out, "--only", SECOND)
+    assert f"{SECOND}: is new: " in said(*publish, "--update")
+    before = (tmp_path / f"published/students/{SECOND}/report.html").read_bytes()
+    said("marks", "set", out, SECOND, "q6", "3", "--why", "So does part c.")
+    assert f"{SECOND} and {THIRD}: left out until" in said(*publish, "--update")
+    assert (tmp_path / f"published/students/{SECOND}/report.html").read_bytes() == before
+
+
 def test_a_course_that_says_something_else_is_told(out: Path, course: Path, assignment: Assignment) -> None:
     toml = course / "reference" / assignment.id / "assignment.toml"
     toml.write_text(toml.read_text("utf-8") + '\n[review]\nrequired = "perhaps"\n', "utf-8")

@@ -46,6 +46,15 @@ def told(given: GivenAnswers, student: str) -> tuple[float | None, float | None,
     return request.before, request.after, dict(line_points(score))[ITEM]
 
 
+def test_who_asks_now_is_not_too_early_by_another_machines_clock(team: Term) -> None:
+    with team.book(LAB) as book:
+        publish_class(team.session(LAB, book), PublicationRequest(team.root / "published", partial=True))
+        team.now -= DAY / 1000
+        session = team.session(LAB, book)
+        new = NewRequest(STUDENT, "parts", "It does all of it.")
+        assert len(take_requests(session, [new]).taken) == 1
+
+
 def test_of_a_resubmission_the_share_that_counts_is_told(term: Term) -> None:
     term.assignment(LAB, START, f"[resubmission]\ndays = 7\nregains = 0.5\n\n{REQUESTS}", report=True)
     for came, points in ((START - DAY, 4), (START + 3 * DAY, 10)):

@@ -318,7 +318,7 @@ def test_dates_and_errors_are_wrong_cells(assignment, tmp_path):
     with pytest.raises(UsageError) as caught:
         Reader(assignment, STUDENTS, (), who="ta1").entries(read_sheet(tmp_path / "m.xlsx"))
     date, error, _ = str(caught.value).splitlines()
-    assert date.startswith("m.xlsx, row 2, column 'points': it holds a date:")
+    assert date.startswith("m.xlsx, row 2, column 'points': it holds a date, which")
     assert error.startswith("m.xlsx, row 3, column 'comment': it holds a formula that gives an error.")
 
 

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import zipfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -105,6 +107,26 @@ def test_a_spreadsheets_numbers_are_ids_and_points(tmp_path):
     ]
 
 
+def damaged_workbook(path: Path, damage: str) -> Path:
+    """A workbook in whose only sheet the XML is cut or empty, or whose bytes are squeezed wrongly."""
+    whole, buffer = io.BytesIO(), io.BytesIO()
+    book = Workbook()
+    book.active.append(["student_id", "item", "points"])
+    book.save(whole)
+    with zipfile.ZipFile(whole) as before, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as after:
+        for entry in before.infolist():
+            data = before.read(entry)
+            if entry.filename.endswith("sheet1.xml"):
+                data = {"cut": data[:-40], "empty": b"", "squeezed": data}[damage]
+                at = buffer.tell() + 30 + len(entry.filename)
+            after.writestr(entry.filename, data)
+    content = bytearray(buffer.getvalue())
+    if damage == "squeezed":
+        content[at : at + 20] = b"\xff" * 20
+    path.write_bytes(content)
+    return path
+
+
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
@@ -122,6 +144,12 @@ def test_what_is_no_sheet_is_told(tmp_path, name, content, sentence):
     with pytest.raises(UsageError) as caught:
         read_sheet(tmp_path / name)
     assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "squeezed"])
+def test_a_damaged_spreadsheet_is_told(tmp_path, damage):
+    with pytest.raises(UsageError, match=r"m\.xlsx is not a spreadsheet that can be read\. Save it again"):
+        read_sheet(damaged_workbook(tmp_path / "m.xlsx", damage))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

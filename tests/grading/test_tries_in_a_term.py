@@ -5,9 +5,15 @@ from typing import Any
 
 import pytest
 
+from grader.decisions.corrections import waive_check
 from grader.decisions.last_word import rule
-from grader.domain.errors import CourseError
+from grader.decisions.regrade_requests import NewRequest, take_requests
+from grader.domain.edit import Released
+from grader.domain.errors import CourseError, UsageError
 from grader.publishing.publication import PublicationRequest, publish_class
+from grader.publishing.push import release_of
+from grader.results.session import SessionRequest
+from grader.student_web.own_requests import RequestDesk
 from tests.scripted_terms import DAY, START, STUDENT, Term
 
 LAB = "lab"
@@ -73,6 +79,62 @@ def test_an_update_after_the_deadline_publishes_what_was_left_out(term: Term) ->
         term.now = START + DAY
         publish_class(term.session(LAB, book), PublicationRequest(to, updates=True, partial=True))
     assert HIDDEN_CHECK in page.read_text("utf-8")
+
+
+def test_points_that_a_page_withholds_are_not_released_by_it(term: Term) -> None:
+    """Nothing was released, so that nothing has changed since, and the student cannot ask for the points."""
+    for days in (5, 4, 3):
+        hand_in(term, days, 6)
+    to = term.root / "published"
+    with term.book(LAB) as book:
+        session = term.session(LAB, book)
+        waive_check(session, "hidden_7", why="The handout did not ask for it.")
+        publish_class(session, PublicationRequest(to, partial=True))
+        assert not [edit for edit in book.edits(STUDENT) if isinstance(edit, Released)]
+        term.now = START + DAY
+        session = term.session(LAB, book)
+        waive_check(session, "hidden_7", why="It did.", undo=True)
+        assert "Changed since" not in term.page(LAB)
+        publish_class(session, PublicationRequest(to, updates=True, partial=True))
+        assert [edit.points for edit in book.edits(STUDENT) if isinstance(edit, Released)] == [60]
+
+
+def test_withheld_points_cannot_be_disputed(term: Term) -> None:
+    """The request would tell them."""
+    term.assignment(
+        LAB, START, "[tries]\nfeedback = 1\n\n[regrade_requests]\ndays = 7\nmost = 3\n", report=True
+    )
+    hand_in(term, 5, 6)
+    asked = [NewRequest(STUDENT, "parts", "It does all of it.")]
+    with term.book(LAB) as book:
+        publish_class(term.session(LAB, book), PublicationRequest(term.root / "published", partial=True))
+    hand_in(term, 4, 7)
+    with term.book(LAB) as book:
+        with pytest.raises(UsageError, match="the student sees these points after the deadline only"):
+            take_requests(term.session(LAB, book), asked)
+        folder = SessionRequest(
+            term.out(LAB), "", LAB, term.root / "course", f"sqlite:///{term.root / 'course.sqlite'}"
+        )
+        asking = RequestDesk(folder, lambda: term.now).matters(STUDENT, "").asking
+        assert asking is not None and asking.closed == "Your grade has not been released yet."
+        term.now = START + DAY
+        assert len(take_requests(term.session(LAB, book), asked).taken) == 1
+
+
+def test_what_is_handed_out_after_the_deadline_leaves_nothing_out(term: Term) -> None:
+    """An export and a push hand out the report of the folder, which nothing may have written again."""
+    for days in (5, 4, 3):
+        hand_in(term, days, 6)
+    term.mark(LAB, 20)
+    before = term.page(LAB)
+    with term.book(LAB) as book:
+        release = release_of(term.session(LAB, book), partial=False)
+        assert HIDDEN_CHECK not in release.reports([STUDENT])[STUDENT].decode()
+        term.now = START + DAY
+        release = release_of(term.session(LAB, book), partial=False)
+        report = release.reports([STUDENT, "400101299"])[STUDENT].decode()
+    assert HIDDEN_CHECK in report and "tries with feedback" not in report
+    assert term.page(LAB) == before, "a folder may only be read when it is exported"
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,14 @@ def test_what_canvas_would_misread_is_refused(
         filled(results, BOOK.replace(old, new), choices)
 
 
+@pytest.mark.parametrize("choices", [Choices(), Choices(scale=True), Choices(scale=True, anyway=True)])
+def test_no_grade_is_scaled_to_a_maximum_of_nothing(results: list[Any], choices: Choices) -> None:
+    """It is what Canvas gives a new assignment: everybody would get 0."""
+    book = BOOK.replace(b"10.00,100.00,", b"10.00,0.00,")
+    with pytest.raises(UsageError, match=r"row 4 .* the maximum is 0\.00 there, and to that no grade"):
+        filled(results, book, choices)
+
+
 def test_grades_are_scaled_on_request(results: list[Any]) -> None:
     book = BOOK.replace(b"10.00,100.00", b"10.00,60.00").replace(b",64.50,", b",,")
     export = filled(results, book, Choices(scale=True))

@@ -1,8 +1,10 @@
 """Requests to an LMS wait when they are asked to, repeat only what may be done twice, and tell no token."""
 
+import ssl
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,8 @@ from grader.lms.web_session import WebSession, site_address
 from tests.fake_lms import TOKEN, Answer, FakeCanvas, answer, served
 
 pytest.importorskip("requests")
+
+from requests.exceptions import SSLError
 
 
 class Desk:
@@ -55,6 +59,37 @@ def test_it_waits_and_goes_on(
     assert desk.get() == 200 and len(desk.lms.requests) == 2
     [seconds] = desk.slept
     assert slept[0] <= seconds <= slept[1]
+
+
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [
+        (
+            ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"),
+            "not valid, so nothing",
+        ),
+        (ssl.SSLEOFError(8, "[SSL: UNEXPECTED_EOF_WHILE_READING] EOF occurred"), "the connection was lost"),
+    ],
+)
+def test_only_a_certificate_that_is_not_valid_is_called_so(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, cause: Exception, told: str
+) -> None:
+    """Other errors of TLS come in the midst of a request, too, as from a server that is overloaded."""
+    sent = desk.web._session.request
+
+    def fails_once(*words: Any, **options: Any) -> Any:
+        monkeypatch.setattr(desk.web._session, "request", sent)
+        raise SSLError(cause)
+
+    monkeypatch.setattr(desk.web._session, "request", fails_once)
+    with pytest.raises((LmsUnavailable, ReplyLost), match=told):
+        desk.web.put(f"{desk.lms.url}/api/v1/users/self")
+    monkeypatch.setattr(desk.web._session, "request", fails_once)
+    if isinstance(cause, ssl.SSLEOFError):
+        assert desk.get() == 200 and len(desk.slept) == 1
+    else:
+        with pytest.raises(LmsUnavailable, match=told):
+            desk.get()
 
 
 def in_a_while(seconds: int) -> str:

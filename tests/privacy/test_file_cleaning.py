@@ -12,11 +12,11 @@ from grader.privacy.file_cleaning import FileFate, cleaned
 HERS = Mentions(frozenset({"400101204"}), frozenset({"Jane Doe"}), frozenset({"400101205"}))
 
 
-def archive(files: dict[str, bytes]) -> bytes:
+def archive(files: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as made:
         for name, content in files.items():
-            made.writestr(zipfile.ZipInfo(name, (2024, 5, 6, 7, 8, 10)), content)
+            made.writestr(zipfile.ZipInfo(name, (2024, 5, 6, 7, 8, 10)), content, method)
     return buffer.getvalue()
 
 
@@ -49,6 +49,22 @@ def test_zips_are_cleaned_within() -> None:
         with zipfile.ZipFile(io.BytesIO(after.read("c.zip"))) as nested:
             assert nested.read("x.csv") == b"2,3\n"
     assert cleaned("all.zip", archive({"d.txt": b"400101204"}), HERS).fate is FileFate.LEFT
+
+
+def test_a_damaged_zip_stops_nothing() -> None:
+    content = bytearray(archive({"d.txt": b"x" * 99}, zipfile.ZIP_DEFLATED))
+    at = content.find(b"d.txt") + len("d.txt")
+    content[at : at + 4] = b"\xff" * 4
+    assert cleaned("all.zip", bytes(content), HERS).fate is FileFate.STAYS
+
+
+def test_a_damaged_workbook_stops_nothing() -> None:
+    whole = io.BytesIO()
+    Workbook().save(whole)
+    with zipfile.ZipFile(whole) as before:
+        files = {name: before.read(name) for name in before.namelist()}
+    files["xl/worksheets/sheet1.xml"] = b"<worksheet>"
+    assert cleaned("marks.xlsx", archive(files), HERS).fate is FileFate.STAYS
 
 
 def test_rows_of_a_workbook_are_emptied_and_the_others_keep_their_places() -> None:

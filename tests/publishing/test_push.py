@@ -1,7 +1,9 @@
 """A push sends what is new or changed, once, and leaves alone what people edited in the LMS."""
 
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +36,9 @@ from grader.publishing.push import ClassRelease, Push, Pushed, PushRequest, Push
 
 LAB_8: Any = SimpleNamespace(id="lab8", title="Lab 8", maximum=100, language="en", review_required=False)
 WHEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
+MADE = (
+    "<footer>Page made 2026-01-31 12:00 UTC, in 2 s.</footer> Your deadline: 2026-01-30 23:59 UTC. Well done."
+)
 
 
 class Killed(BaseException):
@@ -58,10 +63,13 @@ class Desk:
         self.released: list[tuple[Mapping[str, float | None], str]] = []
         self.assignment = LAB_8
         for student in self.grades:
-            self.report(student, "Page made 2026-01-31 12:00 UTC. Well done.")
+            self.report(student, MADE)
+
+    def report_path(self, student: str) -> Path:
+        return self.out / "students" / student / "report.html"
 
     def report(self, student: str, text: str) -> None:
-        path = self.out / "students" / student / "report.html"
+        path = self.report_path(student)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"<!doctype html>{text} {student}", "utf-8")
 
@@ -78,6 +86,7 @@ class Desk:
             "ta1",
             lambda: WHEN,
             lambda grades, way: self.released.append((dict(grades), way)),
+            lambda students: {student: self.report_path(student).read_bytes() for student in students},
         )
         web = WebSession(self.lms.url, TOKEN, sleep=lambda _: None)
         canvas = isinstance(self.lms, FakeCanvas)
@@ -138,14 +147,17 @@ def test_grade_comment_and_report_arrive_once(desk: Desk) -> None:
 def test_what_changed_here_is_sent_again(desk: Desk) -> None:
     desk.send()
     desk.grades["400101202"] = 71.5
-    desk.report("400101203", "Page made 2026-02-01 09:30 UTC. Well done.")  # made again, and says the same
-    desk.report("400101204", "Page made 2026-02-01 09:30 UTC. A remark was added.")
+    again = "<footer>Page made 2026-02-01 09:30 UTC, in 3 s.</footer> Your deadline: 2026-01-30 23:59 UTC."
+    desk.report("400101201", again.replace("01-30", "01-31"))  # a time that the student reads
+    desk.report("400101203", f"{again} Well done.")  # made again, and says the same
+    desk.report("400101204", f"{again} A remark was added.")
     lines = {line.name: line for line in desk.push().lines if line.state is not PushState.SAME}
     assert {name: (line.state, line.detail) for name, line in lines.items()} == {
+        "400101201": (PushState.CHANGED, "another report"),
         "400101202": (PushState.CHANGED, ""),
         "400101204": (PushState.CHANGED, "another report"),
     }
-    assert desk.send().sent == ("400101202", "400101204")
+    assert desk.send().sent == ("400101201", "400101202", "400101204")
     assert desk.there("400101202") == 71.5 and set(desk.states().values()) == {PushState.SAME}
 
 
@@ -200,6 +212,45 @@ def test_students_of_one_side_are_named_and_left_alone(desk: Desk) -> None:
     )
 
 
+def test_a_grade_that_is_somebody_elses_now_is_sent_there(desk: Desk) -> None:
+    """The account has what a push sent for another student, and the student got nothing yet."""
+    desk.grades = {STUDENTS[0]: 60.0}
+    desk.send()
+    desk.grades = {STUDENTS[1]: 60.0}
+    first, second = desk.push().lines[1], desk.push().lines[0]
+    assert (first.state, first.before) == (PushState.UNKNOWN, 60) and second.state is PushState.NEW
+    # both accounts exchange their ids: who got what is known by the account
+    users = list(desk.lms.users.values()) if isinstance(desk.lms, FakeCanvas) else desk.lms.users
+    name = "sis_user_id" if isinstance(desk.lms, FakeCanvas) else "idnumber"
+    users[0][name], users[1][name] = users[1][name], users[0][name]
+    desk.grades = {STUDENTS[0]: 80.0, STUDENTS[1]: 70.0}
+    states = {line.name: (line.state, line.before, line.detail) for line in desk.push().lines}
+    assert states[STUDENTS[0]] == (PushState.NEW, None, "")
+    assert states[STUDENTS[1]] == (PushState.CHANGED, 60, "")
+    assert desk.send().sent == tuple(STUDENTS[:2])
+    assert (desk.there(STUDENTS[0]), desk.there(STUDENTS[1])) == (80, 70)
+
+
+def test_what_stands_there_is_told_of_those_who_have_no_grade_any_more(desk: Desk) -> None:
+    desk.send()
+    desk.grades = {student: desk.grades[student] for student in STUDENTS[:3]} | {STUDENTS[1]: None}
+    lines = [line for line in desk.push().lines if line.state is not PushState.SAME]
+    assert [(line.state, line.before, line.delivery) for line in lines] == [
+        (PushState.WITHOUT, 61, None),
+        (PushState.UNKNOWN, 63, None),
+    ]
+
+
+def test_a_journal_that_does_not_note_accounts_is_read(desk: Desk) -> None:
+    desk.send()
+    [journal] = (desk.out / "pushed").iterdir()
+    journal.write_text(re.sub(r'"key":"\d+",', "", journal.read_text("utf-8")), "utf-8")
+    assert set(desk.states().values()) == {PushState.SAME}
+    desk.grades[STUDENTS[0]] = 80.0
+    assert desk.send().sent == (STUDENTS[0],)
+    assert set(desk.states().values()) == {PushState.SAME}
+
+
 def test_a_grade_does_not_fall_by_itself(desk: Desk) -> None:
     desk.send()
     desk.grades["400101201"] = 59.5
@@ -217,6 +268,15 @@ def test_another_maximum_is_refused_or_scaled(desk: Desk) -> None:
     desk.send(scale=True)
     assert desk.there("400101202") == 12.2
     assert {line.state for line in desk.push(scale=True).lines} == {PushState.SAME}
+
+
+def test_a_maximum_of_nothing_is_refused_without_advice_to_scale(
+    tmp_path: Path, a_result: Callable[..., Any]
+) -> None:
+    lms = FakeCanvas(STUDENTS)
+    lms.assignment["points_possible"] = None
+    with served(lms), pytest.raises(UsageError, match=r"is 0 there and 100 here\. Change it in Canvas\.$"):
+        Desk(lms, tmp_path, a_result).push(scale=True)
 
 
 def test_one_students_error_stops_nobody_else(desk: Desk) -> None:
@@ -270,6 +330,47 @@ def test_a_server_that_fails_for_good_costs_lines_not_the_push(desk: Desk) -> No
     done = desk.send()
     assert done.sent == () and set(done.failed) == set(STUDENTS)
     assert "no answer came 4\N{NO-BREAK SPACE}times" in done.failed["400101201"]
+
+
+ODD = {
+    "nothing": (200, {}, b""),
+    "null": answer(None),
+    "list": answer([{}]),
+    "object": answer({"status": "ok"}),
+    "number": answer(3),
+    "page": (200, {}, b"<html>Log in</html>"),
+}
+
+
+@pytest.mark.parametrize("odd", ["nothing", "null", "number"])
+def test_a_site_that_is_another_one_is_told(desk: Desk, odd: str) -> None:
+    desk.lms.fault = lambda _: ODD[odd]
+    with pytest.raises(LmsUnavailable, match=r"the answer is none of \w+'s, .* Check the address"):
+        desk.push()
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("odd", ODD)
+def test_an_answer_of_another_form_is_told_and_costs_nothing(desk: Desk, odd: str) -> None:
+    """Whichever request it comes for, in the place of a true one or after what was asked for was done."""
+    desk.grades = {student: desk.grades[student] for student in STUDENTS[:2]}
+    for at in range(14):
+        count = 0
+
+        def fault(_: Request, at: int = at) -> Answer | None:
+            nonlocal count
+            count += 1
+            return ODD[odd] if count == at else None
+
+        desk.grades[STUDENTS[0]] = 61.0 + at
+        desk.lms.fault = fault
+        with suppress(UsageError):
+            desk.send()
+        desk.lms.fault = lambda _: None
+        desk.send()
+        assert desk.states()[STUDENTS[0]] is PushState.SAME and desk.there(STUDENTS[0]) == 61 + at
+    if isinstance(desk.lms, FakeCanvas):
+        assert len(desk.lms.of(STUDENTS[1])["submission_comments"]) == 1
 
 
 def test_an_edit_between_difference_and_sending_is_seen(desk: Desk) -> None:
@@ -391,6 +492,39 @@ def test_canvas_keeps_excused_students_and_its_own_penalty(
         assert desk.states()["400101204"] is PushState.EDITED
         lms.of("400101203")["submission_comments"].clear()
         assert desk.states()["400101203"] is PushState.EDITED
+
+
+def test_a_colleague_goes_on_with_another_token(tmp_path: Path, a_result: Callable[..., Any]) -> None:
+    lms = FakeCanvas(STUDENTS)
+    with served(lms):
+        desk = Desk(lms, tmp_path, a_result)
+        desk.send()
+        lms.owner = TEACHER
+        assert set(desk.states().values()) == {PushState.SAME}
+        desk.grades["400101202"] = 71.5
+        assert desk.send().sent == ("400101202",)
+        lms.owner = ME
+        assert set(desk.states().values()) == {PushState.SAME}
+        del lms.of("400101202")["submission_comments"][-1]
+        line = next(line for line in desk.push().lines if line.name == "400101202")
+        assert (line.state, line.detail) == (PushState.EDITED, "our comment was deleted there")
+
+
+def test_a_new_attempt_that_nobody_graded_is_no_edit(tmp_path: Path, a_result: Callable[..., Any]) -> None:
+    """Moodle has a grade for each attempt, and answers with that of the latest one."""
+    lms = FakeMoodle(STUDENTS)
+    with served(lms):
+        desk = Desk(lms, tmp_path, a_result)
+        desk.send()
+        for student in STUDENTS[:2]:
+            lms.save(lms.user(student), -1, TEACHER)  # somebody opened the page of the new attempt
+        lms.grades[lms.user(STUDENTS[0])]["attemptnumber"] = 1
+        desk.grades[STUDENTS[0]] = 71.5
+        lines = {line.name: (line.state, line.detail) for line in desk.push().lines}
+        assert lines[STUDENTS[0]] == (PushState.NEW, "")
+        assert lines[STUDENTS[1]] == (PushState.EDITED, "the grade was changed there"), "it was taken back"
+        assert desk.send().sent == (STUDENTS[0],)
+        assert desk.there(STUDENTS[0]) == 71.5 and desk.states()[STUDENTS[0]] is PushState.SAME
 
 
 def test_moodle_sees_who_saved_the_same_grade_again(tmp_path: Path, a_result: Callable[..., Any]) -> None:

@@ -41,12 +41,12 @@ def test_an_intention_is_open_until_it_is_confirmed(journal: PushJournal) -> Non
     assert journal.memories() == {}
     meant = intention()
     journal.add(meant)
-    assert journal.memories() == {"1": Memory(open=meant)}
+    assert journal.memories() == {("", "1"): Memory(open=meant)}
     done = confirmation(meant, ARRIVED, WHEN)
     journal.add(done)
-    assert journal.memories() == {"1": Memory(confirmed=done)}
+    assert journal.memories() == {("", "1"): Memory(confirmed=done)}
     journal.add(meant)
-    assert journal.memories() == {"1": Memory(open=meant, confirmed=done)}
+    assert journal.memories() == {("", "1"): Memory(open=meant, confirmed=done)}
 
 
 def test_a_torn_line_does_not_count(journal: PushJournal) -> None:
@@ -55,7 +55,7 @@ def test_a_torn_line_does_not_count(journal: PushJournal) -> None:
     for length in range(1, len(whole)):
         journal.path.write_bytes(whole + whole[:length])
         journal.add(intention())
-        assert journal.memories() == {"1": Memory(open=intention())}, length
+        assert journal.memories() == {("", "1"): Memory(open=intention())}, length
 
 
 def test_a_line_that_a_full_disk_takes_in_part_is_no_promise(
@@ -69,7 +69,7 @@ def test_a_line_that_a_full_disk_takes_in_part_is_no_promise(
             journal.add(intention())
     assert journal.memories() == {}
     journal.add(intention())
-    assert journal.memories() == {"1": Memory(open=intention())}
+    assert journal.memories() == {("", "1"): Memory(open=intention())}
 
 
 def test_a_confirmation_of_an_older_journal_is_read(journal: PushJournal) -> None:
@@ -79,13 +79,13 @@ def test_a_confirmation_of_an_older_journal_is_read(journal: PushJournal) -> Non
     lines = journal.path.read_text("utf-8")
     assert '"comment_digest":' in lines
     journal.path.write_text(lines.replace('"comment_digest":', '"comment":'), "utf-8")
-    assert journal.memories() == {"1": Memory(confirmed=done)}
+    assert journal.memories() == {("", "1"): Memory(confirmed=done)}
 
 
 def test_words_in_an_entry_do_not_decide_what_it_is(journal: PushJournal) -> None:
     meant = intention().model_copy(update={"who": "confirmation", "why": "intention"})
     journal.add(meant)
-    assert journal.memories() == {"1": Memory(open=meant)}
+    assert journal.memories() == {("", "1"): Memory(open=meant)}
 
 
 def test_a_line_that_somebody_changed_is_named(journal: PushJournal) -> None:

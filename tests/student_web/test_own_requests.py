@@ -45,6 +45,21 @@ def test_a_student_asks_and_reads_the_answer(come, released):
     assert "It is there" not in other.get("/").text
 
 
+def test_an_answer_in_the_words_of_a_released_one_is_not_shown_before_its_release(come, released):
+    student = come(FIRST)
+    student.ask("q6", "Part b is on page 4.")
+    released.said("requests answer", FIRST, "q6", "--why", "See the solution.", by="ta1")
+    released.publish()
+    student.ask("q7", "So is this.")
+    released.said("requests answer", FIRST, "q7", "3", "--why", "See the solution.", by="ta1")
+    page = student.get("/").text.replace("\xa0", " ")
+    assert page.count("See the solution.") == 1 and "There is no answer yet." in page
+    assert "3 points" not in page
+    released.publish()
+    page = student.get("/").text.replace("\xa0", " ")
+    assert page.count("See the solution.") == 2 and "There is no answer yet." not in page
+
+
 def test_an_unreleased_answer_cannot_be_noticed_by_asking_again(come, released):
     student = come(FIRST)
     student.ask("q6", "Look again.")

@@ -243,6 +243,12 @@ def test_an_lms_gets_the_totals_that_lack_nothing(term: Term, tmp_path: Path) ->
     assert [line.rpartition(",")[2] for line in filled[2:]] == ["87.75", "79", "", ""]
     assert f"{B1} has no grade (lab3: awaiting report)" in text
     assert grades.read_text().count("79") == 0, "the LMS's own file stays as it is"
+    export = ("--export", "canvas", "--column", "Total", "--into")
+    replaced = command(term, "--to", tmp_path, *export, grades, code=2).output
+    assert "stays as the LMS made it, and this would replace it" in replaced
+    table = grades.rename(tmp_path / "totals.csv")
+    clash = command(term, "--to", to, *export, table, code=2).output
+    assert "totals.csv is written by this command anyway. Rename" in clash
 
 
 def test_what_is_decided_later_closes_the_ranges(tmp_path: Path, term: Term) -> None:

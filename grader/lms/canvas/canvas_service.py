@@ -32,6 +32,7 @@ from canvasapi.submission import Submission
 from grader.domain.formatting import points
 from grader.lms.canvas.canvas_files import LMS
 from grader.lms.online_assignment import (
+    NOT_UNDERSTOOD,
     GradeDelivery,
     LmsUnavailable,
     OnlineStudent,
@@ -40,6 +41,7 @@ from grader.lms.online_assignment import (
     ReportFile,
     Standing,
     StudentRefused,
+    not_understood,
 )
 from grader.lms.web_session import WebSession
 
@@ -70,8 +72,8 @@ class CanvasOnline:
             self._me = str(self._requester.request("GET", "users/self").json()["id"])
             self._course = Course(self._requester, {"id": int(course)})
             self._assignment: CanvasAssignment = self._course.get_assignment(int(assignment))
-        self.title = str(getattr(self._assignment, "name", ""))
-        self.maximum = float(getattr(self._assignment, "points_possible", None) or 0)
+            self.title = str(getattr(self._assignment, "name", ""))
+            self.maximum = float(getattr(self._assignment, "points_possible", None) or 0)
         self.remarks = self._checked()
 
     def _checked(self) -> tuple[str, ...]:
@@ -102,31 +104,31 @@ class CanvasOnline:
         """The students of the course, without the Test Student."""
         with self._stopping("the students of the course"):
             users = list(self._course.get_users(enrollment_type=["student"], include=["email"]))
-        return [
-            OnlineStudent(
-                key=str(user.id),
-                number=str(user.id),
-                ids=tuple(
-                    str(text)
-                    for name in ("sis_user_id", "login_id", "integration_id", "email")
-                    if (text := getattr(user, name, None))
-                ),
-                person=str(getattr(user, "name", "")),
-            )
-            for user in users
-        ]
+            return [
+                OnlineStudent(
+                    key=str(user.id),
+                    number=str(user.id),
+                    ids=tuple(
+                        str(text)
+                        for name in ("sis_user_id", "login_id", "integration_id", "email")
+                        if (text := getattr(user, name, None))
+                    ),
+                    person=str(getattr(user, "name", "")),
+                )
+                for user in users
+            ]
 
     def standings(self) -> Mapping[str, Standing]:
         """What stands there, by the students' numbers."""
         with self._stopping("the submissions of the assignment"):
             submissions = list(self._assignment.get_submissions(include=["submission_comments"]))
-        return {str(submission.user_id): self._standing(vars(submission)) for submission in submissions}
+            return {str(submission.user_id): self._standing(vars(submission)) for submission in submissions}
 
     def standing(self, key: str) -> Standing:
         """What stands there for one student now."""
         with self._stopping(f"the submission of {key}"):
             found = self._assignment.get_submission(int(key), include=["submission_comments"])
-        return self._standing(vars(found))
+            return self._standing(vars(found))
 
     def deliver(self, delivery: GradeDelivery) -> Standing:
         """Upload the report, then send grade and comment in one request."""
@@ -144,8 +146,10 @@ class CanvasOnline:
             }
             submission = Submission(self._requester, target)
             submission.edit(submission={"posted_grade": points(delivery.points)}, comment=comment)
-        after = vars(submission)
-        return self._standing(after) if "submission_comments" in after else self.standing(delivery.key)
+            after = vars(submission)
+            if "submission_comments" in after:
+                return self._standing(after)
+        return self.standing(delivery.key)
 
     def _standing(self, submission: Mapping[str, Any]) -> Standing:
         entered = submission.get("entered_score", submission.get("score"))
@@ -160,9 +164,9 @@ class CanvasOnline:
                         str(file.get("display_name") or file.get("filename") or "")
                         for file in comment.get("attachments") or ()
                     ),
+                    is_mine=str(comment.get("author_id")) == self._me,
                 )
                 for comment in submission.get("submission_comments") or ()
-                if str(comment.get("author_id")) == self._me
             ),
             is_mine=grader is None or str(grader) == self._me,
             keep="is excused in Canvas" if submission.get("excused") else "",
@@ -206,11 +210,13 @@ class CanvasOnline:
                 f"{self._web.site}: {what}: Canvas has no such thing, or the token does not reach it. "
                 "Give the numbers in the assignment's address."
             ) from None
-        except (CanvasException, ValueError, KeyError) as error:
+        except CanvasException as error:
             raise LmsUnavailable(
                 f"{self._web.site}: {what}: Canvas refuses ({self._web.redacted(error)}). "
                 "Use a teacher's token."
             ) from None
+        except NOT_UNDERSTOOD:
+            raise not_understood(self._web.site, what, self.lms) from None
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -219,8 +225,10 @@ class CanvasOnline:
             yield
         except InvalidAccessToken as error:
             raise self._unauthorized(error) from None
-        except (CanvasException, ValueError, KeyError) as error:
+        except CanvasException as error:
             raise StudentRefused(f"Canvas refused: {self._web.redacted(error)}") from None
+        except NOT_UNDERSTOOD:
+            raise ReplyLost("the answer was not understood") from None
 
     def _unauthorized(self, error: Exception) -> LmsUnavailable:
         return LmsUnavailable(

@@ -18,6 +18,7 @@ that of `mod_assign_get_user_mappings`, not the user's. Tests: `tests/lms/test_m
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from html import escape
 from typing import Any
 
@@ -25,13 +26,16 @@ from grader.domain.errors import Interruption
 from grader.domain.formatting import listed, points
 from grader.lms.moodle.grade_tables import LMS
 from grader.lms.online_assignment import (
+    NOT_UNDERSTOOD,
     NOTHING_THERE,
     GradeDelivery,
     LmsUnavailable,
     OnlineStudent,
+    ReplyLost,
     ReportFile,
     Standing,
     StudentRefused,
+    not_understood,
 )
 from grader.lms.web_session import WebSession
 
@@ -71,13 +75,14 @@ class MoodleOnline:
     def __init__(self, session: WebSession, course: str, assignment: str) -> None:
         self._web = session
         self._course = course
-        self._me = str(self._read("core_webservice_get_site_info").get("userid", ""))
-        self._about = self._found(assignment)
-        self._id = str(self._about["id"])
-        self._newest = 0
-        self.title = str(self._about.get("name", ""))
-        self.maximum = float(self._about.get("grade") or 0)
-        self.remarks = self._checked()
+        with self._understanding(f"course {course}, assignment {assignment}"):
+            self._me = str(self._read("core_webservice_get_site_info").get("userid", ""))
+            self._about = self._found(assignment)
+            self._id = str(self._about["id"])
+            self._newest = 0
+            self.title = str(self._about.get("name", ""))
+            self.maximum = float(self._about.get("grade") or 0)
+            self.remarks = self._checked()
 
     def _found(self, assignment: str) -> Mapping[str, Any]:
         courses = self._read("mod_assign_get_assignments", courseids=[self._course]).get("courses") or []
@@ -132,18 +137,21 @@ class MoodleOnline:
 
     def students(self) -> Sequence[OnlineStudent]:
         """Those who are enrolled as students."""
-        users = self._read("core_enrol_get_enrolled_users", courseid=self._course)
-        numbers = self._participants()
-        return [
-            OnlineStudent(
-                key=str(user["id"]),
-                number=numbers.get(str(user["id"]), ""),
-                ids=tuple(str(user[name]) for name in ("idnumber", "username", "email") if user.get(name)),
-                person=str(user.get("fullname", "")),
-            )
-            for user in users
-            if _is_student(user)
-        ]
+        with self._understanding("the students of the course"):
+            users = self._read("core_enrol_get_enrolled_users", courseid=self._course)
+            numbers = self._participants()
+            return [
+                OnlineStudent(
+                    key=str(user["id"]),
+                    number=numbers.get(str(user["id"]), ""),
+                    ids=tuple(
+                        str(user[name]) for name in ("idnumber", "username", "email") if user.get(name)
+                    ),
+                    person=str(user.get("fullname", "")),
+                )
+                for user in users
+                if _is_student(user)
+            ]
 
     def _participants(self) -> dict[str, str]:
         """User -> the number in the names of downloaded files, as far as Moodle tells."""
@@ -162,16 +170,17 @@ class MoodleOnline:
         return self._standings(since=0)
 
     def _standings(self, since: int) -> dict[str, Standing]:
-        document = self._read("mod_assign_get_grades", assignmentids=[self._id], since=since)
-        self._require_access(document)
-        grades = {
-            str(grade["userid"]): grade
-            for entry in document.get("assignments") or ()
-            for grade in entry.get("grades") or ()
-        }
-        times = [int(grade.get("timemodified") or 0) for grade in grades.values()]
-        self._newest = max([self._newest, *times])
-        return {key: self._standing(grade) for key, grade in grades.items()}
+        with self._understanding("the grades of the assignment"):
+            document = self._read("mod_assign_get_grades", assignmentids=[self._id], since=since)
+            self._require_access(document)
+            grades = {
+                str(grade["userid"]): grade
+                for entry in document.get("assignments") or ()
+                for grade in entry.get("grades") or ()
+            }
+            times = [int(grade.get("timemodified") or 0) for grade in grades.values()]
+            self._newest = max([self._newest, *times])
+            return {key: self._standing(grade) for key, grade in grades.items()}
 
     def standing(self, key: str) -> Standing:
         """What stands there for one student now."""
@@ -199,6 +208,8 @@ class MoodleOnline:
             if error.code in _STOPS:
                 raise self._unavailable("mod_assign_save_grades", error) from None
             raise StudentRefused(f"Moodle refused: {self._web.redacted(error)}") from None
+        except NOT_UNDERSTOOD:
+            raise ReplyLost("the answer was not understood") from None
         # a clock of ours may differ from Moodle's, so that its own newest time counts
         there = self._standings(since=self._newest).get(delivery.key)
         return there if there is not None else self.standing(delivery.key)
@@ -213,6 +224,7 @@ class MoodleOnline:
             points=given if given >= 0 else None,  # -1: opened, and not graded
             version=f"{grade.get('attemptnumber', 0)}@{grade.get('timemodified', 0)}",
             is_mine=grader in ("", "-1", self._me),  # -1: the site hides who graded
+            attempt=int(grade.get("attemptnumber") or 0),
         )
 
     def _draft(self, report: ReportFile) -> int:
@@ -228,6 +240,14 @@ class MoodleOnline:
         if not isinstance(document, list) or not document or "itemid" not in document[0]:
             raise StudentRefused("Moodle did not say where the report is")
         return int(document[0]["itemid"])
+
+    @contextmanager
+    def _understanding(self, what: str) -> Iterator[None]:
+        """Answers of another form than the documented one, as a reason to stop."""
+        try:
+            yield
+        except NOT_UNDERSTOOD:
+            raise not_understood(self._web.site, what, self.lms) from None
 
     # --- calls --------------------------------------------------------------------------------------------
 

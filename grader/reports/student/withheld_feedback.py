@@ -26,7 +26,7 @@ def as_shown(
     """
     if score.tries is None or now > score.tries.due:
         return evidence, replace(score, tries=None)
-    if score.tries.shown:
+    if not score.tries.withholds(now):
         return evidence, score
     public = {check.id for check in assignment.checks if check.public}
     by_person = {item.id for item in assignment.rubric if item.by_person}
