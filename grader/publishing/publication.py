@@ -534,9 +534,13 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
             f"Not ready to hand out: {'; '.join(reasons)}. "
             f"See {out / 'index.html'}, or add --partial. Nothing was written."
         )
+    now = session.clock()
+    # a grade that its page withholds until the deadline is not released by it
+    withheld = {score.student_id for _, score in pairs if score.tries and score.tries.withholds(now)}
     lacking: tuple[str, ...] = ()
     if assignment.review_required:
-        scores = [score for _, score in owned(pairs) if score.student_id in grades]
+        released = grades.keys() - withheld
+        scores = [score for _, score in owned(pairs) if score.student_id in released]
         lacking = tuple(sorted(score.student_id for score in scores if not is_reviewed(score)))
         grades = {one: grade for one, grade in grades.items() if one not in lacking}
         students = frozenset(grades)
@@ -545,7 +549,6 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
                 "Nobody has reviewed these grades as they are, as the assignment demands: `grader review`. "
                 "Nothing was written."
             )
-    now = session.clock()
     about = Manifest(assignment=assignment.id, book=session.book.identity(), grades=everybodys)
     linked = students
     if students is not None and request.updates:
@@ -561,8 +564,6 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         students=students,
         linked=linked,
     )
-    # a grade that its page withholds until the deadline is not released by it
-    withheld = {score.student_id for _, score in pairs if score.tries and score.tries.withholds(now)}
     seen = {one: grade for one, grade in grades.items() if one not in withheld}
     not_recorded = ""
 

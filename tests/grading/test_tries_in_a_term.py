@@ -99,6 +99,19 @@ def test_points_that_a_page_withholds_are_not_released_by_it(term: Term) -> None
         assert [edit.points for edit in book.edits(STUDENT) if isinstance(edit, Released)] == [60]
 
 
+def test_a_page_that_withholds_points_needs_no_review(term: Term) -> None:
+    term.assignment(LAB, START, "[tries]\nfeedback = 1\n\n[review]\nrequired = true\n", report=True)
+    for days in (5, 4):
+        hand_in(term, days, 6)
+    to = term.root / "published"
+    with term.book(LAB) as book:
+        done = publish_class(term.session(LAB, book), PublicationRequest(to, partial=True))
+        assert not done.left_out and (to / "students" / STUDENT / "report.html").is_file()
+        term.now = START + DAY
+        done = publish_class(term.session(LAB, book), PublicationRequest(to, updates=True, partial=True))
+        assert done.left_out == (f"{STUDENT}: left out until somebody has reviewed them (`grader review`).",)
+
+
 def test_withheld_points_cannot_be_disputed(term: Term) -> None:
     """The request would tell them."""
     term.assignment(
