@@ -6,6 +6,7 @@ mark, which counts as any mark does. It never says when requests are taken (`Reg
 
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 
 
 @dataclass(frozen=True)
@@ -39,3 +40,11 @@ class RegradeRequest:
     def changed(self) -> bool:
         """Whether the answer changed the points."""
         return not self.is_open and self.after != self.before
+
+    @property
+    def answer_anchor(self) -> str:
+        """The id of the answer on a report, another one for another answer, also in the same words."""
+        when = self.answered.isoformat() if self.answered is not None else ""
+        asked = f"{self.target}\0{self.reason}\0{self.asked.isoformat()}"
+        text = f"{asked}\0{self.answer}\0{self.after}\0{when}"
+        return f"answer-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"

@@ -22,7 +22,6 @@ from grader.domain.inquiry import Inquiry
 from grader.domain.regrade_request import RegradeRequest
 from grader.domain.score import Score
 from grader.gradebook import Gradebook
-from grader.reports.typesetting import prose
 from grader.results.folder_use import in_use
 from grader.results.revision import Revision
 from grader.results.session import ClassSession, SessionRequest, class_session
@@ -226,8 +225,7 @@ def _asking(assignment: Assignment, made: Score, report: str, now: datetime) -> 
 
 def _as_released(request: RegradeRequest, report: str) -> RegradeRequest:
     """A request as the student may know it: without an answer that the report does not have."""
-    # as `student_requests.html.j2` writes it; the times do not tell, as they are kept to a second
-    if request.answered is None or f'<p dir="auto">{prose(request.answer, 2000)}</p>' in report:
+    if request.is_open or f'id="{request.answer_anchor}"' in report:
         return request
     return replace(request, answer="", answered=None, after=None)
 

@@ -55,6 +55,24 @@ def test_an_unreleased_answer_cannot_be_noticed_by_asking_again(come, released):
     assert before[1] == after[1]
 
 
+def test_an_answer_in_the_words_of_a_released_one_waits_for_its_own_release(come, released):
+    """As teaching assistants have sentences that they give again and again."""
+    student, words = come(FIRST), "Your solution is missing a step."
+    other = next(
+        item for item in re.findall(r'<option value="([^"]+)"', student.get("/").text) if item != "q6"
+    )
+    student.ask("q6", "Look.")
+    released.said("requests answer", FIRST, "q6", "--why", words, by="ta1")
+    released.publish()
+    student.ask(other, "And here.")
+    released.said("requests answer", FIRST, other, "0.5", "--why", words, "--allow-lower", by="ta1")
+    page = student.get("/").text
+    assert page.count(words) == 1 and page.count("There is no answer yet.") == 1
+    assert "0.5" not in page.replace("\xa0", " ")
+    released.publish()
+    assert student.get("/").text.count(words) == 2
+
+
 def test_the_same_form_sent_twice_is_one_request(come, released):
     student = come(FIRST)
     csrf = student.csrf
