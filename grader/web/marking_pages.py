@@ -299,6 +299,7 @@ def save(visit: Visit) -> Response:
                 visit.person,
                 now,
                 drawn_from=drawn_from,
+                seen=visit.form.number("seen") if visit.form.text("seen") else None,
                 allow_lower=bool(visit.form.text("allow_lower")) and visit.may(StaffRole.HEAD),
             )
         except Conflict as error:

@@ -63,6 +63,7 @@ class ShownWork:
     """The left side of a marking page.
 
     Attributes:
+        run: The number of the run that it shows; a part of the addresses of pictures, which browsers keep.
         answers: The PDF; None: none was accepted.
         remarks: What of the PDF could not be drawn.
         facts: (what, value) of what the question wants to see beside it.
@@ -72,6 +73,7 @@ class ShownWork:
         found_page: The page of the PDF on which an answer to the question seems to begin; None: none does.
     """
 
+    run: int
     answers: Answers | None
     pages: tuple[WorkPage, ...]
     remarks: tuple[str, ...]
@@ -86,8 +88,9 @@ class ShownWork:
 
 @dataclass(frozen=True)
 class _Files:
-    """One submission as it stands in the gradebook."""
+    """One submission as it stands in the gradebook, by the run that counts."""
 
+    run: int
     evidence: Evidence
     images: Mapping[str, bytes]
 
@@ -253,7 +256,7 @@ def _files(desk: Desk, student_id: str) -> _Files:
             kept.move_to_end(key)
             return kept[key]
     evidence = desk.book.evidence(student_id, key[1])
-    files = _Files(evidence, desk.book.images(student_id, key[1], but=(ANSWERS_FILE,)))
+    files = _Files(key[1], evidence, desk.book.images(student_id, key[1], but=(ANSWERS_FILE,)))
     with _keeping:
         kept[key] = files
         while len(kept) > _KEPT:
@@ -278,6 +281,7 @@ def _shown_work(assignment: Assignment, files: _Files, scored: Score, target: st
                 if chart
             ]
     return ShownWork(
+        run=files.run,
         answers=answers,
         pages=_pages(answers, files.images) if answers else (),
         remarks=undrawn_remarks(answers) if answers else (),

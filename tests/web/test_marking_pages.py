@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 
 from grader.domain.edit import Marked
-from grader.domain.submission import ANSWERS_TEXT_FILE, Answers, Origin
+from grader.domain.submission import ANSWERS_TEXT_FILE, Answers, DrawnPage, Origin
 from grader.grading.result_writer import Keeper
 from grader.marking.audit_log import Action, audit_log
 from grader.marking.desk import handle_of, refresh, students_of
@@ -18,7 +18,7 @@ from grader.marking.task_list import next_unmarked, task_lines
 from grader.web.access import StaffRole
 from grader.web.delayed_pages import DelayedPages
 from grader.web.shown_work import HIDDEN, hidden, page_of_question
-from tests.web.conftest import NOW
+from tests.web.conftest import NOW, page_picture
 
 STUDENT = "400101201"
 NAME = "Zahra Mirzakhani"
@@ -162,6 +162,56 @@ def test_a_draft_comes_back_and_is_nobody_else_s(come, desk, task):
     assert marks(desk) == []
     ta.post(f"{task()}/discard-draft")
     assert "Half a sent" not in ta.get(task()).text
+
+
+@pytest.fixture
+def graded(desk, class_evidence):
+    """`graded("later")`: the student's submission was examined, with files of that digest."""
+
+    def examined(digest):
+        pdf = Answers("a.pdf", "ab" * 32, 9, kept=False, pages=1, tried=1, drawn=(DrawnPage(1, 600, 780),))
+        evidence = replace(class_evidence(STUDENT), submission_digest=digest, answers=pdf)
+        keeper = Keeper(desk.assignment, desk.book, desk.out, "ta1")
+        keeper.kept(evidence, {pdf.drawn[0].image: page_picture()}, NOW)
+
+    return examined
+
+
+def sent_as_opened(page):
+    """The hidden fields of the form of a mark."""
+    form = page.partition('id="mark"')[2].partition("</form>")[0]
+    return dict(re.findall(r'<input type="hidden" name="(version|seen)" value="([^"]*)"', form))
+
+
+def test_a_mark_for_files_that_were_replaced_meanwhile_is_not_taken_for_the_new_ones(
+    come, desk, task, graded
+):
+    graded("first")
+    ta, handle = come("ta1"), handle_of(desk, STUDENT)
+    opened = sent_as_opened(ta.get(task()).text)
+    graded("later")
+    answer = ta.post(f"{task()}/save", **opened, points="4", comment="Typed.")
+    assert answer.status_code == 422 and "Other files of this submission count" in answer.text
+    assert "Typed." in answer.text and marks(desk) == []
+    choose_second(desk, "q6", 1.0, ["ta2"], NOW, by="head")
+    second = come("ta2").post(f"{task()}/save", **opened, points="4")
+    assert second.status_code == 422 and "Other files" in second.text
+    assert ta.post(f"{task()}/save", **sent_as_opened(answer.text), points="4").status_code == 303
+    graded("later")  # the same files once more
+    again = {**sent_as_opened(answer.text), "version": ta.version(task())}
+    assert ta.post(f"{task()}/save", **again, points="3").status_code == 303
+    assert marks(desk) == [4.0, 3.0] and opened_task(desk, "q6", handle, "ta1").mark.points == 3
+
+
+def test_a_browser_that_keeps_pictures_shows_none_of_an_earlier_upload(come, desk, task, graded):
+    ta, address = come("ta1"), r'<img src="(/submissions/[^"]+)"'
+    pictures = []
+    for digest in ("first", "later"):
+        graded(digest)
+        [picture] = re.findall(address, ta.get(task()).text)
+        assert ta.get(unescape(picture)).content == page_picture()
+        pictures.append(picture)
+    assert pictures[0] != pictures[1]
 
 
 def test_pages_are_blind(come, desk, task):
