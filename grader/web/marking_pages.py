@@ -478,8 +478,7 @@ def submission_page(visit: Visit) -> Response:
 
 def picture(visit: Visit) -> Response:
     """A page of the PDF as a picture."""
-    number = visit.path["number"]
-    content = page_picture(visit.desk, visit.path["handle"], int(number)) if number.isdecimal() else None
+    content = page_picture(visit.desk, visit.path["handle"], visit.path["number"])
     if content is None:
         raise UnknownTask("There is no such page.")
     return Response(content, media_type="image/webp", headers={"Cache-Control": "private, max-age=3600"})

@@ -26,6 +26,5 @@ def overview(visit: Visit) -> Response:
 
 def log_page(visit: Visit) -> Response:
     """Who saw and changed what, newest first."""
-    before = visit.query.text("before")
-    entries = audit_log(visit.desk, before=int(before) if before.isdecimal() else None)
+    entries = audit_log(visit.desk, before=visit.query.whole("before"))
     return visit.page("log.html.j2", entries=entries, assignment=visit.desk.assignment)

@@ -115,15 +115,15 @@ def work_html(desk: Desk, assignment: Assignment, handle: str, target: str) -> M
     return Markup(_identifying(desk, students, evidence).in_html(html))
 
 
-def page_picture(desk: Desk, handle: str, number: int) -> bytes | None:
-    """A page of the PDF as WebP; None: it was not drawn.
+def page_picture(desk: Desk, handle: str, number: str) -> bytes | None:
+    """A page of the PDF as WebP; None: there is no such page, or it was not drawn.
 
     Raises:
         UnknownTask: There is no such submission.
     """
     files = _files(desk, students_of(desk, handle)[0])
     drawn = files.evidence.answers.drawn if files.evidence.answers else ()
-    name = next((page.image for page in drawn if page.number == number), None)
+    name = next((page.image for page in drawn if str(page.number) == number), None)
     content = files.images.get(name, b"") if name else b""
     return content if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else None
 

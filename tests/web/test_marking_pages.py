@@ -380,6 +380,23 @@ def test_what_does_not_exist_is_not_found(come, address):
     assert answer.status_code == 404 and "There is no such page" in answer.text
 
 
+@pytest.mark.parametrize("digits", [20, 5000])
+def test_a_number_in_an_address_may_be_of_any_length(come, desk, task, digits):
+    head, number, handle = come("head", StaffRole.HEAD), "9" * digits, handle_of(desk, STUDENT)
+    for address in (f"/log?before={number}", f"/queue?changed={number}", f"/assign/q6?count={number}"):
+        assert head.get(address).status_code == 200
+    assert head.get(f"/submissions/{handle}/page-{number}.webp").status_code == 404
+    for name, fields in {
+        "run": {"student": STUDENT, "number": number, "why": "x"},
+        "settle": {"student": STUDENT, "number": number, "outcome": "none", "why": "x"},
+        "undo": {"decision": number, "why": "x"},
+    }.items():
+        assert head.post(f"/decide/{name}/preview", **fields).status_code == 422, name
+    for deed in ("save", "draft"):
+        answer = head.post(f"{task()}/{deed}", version=number, points="4")
+        assert answer.status_code == 422 and "Open the page again" in answer.text
+
+
 def test_a_fault_of_ours_shows_no_trace(come, task, monkeypatch, caplog):
     ta = come("ta1")
 

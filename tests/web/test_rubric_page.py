@@ -51,6 +51,13 @@ def test_items_are_added_and_removed(head, desk):
     assert "&lt;b&gt;New" in head.get("/rubric/q6").text and "<b>New" not in head.get("/rubric/q6").text
 
 
+def test_a_question_may_have_many_items(head, desk):
+    version = re.search(r'name="version" value="([^"]*)"', head.get("/rubric/q6").text)[1]
+    columns = {name: [f"{name}{number}" for number in range(60)] for name in ("id", "text", "note", "group")}
+    answer = head.post("/rubric/q6", version=version, points=["-1"] * 60, **columns)
+    assert answer.status_code == 303 and len(marking_items(desk).of("q6")) == 60
+
+
 def test_who_did_not_see_a_change_does_not_undo_it(head, desk):
     seen = version(head)
     assert head.post("/rubric/q6", version=seen, **FORM).status_code == 303
