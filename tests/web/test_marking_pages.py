@@ -144,6 +144,14 @@ def test_who_saves_second_sees_both_and_chooses(come, desk, task):
     assert marks(desk) == [4.0, 2.0]
 
 
+def test_the_rubric_items_of_the_other_are_seen(come, desk, task):
+    one, other = come("ta1"), come("ta2")
+    one.post(f"{task()}/save", version="0", item="no_order")
+    answer = other.post(f"{task()}/save", version="0", item="no_example")
+    theirs = answer.text.partition('id="conflict"')[2].partition("keep-theirs")[0]
+    assert "Order is not named." in theirs and "-1.5" in theirs and "There is no example." not in theirs
+
+
 def test_keeping_theirs_drops_the_own_draft(come, desk, task):
     one, other = come("ta1"), come("ta2")
     one.post(f"{task()}/save", version="0", points="4")
