@@ -108,6 +108,7 @@ class _Entered:
     Attributes:
         points: As typed; empty: by the items.
         note: Where it comes from, for whoever reads it; empty: nothing to say.
+        taking_back: Why the mark should be taken back, if that was tried.
     """
 
     items: frozenset[str] = frozenset()
@@ -117,6 +118,7 @@ class _Entered:
     comment: str = ""
     remarks: tuple[str, ...] = ()
     note: str = ""
+    taking_back: str = ""
 
 
 def task_page(visit: Visit) -> Response:
@@ -300,7 +302,7 @@ def save(visit: Visit) -> Response:
                 now,
                 drawn_from=drawn_from,
                 seen=visit.form.number("seen") if visit.form.text("seen") else None,
-                allow_lower=bool(visit.form.text("allow_lower")) and visit.may(StaffRole.HEAD),
+                allow_lower=_may_lower(visit),
             )
         except Conflict as error:
             conflict = error
@@ -376,18 +378,42 @@ def discard_draft(visit: Visit) -> Response:
 
 
 def withdraw(visit: Visit) -> Response:
-    """Take a mark back."""
-    target, handle = visit.path["target"], visit.path["handle"]
-    withdraw_mark(
-        visit.desk,
-        target,
-        handle,
-        visit.person,
-        visit.now(),
-        why=visit.form.text("why"),
-        drawn_from=visit.form.number("version"),
-    )
-    return visit.redirect("questions", target, handle, by=visit.query.text("by"))
+    """Take a mark back; if that is not possible, the task is shown again with the reason."""
+    target, handle, now = visit.path["target"], visit.path["handle"], visit.now()
+    faults: tuple[str, ...]
+    would_lower = False
+    try:
+        withdraw_mark(
+            visit.desk,
+            target,
+            handle,
+            visit.person,
+            now,
+            why=visit.form.text("why"),
+            drawn_from=visit.form.number("version"),
+            allow_lower=_may_lower(visit),
+        )
+    except UnknownTask:
+        raise
+    except Conflict as error:
+        faults = (f"{error.theirs.marker} saved a mark meanwhile: it is shown here. Nothing was taken back.",)
+    except WouldLower as error:
+        faults, would_lower = (str(error),), visit.may(StaffRole.HEAD)
+    except UsageError as error:
+        faults = tuple(str(error).splitlines())
+    else:
+        return visit.redirect("questions", target, handle, by=visit.query.text("by"))
+    others = presence.touch(visit.desk, target, handle, visit.person, now)
+    with one_look(visit.desk):
+        task = opened_task(visit.desk, target, handle, visit.person)
+        entered = _entered(task, {item.id for item in _items(visit, task)})
+        entered = replace(entered, taking_back=visit.form.text("why"))
+        return _task_page(visit, task, entered, others, status=422, faults=faults, would_lower=would_lower)
+
+
+def _may_lower(visit: Visit) -> bool:
+    """Whether a released grade may fall: if the form says so, and it is from somebody who may."""
+    return bool(visit.form.text("allow_lower")) and visit.may(StaffRole.HEAD)
 
 
 def who_is_here(visit: Visit) -> Response:

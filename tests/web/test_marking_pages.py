@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from grader.domain.edit import Marked
+from grader.domain.edit import Marked, Released
 from grader.domain.submission import ANSWERS_TEXT_FILE, Answers, DrawnPage, Origin
 from grader.grading.result_writer import Keeper
 from grader.marking.audit_log import Action, audit_log
@@ -306,6 +306,33 @@ def test_a_mark_is_taken_back_with_a_reason(come, desk, task):
     assert ta.post(f"{task()}/withdraw", version=version, why="").status_code == 422
     assert ta.post(f"{task()}/withdraw", version=version, why="Wrong page.").status_code == 303
     assert marks(desk) == [4.0, None]
+
+
+def test_a_mark_of_a_released_grade_is_taken_back_only_if_that_is_allowed(come, desk, task):
+    ta, head = come("ta1"), come("head", StaffRole.HEAD)
+    ta.post(f"{task()}/save", version="0", points="4")
+    points = desk.book.totals(STUDENT)[-1].points
+    released = Released(who="head", when=NOW, why="", student_id=STUDENT, way="publish", points=points)
+    assert desk.book.append([released], [], after=desk.book.state()) is not None
+    fields = {"version": ta.version(task()), "why": "Wrong page."}
+    for one, may in ((ta, False), (head, True)):
+        answer = one.post(f"{task()}/withdraw", **fields)
+        assert answer.status_code == 422 and "would fall" in answer.text and "Wrong page." in answer.text
+        assert answer.text.count("Let a released grade fall") == may
+    assert ta.post(f"{task()}/withdraw", **fields, allow_lower="yes").status_code == 422
+    assert marks(desk) == [4.0]
+    assert head.post(f"{task()}/withdraw", **fields, allow_lower="yes").status_code == 303
+    assert marks(desk) == [4.0, None]
+
+
+def test_a_mark_that_somebody_saved_meanwhile_is_not_taken_back_unseen(come, desk, task):
+    one, other = come("ta1"), come("ta2")
+    one.post(f"{task()}/save", version="0", points="4")
+    version = one.version(task())
+    other.post(f"{task()}/save", version=version, points="3", comment="Another view.")
+    answer = one.post(f"{task()}/withdraw", version=version, why="Wrong page.")
+    assert answer.status_code == 422 and "ta2 saved a mark meanwhile" in answer.text
+    assert "Another view." in answer.text and marks(desk) == [4.0, 3.0]
 
 
 def test_others_at_the_same_task_are_named(come, task):
