@@ -77,6 +77,19 @@ def test_what_is_wrong_is_not_written(head, desk, wrong):
     assert marking_items(desk).of("q6")[0].points == -1.5
 
 
+def test_what_was_typed_beside_a_mistake_stays_in_the_form(head):
+    typed = {
+        "text": ["Another text.", "There is no example.", "A new one."],
+        "id": ["no_order", "no_example", "new"],
+    }
+    sent = {**FORM, **typed, "points": ["-2", "-1", "half"], "remove": ["no_example"]}
+    answer = head.post("/rubric/q6", version=version(head), **sent)
+    assert answer.status_code == 422 and "&#39;half&#39; is not a number" in answer.text
+    for value in ("Another text.", "A new one.", "new", "-2", "half"):
+        assert f'value="{value}"' in answer.text, value
+    assert 'value="no_example" checked' in answer.text and "A new item" in answer.text
+
+
 def test_markers_do_not_change_items(come):
     ta = come("ta1")
     assert ta.get("/rubric/q6").status_code == 403 and ta.post("/rubric/q6/marks").status_code == 403
