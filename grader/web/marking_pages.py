@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from grader.decisions.mark_entries import MarkFault, MarkRefused, points_in
 from grader.domain.errors import UsageError
+from grader.domain.formatting import stamp
 from grader.marking import allocation, presence
 from grader.marking.audit_log import add_entry, reveal
 from grader.marking.comment_bank import comment_bank
@@ -211,7 +212,7 @@ def _entered(task: OpenedTask, known: Collection[str]) -> _Entered:
             points by hand are the same.
     """
     if task.draft is not None:
-        note = f"This is your draft of {task.draft.when:%Y-%m-%d %H:%M}."
+        note = f"This is your draft of {stamp(task.draft.when)}."
         if task.draft.is_outdated:
             note += " Somebody saved a mark since."
         return _of_chosen(task.draft.chosen, note)
@@ -367,7 +368,7 @@ def draft(visit: Visit) -> Response:
     now = visit.now()
     keep_draft(visit.desk, target, handle, chosen, visit.person, now, drawn_from=visit.form.number("version"))
     presence.touch(visit.desk, target, handle, visit.person, now)
-    return JSONResponse({"kept": f"{now:%H:%M:%S}"})
+    return JSONResponse({"kept": f"{now:%H:%M:%S %Z}"})
 
 
 def discard_draft(visit: Visit) -> Response:
