@@ -45,6 +45,8 @@ def test_code_is_set_from_the_left_and_english_says_that_it_is(pages):
         assert all('dir="ltr"' in found for found in re.findall(r"<pre[^>]*>", page))
         assert '<span lang="en" dir="ltr">' in page  # the example's own checks have no catalog
     assert re.search(r'\[dir="rtl"\] :is\([^)]*\bcode\b[^)]*\) \{ direction: ltr; \}', pages[0])
+    # each text of a chart by its own words, or a number stands before the words and its % behind them
+    assert '[dir="rtl"] .chart text { unicode-bidi: plaintext; }' in pages[0]
 
 
 def test_nothing_of_the_pages_own_is_left_in_english(pages):
