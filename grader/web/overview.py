@@ -19,6 +19,7 @@ def overview(visit: Visit) -> Response:
         tasks=sum(question.tasks for question in listed),
         marked=sum(question.marked for question in listed),
         mine=sum(question.mine for question in listed),
+        mine_left=sum(question.mine_left for question in listed),
         done=visit.query.text("done"),
         progress=[one for one in progress if one.marker and (one.assigned or one.marked)],
     )
