@@ -172,7 +172,7 @@ def _task_page(
         conflict=conflict,
         would_lower=would_lower,
         work=work_html(visit.desk, assignment, handle, target),
-        bank=comment_bank(visit.desk, target, limit=12),
+        bank=comment_bank(visit.desk, target, marker=visit.person, limit=12),
         others=others,
         notes=allocation.notes(visit.desk, handle),
         flags=allocation.flags(visit.desk, target, handle),
@@ -427,7 +427,8 @@ def who_is_here(visit: Visit) -> Response:
 def bank(visit: Visit) -> Response:
     """The comments of a question that have the searched words, as a part of its page."""
     target = visit.path["target"]
-    found = comment_bank(visit.desk, target, search=visit.query.text("search"), limit=12)
+    search = visit.query.text("search")
+    found = comment_bank(visit.desk, target, marker=visit.person, search=search, limit=12)
     return visit.page("bank.html.j2", bank=found)
 
 
