@@ -418,7 +418,7 @@ def _may_lower(visit: Visit) -> bool:
 
 
 def who_is_here(visit: Visit) -> Response:
-    """Who has the task open, as a part of its page; asking says that one still has it open oneself."""
+    """Who has the task open, as a part of its page; asking is no activity."""
     target, handle = visit.path["target"], visit.path["handle"]
     others = presence.present(visit.desk, target, handle, visit.now())
     return visit.page("present.html.j2", others=others)
