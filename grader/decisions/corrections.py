@@ -28,6 +28,7 @@ from grader.results.session import ClassSession
 from grader.scoring import counting_instead
 
 LATEST_RUN = "latest"
+_MOST_DIGITS = 9  # of the number of a run
 BY_THE_WINDOW = (Because.TOO_LATE, Because.CAME_BEFORE)  # choices that follow from the rule on resubmissions
 IN_TIME, NO_TIME = "in-time", "none"
 EXAMPLE = "2026-01-31T23:40+03:30"
@@ -76,8 +77,10 @@ def run_number_in(text: str) -> int | None:
     """
     if text == LATEST_RUN:
         return None
-    if not text.isdecimal():
-        raise UsageError(f"There is no run '{text}'. Give a number of `grader history`, or {LATEST_RUN}.")
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
+        raise UsageError(
+            f"There is no run '{text[:60]}'. Give a number of `grader history`, or {LATEST_RUN}."
+        )
     return int(text)
 
 

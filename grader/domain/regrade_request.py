@@ -37,14 +37,14 @@ class RegradeRequest:
         return self.answered is None
 
     @property
-    def answer_anchor(self) -> str:
-        """The id of the answer on a report, another one for another answer; empty: there is none yet."""
-        if self.answered is None:
-            return ""
-        parts = (self.target, self.asked, self.reason, self.answer, self.after, self.answered)
-        return f"answer-{sha256(repr(parts).encode('utf-8', 'replace')).hexdigest()[:16]}"
-
-    @property
     def changed(self) -> bool:
         """Whether the answer changed the points."""
         return not self.is_open and self.after != self.before
+
+    @property
+    def answer_anchor(self) -> str:
+        """The id of the answer on a report, another one for another answer, also in the same words."""
+        when = self.answered.isoformat() if self.answered is not None else ""
+        asked = f"{self.target}\0{self.reason}\0{self.asked.isoformat()}"
+        text = f"{asked}\0{self.answer}\0{self.after}\0{when}"
+        return f"answer-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"

@@ -182,6 +182,22 @@ class RowRecords:
                 first, before = run.number, run.submission_digest
         return first
 
+    def counting(self, row: str) -> int:
+        """The number of a row's run that counts: the latest, unless a decision names another; 0 without."""
+        number = chosen_runs(self._connection, self._assignment_id, row).get(row)
+        return last_number(self._connection, self._assignment_id, row) if number is None else number
+
+    def have_same_files(self, row: str, one: int, other: int) -> bool:
+        """Whether two of a row's runs are about the same files.
+
+        Args:
+            one, other: Their numbers.
+        """
+        query = select(RUNS.c.submission_digest).where(
+            rows_about(RUNS, self._assignment_id, row), RUNS.c.number.in_((one, other))
+        )
+        return len(set(self._connection.scalars(query))) == 1
+
     def snapshot(self, rows: Collection[str], *, attempts: bool = False) -> Snapshot:
         """The records about these rows that count, as a snapshot of a class that has no others.
 
@@ -196,8 +212,7 @@ class RowRecords:
         evidence: dict[str, Evidence] = {}
         runs: dict[str, int] = {}
         for row in by_id.values():
-            number = chosen_runs(self._connection, self._assignment_id, row).get(row)
-            number = last_number(self._connection, self._assignment_id, row) if number is None else number
+            number = self.counting(row)
             query = select(RUNS).where(rows_about(RUNS, self._assignment_id, row), RUNS.c.number == number)
             if (found := self._connection.execute(query).one_or_none()) is not None:
                 evidence[row], runs[row] = read_evidence(found), found.id

@@ -20,6 +20,7 @@ from sqlalchemy import (
     func,
     insert,
     not_,
+    or_,
     select,
     update,
 )
@@ -296,13 +297,15 @@ class TaskRecords:
         """
         others = _beside(ALLOCATIONS, ALLOCATIONS.c.second.is_(False), ALLOCATIONS.c.marker != marker)
         is_mine = and_(TASKS.c.points.is_not(None), TASKS.c.marker == marker)
+        first_due = and_(TASKS.c.open.is_(True), not_(_second_of(marker)), not_(others))
+        second_due = and_(_second_of(marker), not_(_second_done(marker)))
         query = (
             select(
                 TASKS.c.target,
                 func.count().label("tasks"),
                 _number_of(TASKS.c.open.is_(True)).label("left"),
                 _number_of(is_mine).label("mine"),
-                _number_of(and_(TASKS.c.open.is_(True), not_(others))).label("mine_left"),
+                _number_of(or_(first_due, second_due)).label("mine_left"),
                 _number_of(_beside(FLAGS)).label("flagged"),
             )
             .where(rows_about(TASKS, self._assignment_id), TASKS.c.leader == TASKS.c.student_id)

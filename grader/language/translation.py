@@ -245,11 +245,12 @@ class Language:
     def _shown_value(self, value: str, depth: int) -> str:
         """A placeholder's value: translated where it is a text of ours, else marked as untranslated."""
         if depth < _DEEPEST and not value.isnumeric():
-            words = value.lstrip(" ")  # an added clause begins with a space
+            words = value.strip(" ")  # a clause before or after others has a space there
             made = self._pieces(words, depth + 1)
             if any(piece.translated for piece in made):
                 shown = (piece.text if piece.translated else f"{BEGIN}{piece.text}{END}" for piece in made)
-                return " " * (len(value) - len(words)) + " ".join(shown)
+                before, _, after = value.partition(words)
+                return f"{before}{' '.join(shown)}{after}"
         return f"{BEGIN}{value}{END}"
 
     def _of_number(self, message: Message, number: int) -> str:

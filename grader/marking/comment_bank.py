@@ -24,10 +24,14 @@ class BankComment:
     by: str
 
 
-def comment_bank(desk: Desk, target: str, *, search: str = "", limit: int = 50) -> tuple[BankComment, ...]:
+def comment_bank(
+    desk: Desk, target: str, *, marker: str = "", search: str = "", limit: int = 50
+) -> tuple[BankComment, ...]:
     """The comments for a question, those used most first; rubric items are not among them.
 
     Args:
+        marker: Who asks: nothing of the first marks on tasks that they mark a second time is used; empty:
+            anybody.
         search: Words of which a comment must have all, in any order and case.
 
     Raises:
@@ -36,7 +40,12 @@ def comment_bank(desk: Desk, target: str, *, search: str = "", limit: int = 50) 
     require_question(desk, target)
     assignment = assignment_now(desk)
     with current_records(desk) as records:
-        marks = _marks(desk, records, target)
+        second_of = records.markers.allocations(target, second=True) if marker else {}
+        marks = [
+            mark
+            for mark in _marks(desk, records, target)
+            if not marker or second_of.get(mark.student_id or "") != marker
+        ]
     uses: Counter[str] = Counter()
     written: dict[str, list[str]] = {}
     for mark in marks:

@@ -128,6 +128,7 @@ class OpenedTask:
         removed: Its rubric items that the file has no longer, as they were when the mark was given; () for a
             second marker.
         version: To be given to `save_mark`; 0: no mark was ever given.
+        run: The number of the run that counts, whose files the marker sees; to be given to `save_mark`, too.
         history: All marks of this task, oldest first; for a second marker, only their own.
         draft: This marker's draft; None: there is none.
         team: How many students handed it in together; 1: a student alone.
@@ -144,6 +145,7 @@ class OpenedTask:
     mark: StoredMark | None
     removed: tuple[MarkingItem, ...]
     version: int
+    run: int
     history: tuple[StoredMark, ...]
     draft: Draft | None
     team: int
@@ -193,6 +195,7 @@ def opened_task(desk: Desk, target: str, handle: str, marker: str) -> OpenedTask
         view = _view(records, task, marker)
         draft = records.markers.draft(target, task.row, marker)
         assigned = records.markers.allocated(target, task.row)
+        run = records.rows.counting(task.row)
     item = next(item for item in assignment.rubric if item.id == target.partition(".")[0])
     part = next((part for part in item.parts if part_target(item, part) == target), None)
     return OpenedTask(
@@ -205,6 +208,7 @@ def opened_task(desk: Desk, target: str, handle: str, marker: str) -> OpenedTask
         mark=view.mark,
         removed=_removed_items(assignment, target, view),
         version=view.version,
+        run=run,
         history=view.history,
         draft=None if draft is None else _draft(draft, view.version),
         team=task.team,
@@ -222,6 +226,7 @@ def save_mark(
     now: datetime,
     *,
     drawn_from: int,
+    seen: int | None = None,
     allow_lower: bool = False,
 ) -> SavedMark:
     """Save a mark for a submission, drop this marker's draft and skip, and close the task for them.
@@ -230,19 +235,22 @@ def save_mark(
 
     Args:
         drawn_from: The version of the mark that the marker saw (`OpenedTask.version`).
+        seen: The run whose files the marker saw (`OpenedTask.run`); None: the one that counts.
         allow_lower: A grade that was released may fall.
 
     Raises:
         Conflict: Somebody saved a mark since.
         MarkRefused: Points or comments are not allowed, each with a reason.
         WouldLower: A grade that was released would fall.
-        UsageError: An adjustment has no reason, or the rubric was changed since the desk was opened.
+        UsageError: An adjustment has no reason, other files count than the marker saw, or the rubric was
+            changed since the desk was opened.
         UnknownTask: There is no such task.
     """
     require_question(desk, target)
     assignment, cleaned = grading_assignment(desk), _cleaned(chosen)
     with current_records(desk, writes=True, grades=True) as records:
         task = required_task(records, target, handle)
+        _require_seen(records, task, seen)
         view = _view(records, task, marker)
         removed = {item.id: item.points for item in _removed_items(assignment, target, view)}
         mark = _mark(assignment, target, cleaned, removed)
@@ -409,6 +417,23 @@ def _require_allowed(checks: MarkChecks, mark: Mark, task: TaskRow, before: Mark
     faults = [fault] if fault else checks.word_faults(mark, task.target, mark_of(before).remarks)
     if faults:
         raise MarkRefused(faults)
+
+
+def _require_seen(records: MarkingRecords, task: TaskRow, seen: int | None) -> None:
+    """Check that a mark is about the files that count.
+
+    Args:
+        seen: The run whose files the marker saw; None: the one that counts.
+
+    Raises:
+        UsageError: It is about others.
+    """
+    counting = records.rows.counting(task.row)
+    if seen is not None and not records.rows.have_same_files(task.row, seen, counting):
+        raise UsageError(
+            "Other files of this submission count since you opened the page. Nothing was saved. Look at them "
+            "here, then save again."
+        )
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ class MarkedQuestion:
         marked: How many of them have a mark.
         left: How many have none.
         mine: How many the asking marker has marked.
-        mine_left: How many of those left are assigned to the asking marker, or to nobody.
+        mine_left: How many the asking marker should still mark: those left that are assigned to them or to
+            nobody, and their second marks that are due.
         flagged: How many have a flag.
     """
 

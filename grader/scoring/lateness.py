@@ -157,18 +157,22 @@ def _late(
     if rule.points_per_day is None:
         undecided = "A person decides what follows from it; the points here do not reflect it."
         return record(None, total, undecided, asked=True)
+    # whole sentences, or catalogs do not find them
     counted = f"{counting} {'day' if counting == 1 else 'days'}"
-    begun = "" if late == f"{counted} late" else f" so {counted}"
-    shown = f"{late},{begun} at {plain(rule.points_per_day)} points each"
     if used:
         shown = f"{late}, of which {counted} at {plain(rule.points_per_day)} points each"
+    elif late == f"{counted} late":
+        shown = f"{late}, at {plain(rule.points_per_day)} points each"
+    else:
+        shown = f"{late}, so {counted} at {plain(rule.points_per_day)} points each"
     if rule.most_points is not None and counting * rule.points_per_day > rule.most_points:
-        shown += f" and at most {plain(rule.most_points)} in all"
+        shown = f"{shown} and at most {plain(rule.most_points)} in all"
     lost = rounded(_penalty(rule, counting, total))
     after = None if total is None or withheld else rounded(total - lost)
-    reason = f"{shown}: {plain(lost)} points are taken off"
-    reason += "." if total is None or after is None else f", so {plain(total)} become {plain(after)}."
-    return record(lost, after, reason)
+    if total is None or after is None:
+        return record(lost, after, f"{shown}: {plain(lost)} points are taken off.")
+    taken = f"{shown}: {plain(lost)} points are taken off, so {plain(total)} become {plain(after)}."
+    return record(lost, after, taken)
 
 
 # --- late days -------------------------------------------------------------------------------------------

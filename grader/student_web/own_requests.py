@@ -225,7 +225,7 @@ def _asking(assignment: Assignment, made: Score, report: str, now: datetime) -> 
 
 def _as_released(request: RegradeRequest, report: str) -> RegradeRequest:
     """A request as the student may know it: without an answer that the report does not have."""
-    if request.answered is None or f'id="{request.answer_anchor}"' in report:
+    if request.is_open or f'id="{request.answer_anchor}"' in report:
         return request
     return replace(request, answer="", answered=None, after=None)
 

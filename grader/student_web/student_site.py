@@ -40,7 +40,7 @@ from grader.student_web.own_requests import (
 from grader.student_web.released_pages import PageNotReleased, ReleasedPages
 from grader.student_web.student_links import StudentAccess, StudentLinkRefused, StudentSession
 from grader.web.listening import Listening
-from grader.web.safety import Attempts, Gate, is_from_own_page, peer_of
+from grader.web.safety import Attempts, Gate, is_from_own_page, peer_of, who_tries
 
 # what a page of ours may do: nothing but its own style, and forms to its own origin
 POLICY = (
@@ -165,18 +165,18 @@ def _entered(site: StudentSite, request: Request) -> Response:
     The answer is a page that goes on by itself, not a redirection: the cookie is not sent with a request that
     another site began, as a mail program in the browser does, and this page's own request is ours.
     """
-    # behind a proxy all come from one address: there, one who guesses must not keep the others out
-    peer = peer_of(request.scope) if not site.listening.proxies else request.path_params["token"][:64]
-    if not site.entries.allowed(peer):
+    token = request.path_params["token"]
+    tried_by = who_tries(request.scope, site.listening.proxies, token)
+    if not site.entries.allowed(tried_by):
         return plain_page("Too many tries", "Wait a minute, then open the link again.", status=429)
     try:
-        secret, _ = site.access.exchanged(request.path_params["token"], site.pages.students())
+        secret, _ = site.access.exchanged(token, site.pages.students())
     except StudentLinkRefused as error:
         _LOG.warning("A link that opens nothing was tried from %s.", peer_of(request.scope))
         return plain_page("This link does not work", str(error), status=HTTPStatus.FORBIDDEN)
     except GraderError as error:
         return _trouble(error)
-    site.entries.forgive(peer)
+    site.entries.forgive(tried_by)
     answer = _page("enter.html.j2")
     answer.set_cookie(
         site.cookie,

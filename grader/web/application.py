@@ -20,7 +20,7 @@ from grader.web.overview import log_page, overview
 from grader.web.queue_page import queue_page, student_page
 from grader.web.review_page import review_page
 from grader.web.rubric_page import change_items, change_marks, rubric_page
-from grader.web.safety import Gate, is_from_own_page, peer_of
+from grader.web.safety import Gate, is_from_own_page, who_tries
 from grader.web.static_files import static_files
 from grader.web.visits import Console, Page, answered, plain_page
 
@@ -108,8 +108,9 @@ def application(console: Console) -> Gate:
 
 def _entered(console: Console, request: Request) -> Response:
     """Exchange a link for a session; the address with the link is left at once."""
-    peer = peer_of(request.scope)
-    if not console.attempts.allowed(peer):
+    token = request.path_params["token"]
+    tried_by = who_tries(request.scope, console.listening.proxies, token)
+    if not console.attempts.allowed(tried_by):
         return plain_page(
             HTTPStatus.TOO_MANY_REQUESTS, "Too many tries", "Wait a minute, then open the link again."
         )
@@ -120,10 +121,10 @@ def _entered(console: Console, request: Request) -> Response:
             "The proxy says who you are: open the first page.",
         )
     try:
-        secret, session = console.access.exchanged(request.path_params["token"])
+        secret, session = console.access.exchanged(token)
     except LinkRefused as error:
         return plain_page(HTTPStatus.FORBIDDEN, "This link does not work", str(error))
-    console.attempts.forgive(peer)
+    console.attempts.forgive(tried_by)
     add_entry(console.desk, session.person, console.clock(), f"came with a link as {session.role.value}")
     answer = RedirectResponse("/", 303)
     answer.set_cookie(

@@ -42,7 +42,6 @@ def assign(visit: Visit) -> Response:
 
 def _page(visit: Visit, *, status: int = 200, faults: tuple[str, ...] = ()) -> Response:
     target = visit.path["target"]
-    count = visit.query.text("count")
     sections, markers, problem = _sections_of_course(visit)
     return visit.page(
         "assigning.html.j2",
@@ -57,7 +56,7 @@ def _page(visit: Visit, *, status: int = 200, faults: tuple[str, ...] = ()) -> R
         markers=visit.form.text("markers") or markers,
         section_problem=problem,
         done=visit.query.text("done"),
-        count=int(count) if count.isdecimal() else 0,
+        count=visit.query.whole("count") or 0,
     )
 
 

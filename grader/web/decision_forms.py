@@ -8,6 +8,7 @@ one is allowed.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from hashlib import sha256
 
 from starlette.responses import Response
@@ -41,6 +42,7 @@ from grader.web.review_forms import REVIEW_FORMS
 from grader.web.visits import SentFields, Visit
 
 _MOST_SHOWN = 300  # totals in a preview; more are counted
+_ANY_TIME = datetime.min
 OUTCOME_WORDS = (
     (OralOutcome.PASSED.value, "passed: explained the work"),
     (OralOutcome.FAILED.value, "not passed: could not explain it"),
@@ -396,7 +398,7 @@ def record_decision(visit: Visit) -> Response:
 def digest_of(changes: Sequence[Change], entries: Sequence[Edit]) -> str:
     """What a preview showed, so that nothing else is recorded."""
     words = [change.in_words for change in changes]
-    words += [f"{edit.student_id}: {': '.join(decision_text(edit, {}))}" for edit in entries]
+    words += [repr(replace(edit, when=_ANY_TIME)) for edit in entries]  # also which files it is about
     return sha256("\n".join(words).encode()).hexdigest()
 
 

@@ -63,8 +63,8 @@ def _settle(session: ClassSession, form: SentFields) -> Revision:
 def _number(session: ClassSession, form: SentFields) -> int:
     """The number of a question that was typed, or that of the only open one."""
     text, student_id = form.text("number").strip(), sent_student(form)
-    if text.isdecimal():
-        return int(text)
+    if (number := form.whole("number")) is not None:
+        return number
     if text:
         raise UsageError(f"'{text[:60]}' is no number of a question. The student's first has 1.")
     session.require_student(student_id)

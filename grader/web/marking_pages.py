@@ -109,6 +109,7 @@ class _Entered:
     Attributes:
         points: As typed; empty: by the items.
         note: Where it comes from, for whoever reads it; empty: nothing to say.
+        taking_back: Why the mark should be taken back, if that was tried.
     """
 
     items: frozenset[str] = frozenset()
@@ -118,6 +119,7 @@ class _Entered:
     comment: str = ""
     remarks: tuple[str, ...] = ()
     note: str = ""
+    taking_back: str = ""
 
 
 def task_page(visit: Visit) -> Response:
@@ -170,7 +172,7 @@ def _task_page(
         conflict=conflict,
         would_lower=would_lower,
         work=work_html(visit.desk, assignment, handle, target),
-        bank=comment_bank(visit.desk, target, limit=12),
+        bank=comment_bank(visit.desk, target, marker=visit.person, limit=12),
         others=others,
         notes=allocation.notes(visit.desk, handle),
         flags=allocation.flags(visit.desk, target, handle),
@@ -300,7 +302,8 @@ def save(visit: Visit) -> Response:
                 visit.person,
                 now,
                 drawn_from=drawn_from,
-                allow_lower=bool(visit.form.text("allow_lower")) and visit.may(StaffRole.HEAD),
+                seen=visit.form.number("seen") if visit.form.text("seen") else None,
+                allow_lower=_may_lower(visit),
             )
         except Conflict as error:
             conflict = error
@@ -365,7 +368,7 @@ def draft(visit: Visit) -> Response:
     now = visit.now()
     keep_draft(visit.desk, target, handle, chosen, visit.person, now, drawn_from=visit.form.number("version"))
     presence.touch(visit.desk, target, handle, visit.person, now)
-    return JSONResponse({"kept": f"{now:%H:%M:%S}"})
+    return JSONResponse({"kept": f"{now:%H:%M:%S %Z}"})
 
 
 def discard_draft(visit: Visit) -> Response:
@@ -376,22 +379,46 @@ def discard_draft(visit: Visit) -> Response:
 
 
 def withdraw(visit: Visit) -> Response:
-    """Take a mark back."""
-    target, handle = visit.path["target"], visit.path["handle"]
-    withdraw_mark(
-        visit.desk,
-        target,
-        handle,
-        visit.person,
-        visit.now(),
-        why=visit.form.text("why"),
-        drawn_from=visit.form.number("version"),
-    )
-    return visit.redirect("questions", target, handle, by=visit.query.text("by"))
+    """Take a mark back; if that is not possible, the task is shown again with the reason."""
+    target, handle, now = visit.path["target"], visit.path["handle"], visit.now()
+    faults: tuple[str, ...]
+    would_lower = False
+    try:
+        withdraw_mark(
+            visit.desk,
+            target,
+            handle,
+            visit.person,
+            now,
+            why=visit.form.text("why"),
+            drawn_from=visit.form.number("version"),
+            allow_lower=_may_lower(visit),
+        )
+    except UnknownTask:
+        raise
+    except Conflict as error:
+        faults = (f"{error.theirs.marker} saved a mark meanwhile: it is shown here. Nothing was taken back.",)
+    except WouldLower as error:
+        faults, would_lower = (str(error),), visit.may(StaffRole.HEAD)
+    except UsageError as error:
+        faults = tuple(str(error).splitlines())
+    else:
+        return visit.redirect("questions", target, handle, by=visit.query.text("by"))
+    others = presence.touch(visit.desk, target, handle, visit.person, now)
+    with one_look(visit.desk):
+        task = opened_task(visit.desk, target, handle, visit.person)
+        entered = _entered(task, {item.id for item in _items(visit, task)})
+        entered = replace(entered, taking_back=visit.form.text("why"))
+        return _task_page(visit, task, entered, others, status=422, faults=faults, would_lower=would_lower)
+
+
+def _may_lower(visit: Visit) -> bool:
+    """Whether a released grade may fall: if the form says so, and it is from somebody who may."""
+    return bool(visit.form.text("allow_lower")) and visit.may(StaffRole.HEAD)
 
 
 def who_is_here(visit: Visit) -> Response:
-    """Who has the task open, as a part of its page; asking says that one still has it open oneself."""
+    """Who has the task open, as a part of its page; asking is no activity."""
     target, handle = visit.path["target"], visit.path["handle"]
     others = presence.present(visit.desk, target, handle, visit.now())
     return visit.page("present.html.j2", others=others)
@@ -400,7 +427,8 @@ def who_is_here(visit: Visit) -> Response:
 def bank(visit: Visit) -> Response:
     """The comments of a question that have the searched words, as a part of its page."""
     target = visit.path["target"]
-    found = comment_bank(visit.desk, target, search=visit.query.text("search"), limit=12)
+    search = visit.query.text("search")
+    found = comment_bank(visit.desk, target, marker=visit.person, search=search, limit=12)
     return visit.page("bank.html.j2", bank=found)
 
 
@@ -478,8 +506,7 @@ def submission_page(visit: Visit) -> Response:
 
 def picture(visit: Visit) -> Response:
     """A page of the PDF as a picture."""
-    number = visit.path["number"]
-    content = page_picture(visit.desk, visit.path["handle"], int(number)) if number.isdecimal() else None
+    content = page_picture(visit.desk, visit.path["handle"], visit.path["number"])
     if content is None:
         raise UnknownTask("There is no such page.")
     return Response(content, media_type="image/webp", headers={"Cache-Control": "private, max-age=3600"})

@@ -19,6 +19,7 @@ def overview(visit: Visit) -> Response:
         tasks=sum(question.tasks for question in listed),
         marked=sum(question.marked for question in listed),
         mine=sum(question.mine for question in listed),
+        mine_left=sum(question.mine_left for question in listed),
         done=visit.query.text("done"),
         progress=[one for one in progress if one.marker and (one.assigned or one.marked)],
     )
@@ -26,6 +27,5 @@ def overview(visit: Visit) -> Response:
 
 def log_page(visit: Visit) -> Response:
     """Who saw and changed what, newest first."""
-    before = visit.query.text("before")
-    entries = audit_log(visit.desk, before=int(before) if before.isdecimal() else None)
+    entries = audit_log(visit.desk, before=visit.query.whole("before"))
     return visit.page("log.html.j2", entries=entries, assignment=visit.desk.assignment)

@@ -66,7 +66,6 @@ def queue_page(visit: Visit) -> Response:
     overview = class_now(visit.desk)
     decisions = person_decisions(visit.desk.book)
     done = FORMS.get(visit.query.text("done"))
-    changed = visit.query.text("changed")
     return visit.page(
         "queue.html.j2",
         overview=overview,
@@ -89,7 +88,7 @@ def queue_page(visit: Visit) -> Response:
         decisions=decisions[:_MOST_DECISIONS],
         more=max(len(decisions) - _MOST_DECISIONS, 0),
         done=done,
-        changed=int(changed) if changed.isdecimal() else 0,
+        changed=visit.query.whole("changed") or 0,
     )
 
 

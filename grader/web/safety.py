@@ -6,7 +6,7 @@ It also gives every answer its headers. It never decides what a person may see (
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,6 +125,14 @@ def peer_of(scope: MutableMapping[str, Any]) -> str:
     """The address that a request came from, as the socket knows it; no header is believed."""
     client = scope.get("client")
     return str(client[0]) if client else ""
+
+
+def who_tries(scope: MutableMapping[str, Any], proxies: Sequence[str], token: str) -> str:
+    """By what tries of links are counted: the peer, or the link where all come from one address.
+
+    Behind a proxy, one who guesses must not keep the others out.
+    """
+    return token[:64] if proxies else peer_of(scope)
 
 
 def is_from_own_page(headers: Mapping[str, str], own: frozenset[str]) -> bool:

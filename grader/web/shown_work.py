@@ -30,11 +30,10 @@ from grader.reports.student.model_figures import LayerRow, layer_rows
 from grader.reports.student.submission_page import ShownSubmission, shown_submission
 from grader.reports.student.trained_models import trained_models
 from grader.scoring import score
+from grader.web.hidden_words import HiddenWords
 from grader.web.visits import templates
 
-HIDDEN = "▒▒▒"
 _KEPT = 24  # submissions whose files are kept in memory
-_TAG = re.compile(r"(<[^>]*>)")
 _AROUND = 60  # characters before and after what was found
 _SHORTEST_NAME = 3  # letters of a part of a name that is hidden by itself
 _QUESTION = "question|exercise|task|q|frage|aufgabe|سؤال|سوال|پرسش"
@@ -63,6 +62,7 @@ class ShownWork:
     """The left side of a marking page.
 
     Attributes:
+        run: The number of the run that it shows; a part of the addresses of pictures, which browsers keep.
         answers: The PDF; None: none was accepted.
         remarks: What of the PDF could not be drawn.
         facts: (what, value) of what the question wants to see beside it.
@@ -72,6 +72,7 @@ class ShownWork:
         found_page: The page of the PDF on which an answer to the question seems to begin; None: none does.
     """
 
+    run: int
     answers: Answers | None
     pages: tuple[WorkPage, ...]
     remarks: tuple[str, ...]
@@ -86,8 +87,9 @@ class ShownWork:
 
 @dataclass(frozen=True)
 class _Files:
-    """One submission as it stands in the gradebook."""
+    """One submission as it stands in the gradebook, by the run that counts."""
 
+    run: int
     evidence: Evidence
     images: Mapping[str, bytes]
 
@@ -109,18 +111,19 @@ def work_html(desk: Desk, assignment: Assignment, handle: str, target: str) -> M
     )
     work = _shown_work(assignment, files, scored, target)
     html = templates().get_template("work.html.j2").render(work=work, handle=handle, evidence=evidence)
-    return Markup(hidden(html, _identifying(desk, students, evidence)))  # of the template, which escapes
+    # of the template, which escapes
+    return Markup(_identifying(desk, students, evidence).in_html(html))
 
 
-def page_picture(desk: Desk, handle: str, number: int) -> bytes | None:
-    """A page of the PDF as WebP; None: it was not drawn.
+def page_picture(desk: Desk, handle: str, number: str) -> bytes | None:
+    """A page of the PDF as WebP; None: there is no such page, or it was not drawn.
 
     Raises:
         UnknownTask: There is no such submission.
     """
     files = _files(desk, students_of(desk, handle)[0])
     drawn = files.evidence.answers.drawn if files.evidence.answers else ()
-    name = next((page.image for page in drawn if page.number == number), None)
+    name = next((page.image for page in drawn if str(page.number) == number), None)
     content = files.images.get(name, b"") if name else b""
     return content if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else None
 
@@ -147,14 +150,13 @@ def pages_with(desk: Desk, handle: str, words: str) -> tuple[FoundPage, ...] | N
     """
     students = students_of(desk, handle)
     files = _files(desk, students[0])
-    hides = _pattern(_identifying(desk, students, files.evidence))
-    texts = {number: hides.sub(HIDDEN, text) if hides else text for number, text in _texts(files).items()}
+    names = _identifying(desk, students, files.evidence)
+    texts = {number: names.in_text(_plain(text)) for number, text in _texts(files).items()}
     if not any(texts.values()):
         return None
     wanted = [_plain(word) for word in words.split()]
     found = []
-    for number, text in sorted(texts.items()):
-        plain = _plain(text)
+    for number, plain in sorted(texts.items()):
         if wanted and all(word in plain for word in wanted):
             at = plain.find(wanted[0])
             begin = max(at - _AROUND, 0)
@@ -187,35 +189,7 @@ def pdf_of(desk: Desk, handle: str) -> bytes | None:
     return desk.book.images(students_of(desk, handle)[0]).get(ANSWERS_FILE)
 
 
-def hidden(html: str, words: Iterable[str]) -> str:
-    """HTML in which words are hidden, in text and in labels, but not in pictures and addresses.
-
-    Args:
-        words: Whole words of any case; digits are hidden also within longer words.
-    """
-    pattern = _pattern(words)
-    if pattern is None:
-        return html
-    pieces = _TAG.split(html)
-    for index, piece in enumerate(pieces):
-        if index % 2 == 0:
-            pieces[index] = pattern.sub(HIDDEN, piece)
-        elif 'aria-label="' in piece and "data:" not in piece:
-            pieces[index] = re.sub(r'aria-label="[^"]*"', lambda label: pattern.sub(HIDDEN, label[0]), piece)
-    return "".join(pieces)
-
-
-def _pattern(words: Iterable[str]) -> re.Pattern[str] | None:
-    """What finds any of some words; None without words."""
-    patterns = [
-        re.escape(word) if any(sign.isdigit() for sign in word) else rf"(?<!\w){re.escape(word)}(?!\w)"
-        for word in sorted(set(words), key=len, reverse=True)
-        if word
-    ]
-    return re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
-
-
-def _identifying(desk: Desk, students: Sequence[str], evidence: Evidence) -> list[str]:
+def _identifying(desk: Desk, students: Sequence[str], evidence: Evidence) -> HiddenWords:
     """The words by which a submission shows whose it is, as far as the LMS knows them.
 
     They are those of the whole team: of members who handed in other work since, too, as it may name them.
@@ -227,9 +201,9 @@ def _identifying(desk: Desk, students: Sequence[str], evidence: Evidence) -> lis
     for student_id in dict.fromkeys((*students, *evidence.team)):
         person = evidence.origin.person if student_id == evidence.student_id else _person(desk, student_id)
         name = " ".join(printable(person).split())
-        parts = [part for part in re.split(r"[\s,]+", name) if len(part) >= _SHORTEST_NAME]
-        words += [student_id, name, *parts]
-    return words
+        parts = [part for part in re.split(r"[\s,]+", name) if sum(map(str.isalpha, part)) >= _SHORTEST_NAME]
+        words += [student_id, name, " ".join(reversed(parts)), *parts]
+    return HiddenWords.of(words)
 
 
 def _person(desk: Desk, student_id: str) -> str:
@@ -253,7 +227,7 @@ def _files(desk: Desk, student_id: str) -> _Files:
             kept.move_to_end(key)
             return kept[key]
     evidence = desk.book.evidence(student_id, key[1])
-    files = _Files(evidence, desk.book.images(student_id, key[1], but=(ANSWERS_FILE,)))
+    files = _Files(key[1], evidence, desk.book.images(student_id, key[1], but=(ANSWERS_FILE,)))
     with _keeping:
         kept[key] = files
         while len(kept) > _KEPT:
@@ -278,6 +252,7 @@ def _shown_work(assignment: Assignment, files: _Files, scored: Score, target: st
                 if chart
             ]
     return ShownWork(
+        run=files.run,
         answers=answers,
         pages=_pages(answers, files.images) if answers else (),
         remarks=undrawn_remarks(answers) if answers else (),
@@ -355,4 +330,4 @@ def _found(code: ShownSubmission, target: str) -> str:
     return ""
 
 
-__all__ = ["HIDDEN", "ShownWork", "WorkPage", "hidden", "page_picture", "pages_with", "pdf_of", "work_html"]
+__all__ = ["ShownWork", "WorkPage", "page_picture", "pages_with", "pdf_of", "work_html"]

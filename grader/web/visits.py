@@ -32,7 +32,8 @@ from grader.web.safety import Attempts, is_from_own_page
 from grader.web.static_files import HTMX, static_address
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_MOST_FIELDS = 200
+_MOST_FIELDS = 2000  # of a form: a rubric item has six
+_MOST_DIGITS = 15
 _LOG = logging.getLogger("grader.web")
 
 
@@ -83,16 +84,21 @@ class SentFields:
         """All fields of a name."""
         return tuple(value for key, value in self.fields if key == name)
 
+    def whole(self, name: str) -> int | None:
+        """A field with a whole number, from 0, of at most 15 digits; None: it is something else."""
+        text = self.text(name).strip()
+        return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
     def number(self, name: str) -> int:
         """A field that the console itself wrote as a whole number.
 
         Raises:
             UsageError: It is something else.
         """
-        try:
-            return int(self.text(name))
-        except ValueError:
-            raise UsageError("The form lacks something. Open the page again.") from None
+        number = self.whole(name)
+        if number is None:
+            raise UsageError("The form lacks something. Open the page again.")
+        return number
 
 
 @dataclass(frozen=True)

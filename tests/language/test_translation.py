@@ -43,6 +43,13 @@ def test_clauses_that_were_added_are_translated():
     assert language.translated("5 of 10 points, 15 not run") == "5/10; -15"
 
 
+def test_a_clause_before_others_is_translated():
+    language = spoken(
+        ("({added}from {low} to {high})", "({added}{low}..{high})"), ("mean of {runs} runs;", "~{runs},")
+    )
+    assert language.translated("(mean of 3 runs; from 1 to 2)") == "(~3, 1..2)"
+
+
 def test_the_most_specific_pattern_wins_whatever_the_order():
     wide, narrow = ("{what} passed.", "wide {what}"), ("All {number} checks passed.", "narrow {number}")
     assert spoken(wide, narrow).translated("All 3 checks passed.") == "narrow 3"

@@ -3,6 +3,7 @@
 from grader.marking.comment_bank import comment_bank
 from grader.marking.desk import Desk, handle_of
 from grader.marking.mark_saving import ChosenMark, opened_task, save_mark
+from grader.marking.second_marking import choose_second
 from tests.marking.conftest import NOW, STUDENTS, TEAM
 
 
@@ -40,3 +41,10 @@ def test_a_search_needs_all_words_in_any_order_and_case(desk: Desk) -> None:
     assert [one.uses for one in comment_bank(desk, "q6", search="weights attention")] == [1]
     assert [one.id for one in comment_bank(desk, "q6", search="ORDER_only")] == ["position_order_only"]
     assert comment_bank(desk, "q6", search="weights nothing") == ()
+
+
+def test_who_marks_a_second_time_is_not_shown_the_first_comment(desk: Desk) -> None:
+    given(desk, STUDENTS[0], ChosenMark(points=2, comment="The cat of page 3 is no class."))
+    choose_second(desk, "q6", 1.0, ["ta2"], NOW, by="head")
+    assert "The cat of page 3 is no class." in [one.text for one in comment_bank(desk, "q6", marker="ta1")]
+    assert [one.id for one in comment_bank(desk, "q6", marker="ta2")] == ["position_order_only"]

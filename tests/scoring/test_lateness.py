@@ -1,5 +1,6 @@
 """What lateness costs: by the rule of the course, and never by a guess."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -14,6 +15,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.limits import Limits
 from grader.domain.score import GradeStatus, LateRecord
 from grader.domain.submission import Delivery, Role
+from grader.language import language
 from grader.scoring import score
 
 DUE = datetime(2026, 1, 31, 23, 59, tzinfo=timezone(timedelta(hours=3, minutes=30)))
@@ -137,3 +139,30 @@ def test_a_time_without_a_zone_is_unknown() -> None:
     naive = replace(EVIDENCE, received_at=datetime(2027, 1, 1))
     found = score(ASSIGNMENT, naive, edits=[mark(18)]).late
     assert found is not None and found.state == "unknown" and found.penalty is None
+
+
+@pytest.mark.parametrize("most", [None, 12])
+@pytest.mark.parametrize(
+    "after",
+    [
+        timedelta(minutes=40),
+        timedelta(hours=3),
+        timedelta(hours=3, minutes=5),
+        timedelta(days=1),
+        timedelta(days=1, minutes=5),
+        timedelta(days=1, hours=2),
+        timedelta(days=1, hours=2, minutes=5),
+        timedelta(days=3),
+        timedelta(days=3, minutes=5),
+        timedelta(days=3, hours=2),
+        timedelta(days=3, hours=2, minutes=5),
+    ],
+)
+def test_what_it_costs_is_told_in_the_language_of_the_reports(after: timedelta, most: float | None) -> None:
+    pytest.importorskip("babel")
+    persian = language("fa")
+    found = late(after, rule=replace(RULE, most_points=most))
+    assert "points are taken off, so 18 become" in found.reason
+    for sentence in (found.reason, found.reason.partition(", so 18")[0] + ".", f"Handed in {found.how_late}"):
+        told = persian.translated(sentence)
+        assert re.findall("[a-z]+", told) == [], told

@@ -95,9 +95,29 @@ def test_second_markers_are_blind_and_the_agreement_is_shown(head, come, desk):
     head.post("/assign/q6/second", share="50", marker=["ta2"])
     twice = [handle for handle in handles if "second mark" in second.get(f"/questions/q6/{handle}").text]
     assert len(twice) == agreement(desk, "q6").chosen == 6
+    assert 'aria-label="Mark the next of 6 in' in second.get("/").text
+    assert second.get("/questions/q6").text.count("Mark the next one") == 1
     for number, handle in enumerate(twice[:2]):
         page = second.get(f"/questions/q6/{handle}").text
         assert "The mark that stands" not in page and ">4<" not in page
         second.post(f"/questions/q6/{handle}/save", version="0", points=str(4 - number), comment="Mine.")
     page = head.get("/assign/q6").text
     assert "2 of 6" in page and "50\u202f%" in page.replace("\u00a0", "\u202f") and "-0.50 points" in page
+
+
+def test_second_marks_that_are_due_are_offered_when_everything_is_marked_once(head, come, desk):
+    first, second = come("ta1"), come("ta2")
+    handles = [handle_of(desk, student) for student in STUDENTS]
+    for target in desk.assignment.mark_targets():
+        for handle in handles:
+            first.post(f"/questions/{target}/{handle}/save", version="0", points="1")
+    head.post("/assign/q6/second", share="8", marker=["ta2"])
+    page = second.get("/").text
+    assert (
+        "Everything is marked once, and 1\u00a0answer is left for you" in page and "Mark the next one" in page
+    )
+    assert second.get("/next").headers["location"] == "/questions/q6/next"
+    handle = second.get("/questions/q6/next").headers["location"].rpartition("/")[2]
+    assert handle in handles
+    assert second.post(f"/questions/q6/{handle}/save", version="0", points="2").status_code == 303
+    assert "Everything is marked." in second.get("/").text and "Everything is marked." in first.get("/").text

@@ -102,6 +102,18 @@ def test_digits_in_a_field_are_text(visit, served, desk):
     assert page.locator("input[name=item]:checked").count() == 0
 
 
+def test_the_points_beside_the_form_are_those_that_are_saved(visit, served, desk):
+    page = visit("ta1")
+    page.goto(f"{served.address}/questions/q6/{handle_of(desk, STUDENT)}")
+    page.check("input[value=no_order]")
+    page.fill("input[name=adjustment]", "-۰٫۵")
+    page.fill("input[name=reason]", "Half of it.")
+    assert page.inner_text("#total") == "3 of 5 points"
+    with page.expect_navigation():
+        page.keyboard.press("Control+Enter")
+    assert [edit.points for edit in marks(desk.book)] == [3.0]
+
+
 def test_comments_are_searched_and_added(visit, served, desk):
     page = visit("ta1")
     address = f"{served.address}/questions/q8/{handle_of(desk, STUDENT)}"

@@ -7,8 +7,8 @@ from html import unescape
 
 import pytest
 
-from grader.domain.edit import Marked
-from grader.domain.submission import ANSWERS_TEXT_FILE, Answers, Origin
+from grader.domain.edit import Marked, Released
+from grader.domain.submission import ANSWERS_TEXT_FILE, Answers, DrawnPage, Origin
 from grader.grading.result_writer import Keeper
 from grader.marking.audit_log import Action, audit_log
 from grader.marking.desk import handle_of, refresh, students_of
@@ -17,8 +17,9 @@ from grader.marking.second_marking import choose_second
 from grader.marking.task_list import next_unmarked, task_lines
 from grader.web.access import StaffRole
 from grader.web.delayed_pages import DelayedPages
-from grader.web.shown_work import HIDDEN, hidden, page_of_question
-from tests.web.conftest import NOW
+from grader.web.hidden_words import HIDDEN
+from grader.web.shown_work import page_of_question
+from tests.web.conftest import NOW, page_picture
 
 STUDENT = "400101201"
 NAME = "Zahra Mirzakhani"
@@ -143,6 +144,14 @@ def test_who_saves_second_sees_both_and_chooses(come, desk, task):
     assert marks(desk) == [4.0, 2.0]
 
 
+def test_the_rubric_items_of_the_other_are_seen(come, desk, task):
+    one, other = come("ta1"), come("ta2")
+    one.post(f"{task()}/save", version="0", item="no_order")
+    answer = other.post(f"{task()}/save", version="0", item="no_example")
+    theirs = answer.text.partition('id="conflict"')[2].partition("keep-theirs")[0]
+    assert "Order is not named." in theirs and "-1.5" in theirs and "There is no example." not in theirs
+
+
 def test_keeping_theirs_drops_the_own_draft(come, desk, task):
     one, other = come("ta1"), come("ta2")
     one.post(f"{task()}/save", version="0", points="4")
@@ -163,6 +172,56 @@ def test_a_draft_comes_back_and_is_nobody_else_s(come, desk, task):
     assert marks(desk) == []
     ta.post(f"{task()}/discard-draft")
     assert "Half a sent" not in ta.get(task()).text
+
+
+@pytest.fixture
+def graded(desk, class_evidence):
+    """`graded("later")`: the student's submission was examined, with files of that digest."""
+
+    def examined(digest):
+        pdf = Answers("a.pdf", "ab" * 32, 9, kept=False, pages=1, tried=1, drawn=(DrawnPage(1, 600, 780),))
+        evidence = replace(class_evidence(STUDENT), submission_digest=digest, answers=pdf)
+        keeper = Keeper(desk.assignment, desk.book, desk.out, "ta1")
+        keeper.kept(evidence, {pdf.drawn[0].image: page_picture()}, NOW)
+
+    return examined
+
+
+def sent_as_opened(page):
+    """The hidden fields of the form of a mark."""
+    form = page.partition('id="mark"')[2].partition("</form>")[0]
+    return dict(re.findall(r'<input type="hidden" name="(version|seen)" value="([^"]*)"', form))
+
+
+def test_a_mark_for_files_that_were_replaced_meanwhile_is_not_taken_for_the_new_ones(
+    come, desk, task, graded
+):
+    graded("first")
+    ta, handle = come("ta1"), handle_of(desk, STUDENT)
+    opened = sent_as_opened(ta.get(task()).text)
+    graded("later")
+    answer = ta.post(f"{task()}/save", **opened, points="4", comment="Typed.")
+    assert answer.status_code == 422 and "Other files of this submission count" in answer.text
+    assert "Typed." in answer.text and marks(desk) == []
+    choose_second(desk, "q6", 1.0, ["ta2"], NOW, by="head")
+    second = come("ta2").post(f"{task()}/save", **opened, points="4")
+    assert second.status_code == 422 and "Other files" in second.text
+    assert ta.post(f"{task()}/save", **sent_as_opened(answer.text), points="4").status_code == 303
+    graded("later")  # the same files once more
+    again = {**sent_as_opened(answer.text), "version": ta.version(task())}
+    assert ta.post(f"{task()}/save", **again, points="3").status_code == 303
+    assert marks(desk) == [4.0, 3.0] and opened_task(desk, "q6", handle, "ta1").mark.points == 3
+
+
+def test_a_browser_that_keeps_pictures_shows_none_of_an_earlier_upload(come, desk, task, graded):
+    ta, address = come("ta1"), r'<img src="(/submissions/[^"]+)"'
+    pictures = []
+    for digest in ("first", "later"):
+        graded(digest)
+        [picture] = re.findall(address, ta.get(task()).text)
+        assert ta.get(unescape(picture)).content == page_picture()
+        pictures.append(picture)
+    assert pictures[0] != pictures[1]
 
 
 def test_pages_are_blind(come, desk, task):
@@ -197,15 +256,6 @@ def test_of_a_team_nobody_is_named(come, desk, class_evidence):
         assert word not in page, word
         found = ta.get(f"/submissions/{handle}/search?search={word}").text
         assert "No page has these words" in found, word
-
-
-def test_only_text_and_labels_are_hidden():
-    html = '<p id="a1" aria-label="by A. Rad"><img src="data:rad,400">Rad, radio 400101201_x</p>'
-    shown = hidden(html, ["400101201", "Rad", ""])
-    assert (
-        shown
-        == f'<p id="a1" aria-label="by A. {HIDDEN}"><img src="data:rad,400">{HIDDEN}, radio {HIDDEN}_x</p>'
-    )
 
 
 def test_a_reveal_needs_a_reason_and_is_recorded(come, desk, task):
@@ -258,6 +308,33 @@ def test_a_mark_is_taken_back_with_a_reason(come, desk, task):
     assert ta.post(f"{task()}/withdraw", version=version, why="").status_code == 422
     assert ta.post(f"{task()}/withdraw", version=version, why="Wrong page.").status_code == 303
     assert marks(desk) == [4.0, None]
+
+
+def test_a_mark_of_a_released_grade_is_taken_back_only_if_that_is_allowed(come, desk, task):
+    ta, head = come("ta1"), come("head", StaffRole.HEAD)
+    ta.post(f"{task()}/save", version="0", points="4")
+    points = desk.book.totals(STUDENT)[-1].points
+    released = Released(who="head", when=NOW, why="", student_id=STUDENT, way="publish", points=points)
+    assert desk.book.append([released], [], after=desk.book.state()) is not None
+    fields = {"version": ta.version(task()), "why": "Wrong page."}
+    for one, may in ((ta, False), (head, True)):
+        answer = one.post(f"{task()}/withdraw", **fields)
+        assert answer.status_code == 422 and "would fall" in answer.text and "Wrong page." in answer.text
+        assert answer.text.count("Let a released grade fall") == may
+    assert ta.post(f"{task()}/withdraw", **fields, allow_lower="yes").status_code == 422
+    assert marks(desk) == [4.0]
+    assert head.post(f"{task()}/withdraw", **fields, allow_lower="yes").status_code == 303
+    assert marks(desk) == [4.0, None]
+
+
+def test_a_mark_that_somebody_saved_meanwhile_is_not_taken_back_unseen(come, desk, task):
+    one, other = come("ta1"), come("ta2")
+    one.post(f"{task()}/save", version="0", points="4")
+    version = one.version(task())
+    other.post(f"{task()}/save", version=version, points="3", comment="Another view.")
+    answer = one.post(f"{task()}/withdraw", version=version, why="Wrong page.")
+    assert answer.status_code == 422 and "ta2 saved a mark meanwhile" in answer.text
+    assert "Another view." in answer.text and marks(desk) == [4.0, 3.0]
 
 
 def test_others_at_the_same_task_are_named(come, task):
@@ -338,6 +415,23 @@ def test_the_place_in_the_pdf_is_told(come, task, monkeypatch):
 def test_what_does_not_exist_is_not_found(come, address):
     answer = come("ta1").get(address)
     assert answer.status_code == 404 and "There is no such page" in answer.text
+
+
+@pytest.mark.parametrize("digits", [20, 5000])
+def test_a_number_in_an_address_may_be_of_any_length(come, desk, task, digits):
+    head, number, handle = come("head", StaffRole.HEAD), "9" * digits, handle_of(desk, STUDENT)
+    for address in (f"/log?before={number}", f"/queue?changed={number}", f"/assign/q6?count={number}"):
+        assert head.get(address).status_code == 200
+    assert head.get(f"/submissions/{handle}/page-{number}.webp").status_code == 404
+    for name, fields in {
+        "run": {"student": STUDENT, "number": number, "why": "x"},
+        "settle": {"student": STUDENT, "number": number, "outcome": "none", "why": "x"},
+        "undo": {"decision": number, "why": "x"},
+    }.items():
+        assert head.post(f"/decide/{name}/preview", **fields).status_code == 422, name
+    for deed in ("save", "draft"):
+        answer = head.post(f"{task()}/{deed}", version=number, points="4")
+        assert answer.status_code == 422 and "Open the page again" in answer.text
 
 
 def test_a_fault_of_ours_shows_no_trace(come, task, monkeypatch, caplog):

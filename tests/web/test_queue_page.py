@@ -1,15 +1,19 @@
 """The queue of what needs a person: for heads, with previews that record nothing."""
 
 import re
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
-from grader.domain.edit import Marked, RegradeAnswered, RegradeAsked, Released, Waived
+from grader.domain.edit import Marked, RegradeAnswered, RegradeAsked, Released, Ruled, Waived
+from grader.domain.submission import Role
+from grader.grading.result_writer import Keeper
 from grader.marking.audit_log import audit_log
 from grader.web.access import Access, StaffRole
 from grader.web.listening import Listening
 from grader.web.visits import Console
+from tests.web.conftest import NOW
 
 MISSING, REFUSED, LATE = "400101202", "400101203", "400101205"
 
@@ -76,6 +80,17 @@ def test_what_changed_meanwhile_is_shown_again(head, asking_desk):
     assert not any(isinstance(edit, Waived) for edit in asking_desk.book.edits())
     assert head.post("/decide/waive", seen=seen(stale), **fields).status_code == 303
     assert preview.status_code == 200
+
+
+def test_files_that_came_meanwhile_are_not_ruled_on_unseen(head, asking_desk, class_evidence):
+    fields = {"student": MISSING, "why": "Nothing came."}
+    preview = head.post("/decide/rule/preview", **fields)
+    later = replace(class_evidence(MISSING, missing=(Role.REPORT,)), submission_digest="later")
+    Keeper(asking_desk.assignment, asking_desk.book, asking_desk.out, "ta1").kept(later, {}, NOW)
+    stale = head.post("/decide/rule", seen=seen(preview), **fields)
+    assert stale.status_code == 409 and "The class changed meanwhile" in stale.text
+    assert not any(isinstance(edit, Ruled) for edit in asking_desk.book.edits())
+    assert head.post("/decide/rule", seen=seen(stale), **fields).status_code == 303
 
 
 def test_a_released_grade_falls_only_if_that_is_allowed(head, asking_desk, come):

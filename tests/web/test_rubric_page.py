@@ -51,6 +51,13 @@ def test_items_are_added_and_removed(head, desk):
     assert "&lt;b&gt;New" in head.get("/rubric/q6").text and "<b>New" not in head.get("/rubric/q6").text
 
 
+def test_a_question_may_have_many_items(head, desk):
+    version = re.search(r'name="version" value="([^"]*)"', head.get("/rubric/q6").text)[1]
+    columns = {name: [f"{name}{number}" for number in range(60)] for name in ("id", "text", "note", "group")}
+    answer = head.post("/rubric/q6", version=version, points=["-1"] * 60, **columns)
+    assert answer.status_code == 303 and len(marking_items(desk).of("q6")) == 60
+
+
 def test_who_did_not_see_a_change_does_not_undo_it(head, desk):
     seen = version(head)
     assert head.post("/rubric/q6", version=seen, **FORM).status_code == 303
@@ -68,6 +75,19 @@ def test_what_is_wrong_is_not_written(head, desk, wrong):
     answer = head.post("/rubric/q6", version=version(head), **{**FORM, **wrong})
     assert answer.status_code == 422 and "Not changed" in answer.text
     assert marking_items(desk).of("q6")[0].points == -1.5
+
+
+def test_what_was_typed_beside_a_mistake_stays_in_the_form(head):
+    typed = {
+        "text": ["Another text.", "There is no example.", "A new one."],
+        "id": ["no_order", "no_example", "new"],
+    }
+    sent = {**FORM, **typed, "points": ["-2", "-1", "half"], "remove": ["no_example"]}
+    answer = head.post("/rubric/q6", version=version(head), **sent)
+    assert answer.status_code == 422 and "&#39;half&#39; is not a number" in answer.text
+    for value in ("Another text.", "A new one.", "new", "-2", "half"):
+        assert f'value="{value}"' in answer.text, value
+    assert 'value="no_example" checked' in answer.text and "A new item" in answer.text
 
 
 def test_markers_do_not_change_items(come):

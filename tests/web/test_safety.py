@@ -190,6 +190,18 @@ def test_links_are_not_tried_without_end(console, browse):
     assert client.get(f"/enter/{token}").status_code == 429
 
 
+def test_behind_a_proxy_one_who_guesses_keeps_nobody_out(console):
+    listening = Listening(names=("marks.example.org",), proxies=("10.0.0.5",))
+    app = application(replace(console, listening=listening))
+    client = TestClient(
+        app, base_url="https://marks.example.org", follow_redirects=False, client=("10.0.0.5", 5000)
+    )
+    assert [client.get(f"/enter/{number}").status_code for number in range(30)] == [403] * 30
+    token = console.access.invite("ta1", StaffRole.MARKER)
+    assert client.get(f"/enter/{token}").status_code == 303
+    assert [client.get("/enter/guess").status_code for _ in range(12)] == [403] * 10 + [429] * 2
+
+
 def test_tries_are_forgotten_after_a_while():
     now = 0.0
     attempts = Attempts(most=2, most_of_all=3, seconds=10, clock=lambda: now)
@@ -223,7 +235,7 @@ def test_a_form_is_not_endless(come):
             yield b"x" * 10_000
 
     assert ta.client.post("/questions/q6/unskip", content=pieces()).status_code in (400, 413)
-    many = "&".join("a=b" for _ in range(300))
+    many = "&".join("a=b" for _ in range(3000))
     assert ta.client.post("/questions/q6/unskip", content=many).status_code == 400
 
 

@@ -10,6 +10,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from textwrap import dedent
 
 from grader.domain.analyzed_program import Place, cell_number, lines_of, place_of
@@ -112,7 +113,7 @@ def _of_definition(text: str, line: int, count: int) -> list[int]:
 # --- code links ------------------------------------------------------------------------------------------
 
 
-SCRIPT = "code"  # the id of a script
+_SCRIPT = "code"  # the id of a script
 _BESIDE = "|".join(map(re.escape, (SUBMISSION_PAGE, ANSWERS_PAGE, ANSWERS_FILE)))
 _LINK = re.compile(rf'<a href="(?:{_BESIDE})(?:#[a-z0-9-]+)?">(.*?)</a>', re.DOTALL)
 
@@ -122,35 +123,41 @@ class CodeLinks:
     """The links from a report into the page beside it; there are none without such a page.
 
     Attributes:
-        lines: File or cell -> how many lines of it the page shows.
+        lines: File or cell -> how many lines of it the page shows, in the page's order.
     """
 
     lines: Mapping[str, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.lines)
+        return any(self.lines.values())
 
     def to(self, where: str) -> str:
         """The address of a place, as `Place` writes it; empty where no such line is shown."""
         place = place_of(where)
-        return f"{SUBMISSION_PAGE}#{anchor(place)}" if place is not None and self.shows(place) else ""
+        return f"{SUBMISSION_PAGE}#{self.anchor(place)}" if place is not None and self.shows(place) else ""
 
     def shows(self, place: Place) -> bool:
         """Whether the page has the line."""
         return 1 <= place.line <= self.lines.get(place.file, 0)
 
+    def anchor(self, place: Place) -> str:
+        """The id of a line on the page: `line-41`, `cell-9-line-3`; in a second script `code-2-line-41`."""
+        cell = self.cell_anchor(place.file)
+        return f"line-{place.line}" if cell == _SCRIPT else f"{cell}-line-{place.line}"
 
-def anchor(place: Place) -> str:
-    """The id of a line on the page: `line-41`, `cell-9-line-3`."""
-    cell = cell_anchor(place.file)
-    return f"line-{place.line}" if cell == SCRIPT else f"{cell}-line-{place.line}"
+    def cell_anchor(self, file: str) -> str:
+        """The id of a cell, or of a script as a whole: `cell-9`, `code`, and `code-2` for a second one."""
+        number = cell_number(file)
+        if number is not None:
+            return f"cell-{number}"
+        place = self._scripts.get(file, 1)
+        return _SCRIPT if place == 1 else f"{_SCRIPT}-{place}"
 
-
-@functools.lru_cache(maxsize=1024)  # asked for each of a file's lines
-def cell_anchor(file: str) -> str:
-    """The id of a cell, or of a script as a whole: `cell-9`, `code`."""
-    number = cell_number(file)
-    return SCRIPT if number is None else f"cell-{number}"
+    @cached_property
+    def _scripts(self) -> Mapping[str, int]:
+        """Script -> which of the page's scripts it is, from 1."""
+        scripts = [file for file in self.lines if cell_number(file) is None]
+        return {file: place for place, file in enumerate(scripts, 1)}
 
 
 def without_links(report: str) -> str:

@@ -22,7 +22,7 @@ from grader.domain.formatting import printable, revealed
 from grader.domain.score import Score
 from grader.domain.submission import CellKind, CodeLine, View, ViewCell, plain_lines, text_of
 from grader.language.translation import Language
-from grader.reports.student.code_lines import SCRIPT, CodeLinks, anchor, cell_anchor
+from grader.reports.student.code_lines import CodeLinks
 from grader.reports.student.findings import LineNote, component_reports, line_notes, notes_by_line
 from grader.reports.typesetting import environment, language_of
 from grader.scoring.decided_by_people import with_waived
@@ -204,14 +204,14 @@ def shown_submission(
     notes = line_notes(assignment, evidence, score, reports)
     by_line = notes_by_line(notes)
     language = language_of(assignment)
-    shown = tuple(_shown_cell(cell, by_line, language) for cell in cells)
-    links = CodeLinks({cell.file: len(cell.lines) for cell in cells if cell.lines})
+    links = CodeLinks({cell.file: len(cell.lines) for cell in cells})
+    shown = tuple(_shown_cell(cell, links, by_line, language) for cell in cells)
     return ShownSubmission(
         evidence.code_file or (view.file if view else ""),
         shown,
         links,
         cuts,
-        any(cell_anchor(cell.file) != SCRIPT for cell in cells),
+        any(cell_number(cell.file) is not None for cell in cells),
         tuple((note, _anchor_of(note, links, shown)) for note in notes if note.asks),
         sum(bool(remark.message) and not remark.where for report in reports for remark in report.remarks),
     )
@@ -248,20 +248,26 @@ def _within_limit(
 
 
 def _shown_cell(
-    cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]], language: Language
+    cell: ViewCell,
+    links: CodeLinks,
+    by_line: Mapping[tuple[str, int], Sequence[LineNote]],
+    language: Language,
 ) -> ShownCell:
     return ShownCell(
-        id=cell_anchor(cell.file),
+        id=links.cell_anchor(cell.file),
         name=cell.file if cell_number(cell.file) is None else cell.file[:1].upper() + cell.file[1:],
         kind=cell.kind,
-        lines=tuple(_shown_lines(cell, by_line, language)),
+        lines=tuple(_shown_lines(cell, links, by_line, language)),
         html=cleaned(cell.html) if cell.html else Markup(""),
         notes=tuple(by_line.get((cell.file, 0), ())),
     )
 
 
 def _shown_lines(
-    cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]], language: Language
+    cell: ViewCell,
+    links: CodeLinks,
+    by_line: Mapping[tuple[str, int], Sequence[LineNote]],
+    language: Language,
 ) -> Iterator[ShownLines]:
     """The lines of a cell; one with notes is the last of its group."""
     left_out = Markup('<span class="left-out"> … {}</span>').format(language.gettext(CONTINUES))
@@ -269,7 +275,7 @@ def _shown_lines(
     for number, line in enumerate(cell.lines, start=1):
         place = Place(cell.file, number)
         notes = tuple(by_line.get((cell.file, number), ()))
-        rows.append(_row(anchor(place), number, line, _marked(notes), left_out))
+        rows.append(_row(links.anchor(place), number, line, _marked(notes), left_out))
         if notes or number == len(cell.lines):
             # each token is escaped, a kind is a few letters, and anchors are made of words and numbers
             yield ShownLines(Markup("\n".join(rows)), notes)
@@ -304,6 +310,6 @@ def _marked(notes: Sequence[LineNote]) -> str:
 def _anchor_of(note: LineNote, links: CodeLinks, cells: Sequence[ShownCell]) -> str:
     """The anchor of a finding on the page; empty where its line is not shown."""
     if links.shows(note.place):
-        return anchor(note.place)
-    cell_id = cell_anchor(note.place.file)
+        return links.anchor(note.place)
+    cell_id = links.cell_anchor(note.place.file)
     return cell_id if note.place.line == 0 and any(cell.id == cell_id for cell in cells) else ""

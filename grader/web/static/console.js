@@ -53,6 +53,9 @@
   }
 
   // --- the points that the choice gives, as the server will count them
+  const numberIn = (text) => Number(
+    text.replace(/[٠-٩۰-۹]/g, (digit) => digit.charCodeAt(0) & 15).replace(/[,٫]/, "."),
+  ) || 0; // digits of Arabic and Persian are in sixteens of their own
   function total() {
     const shown = document.getElementById("total");
     if (!form || !shown) return;
@@ -63,7 +66,7 @@
     shown.hidden = !(typed || chosen.length);
     if (typed) { shown.textContent = `${typed} of ${most} points`; return; }
     const items = within(start + chosen.reduce((sum, one) => sum + Number(one.dataset.points), 0));
-    const adjustment = Number((form.elements.adjustment?.value || "0").replace(",", ".")) || 0;
+    const adjustment = numberIn(form.elements.adjustment?.value || "0");
     shown.textContent = `${Number(within(items + adjustment).toFixed(4))} of ${most} points`;
   }
   total();

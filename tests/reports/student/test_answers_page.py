@@ -79,7 +79,7 @@ def test_marks_and_comments_that_stand_are_beside_without_who_gave_them(page_of,
                 points=3.5,
                 state="decided",
                 reason="Marked by ta-anna.",
-                comments=("Say why.", HOSTILE),
+                comments=("Say why.", HOSTILE, "word " * 990 + "\nthe end."),
                 parts=(PartScore("a", "The first part", 1.5, 2.0, ("Half of it.",)),),
                 edits=(ScoreEdit("ta-anna", moment, "marked in anna.csv", 1.0, 3.5),),
             )
@@ -90,6 +90,7 @@ def test_marks_and_comments_that_stand_are_beside_without_who_gave_them(page_of,
         return replace(score, lines=lines)
 
     page = page_of(change=marked)
+    assert "word \nthe end." in page, "comments are shown to their end, in their lines"
     assert "Say why." in page and "Half of it." in page and "The first part" in page and "1.5 / 2" in page
     assert "anna" not in page and "<script>alert" not in page
     automatic = [item.title for item in assignment.rubric if not item.by_person]

@@ -71,6 +71,20 @@ def test_comments_and_parts_are_in_the_report_and_in_the_results(assignment, cla
     ]
 
 
+def test_a_comment_is_shown_to_its_end_in_the_lines_that_were_typed(assignment, class_results, examples):
+    """At most 5000 characters of one are kept."""
+    good = class_results["good"]
+    comment = "First:\n" + "word " * 990 + "\nthe end."
+    parts = (PartScore("a", "First part", 2.5, 2.5, (comment,)),)
+    lines = tuple(
+        replace(line, parts=parts, comments=(comment,)) if line.id == "q6" else line
+        for line in good.score.lines
+    )
+    score = replace(good.score, lines=lines)
+    page = student_page(assignment, good.evidence, score, images={}, generated_at=examples.WHEN)
+    assert page.count(comment) == 2 and ".rubric .comment { white-space: pre-line; }" in page
+
+
 def test_only_what_changed_since_the_release_is_a_change(assignment, class_results, examples):
     good = class_results["good"]
     edits = (

@@ -15,7 +15,7 @@ from grader.domain.program_run import Pried, Prying
 from grader.domain.submission import CellKind, View, ViewCell, plain_lines
 from grader.files.file_names import SUBMISSION_PAGE, beside
 from grader.files.stored_records import VIEW_FILE, view_bytes, view_in
-from grader.reports.student.code_lines import anchor, without_links
+from grader.reports.student.code_lines import CodeLinks, without_links
 from grader.reports.student.student_pages import student_pages
 from grader.reports.student.submission_page import (
     LONGEST,
@@ -316,6 +316,14 @@ def test_lines_are_those_of_the_evidence_whatever_the_view_says(page_of, graded)
     assert "graded" in html and "three" not in html
 
 
+def test_work_in_several_files_has_a_place_for_each_line(page_of, graded):
+    finding = Finding("b", "ViT", "It learns them", Status.FAILED, message="Fixed.", where="parts/vit.py:2")
+    source = {"homework.py": "from parts import vit\nx = 1\n", "parts/vit.py": "# the model\nwrong = 2\n"}
+    page = assert_harmless(page_of(graded, None, source=source, findings=(finding,)))
+    assert {"code", "line-2", "code-2", "code-2-line-2"} <= set(page.ids)
+    assert "#code-2-line-2" in page.links
+
+
 def test_very_long_code_is_cut_and_says_so(page_of, graded):
     html = page_of(graded, None, source={"a.py": "x\n" * (MOST_LINES + 5), "b.py": "y"}, omissions=())
     assert f"Only the first {MOST_LINES} lines of code are shown." in html
@@ -336,7 +344,9 @@ def test_a_view_is_kept_as_it_is_and_another_versions_is_none():
 
 
 def test_addresses():
-    assert anchor(Place("homework.py", 41)) == "line-41"
-    assert anchor(Place("In [2], cell 4", 3)) == anchor(Place("cell 4", 3)) == "cell-4-line-3"
+    links = CodeLinks({"homework.py": 50, "In [2], cell 4": 3, "parts/vit.py": 7})
+    assert links.anchor(Place("homework.py", 41)) == "line-41"
+    assert links.anchor(Place("In [2], cell 4", 3)) == links.anchor(Place("cell 4", 3)) == "cell-4-line-3"
+    assert links.to("parts/vit.py:7") == f"{SUBMISSION_PAGE}#code-2-line-7"
     assert beside("../students/1/report.html") == "../students/1/submission.html"
     assert beside("report.html") == SUBMISSION_PAGE and beside("") == ""

@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 import pytest
 from jinja2 import Environment, nodes
 
+from grader.domain.inquiry import Inquiry, InquiryOutcome
+from grader.domain.oral_check import OralReason
+from grader.domain.regrade_request import RegradeRequest
 from grader.language import language
 from grader.language.translation import Language, Message
 from grader.reports.student.student_pages import student_page
@@ -42,6 +45,8 @@ def test_code_is_set_from_the_left_and_english_says_that_it_is(pages):
         assert all('dir="ltr"' in found for found in re.findall(r"<pre[^>]*>", page))
         assert '<span lang="en" dir="ltr">' in page  # the example's own checks have no catalog
     assert re.search(r'\[dir="rtl"\] :is\([^)]*\bcode\b[^)]*\) \{ direction: ltr; \}', pages[0])
+    # each text of a chart by its own words, or a number stands before the words and its % behind them
+    assert '[dir="rtl"] .chart text { unicode-bidi: plaintext; }' in pages[0]
 
 
 def test_nothing_of_the_pages_own_is_left_in_english(pages):
@@ -107,6 +112,22 @@ def test_a_page_of_code_is_from_the_left_and_what_is_said_of_it_from_the_right(i
     for page in shown:
         assert 'class="listing" dir="ltr"' in page
         assert '<div class="beneath" dir="rtl">' in page and '<div class="beneath">' not in page
+
+
+def test_a_time_after_a_sentence_is_read_from_the_left(in_persian, pairs):
+    """After Arabic letters, a browser would show the day before the month and the zone before both."""
+    request = RegradeRequest("q6", "Look.", NOW, 2.0, "It stays.", NOW, 2.0)
+    asked = Inquiry(1, OralReason.CODE, "Why?", "", "", NOW, "", None, InquiryOutcome.DISMISSED, "Fine.", NOW)
+    evidence, score = pairs[0]
+    page = student_page(
+        in_persian,
+        evidence,
+        replace(score, requests=(request,), inquiries=(asked,)),
+        images={},
+        generated_at=NOW,
+    )
+    times = re.findall(r"<(\w+[^>]*)>2026-01-01 00:00 UTC<", page)
+    assert len(times) > 4 and all('dir="ltr"' in tag for tag in times)
 
 
 @pytest.mark.parametrize("hostile", ["\u202egnp.x", "<b>{passed}</b>", "a\u2066b %(id)s", "\ue000x\ue001"])

@@ -5,6 +5,7 @@ import pytest
 
 from grader.domain.analyzed_program import Note
 from grader.domain.score import GradeStatus
+from grader.reports.results_json.results_schema import DownloadRecord, RosterRecord
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
 from grader.reports.whole_class.class_statistics import check_rates, common_mistakes, status_counts
 from grader.reports.whole_class.review_cases import cases
@@ -112,6 +113,15 @@ def test_a_class_is_ready_when_every_point_is_decided(assignment, class_results,
 def test_an_empty_class_has_a_page(assignment, examples):
     html = class_page(assignment, [], links={}, generated_at=examples.WHEN)
     assert "There is no submission." in html and "<table" not in html
+
+
+def test_a_class_in_which_nobody_has_a_result_names_those_who_are_missing(assignment, examples):
+    """As where students handed in nothing yet, or all that they handed in was set aside."""
+    roster = RosterRecord(source="list.csv", students=["1", "2"], missing=["1", "2"], unlisted=[], notes=[])
+    download = DownloadRecord(matched=0, superseded=0, refused=0, files=[], notes=[], roster=roster)
+    html = class_page(assignment, [], links={}, generated_at=examples.WHEN, download=download)
+    assert '<a href="#handed-in-nothing">' in html and "On the class list, but handed in nothing" in html
+    assert set(re.findall(r'href="#([^"]+)"', html)) <= set(re.findall(r' id="([^"]+)"', html))
 
 
 def test_recognized_mistakes_are_counted_by_student(pairs):
