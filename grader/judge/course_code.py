@@ -20,11 +20,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from grader.course.course_files import file_text
 from grader.course.editions import belongs_elsewhere, edition_text
 from grader.course.variant_values import filled_code, is_written_out
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import Edition, Value, first_choices
 from grader.domain.errors import CourseError
+from grader.files.known_folders import visible
 from grader.judge.source_places import looked_for
 from grader.kit import Mismatch
 
@@ -197,7 +199,7 @@ def _loaded(path: Path, assignment: Assignment, values: Mapping[str, Value] | No
     values = first_choices(assignment.variant) if values is None else values
     solution = _definitions(path, values, assignment.edition)
     mistakes = {}
-    for file in sorted((assignment.folder / "mistakes").glob("*.py")):
+    for file in visible(assignment.folder / "mistakes", "*.py"):
         if not belongs_elsewhere(file, assignment.edition):
             mistakes[file.stem] = _mistake(file, assignment, solution, values)
     package = assignment.folder / "oracle" / "__init__.py"
@@ -208,7 +210,7 @@ def _loaded(path: Path, assignment: Assignment, values: Mapping[str, Value] | No
 
 def _definitions(path: Path, values: Mapping[str, Value], edition: Edition) -> dict[str, Any]:
     """The namespace of a script of which only imports, classes, functions and literals are executed."""
-    text = edition_text(path.read_text(encoding="utf-8"), edition, path.name)
+    text = edition_text(file_text(path, path.name), edition, path.name)
     tree = ast.parse(filled_code(text, values, path.name), path.name)
     kept: list[ast.stmt] = []
     for node in tree.body:
@@ -235,8 +237,8 @@ def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value], ed
     module.__dict__.update(names)
     if within is not None:
         sys.modules[name] = module  # its own files import each other
-    text = path.read_text(encoding="utf-8")
     shown_path = f"{path.parent.name}/{path.name}"
+    text = file_text(path, shown_path)
     filled = filled_code(edition_text(text, edition, shown_path), values, shown_path)
     try:
         if filled == text:

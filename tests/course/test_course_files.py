@@ -1,0 +1,103 @@
+"""The files of a course as editors and systems leave them, and copies that students' commands can read."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from grader.cli import cli
+from grader.course.assignment_file import digest, read_assignment
+from grader.course.beginning import begin_assignment, begin_course
+from grader.course.homework_versions import homework_versions
+from grader.course.locate import located_course, student_assignment
+from grader.domain.assignment import Assignment
+from grader.domain.errors import CourseError
+from grader.judge.course_code import course_code
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+INSTRUCTORS = "# >>> instructors only\n{}\n# <<<\n"
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """The folder of a small assignment, in a course of its own."""
+    begin_course(tmp_path / "course", "A course")
+    course = located_course(tmp_path / "course")
+    begin_assignment(course, "tiny", "minimal")
+    return course.reference("tiny")
+
+
+def read_all(folder: Path) -> Assignment:
+    """Read all that grading and validating read of an assignment."""
+    assignment = read_assignment(folder)
+    homework_versions(assignment)
+    course_code(assignment)
+    return assignment
+
+
+def template(folder: Path) -> str:
+    """What `grader template` says when it makes the students' folder, errors included."""
+    course = folder.parents[1]
+    result = CliRunner().invoke(cli, ["--course", str(course), "template", folder.name])
+    assert result.exit_code in (0, 2), result.output
+    return result.output
+
+
+def written(folder: Path) -> Iterator[Path]:
+    yield folder.parents[1] / "course.toml"
+    yield from (path for path in folder.rglob("*") if path.suffix in (".py", ".toml", ".md"))
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tiny: Path) -> None:
+    for path in written(tiny):
+        path.write_bytes(BYTE_ORDER_MARK + path.read_bytes())
+    assert read_all(tiny).id == "tiny"
+    template(tiny)
+    handed_out = tiny.parents[1] / "template" / "tiny"
+    assert student_assignment(handed_out).checks
+    files = [path for path in handed_out.iterdir() if path.suffix != ".whl"]
+    assert len(files) == 5
+    assert not any(BYTE_ORDER_MARK in path.read_bytes() for path in files)
+
+
+def test_what_editors_and_systems_leave_is_no_part_of_an_assignment(tiny: Path) -> None:
+    before = digest(tiny)
+    for folder in ("", "checks", "mistakes", "forms", "handin"):
+        (tiny / folder).mkdir(exist_ok=True)
+        (tiny / folder / ".#solution.py").symlink_to("somebody@elsewhere.123")
+        (tiny / folder / "._solution.py").write_bytes(b"\0\x05\x16\x07\xff")
+        (tiny / folder / ".ipynb_checkpoints").mkdir()
+        (tiny / folder / ".ipynb_checkpoints" / "solution-checkpoint.py").write_text("def (")
+        (tiny / folder / "__pycache__").mkdir()
+    assert read_all(tiny).digest == before
+
+
+@pytest.mark.parametrize("place", ["checks/test_parts.py", "mistakes/new.py", "forms/new.py", "solution.py"])
+def test_what_is_no_file_is_named(tiny: Path, place: str) -> None:
+    (tiny / place).unlink(missing_ok=True)
+    (tiny / place).mkdir()
+    with pytest.raises(CourseError, match=rf"{re.escape(place)} cannot be read \(Is a directory\)\. Put a"):
+        read_all(tiny)
+
+
+# --- what students' commands can read -------------------------------------------------------------------
+
+
+def test_a_faulty_assignment_is_not_handed_out(tiny: Path) -> None:
+    settings = tiny / "assignment.toml"
+    settings.write_text(settings.read_text() + "[limits]\nload_secnds = 3\n")
+    assert "'load_secnds', which means nothing here. Did you mean 'load_seconds'?" in template(tiny)
+    assert not (tiny.parents[1] / "template").exists()
+
+
+def test_a_copy_that_lacks_what_it_needs_is_not_handed_out(tiny: Path) -> None:
+    settings = tiny / "assignment.toml"
+    deadline = INSTRUCTORS.format("deadline = 2027-01-31T23:59:00+00:00")
+    settings.write_text(deadline + settings.read_text() + "[late]\npoints_per_day = 5\n")
+    assert read_assignment(tiny).deadline is not None
+    said = template(tiny)
+    assert "[late] has no deadline to count from" in said
+    assert "This is about the files that students get of reference/tiny" in said
+    assert not (tiny.parents[1] / "template").exists()
