@@ -209,7 +209,11 @@ def _intake_problem(
     if file_candidate.path is None:
         return _Problem(file_candidate.problem, fatal=True)
     submission = Submission(student_id, assignment.id, (file_candidate.path,), digest="", partial=True)
-    refused = intake(submission, assignment).refused
+    try:
+        refused = intake(submission, assignment).refused
+    except OSError as error:
+        reason = f"{file_candidate.path.name} cannot be read ({error.strerror}). Change its permissions."
+        return _Problem(reason, fatal=True)
     if refused:
         return _Problem(refused[0].reason, fatal=True)
     if file_candidate.path.suffix.lower() not in asked.suffixes:
@@ -306,14 +310,15 @@ def _checkpoint_problem(tried: Checkpoint, weights: Path) -> _Problem:
 def _copy_problem(source: Path, target: Path, force: bool) -> _Problem | None:
     """Copy a file, unless another one is in its place; the problem, if any."""
     content = source.read_bytes()
-    if target.is_file() and target.read_bytes() == content:
-        return None
-    if target.exists() and not force:
-        return _Problem(
-            f"{target} is there already, with different content from {source.name}. To replace it: --force",
-            fatal=True,
-        )
     try:
+        if target.is_file() and target.read_bytes() == content:
+            return None
+        if target.exists() and not force:
+            return _Problem(
+                f"{target} is there already, with different content from {source.name}. To replace it: "
+                "--force",
+                fatal=True,
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
     except OSError as error:
