@@ -184,8 +184,8 @@ def local_training(
     chosen = chosen_measure(assignment, measure)
     if epochs is not None and chosen.call is not None:
         raise UsageError(
-            f"--epochs {epochs}: the course calls {chosen.call.function} with its own numbers, so your file does "
-            "not say for how many epochs it trains. Train without --epochs."
+            f"--epochs {epochs}: the course calls {chosen.call.function} with its own numbers, whatever your "
+            "file says. Train without --epochs."
         )
     with OwnWorkers(assignment, path.parent) as workers:
         program = own_program(path, assignment)
