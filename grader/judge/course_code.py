@@ -13,6 +13,7 @@ import itertools
 import json
 import math
 import sys
+import traceback
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from grader.course.composing import parsed
 from grader.course.course_files import file_text
 from grader.course.editions import belongs_elsewhere, edition_text
 from grader.course.variant_values import filled_code, is_written_out
@@ -211,7 +213,7 @@ def _loaded(path: Path, assignment: Assignment, values: Mapping[str, Value] | No
 def _definitions(path: Path, values: Mapping[str, Value], edition: Edition) -> dict[str, Any]:
     """The namespace of a script of which only imports, classes, functions and literals are executed."""
     text = edition_text(file_text(path, path.name), edition, path.name)
-    tree = ast.parse(filled_code(text, values, path.name), path.name)
+    tree = parsed(filled_code(text, values, path.name), path.name)
     kept: list[ast.stmt] = []
     for node in tree.body:
         wanted = ast.Import | ast.ImportFrom | ast.ClassDef | ast.FunctionDef
@@ -220,8 +222,21 @@ def _definitions(path: Path, values: Mapping[str, Value], edition: Edition) -> d
             kept.append(node)
     module = ModuleType(f"solution_of_{path.parent.name}")
     sys.modules[module.__name__] = module
-    exec(compile(ast.Module(kept, []), str(path), "exec"), module.__dict__)  # noqa: S102 - instructors' own
+    try:
+        exec(compile(ast.Module(kept, []), str(path), "exec"), module.__dict__)  # noqa: S102 - instructors' own
+    except Exception as error:
+        raise _not_loaded(path, path.name, error) from error
     return module.__dict__
+
+
+def _not_loaded(path: Path, shown: str, error: Exception) -> CourseError:
+    """The error about a file of the course that raised one while it was executed."""
+    frames = traceback.extract_tb(error.__traceback__)
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    for frame in frames:
+        line = frame.lineno if frame.filename == str(path) else line
+    place = f"{shown}:{line}" if line else shown
+    return CourseError(f"{place}: executing it raised {type(error).__name__}: {error}. Fix it.")
 
 
 def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value], edition: Edition) -> ModuleType:
@@ -246,7 +261,7 @@ def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value], ed
         else:
             exec(compile(filled, str(path), "exec"), module.__dict__)  # noqa: S102 - instructors' own
     except Exception as error:
-        raise CourseError(f"{shown_path}: {type(error).__name__}: {error}") from error
+        raise _not_loaded(path, shown_path, error) from error
     return module
 
 

@@ -15,6 +15,7 @@ from grader.course.locate import located_course, student_assignment
 from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
 from grader.judge.course_code import course_code
+from grader.sandbox.host_client import Host
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 INSTRUCTORS = "# >>> instructors only\n{}\n# <<<\n"
@@ -101,3 +102,37 @@ def test_a_copy_that_lacks_what_it_needs_is_not_handed_out(tiny: Path) -> None:
     assert "[late] has no deadline to count from" in said
     assert "This is about the files that students get of reference/tiny" in said
     assert not (tiny.parents[1] / "template").exists()
+
+
+# --- what cannot be executed ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("place", "line", "told"),
+    [
+        (
+            "solution.py",
+            "import no_such_module",
+            r"^solution\.py:\d+: executing it raised ModuleNotFoundError: No",
+        ),
+        ("solution.py", "def (", r"^solution\.py:\d+: this is not valid Python"),
+        (
+            "mistakes/sums_instead.py",
+            "1 / 0",
+            r"^mistakes/sums_instead\.py:\d+: executing it raised ZeroDivision",
+        ),
+    ],
+)
+def test_code_of_the_course_that_raises_is_named_with_its_line(
+    tiny: Path, place: str, line: str, told: str
+) -> None:
+    (tiny / place).write_text(f"{(tiny / place).read_text()}\n{line}\n")
+    with pytest.raises(CourseError, match=told):
+        course_code(read_assignment(tiny))
+
+
+def test_a_judge_that_cannot_load_the_course_says_that_the_course_is_at_fault(tiny: Path) -> None:
+    """And not that the grader should be installed again."""
+    (tiny / "solution.py").write_text(f"import no_such_module\n{(tiny / 'solution.py').read_text()}")
+    with pytest.raises(CourseError, match=r"^solution\.py:1: executing it raised ModuleNotFoundError"):
+        Host.start("grader.judge", [str(tiny)])
