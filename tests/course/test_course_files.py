@@ -15,6 +15,7 @@ from grader.course.locate import located_course, student_assignment
 from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
 from grader.judge.course_code import course_code
+from grader.judge.examination import run_pytest
 from grader.sandbox.host_client import Host
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -81,6 +82,18 @@ def test_what_is_no_file_is_named(tiny: Path, place: str) -> None:
     (tiny / place).mkdir()
     with pytest.raises(CourseError, match=rf"{re.escape(place)} cannot be read \(Is a directory\)\. Put a"):
         read_all(tiny)
+
+
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    """Also one in which pytest sees the name of a test, and its parameters."""
+    begin_course(tmp_path / "Deep::Learning [2]", "A course")
+    course = located_course(tmp_path / "Deep::Learning [2]")
+    begin_assignment(course, "tiny", "minimal")
+    assignment = course.assignment("tiny")
+    worked_in: list[Path] = []
+    paths = sorted(assignment.folder.glob("checks/test_*.py"))
+    run_pytest(paths, assignment, course_code(assignment), lambda checks: worked_in.append(Path.cwd()))
+    assert len(paths) == 2 and worked_in == [Path.cwd()]
 
 
 # --- what students' commands can read -------------------------------------------------------------------
