@@ -320,18 +320,20 @@ def write_template(
 
     Raises:
         CourseError: As in `student_files`; nothing is written then.
-        UsageError: The running grader was not installed.
+        UsageError: The running grader was not installed, or a file cannot be written.
     """
     written = []
     texts, provided = student_files(assignment_folder, datasets_folder, copy), provided_in(assignment_folder)
     for name, text in texts.items():
         path = destination / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
+        with atomic.explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
         written.append(path)
     _remove_others(destination, texts)
     for name, path in provided.items():
-        shutil.copyfile(path, destination / name)
+        with atomic.explained(destination / name):
+            shutil.copyfile(path, destination / name)
         written.append(destination / name)
     return [*written, write_student_wheel(destination, wheel)]
 

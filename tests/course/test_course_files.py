@@ -117,6 +117,12 @@ def test_a_copy_that_lacks_what_it_needs_is_not_handed_out(tiny: Path) -> None:
     assert not (tiny.parents[1] / "template").exists()
 
 
+def test_a_copy_that_cannot_be_written_is_told(tiny: Path) -> None:
+    (tiny.parents[1] / "template").write_text("")
+    told = template(tiny)
+    assert "homework.py cannot be written (Not a directory). Work where you may write" in told
+
+
 # --- what cannot be executed ----------------------------------------------------------------------------
 
 
