@@ -94,8 +94,13 @@ def _require_provided(path: Path, assignment: Assignment) -> None:
     """
     from grader.course.homework_files import file_digest
 
+    handed_out = assignment.provided_folder
+    if handed_out.resolve() == path.parent.resolve():  # where it is missing, or was changed
+        copy = "Copy it there from what the course handed out"
+    else:
+        copy = f"Copy it there from {handed_out}"
     for file in assignment.provided:
-        beside, copy = path.parent / file.name, f"Copy it there from {assignment.provided_folder}"
+        beside = path.parent / file.name
         if not beside.is_file():
             raise UsageError(f"{file.name}, which the course provides, is not beside {path.name}. {copy}.")
         if file_digest(beside) != file.sha256:
