@@ -93,6 +93,7 @@ _EXPECTED = {
     "string_too_short": "some text",
     "too_short": "a list with at least one entry",
 }
+_TOO_LONG = {"too_long": "entries", "string_too_long": "characters"}
 _KEY = "[key]"  # pydantic adds this to the place of a key that is itself wrong
 _BOUNDS = {
     "greater_than": ("more than", "gt"),
@@ -179,6 +180,11 @@ def _sentence(error: ErrorDetails, raw: dict[str, Any], shape: type[Table]) -> s
         words, key = _BOUNDS[kind]
         bound = error.get("ctx", {}).get(key)
         return f"{subject} is {_shown(value)} but must be {words} {bound:g}. Change it."
+    if kind in _TOO_LONG:
+        most = error.get("ctx", {}).get("max_length")
+        return (
+            f"{subject} has {len(value)} {_TOO_LONG[kind]}, and at most {most} can stand there. Shorten it."
+        )
     return f"{subject} is {_shown(value)} but must be {_EXPECTED.get(kind, 'something else')}. Change it."
 
 

@@ -96,6 +96,19 @@ def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     assert len(paths) == 2 and worked_in == [Path.cwd()]
 
 
+def test_what_is_too_long_is_told_with_its_limit(tiny: Path) -> None:
+    marking = tiny / "marking.toml"
+    marking.write_text(f'[[item]]\nid = "a"\npart = "report"\npoints = -1\ntext = "{"a" * 2001}"\n')
+    told = r"'text' has 2001 characters, and at most 2000 can stand there\. Shorten it\.$"
+    with pytest.raises(CourseError, match=told):
+        read_assignment(tiny)
+    marking.unlink()
+    data = '[data]\nreal = "a"\nsynthetic = "a"\nclasses = ["a", "b"]\nsize = [8, 8, 3]\n'
+    (tiny / "assignment.toml").write_text(f"{(tiny / 'assignment.toml').read_text()}\n{data}")
+    with pytest.raises(CourseError, match=r"\[data\]: 'size' has 3 entries, and at most 2 can stand there"):
+        read_assignment(tiny)
+
+
 # --- what students' commands can read -------------------------------------------------------------------
 
 
