@@ -10,6 +10,7 @@ Tests: tests/judge/test_examination.py, tests/judge/test_folding.py, tests/judge
 
 import contextlib
 import io
+import os
 import sys
 import time
 import zlib
@@ -431,6 +432,9 @@ class Checks:
         return self._error
 
 
+_ADDED_OPTIONS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
+
+
 def run_pytest(
     paths: Sequence[Path], assignment: Assignment, code: CourseCode | None, use: Callable[[Checks], None]
 ) -> None:
@@ -460,6 +464,7 @@ def run_pytest(
     # by names within the folder: in a path, pytest takes `[` and `::` for a test's name and its parameters
     with (
         contextlib.redirect_stdout(output),
+        _own_options(),
         _own_modules(paths, assignment.folder),
         contextlib.chdir(folder),
     ):
@@ -479,6 +484,16 @@ def _unreported(plugins: pytest.PytestPluginManager) -> Iterator[None]:
         yield
     finally:
         plugins.register(reporter, "terminalreporter")
+
+
+@contextlib.contextmanager
+def _own_options() -> Iterator[None]:
+    """For a while, without what the environment adds to a person's own tests."""
+    added = {name: os.environ.pop(name) for name in _ADDED_OPTIONS if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(added)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """The files of a course as editors and systems leave them, and copies that students' commands can read."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,6 +95,16 @@ def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     paths = sorted(assignment.folder.glob("checks/test_*.py"))
     run_pytest(paths, assignment, course_code(assignment), lambda checks: worked_in.append(Path.cwd()))
     assert len(paths) == 2 and worked_in == [Path.cwd()]
+
+
+def test_options_of_a_persons_own_tests_choose_no_checks(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-n auto -k nothing")
+    monkeypatch.setenv("PYTEST_PLUGINS", "no_such_plugin")
+    assignment = read_assignment(tiny)
+    used: list[bool] = []
+    paths = sorted(tiny.glob("checks/test_*.py"))
+    run_pytest(paths, assignment, course_code(assignment), lambda checks: used.append(True))
+    assert used == [True] and "PYTEST_ADDOPTS" in os.environ
 
 
 def test_what_is_too_long_is_told_with_its_limit(tiny: Path) -> None:
