@@ -11,11 +11,11 @@ from typing import Any
 __version__ = "0.1.0"
 
 
-def check(part: str = "", *, assignment: str | None = None) -> Any:
+def check(part: Any = "", *, assignment: Any = None) -> Any:
     """Run the public checks on what was executed in this notebook so far, and show what they find out.
 
     Args:
-        part: The only part to be checked, `"Attention"`; empty: all are.
+        part: The only part to be checked, `"Attention"`, or the class or function itself; empty: all are.
         assignment: The folder that the course handed out, where it is not the one that the notebook works in;
             it is remembered until the kernel is restarted.
 

@@ -166,19 +166,29 @@ def template_command(
       grader template vit_defects
       grader template vit_defects --out ~/handout
     """
+    from grader.course.assignment_file import read_assignment
     from grader.course.locate import located_course
-    from grader.course.student_template import handed_out_copy, student_files, student_wheel, write_template
+    from grader.course.student_template import (
+        handed_out_copy,
+        require_usable,
+        student_files,
+        student_wheel,
+        write_template,
+    )
 
     located = located_course(course)
     reference = located.reference(assignment_id)
+    read_assignment(reference)
     copies: Mapping[Path, HandedOutCopy]
     if student is None and roster is None:
         copies = {out or located.root / "template" / assignment_id: handed_out_copy(located, assignment_id)}
     else:
         copies = dict(_own_copies(located, assignment_id, out, student, roster))
-    if out is not None and not force:
-        for folder, copy in copies.items():
-            _require_unwritten(folder, student_files(reference, located.datasets, copy))
+    for folder, copy in copies.items():
+        files = student_files(reference, located.datasets, copy)
+        require_usable(files, assignment_id)
+        if out is not None and not force:
+            _require_unwritten(folder, files)
     wheel = student_wheel()
     for folder, copy in copies.items():
         written = write_template(reference, folder, located.datasets, copy, wheel)

@@ -236,6 +236,7 @@ def pack_command(
       grader pack --id 400101204 --code homework.ipynb --report "my report.pdf" --zip
     """
     from grader.cli.pack_view import is_right, show_package
+    from grader.domain.errors import UsageError
     from grader.domain.submission import Role
     from grader.students.packing import HandinRequest, pack_handin
 
@@ -245,6 +246,8 @@ def pack_command(
     }
     for option in files:
         role, _, name = option.partition("=")
+        if not (role and name):
+            raise UsageError(f"--file {option}: name a role and its file, as in --file metrics=run3.csv.")
         named_files[role] = (*named_files.get(role, ()), Path(name))
     packed = pack_handin(
         HandinRequest(

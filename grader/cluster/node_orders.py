@@ -18,6 +18,7 @@ from grader.domain.errors import EngineError, Interruption
 from grader.domain.evidence import Attestation
 from grader.domain.limits import MEGABYTE
 from grader.domain.submission import Submission
+from grader.files.known_folders import visible
 from grader.grading.examiner import SubmissionWork
 from grader.grading.submission_draws import SubmissionDraws
 
@@ -122,12 +123,9 @@ def pack_folder(folder: Path) -> bytes:
     """The files of a folder as a zip; nothing that begins with a dot, and no compiled modules."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(folder.rglob("*")):
-            name = path.relative_to(folder)
-            if path.is_file() and not any(
-                part.startswith(".") or part == "__pycache__" for part in name.parts
-            ):
-                archive.write(path, name.as_posix())
+        for path in visible(folder, "**/*"):
+            if path.is_file():
+                archive.write(path, path.relative_to(folder).as_posix())
     return packed.getvalue()
 
 

@@ -21,6 +21,7 @@ from grader.course.assignment_tables import (
     LateTable,
 )
 from grader.course.check_files import checks, trained_checks
+from grader.course.course_files import file_content
 from grader.course.editions import edition_of
 from grader.course.homework_files import file_stem, provided_files, submitted_files
 from grader.course.marking_file import NO_MARKING_ITEMS, read_marking_items
@@ -55,7 +56,7 @@ from grader.domain.formatting import moment_problem
 from grader.domain.limits import Limits
 from grader.domain.measure import Measure
 from grader.domain.submission import Role
-from grader.files.known_folders import PUBLIC_GLOB
+from grader.files.known_folders import PUBLIC_GLOB, visible
 
 COMMENTS_FILE = "comments.toml"
 
@@ -202,7 +203,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
 
 def _require_accepted(folder: Path, measured: Sequence[Measure]) -> None:
     """Check that each mistake that `accepts` names is a known one."""
-    known_mistakes = sorted(path.stem for path in (folder / "mistakes").glob("*.py"))
+    known_mistakes = [path.stem for path in visible(folder / "mistakes", "*.py")]
     for name in (name for measure in measured if measure.call for name in measure.call.accepts):
         if name not in known_mistakes:
             advice = remedy(name, known_mistakes, "Name a file of mistakes/ without '.py'.")
@@ -210,12 +211,15 @@ def _require_accepted(folder: Path, measured: Sequence[Measure]) -> None:
 
 
 def digest(folder: Path, *, public_only: bool = False) -> str:
-    """SHA-256, hexadecimal, over the names and contents of all files that grades depend on."""
-    globs = _STUDENTS_FILES if public_only else _INSTRUCTORS_FILES
-    path_by_name = {path.relative_to(folder).as_posix(): path for glob in globs for path in folder.glob(glob)}
+    """SHA-256, hexadecimal, over the names and contents of all files that grades depend on.
+
+    Raises:
+        CourseError: A file cannot be read.
+    """
+    paths = visible(folder, *(_STUDENTS_FILES if public_only else _INSTRUCTORS_FILES))
     total = sha256()
-    for name, path in sorted(path_by_name.items()):
-        content = path.read_bytes()
+    for name, path in sorted((path.relative_to(folder).as_posix(), path) for path in paths):
+        content = file_content(path, name)
         # The lengths keep "ab" + "c" apart from "a" + "bc".
         total.update(f"{len(name.encode())} {name} {len(content)} ".encode() + content)
     return total.hexdigest()

@@ -16,7 +16,13 @@ from pathlib import Path
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import FILE as COURSE_FILE
 from grader.course.locate import Course, require_term
-from grader.course.student_template import handed_out_copy, student_files, student_wheel, write_template
+from grader.course.student_template import (
+    handed_out_copy,
+    require_usable,
+    student_files,
+    student_wheel,
+    write_template,
+)
 from grader.course.toml_file import FILE as ASSIGNMENT_FILE
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import Value, python_text
@@ -174,10 +180,11 @@ def begin_term(course: Course, term: str, now: datetime) -> TermChange:
     if any(assignment.variant for assignment in assignments):
         course.require_secret()
     path = course.root / COURSE_FILE
-    settings = _with_term(path.read_bytes().decode("utf-8"), term)
+    settings = _with_term(path.read_bytes().decode("utf-8-sig"), term)
     later = replace(course, term=term)
     for assignment in assignments:  # a trial, whose files are not kept: an error must come before any change
-        student_files(assignment.folder, course.datasets, handed_out_copy(later, assignment.id))
+        files = student_files(assignment.folder, course.datasets, handed_out_copy(later, assignment.id))
+        require_usable(files, assignment.id)
     wheel = student_wheel()
     atomic.write(path, settings.encode("utf-8"))
     changes = []

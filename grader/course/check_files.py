@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from grader.course.course_files import file_content
 from grader.course.toml_file import listing, remedy
 from grader.domain.assignment import SUBMISSION, CheckSpec
 from grader.domain.errors import CourseError
@@ -207,7 +208,9 @@ def _all_declared(
     about_others: dict[str, AboutOthers] = {}
     for path in files:
         for line, spec, said in _declared(
-            path.name, _content(path), (*components, SUBMISSION, *sorted(left_out))
+            path.name,
+            file_content(path, f"{path.parent.name}/{path.name}"),
+            (*components, SUBMISSION, *sorted(left_out)),
         ):
             place = f"{path.name}:{line}"
             if spec.id in places:
@@ -238,13 +241,6 @@ class _Marks:
     weight: float | None = None
     causes: _Causes | None = None
     about_others: AboutOthers = AboutOthers()
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise CourseError(f"{path} cannot be read ({error.strerror}). Change its permissions.") from None
 
 
 # one process reads an assignment many times

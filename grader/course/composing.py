@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.course.course_files import file_text
 from grader.course.editions import edition_text
 from grader.course.reference_solution import solved_source
 from grader.course.toml_file import listing
@@ -23,6 +24,7 @@ from grader.course.variant_values import filled_code
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import Edition, Value, first_choices
 from grader.domain.errors import CourseError
+from grader.files.known_folders import visible
 
 _POLICY = re.compile(r"^\s*Policy:\s*(?P<name>[\w.*]+)\s*$", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"(])")
@@ -130,12 +132,7 @@ def source_text(path: Path, shown: str, edition: Edition) -> str:
     Raises:
         CourseError: It cannot be read, or a mark of an edition is malformed.
     """
-    try:
-        return edition_text(path.read_text(encoding="utf-8"), edition, shown)
-    except UnicodeDecodeError:
-        raise CourseError(f"{shown} is not UTF-8 text. Save it in that encoding.") from None
-    except OSError as error:
-        raise CourseError(f"{shown} cannot be read ({error.strerror}). Change its permissions.") from None
+    return edition_text(file_text(path, shown), edition, shown)
 
 
 def parsed(text: str, shown: str) -> ast.Module:
@@ -201,7 +198,7 @@ def recipes(assignment: Assignment, values: Mapping[str, Value] | None = None) -
     Raises:
         CourseError: A file is malformed, or is based on a recipe that does not exist.
     """
-    files = sorted((assignment.folder / "recipes").glob("*.py"))
+    files = visible(assignment.folder / "recipes", "*.py")
     values = first_choices(assignment.variant) if values is None else values
     return tuple(_recipe(path.stem, assignment, values, ()) for path in files)
 

@@ -54,7 +54,7 @@ def csv_rows_of(
     text = _text(path, what)
     head = text.partition("\n")[0]
     separator = ";" if head.count(";") > head.count(",") else ","  # as spreadsheets write in many countries
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     rows = []
     try:
         header = [cell.strip().casefold() for cell in next(lines, [])]

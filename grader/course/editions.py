@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from grader.course.course_files import file_text
 from grader.domain.assignment_versions import ONE_EDITION, Edition
 from grader.domain.errors import CourseError
 
@@ -38,8 +39,8 @@ def edition_of(folder: Path) -> Edition:
             reader.
     """
     try:
-        text = (folder / FILE).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        text = file_text(folder / FILE, FILE)
+    except CourseError:
         return ONE_EDITION
     return stated_edition(text, FILE)
 
@@ -150,7 +151,7 @@ def belongs_elsewhere(path: Path, edition: Edition) -> bool:
     if not edition.all_choices:
         return False
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         body = ast.parse(edition_text(text, edition, f"{path.parent.name}/{path.name}")).body
     except (OSError, SyntaxError, ValueError):
         return False  # its reader reports what is wrong

@@ -25,6 +25,7 @@ from grader.course.composing import (
     recipes,
     source_text,
 )
+from grader.course.course_files import file_content, file_text
 from grader.course.editions import belongs_elsewhere
 from grader.course.locate import Course
 from grader.course.reference_solution import homework_source, solved_source
@@ -33,6 +34,7 @@ from grader.course.variant_values import filled_code
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import Value, first_choices
 from grader.domain.errors import CourseError
+from grader.files.known_folders import visible
 
 SOLUTION = "solution.py"
 
@@ -127,7 +129,7 @@ def homework_versions(
     ]
 
     def files_of_edition(name: str) -> list[Path]:
-        files = sorted((assignment.folder / name).glob("*.py"))
+        files = visible(assignment.folder / name, "*.py")
         return [path for path in files if not belongs_elsewhere(path, assignment.edition)]
 
     all_versions += [
@@ -281,7 +283,7 @@ def with_tables(page: str, course: Course) -> str:
 
 def _policy_rows(assignment: Assignment) -> Iterable[str]:
     """The rows of the policies, in the words of the comments beside them."""
-    text = (assignment.folder / "assignment.toml").read_text(encoding="utf-8")
+    text = file_text(assignment.folder / "assignment.toml", "assignment.toml")
     words = {match["name"]: match["text"] for match in _COMMENTED_POLICY.finditer(text)}
     for name, policy in assignment.policies.items():
         description = words.get(name, name.replace("_", " "))
@@ -326,7 +328,7 @@ def reference_files(assignment: Assignment) -> dict[str, bytes]:
     """
     asked = {file.role: file.suffixes for file in assignment.files if file.role in assignment.own_roles}
     contents: dict[str, bytes] = {}
-    for path in sorted((assignment.folder / HANDIN).glob("*")):
+    for path in visible(assignment.folder / HANDIN, "*"):
         if path.stem in assignment.edition.left_out:
             continue
         if path.suffix.lower() not in asked.get(path.stem, ()):
@@ -335,8 +337,5 @@ def reference_files(assignment: Assignment) -> dict[str, bytes]:
                 f"It holds {' and '.join(expected)}" if expected else "[files] names no further role"
             )
             raise CourseError(f"{HANDIN}/{path.name} is not a file that is handed in. {expectation}.")
-        try:
-            contents[path.stem] = path.read_bytes()
-        except OSError as error:
-            raise CourseError(f"{HANDIN}/{path.name} cannot be read ({error.strerror}). Fix it.") from None
+        contents[path.stem] = file_content(path, f"{HANDIN}/{path.name}")
     return contents

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.course.assignment_tables import MeasureTable, ProgramTable, StudyFileTable, TrainingCallTable
+from grader.course.course_files import file_content
 from grader.course.toml_file import fault, listing, remedy, require_different, require_file_name
 from grader.domain.assignment import MEASUREMENTS, TEST_ACCURACY, Assignment, Component
 from grader.domain.errors import CourseError
@@ -42,8 +43,9 @@ def require_functions(folder: Path, measures: Sequence[Measure], *, public_only:
             f"[[measure]] '{custom[0].id}' is computed by {custom[0].function}, and there is no {path.name} "
             f"in {path.parent.name}/. Write it there: def {custom[0].function}(outputs, targets)."
         )
+    content = file_content(path, path.name)
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(content)
     except (SyntaxError, ValueError) as error:
         raise CourseError(f"{path.name}: it is not Python ({error}). Fix it.") from error
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -20,6 +20,7 @@ from grader.domain.assignment_versions import ONE_EDITION, Edition
 from grader.domain.errors import CourseError
 from grader.domain.oral_check import OralQuestion
 from grader.domain.size_formula import SizeFormula
+from grader.files.known_folders import visible
 
 QUESTIONS_FILE = "questions.toml"
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -60,7 +61,7 @@ def oral_questions(
     """
     if not (folder / QUESTIONS_FILE).exists():
         return ()
-    mistakes = [path.stem for path in sorted(folder.glob("mistakes/*.py"))]
+    mistakes = [path.stem for path in visible(folder, "mistakes/*.py")]
     questions: dict[str, OralQuestion] = {}
     for table in toml_table(folder / QUESTIONS_FILE, _QuestionsTable, edition).question:
         if table.id in questions:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.course.course_files import file_text
 from grader.course.editions import edition_text, without_left_out
 from grader.course.variant_values import filled_code
 from grader.domain.assignment import Component
@@ -274,8 +275,7 @@ def compare_signatures(
     """
     name = f"reference/{folder.name}/solution.py"
     try:
-        text = (folder / "solution.py").read_text(encoding="utf-8")
-        tree = ast.parse(edition_text(text, edition, name))
+        tree = ast.parse(edition_text(file_text(folder / "solution.py", name), edition, name))
     except SyntaxError as error:
         raise CourseError(f"{name}:{error.lineno}: it is not valid Python ({error.msg}). Fix it.") from error
     defined = {**_imported(tree, provided), **{node.name: (name, node) for node in _definitions(tree)}}

@@ -17,7 +17,9 @@ from babel.messages.pofile import write_po
 from jinja2 import Environment, nodes
 from jinja2.ext import babel_extract
 
+from grader.course.course_files import file_text
 from grader.course.editions import every_edition
+from grader.files.known_folders import visible
 from grader.language.sentences import (
     SourceSentence,
     check_titles,
@@ -138,22 +140,20 @@ def assignment_template(folder: Path) -> str:
         folder: `reference/<id>`.
     """
     catalog = _catalog(folder.name)
-    stated = (folder / "assignment.toml").read_text(encoding="utf-8")
+    stated = file_text(folder / "assignment.toml", "assignment.toml")
     for text in every_edition(stated, "assignment.toml"):
         titles = (SourceSentence(title, 1) for title in _texts_of_table(tomllib.loads(text)))
         _add_sentences(catalog, "assignment.toml", titles)
     _add_sentences(catalog, "questions.toml", _oral_questions(folder / "questions.toml"))
     sources = ("checks/**/*.py", "trained/**/*.py", "oracle/**/*.py", "oracle.py")
-    for path in sorted(path for kind in sources for path in folder.glob(kind)):
-        source, name = path.read_text(encoding="utf-8"), path.relative_to(folder).as_posix()
+    for path in visible(folder, *sources):
+        name = path.relative_to(folder).as_posix()
+        source = file_text(path, name)
         _add_sentences(catalog, name, check_titles(source))
         _add_sentences(catalog, name, sentences_in(source, errors=True))
-    for path in sorted(folder.glob("mistakes/**/*.py")):
-        _add_sentences(
-            catalog,
-            path.relative_to(folder).as_posix(),
-            first_paragraphs(path.read_text(encoding="utf-8")),
-        )
+    for path in visible(folder, "mistakes/**/*.py"):
+        name = path.relative_to(folder).as_posix()
+        _add_sentences(catalog, name, first_paragraphs(file_text(path, name)))
     return _template_text(catalog)
 
 
@@ -185,7 +185,7 @@ def _texts_of_table(table: dict[str, Any]) -> Iterator[str]:
 def _oral_questions(path: Path) -> Iterator[SourceSentence]:
     """The texts of oral questions, which students read; the notes on them are for examiners."""
     if path.is_file():
-        for question in tomllib.loads(path.read_text(encoding="utf-8"))["question"]:
+        for question in tomllib.loads(file_text(path, path.name))["question"]:
             text = " ".join(question["text"].split())
             yield SourceSentence(text, 1, is_pattern="{" in text)
 

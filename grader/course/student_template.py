@@ -12,6 +12,7 @@ import io
 import json
 import re
 import shutil
+import tempfile
 import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -25,9 +26,10 @@ from pydantic import ConfigDict
 import grader
 from grader.course.assignment_tables import ProvidedTable
 from grader.course.check_files import CHECKS, checks
+from grader.course.course_files import file_text
 from grader.course.editions import edition_of, edition_text, without_left_out
 from grader.course.homework_files import provided_files
-from grader.course.locate import Course
+from grader.course.locate import Course, student_assignment
 from grader.course.measures import MEASURES_FILE, measures_file
 from grader.course.reference_solution import homework_source
 from grader.course.rubric import hidden_checks_text
@@ -43,7 +45,7 @@ from grader.domain.assignment_files import PROVIDED
 from grader.domain.assignment_versions import ONE_EDITION, DrawnValue, Edition, Value, python_text
 from grader.domain.errors import CourseError, UsageError
 from grader.files import atomic
-from grader.files.known_folders import PUBLIC_CHECKS, public_checks
+from grader.files.known_folders import PUBLIC_CHECKS, is_public_checks, public_checks
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -256,6 +258,34 @@ def student_files(
     return files
 
 
+def require_usable(files: Mapping[str, str], assignment_id: str) -> None:
+    """Check that the commands on students' machines can read what they get.
+
+    Args:
+        files: The result of `student_files`.
+
+    Raises:
+        CourseError: They cannot.
+    """
+    if not any(map(is_public_checks, files)):
+        raise CourseError(
+            f"reference/{assignment_id}/checks: this edition has none of the public checks, which students' "
+            f"commands need. Write one in {PUBLIC_CHECKS}."
+        )
+    with tempfile.TemporaryDirectory(prefix="grader-") as name:
+        folder = Path(name)
+        for file, text in files.items():
+            if "/" not in file:
+                (folder / file).write_text(text, encoding="utf-8", newline="\n")
+        try:
+            student_assignment(folder)
+        except CourseError as error:
+            raise CourseError(
+                f"{error} This is about the files that students get of reference/{assignment_id}: what only "
+                f"instructors see is taken out of them, as between '{_PRIVATE_BEGIN}' and '{_PRIVATE_END}'."
+            ) from None
+
+
 def _public_checks(assignment_folder: Path, shown_folder: str, edition: Edition) -> dict[str, str]:
     """The files of public checks, but for those of which this edition has nothing."""
     folder = assignment_folder / CHECKS
@@ -290,18 +320,20 @@ def write_template(
 
     Raises:
         CourseError: As in `student_files`; nothing is written then.
-        UsageError: The running grader was not installed.
+        UsageError: The running grader was not installed, or a file cannot be written.
     """
     written = []
     texts, provided = student_files(assignment_folder, datasets_folder, copy), provided_in(assignment_folder)
     for name, text in texts.items():
         path = destination / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
+        with atomic.explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
         written.append(path)
     _remove_others(destination, texts)
     for name, path in provided.items():
-        shutil.copyfile(path, destination / name)
+        with atomic.explained(destination / name):
+            shutil.copyfile(path, destination / name)
         written.append(destination / name)
     return [*written, write_student_wheel(destination, wheel)]
 
@@ -480,11 +512,6 @@ def _dataset_names(settings: str, name: str) -> list[str]:
 
 def _text(path: Path, shown_folder: str, edition: Edition) -> str:
     shown = f"{shown_folder}/{path.name}"
-    try:
-        return edition_text(path.read_text(encoding="utf-8"), edition, shown)
-    except FileNotFoundError:
-        raise CourseError(f"{shown} is missing: the students' folder is made from it. Write it.") from None
-    except UnicodeDecodeError:
-        raise CourseError(f"{shown} is not UTF-8 text. Save it in that encoding.") from None
-    except OSError as error:
-        raise CourseError(f"{shown} cannot be read: {error.strerror}. Fix the file.") from None
+    if not path.exists():
+        raise CourseError(f"{shown} is missing: the students' folder is made from it. Write it.")
+    return edition_text(file_text(path, shown), edition, shown)

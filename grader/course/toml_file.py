@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+from grader.course.course_files import file_text
 from grader.course.editions import edition_text
 from grader.domain.assignment_versions import ONE_EDITION, Edition
 from grader.domain.errors import CourseError
@@ -92,6 +93,7 @@ _EXPECTED = {
     "string_too_short": "some text",
     "too_short": "a list with at least one entry",
 }
+_TOO_LONG = {"too_long": "entries", "string_too_long": "characters"}
 _KEY = "[key]"  # pydantic adds this to the place of a key that is itself wrong
 _BOUNDS = {
     "greater_than": ("more than", "gt"),
@@ -140,16 +142,11 @@ def remedy(name: str, known: Sequence[str], otherwise: str) -> str:
 
 
 def _parsed(path: Path, edition: Edition) -> dict[str, Any]:
-    text = ""
+    if not path.exists():
+        raise CourseError(f"{path} does not exist. Create it, or give another folder.")
+    text = file_text(path, path.name)
     try:
-        text = path.read_text(encoding="utf-8")
         return tomllib.loads(edition_text(text, edition, path.name))
-    except FileNotFoundError:
-        raise CourseError(f"{path} does not exist. Create it, or give another folder.") from None
-    except OSError as error:
-        raise CourseError(f"{path} cannot be read ({error.strerror}). Change its permissions.") from None
-    except UnicodeDecodeError:
-        raise CourseError(f"{path.name} is not UTF-8 text. Save it again in UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         match = re.search(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
         what, line = match.groups() if match else (str(error), None)
@@ -183,6 +180,11 @@ def _sentence(error: ErrorDetails, raw: dict[str, Any], shape: type[Table]) -> s
         words, key = _BOUNDS[kind]
         bound = error.get("ctx", {}).get(key)
         return f"{subject} is {_shown(value)} but must be {words} {bound:g}. Change it."
+    if kind in _TOO_LONG:
+        most = error.get("ctx", {}).get("max_length")
+        return (
+            f"{subject} has {len(value)} {_TOO_LONG[kind]}, and at most {most} can stand there. Shorten it."
+        )
     return f"{subject} is {_shown(value)} but must be {_EXPECTED.get(kind, 'something else')}. Change it."
 
 

@@ -41,7 +41,7 @@ def write_pieces(path: Path, pieces: Iterable[bytes], *, remedy: str = "") -> No
         UsageError: The disk does not take it.
     """
     _put(path, pieces, remedy)
-    with _explained(path, remedy):
+    with explained(path, remedy):
         _sync_folder(path.parent)
 
 
@@ -57,7 +57,7 @@ def write_all(folder: Path, files: Mapping[str, bytes]) -> None:
     """
     for name, content in files.items():
         _put(folder / name, [content], "")
-    with _explained(folder, ""):
+    with explained(folder, ""):
         _sync_folder(folder)
 
 
@@ -71,7 +71,7 @@ def make_folder(folder: Path, *, remedy: str = "") -> None:
     Raises:
         UsageError: It cannot be made.
     """
-    with _explained(folder, remedy):
+    with explained(folder, remedy):
         folder.mkdir(parents=True, exist_ok=True)
 
 
@@ -79,7 +79,7 @@ def _put(path: Path, pieces: Iterable[bytes], remedy: str) -> None:
     """Write a file under a name of its own, and give it its name when it is complete on the disk."""
     # not by tempfile, whose files only the owner may read
     temporary = path.with_name(f".{secrets.token_hex(8)}.part")
-    with _explained(path, remedy):
+    with explained(path, remedy):
         try:
             with temporary.open("xb") as file:
                 for piece in pieces:
@@ -94,8 +94,12 @@ def _put(path: Path, pieces: Iterable[bytes], remedy: str) -> None:
 
 
 @contextlib.contextmanager
-def _explained(path: Path, remedy: str) -> Iterator[None]:
-    """What the system refuses, as a sentence."""
+def explained(path: Path, remedy: str = "") -> Iterator[None]:
+    """What the system refuses while a file or folder is written, as a sentence.
+
+    Raises:
+        UsageError: It refuses something.
+    """
     try:
         yield
     except OSError as error:

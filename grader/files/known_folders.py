@@ -1,4 +1,4 @@
-"""Folders that are found without being named: a user's own, and the one that a course handed out."""
+"""Folders and files that are found without being named: a user's own, and those of a course."""
 
 import os
 import re
@@ -21,6 +21,23 @@ def runtime_folder() -> Path:
     """The folder for sockets and the like of a running process: the system's own, else in the cache."""
     base = os.environ.get("XDG_RUNTIME_DIR", "")
     return Path(base) / "vit-grader" if Path(base).is_absolute() else cache_folder()
+
+
+# --- the files of a course -------------------------------------------------------------------------------
+
+
+def visible(folder: Path, *patterns: str) -> list[Path]:
+    """What matches the patterns below a folder, by name, without what programs leave there for themselves.
+
+    Left out are compiled modules, and everything under a name that begins with a dot: editors keep locks and
+    copies there (`.#solution.py`, `.ipynb_checkpoints`), and systems their own records (`._solution.py`).
+    """
+    found = {path.relative_to(folder): path for pattern in patterns for path in folder.glob(pattern)}
+    return [
+        path
+        for name, path in sorted(found.items())
+        if not any(part.startswith(".") or part == "__pycache__" for part in name.parts)
+    ]
 
 
 # --- the folder that a course handed out -----------------------------------------------------------------

@@ -216,18 +216,29 @@ def _fault(path: Path, name: str, role: str | None, assignment: Assignment, open
         return _unasked_reason(name, assignment)
     if size == 0:
         return f"{name}: is empty. Save it again and hand in the saved file."
-    most, unit = _largest(role, name, assignment.limits)
-    if size > most * unit:
-        shown = f"{most} MB" if unit == MEGABYTE else f"{most} kB"
-        return (
-            f"{name}: is {size / unit:,.1f} {shown[-2:]} in size, but at most {shown} are accepted. "
-            f"{_SMALLER.get(role, 'Keep in it what is asked for, and nothing else.')}"
-        )
+    if (too_large := size_fault(role, name, size, assignment.limits)) is not None:
+        return too_large
     if role == Role.REPORT:
         return _report_fault(path, name)
     if role == Role.CHECKPOINT:
         return opener.checkpoint_fault(path, name)
     return None
+
+
+def size_fault(role: str, name: str, size: int, limits: Limits) -> str | None:
+    """Why a file of this size is not accepted in a role, as a sentence; None if it is.
+
+    Args:
+        size: In bytes.
+    """
+    most, unit = _largest(role, name, limits)
+    if size <= most * unit:
+        return None
+    shown = f"{most} MB" if unit == MEGABYTE else f"{most} kB"
+    return (
+        f"{name}: is {size / unit:,.1f} {shown[-2:]} in size, but at most {shown} are accepted. "
+        f"{_SMALLER.get(role, 'Keep in it what is asked for, and nothing else.')}"
+    )
 
 
 _SMALLER: dict[str, str] = {

@@ -13,6 +13,7 @@ import itertools
 import json
 import math
 import sys
+import traceback
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,11 +21,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from grader.course.composing import parsed
+from grader.course.course_files import file_text
 from grader.course.editions import belongs_elsewhere, edition_text
 from grader.course.variant_values import filled_code, is_written_out
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import Edition, Value, first_choices
 from grader.domain.errors import CourseError
+from grader.files.known_folders import visible
 from grader.judge.source_places import looked_for
 from grader.kit import Mismatch
 
@@ -197,7 +201,7 @@ def _loaded(path: Path, assignment: Assignment, values: Mapping[str, Value] | No
     values = first_choices(assignment.variant) if values is None else values
     solution = _definitions(path, values, assignment.edition)
     mistakes = {}
-    for file in sorted((assignment.folder / "mistakes").glob("*.py")):
+    for file in visible(assignment.folder / "mistakes", "*.py"):
         if not belongs_elsewhere(file, assignment.edition):
             mistakes[file.stem] = _mistake(file, assignment, solution, values)
     package = assignment.folder / "oracle" / "__init__.py"
@@ -208,8 +212,8 @@ def _loaded(path: Path, assignment: Assignment, values: Mapping[str, Value] | No
 
 def _definitions(path: Path, values: Mapping[str, Value], edition: Edition) -> dict[str, Any]:
     """The namespace of a script of which only imports, classes, functions and literals are executed."""
-    text = edition_text(path.read_text(encoding="utf-8"), edition, path.name)
-    tree = ast.parse(filled_code(text, values, path.name), path.name)
+    text = edition_text(file_text(path, path.name), edition, path.name)
+    tree = parsed(filled_code(text, values, path.name), path.name)
     kept: list[ast.stmt] = []
     for node in tree.body:
         wanted = ast.Import | ast.ImportFrom | ast.ClassDef | ast.FunctionDef
@@ -218,8 +222,21 @@ def _definitions(path: Path, values: Mapping[str, Value], edition: Edition) -> d
             kept.append(node)
     module = ModuleType(f"solution_of_{path.parent.name}")
     sys.modules[module.__name__] = module
-    exec(compile(ast.Module(kept, []), str(path), "exec"), module.__dict__)  # noqa: S102 - instructors' own
+    try:
+        exec(compile(ast.Module(kept, []), str(path), "exec"), module.__dict__)  # noqa: S102 - instructors' own
+    except Exception as error:
+        raise _not_loaded(path, path.name, error) from error
     return module.__dict__
+
+
+def _not_loaded(path: Path, shown: str, error: Exception) -> CourseError:
+    """The error about a file of the course that raised one while it was executed."""
+    frames = traceback.extract_tb(error.__traceback__)
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    for frame in frames:
+        line = frame.lineno if frame.filename == str(path) else line
+    place = f"{shown}:{line}" if line else shown
+    return CourseError(f"{place}: executing it raised {type(error).__name__}: {error}. Fix it.")
 
 
 def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value], edition: Edition) -> ModuleType:
@@ -235,8 +252,8 @@ def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value], ed
     module.__dict__.update(names)
     if within is not None:
         sys.modules[name] = module  # its own files import each other
-    text = path.read_text(encoding="utf-8")
     shown_path = f"{path.parent.name}/{path.name}"
+    text = file_text(path, shown_path)
     filled = filled_code(edition_text(text, edition, shown_path), values, shown_path)
     try:
         if filled == text:
@@ -244,7 +261,7 @@ def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value], ed
         else:
             exec(compile(filled, str(path), "exec"), module.__dict__)  # noqa: S102 - instructors' own
     except Exception as error:
-        raise CourseError(f"{shown_path}: {type(error).__name__}: {error}") from error
+        raise _not_loaded(path, shown_path, error) from error
     return module
 
 

@@ -10,6 +10,7 @@ Tests: tests/judge/test_examination.py, tests/judge/test_folding.py, tests/judge
 
 import contextlib
 import io
+import os
 import sys
 import time
 import zlib
@@ -431,6 +432,9 @@ class Checks:
         return self._error
 
 
+_ADDED_OPTIONS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
+
+
 def run_pytest(
     paths: Sequence[Path], assignment: Assignment, code: CourseCode | None, use: Callable[[Checks], None]
 ) -> None:
@@ -439,24 +443,31 @@ def run_pytest(
     Raises:
         CourseError: They could not be collected.
     """
-    outside = sys.stdout
+    outside, here, folder = sys.stdout, Path.cwd(), assignment.folder.absolute()
 
     def used(checks: Checks) -> None:
-        with contextlib.redirect_stdout(outside):  # only pytest's own output is kept away from it
+        # only pytest's own output is kept away from it
+        with contextlib.redirect_stdout(outside), contextlib.chdir(here):
             use(checks)
 
     checks = Checks(assignment, used, code)
     arguments = [
         *("-c", "/dev/null" if Path("/dev/null").exists() else "NUL"),
-        *("--rootdir", str(assignment.folder), "--confcutdir", str(assignment.folder)),
+        *("--rootdir", str(folder), "--confcutdir", str(folder)),
         *("--import-mode=importlib", "-s", "-q"),
         *("-p", "no:cacheprovider", "-p", "no:grader", "-p", "no:warnings", "-p", "no:faulthandler"),
         *("-p", "no:logging", "-p", "no:unraisableexception", "-p", "no:threadexception"),
         *("-p", "no:xdist", "-p", "no:hypothesispytest"),
-        *map(str, paths),
+        *(str(path.absolute().relative_to(folder)) for path in paths),
     ]
     output = io.StringIO()
-    with contextlib.redirect_stdout(output), _own_modules(paths, assignment.folder):
+    # by names within the folder: in a path, pytest takes `[` and `::` for a test's name and its parameters
+    with (
+        contextlib.redirect_stdout(output),
+        _own_options(),
+        _own_modules(paths, assignment.folder),
+        contextlib.chdir(folder),
+    ):
         pytest.main(arguments, plugins=[checks])
     if not checks.collected:
         raise CourseError(
@@ -473,6 +484,16 @@ def _unreported(plugins: pytest.PytestPluginManager) -> Iterator[None]:
         yield
     finally:
         plugins.register(reporter, "terminalreporter")
+
+
+@contextlib.contextmanager
+def _own_options() -> Iterator[None]:
+    """For a while, without what the environment adds to a person's own tests."""
+    added = {name: os.environ.pop(name) for name in _ADDED_OPTIONS if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(added)
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from grader.course.check_files import CHECKS, TRAINED
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import first_choices, frozen_value
-from grader.domain.errors import GraderError
+from grader.domain.errors import CourseError, GraderError
 from grader.domain.evidence import Attestation, Finding
 from grader.domain.limits import MEGABYTE, Limits
 from grader.domain.program_run import Watched
@@ -34,7 +34,7 @@ from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
 from grader.protocol.requests import FILE, MOST_STATE, STATE
 from grader.protocol.trees import ModelMade
 from grader.sandbox import forkserver, libc
-from grader.sandbox.host_client import Host
+from grader.sandbox.host_client import Host, end_for_the_course
 from grader.sandbox.lockdown import Lockdown
 from grader.sandbox.process_limits import ProcessLimits
 from grader.sandbox.readable_files import enter_folders, given_files, lay_out
@@ -60,6 +60,8 @@ def main() -> None:
         ]
         first = code.of(first_choices(assignment.variant))
         run_pytest(paths, assignment, first, lambda checks: _serve(checks, code))
+    except CourseError as error:
+        end_for_the_course(error)
     except GraderError as error:
         sys.exit(str(error))  # the process that started the host passes the sentence on
 

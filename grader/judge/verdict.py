@@ -12,7 +12,7 @@ tests/judge/test_verdict.py
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from grader.domain.analyzed_program import Program, line_at, place_of
@@ -71,10 +71,6 @@ _HINTS = (
         ".item().",
     ),
     (
-        r"unexpected keyword argument|missing \d+ required|takes \d+ positional|takes from \d+ to",
-        "The signatures are the template's: compare the names and the order of the arguments.",
-    ),
-    (
         rf"'(?!({_NOT_OWN})')[\w.]+' object has no attribute",
         "Is it assigned in __init__, under exactly this name, after super().__init__()?",
     ),
@@ -85,15 +81,23 @@ _HINTS = (
         "as with mean() or sum().",
     ),
 )
+# what was called, as in `ViT.forward() missing 1 required positional argument: 'x'`
+_CALLED = re.compile(
+    r"(\w+)(?:\.\w+)?\(\) (?:got an unexpected keyword|missing \d+ required|takes (?:from )?\d)"
+)
+_SIGNATURES = "The signatures are the template's: compare the names and the order of the arguments."
 
 
-def hint_of(kind: str, message: str) -> str:
+def hint_of(kind: str, message: str, graded: Collection[str] = ()) -> str:
     """What to look for when the student's code raised an exception; empty if it is not a common one.
 
     Args:
         kind: The exception's class name.
         message: Its text.
+        graded: The names whose signatures are the template's.
     """
+    if (called := _CALLED.match(message)) is not None:
+        return _SIGNATURES if called[1] in graded else ""
     text = f"{kind}: {message}"
     return next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
 
@@ -270,7 +274,7 @@ def explained_mismatch(
         )
     return Mismatch(
         f"`{label}` raised {raised(problem, program, granted, assignment=assignment)}.",
-        hint="" if problem.wanted else hint_of(problem.type, problem.message.text),
+        hint="" if problem.wanted else hint_of(problem.type, problem.message.text, program.defined or {}),
         where=where,
         cause=Cause.RAISED if where else None,  # without a line it is not known whether it is the same
         concerns=f"{problem.type} at {where}",

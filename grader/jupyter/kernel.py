@@ -185,6 +185,8 @@ def _finding(fields: Mapping[str, Any]) -> Finding:
 
 
 MAGIC = re.compile(r"\s*%%check(?![\w?])(?P<part>[^\n?]*)")
+UNNAMED = 'grader.check takes the name of a part, as in grader.check("Attention")'
+UNPLACED = "assignment= takes the path of the folder that the course handed out"
 ELSEWHERE = "grader.check(...) is for notebooks; on a terminal, it is: grader check FILE"
 STARTING = "Starting (the first time, PyTorch is slow to load) ..."
 
@@ -221,6 +223,13 @@ class KernelChecks:
             self._process.close()
             output.show(message_only("Stopped."))
             raise
+        output.end()
+        return result
+
+    def refused(self, sentence: str) -> CheckResult:
+        """The result of what cannot be asked; it is shown, too."""
+        output, result = _Output(self._shell), message_only(sentence, len(self._executed()))
+        output.show(result)
         output.end()
         return result
 
@@ -307,11 +316,17 @@ def activate(shell: Any) -> KernelChecks:
     return _activated[0]
 
 
-def check_here(part: str, assignment: str | None) -> CheckResult | None:
-    """See `grader.check`."""
+def check_here(part: object, assignment: object) -> CheckResult | None:
+    """See `grader.check`: a part is also known by its class or function, a folder by a path."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is None:
         print(ELSEWHERE, file=sys.stderr)  # noqa: T201
         return None
-    return activate(shell).checked(part, assignment)
+    name = part if isinstance(part, str) else getattr(part, "__name__", None)
+    if not isinstance(name, str):
+        return activate(shell).refused(f"{UNNAMED}, and got {part!r}.")
+    if not isinstance(assignment, str | os.PathLike | None):
+        return activate(shell).refused(f"{UNPLACED}, and got {assignment!r}.")
+    folder = str(Path(assignment).expanduser()) if assignment is not None else None
+    return activate(shell).checked(name, folder)

@@ -6,11 +6,13 @@ shows.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from gettext import c2py
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 
 from grader.domain.errors import CourseError, UsageError
@@ -346,9 +348,8 @@ def _messages(path: Path) -> Iterator[Message]:
             "Install it: pip install 'vit-grader[language]'"
         ) from None
     try:
-        with path.open("rb") as file:
-            catalog = read_po(file, abort_invalid=True)
-    except (OSError, ValueError, PoFileError) as error:
+        catalog = read_po(BytesIO(path.read_bytes().removeprefix(BOM_UTF8)), abort_invalid=True)
+    except (OSError, ValueError, LookupError, PoFileError) as error:
         raise CourseError(f"{path} is not a catalog ({error}). Open it in Poedit, and save it.") from None
     for entry in catalog:
         forms = (entry.id,) if isinstance(entry.id, str) else tuple(entry.id)
@@ -359,9 +360,14 @@ def _messages(path: Path) -> Iterator[Message]:
 
 def _plural_rule(path: Path) -> str:
     """Which number takes which translation, as the catalog's header says in C."""
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():  # a rule is in ASCII
         if line.startswith('"Plural-Forms:'):
-            return line.partition("plural=")[2].partition(";")[0].strip()
+            rule = line.partition("plural=")[2].partition(";")[0].strip()
+            try:
+                c2py(rule or "0")
+            except ValueError as error:
+                raise CourseError(f"{path}: {error}, in 'Plural-Forms'. Correct it in Poedit.") from None
+            return rule
         if line.startswith("#:"):
             break
     return ""

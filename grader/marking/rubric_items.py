@@ -10,6 +10,7 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
+from grader.course.course_files import file_text
 from grader.course.marking_file import FILE, PartItems, is_written_by_hand, marking_text, read_marking_items
 from grader.decisions.mark_entries import as_kept
 from grader.domain.assignment import Remark
@@ -151,7 +152,7 @@ def write_items(desk: Desk, items: MarkingItems, now: datetime, *, by: str) -> M
     with writing(folder):
         if _version(desk) != items.version:
             raise ItemsChanged(marking_items(desk))
-        before = (folder / FILE).read_text(encoding="utf-8") if items.version else ""
+        before = file_text(folder / FILE, FILE) if items.version else ""
         if is_written_by_hand(before, assignment.edition):
             raise UsageError(f"{FILE} has lines for some editions only. Change it in an editor.")
         text = marking_text(marking, before)

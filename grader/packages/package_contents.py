@@ -20,6 +20,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.assignment_files import PROVIDED
 from grader.domain.assignment_versions import PackedValues, students_key
 from grader.domain.errors import UsageError
+from grader.files.known_folders import visible
 from grader.packages.failed_run import NOT_FINISHED, out_of_memory, out_of_time
 from grader.packages.package_settings import FILE as SETTINGS_FILE
 from grader.packages.package_settings import PackageSettings
@@ -124,10 +125,7 @@ def _assignment_files(assignment: Assignment) -> Iterator[Path]:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
-        hidden = any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts)
-        if path.is_file() and not hidden:
-            yield path
+    return (path for path in visible(folder, "**/*") if path.is_file())
 
 
 def words_of_failures(assignment: Assignment, minutes: float, memory_mb: int) -> dict[str, str]:

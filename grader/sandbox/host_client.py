@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
-from grader.domain.errors import EngineError, Interruption, SandboxError, UsageError
+from grader.domain.errors import CourseError, EngineError, Interruption, SandboxError, UsageError
 from grader.domain.evidence import Attestation
 from grader.domain.program_run import Ending
 from grader.sandbox import child_processes, rootfs
@@ -31,8 +31,14 @@ _KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_
 _LOCKDOWN_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
 _TAIL_CHARACTERS = 2000
+_FAULT = "The course is at fault: "  # before a sentence, as JSON, in the last line of a log
 _READ_CHARACTERS = 100_000  # of a log's end, in which an exception is looked for
 _TRACEBACK = "Traceback (most recent call last):"
+
+
+def end_for_the_course(error: CourseError) -> NoReturn:
+    """End a process that was to become a host; who starts it is told that the course is at fault."""
+    sys.exit(f"\n{_FAULT}{json.dumps(str(error))}")
 
 
 class HostChild:
@@ -194,6 +200,7 @@ class Host:
         Raises:
             SandboxError: The machine gives too little isolation.
             EngineError: It did not become ready.
+            CourseError: What it was to load of the course cannot be loaded.
         """
         if sys.platform != "linux":
             raise UsageError("Grading others' work needs Linux. `grader check` runs your own here.")
@@ -267,6 +274,8 @@ class Host:
                 f"The host process was not ready within {timeout:g} s. It said: {self._log_tail()}"
             )
         answer = json.loads(packed_answer or b"{}")
+        if not answer and (fault := self._fault_of_the_course()):
+            raise CourseError(fault)
         if "lost" in answer or (not answer and settings["bubblewrap"]):
             raise _LayersAreLost
         if "error" in answer:
@@ -277,6 +286,11 @@ class Host:
                 f"the grader with all of its packages again. It said: {self._last_words()}"
             )
         self._pid = answer["ready"]
+
+    def _fault_of_the_course(self) -> str:
+        """What `end_for_the_course` was given; empty if it ended otherwise."""
+        last = self._log_tail(_READ_CHARACTERS).rpartition("\n")[2]
+        return str(json.loads(last.removeprefix(_FAULT))) if last.startswith(_FAULT) else ""
 
     def _last_words(self) -> str:
         """The exception that ended it, without the places it passed through; else the end of its log."""

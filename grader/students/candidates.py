@@ -16,6 +16,7 @@ from grader.domain.submission import Role
 from grader.files.file_names import sanitized
 from grader.files.known_folders import HOMEWORK
 from grader.intake.naming import CONFIGURATION, Closeness, is_clutter, own_match
+from grader.students.own_machine import file_content
 
 OPTIONS: dict[str, str] = {Role.CODE: "--code", Role.CHECKPOINT: "--checkpoint", Role.REPORT: "--report"}
 # how the template's stubs begin, in a script and in the JSON of a notebook
@@ -129,9 +130,13 @@ def _code_candidate(files: Sequence[Path], asked: AskedFile, student_id: str) ->
 
 
 def stubs(path: Path) -> int:
-    """How many parts of a file still raise `NotImplementedError("TODO ...")`."""
+    """How many parts of a file still raise `NotImplementedError("TODO ...")`.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
     pattern = STUBS.get(path.suffix.lower())
-    return len(pattern.findall(path.read_bytes())) if pattern else 0
+    return len(pattern.findall(file_content(path))) if pattern else 0
 
 
 def _no_candidate(files: Sequence[Path], asked: AskedFile, student_id: str) -> RoleCandidate:

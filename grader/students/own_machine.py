@@ -17,6 +17,7 @@ from grader.domain.assignment_files import AskedFile
 from grader.domain.assignment_versions import PUBLIC_KEY, submission_seed
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.limits import MEGABYTE
+from grader.domain.submission import Role
 from grader.files.file_names import modules_beside
 from grader.files.known_folders import homework_in
 from grader.intake.naming import Closeness, name_match
@@ -63,16 +64,25 @@ def own_program(path: Path, assignment: Assignment, code: bytes | None = None) -
 
     Raises:
         UsageError: There is no such file.
-        SubmissionError: It cannot be read as a script or a notebook.
+        SubmissionError: It cannot be read as a script or a notebook, or is larger than what is accepted.
     """
     from grader.analysis import program
+    from grader.intake.file_roles import size_fault
 
     data = file_content(path) if code is None else code
     _require_provided(path, assignment)
     suffixes = [suffix for file in assignment.files if file.role == "code" for suffix in file.suffixes]
     if path.suffix.lower() not in suffixes:
         raise SubmissionError(f"{path.name} is not a code file. Give the {' or '.join(suffixes)} file.")
-    modules = modules_beside(path, code)
+    if code is None and (too_large := size_fault(Role.CODE, path.name, len(data), assignment.limits)):
+        raise SubmissionError(too_large)
+    try:
+        modules = modules_beside(path, code)
+    except OSError as error:
+        raise UsageError(
+            f"{error.filename}, beside {path.name}, cannot be read ({error.strerror}). Change its "
+            "permissions, or move it."
+        ) from error
     return program(path.name, data, assignment.program_rules, modules, executed=code is not None)
 
 
@@ -84,8 +94,13 @@ def _require_provided(path: Path, assignment: Assignment) -> None:
     """
     from grader.course.homework_files import file_digest
 
+    handed_out = assignment.provided_folder
+    if handed_out.resolve() == path.parent.resolve():  # where it is missing, or was changed
+        copy = "Copy it there from what the course handed out"
+    else:
+        copy = f"Copy it there from {handed_out}"
     for file in assignment.provided:
-        beside, copy = path.parent / file.name, f"Copy it there from {assignment.provided_folder}"
+        beside = path.parent / file.name
         if not beside.is_file():
             raise UsageError(f"{file.name}, which the course provides, is not beside {path.name}. {copy}.")
         if file_digest(beside) != file.sha256:
@@ -236,8 +251,10 @@ def own_files(folder: Path, assignment: Assignment) -> dict[str, bytes]:
     most_bytes = assignment.limits.file_mb * MEGABYTE
     provided = {file.name for file in assignment.provided}
     by_role: dict[str, Path] = {}
-    for path in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True):
-        asked = assignment.asked_file(path.name) if path.is_file() else None
+    # a link to nothing is no file: Emacs locks what it has not saved with one, `.#homework.py`
+    files = [path for path in folder.iterdir() if path.is_file()]
+    for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
+        asked = assignment.asked_file(path.name)
         if asked is None or asked.role not in assignment.own_roles or path.name in provided:
             continue
         best_so_far = by_role.get(asked.role)

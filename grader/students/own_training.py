@@ -120,7 +120,8 @@ def image_source(local: LocalAssignment, data: str | None, *, beside: Path) -> P
         return None
     if data is not None:
         if not Path(data).exists():
-            raise UsageError(f"--data {data}: there is no such file or folder. {_CHOICES}")
+            choices = "These data are made, and need none: leave it out." if use.is_made else _CHOICES
+            raise UsageError(f"--data {data}: there is no such file or folder. {choices}")
         return Path(data)
     for folder in (beside, local.assignment.folder, Path.cwd()):
         if (folder / DATA_FILE).is_file():
@@ -176,11 +177,16 @@ def local_training(
 
     Raises:
         UsageError: There is no such file, no such measure, no such device, no usable data, or the number of
-            epochs is not written as a number.
+            epochs is not written as a number in the file.
         SubmissionError: The file cannot be read as a script or a notebook.
     """
     assignment = with_own_machine_limits(local.assignment)
     chosen = chosen_measure(assignment, measure)
+    if epochs is not None and chosen.call is not None:
+        raise UsageError(
+            f"--epochs {epochs}: the course calls {chosen.call.function} with its own numbers, whatever your "
+            "file says. Train without --epochs."
+        )
     with OwnWorkers(assignment, path.parent) as workers:
         program = own_program(path, assignment)
         if epochs is not None:

@@ -18,7 +18,15 @@ from grader.domain.evidence import Checkpoint
 from grader.domain.submission import Role, Submission
 from grader.files.zip_archive import zipped
 from grader.intake import intake
-from grader.students.candidates import RoleCandidate, candidate, checked_id, inferred_id, named_ids, stubs
+from grader.students.candidates import (
+    OPTIONS,
+    RoleCandidate,
+    candidate,
+    checked_id,
+    inferred_id,
+    named_ids,
+    stubs,
+)
 from grader.students.homework import local_assignment
 from grader.students.own_check import LocalCheck, local_check
 from grader.students.own_machine import OwnWorkers, own_program, own_seed, with_own_machine_limits
@@ -170,8 +178,9 @@ def _named_files(by_role: Mapping[str, Sequence[Path]], assignment: Assignment) 
             roles = " and ".join(dict.fromkeys(asked.role for asked in assignment.asked_files))
             raise UsageError(f"{role}: this assignment asks for no such file. It asks for {roles}.")
         for path in paths:
+            option = f"{OPTIONS[role]} {path}" if role in OPTIONS else f"--file {role}={path}"
             if not path.is_file():
-                raise UsageError(f"--{role} {path}: there is no such file.")
+                raise UsageError(f"{option}: there is no such file.")
             fitting = (
                 [asked for asked in of_role if asked.has_name_part(path.name)]
                 if len(of_role) > 1
@@ -180,10 +189,10 @@ def _named_files(by_role: Mapping[str, Sequence[Path]], assignment: Assignment) 
             if not fitting:
                 parts = " or ".join(f"`{asked.name_part}`" for asked in of_role)
                 raise UsageError(
-                    f"--{role} {path}: its name does not say which model it belongs to. Put {parts} in it."
+                    f"{option}: its name does not say which model it belongs to. Put {parts} in it."
                 )
             if fitting[0] in named:
-                raise UsageError(f"--{role} {path}: {named[fitting[0]].name} is for the same. Name one.")
+                raise UsageError(f"{option}: {named[fitting[0]].name} is for the same. Name one.")
             named[fitting[0]] = path
     return named
 
@@ -209,7 +218,11 @@ def _intake_problem(
     if file_candidate.path is None:
         return _Problem(file_candidate.problem, fatal=True)
     submission = Submission(student_id, assignment.id, (file_candidate.path,), digest="", partial=True)
-    refused = intake(submission, assignment).refused
+    try:
+        refused = intake(submission, assignment).refused
+    except OSError as error:
+        reason = f"{file_candidate.path.name} cannot be read ({error.strerror}). Change its permissions."
+        return _Problem(reason, fatal=True)
     if refused:
         return _Problem(refused[0].reason, fatal=True)
     if file_candidate.path.suffix.lower() not in asked.suffixes:
@@ -306,14 +319,15 @@ def _checkpoint_problem(tried: Checkpoint, weights: Path) -> _Problem:
 def _copy_problem(source: Path, target: Path, force: bool) -> _Problem | None:
     """Copy a file, unless another one is in its place; the problem, if any."""
     content = source.read_bytes()
-    if target.is_file() and target.read_bytes() == content:
-        return None
-    if target.exists() and not force:
-        return _Problem(
-            f"{target} is there already, with different content from {source.name}. To replace it: --force",
-            fatal=True,
-        )
     try:
+        if target.is_file() and target.read_bytes() == content:
+            return None
+        if target.exists() and not force:
+            return _Problem(
+                f"{target} is there already, with different content from {source.name}. To replace it: "
+                "--force",
+                fatal=True,
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
     except OSError as error:

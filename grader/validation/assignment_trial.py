@@ -12,7 +12,7 @@ from grader.course.homework_versions import HomeworkVersion, Kind, homework_vers
 from grader.course.locate import Course, located_course
 from grader.course.odd_versions import odd_versions
 from grader.course.reference_solution import compare_signatures
-from grader.course.student_template import handed_out_copy, student_files
+from grader.course.student_template import handed_out_copy, require_usable, student_files
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import Value, each_choice
 from grader.domain.errors import UsageError
@@ -101,9 +101,9 @@ def _validated(
     started = time.monotonic()
     folder = course.reference(assignment_id)
     assignment = read_assignment(folder)
-    student_files(
-        folder, course.datasets, handed_out_copy(course, assignment_id)
-    )  # raises if one cannot be made
+    require_usable(
+        student_files(folder, course.datasets, handed_out_copy(course, assignment_id)), assignment_id
+    )
     compare_signatures(folder, assignment.components, assignment.edition, assignment.provided)
     batches = [
         (values, trials(assignment, tried_versions, values, thorough=request.thorough))

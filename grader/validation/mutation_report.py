@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import floor
 
+from grader.course.course_files import file_text
 from grader.course.homework_versions import Kind
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
 from grader.domain.formatting import clipped, counted, listed
 from grader.domain.submission_result import reported_causes
+from grader.files.known_folders import visible
 from grader.validation.trials import TrialOutcome
 
 _MESSAGE = 200  # characters of a finding's message that a sentence quotes
@@ -373,8 +375,8 @@ def _broken(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterato
 def _unknown_mistakes(assignment: Assignment) -> Iterator[str]:
     """Sentences about names by which checks would call a mistake that has no file, and break."""
     for folder in ("checks", "trained", "oracle", ""):
-        for path in sorted((assignment.folder / folder).glob("*.py" if folder else "oracle.py")):
-            for line, name in _mistakes_named(path.read_text(encoding="utf-8")):
+        for path in visible(assignment.folder / folder, "*.py" if folder else "oracle.py"):
+            for line, name in _mistakes_named(file_text(path, path.name)):
                 if not (assignment.folder / "mistakes" / f"{name}.py").is_file():
                     yield (
                         f"{path.relative_to(assignment.folder).as_posix()}:{line}: it names the mistake "

@@ -151,6 +151,8 @@ def test_of_two_equally_good_files_the_student_chooses(desk, run):
         (["pack", "--id", "a/b"], "letters, digits, `-` and `_` only"),
         (["pack", "nowhere", "--id", ID], "nowhere is not a folder"),
         (["pack", "--id", ID, "--report", "no.pdf"], "--report no.pdf: there is no such file."),
+        (["pack", "--id", ID, "--file", "report=no.pdf"], "--report no.pdf: there is no such file."),
+        (["pack", "--id", ID, "--file", "metrics"], "--file metrics: name a role and its file, as in"),
     ],
 )
 def test_wrong_arguments_get_a_sentence(desk, run, arguments, told):

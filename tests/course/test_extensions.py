@@ -60,6 +60,7 @@ def test_what_a_spreadsheet_writes_is_read(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "extensions.csv: is not UTF-8 text."),
         (b"x" * 1_100_000, "extensions.csv: is larger than 1 MB."),
         ("student_id,deadline\n" + "x" * 200_000, "extensions.csv: is not a CSV file"),
+        ('student_id,deadline\n"1,2026-02-03T23:59:00+03:30\n', "extensions.csv: is not a CSV file"),
     ],
 )  # fmt: skip
 def test_bad_values_are_refused_with_row_and_column(

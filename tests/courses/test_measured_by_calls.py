@@ -147,6 +147,17 @@ def test_data_that_are_made_need_no_path_and_no_wrong_one_is_taken(
     assert "That is enough." in run(*words).output and asked == ["synthetic"]
 
 
+def test_what_the_course_states_is_not_asked_of_a_student(small: Small, run: Run, tmp_path: Path) -> None:
+    """A path to data that are made, and a number of epochs, which the call has."""
+    assert run("template", small.id).exit_code == 0
+    homework = tmp_path / "course" / "template" / small.id / "homework.py"
+    homework.write_text(f"EPOCHS = 5\n{small.text(solved_source)}", encoding="utf-8")
+    wrong = run("train", homework, "--data", "shapes")
+    assert wrong.exit_code == 2 and "These data are made, and need none: leave it out." in wrong.output
+    shorter = run("train", homework, "--epochs", "1")
+    assert shorter.exit_code == 2 and "--epochs 1: the course calls " in shorter.output
+
+
 @pytest.mark.slow
 def test_a_class_is_trained_and_measured(small: Small, run: Run, tmp_path: Path, on_warm_hosts: None) -> None:
     """The reference reaches what is stated, a broken training misses it, stubs get nothing."""

@@ -261,9 +261,13 @@ def test_one_that_is_gone_or_changed_is_told(run: Callable[..., Result], mine: P
     assert "corpus.txt beside homework.py is not the file that the course provides." in told.output
     (mine / "corpus.txt").unlink()
     told = run("check", mine / "homework.py")
-    assert (
-        "corpus.txt, which the course provides, is not beside homework.py. Copy it there from" in told.output
-    )
+    gone = "corpus.txt, which the course provides, is not beside homework.py. Copy it there from"
+    assert f"{gone} what the course handed out." in told.output, "not from where it is not"
+    (mine / "corpus.txt").write_text("Another one.")
+    (mine / "work").mkdir()
+    (mine / "homework.py").rename(mine / "work" / "homework.py")
+    told = run("check", mine / "work" / "homework.py", "--assignment-folder", mine)
+    assert f"{gone} {mine}." in told.output
 
 
 # --- what is not provided ---------------------------------------------------------------------------------

@@ -156,6 +156,23 @@ def test_only_what_a_class_of_the_students_lacks_is_to_be_assigned_in_init(
     assert bool(hint_of("AttributeError", message)) is is_own
 
 
+@pytest.mark.parametrize(
+    ("message", "is_graded"),
+    [
+        ("ViT.__init__() missing 1 required positional argument: 'dim'", True),
+        ("ViT.forward() takes 2 positional arguments but 3 were given", True),
+        ("evaluate() got an unexpected keyword argument 'loader'", True),
+        ("Linear.__init__() missing 1 required positional argument: 'out_features'", False),
+        ("range() missing 1 required positional arguments: 'end'", False),
+        ("Block.__init__() takes from 2 to 3 positional arguments but 4 were given", False),
+        ("evaluate.<locals>.step() missing 1 required positional argument: 'batch'", False),
+    ],
+)
+def test_only_what_is_in_the_template_has_its_signature(message: str, is_graded: bool) -> None:
+    hint = hint_of("TypeError", message, {"ViT", "evaluate"})
+    assert ("signatures are the template's" in hint) is is_graded
+
+
 def test_a_missing_part_is_the_broken_cells_fault_by_what_the_omission_is() -> None:
     """Not by what is written in the cell, which is the student's."""
     place = Place("cell 4", 1)

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,6 +131,26 @@ def test_a_check_of_all_needs_no_name(shell, process):
 def test_below_another_magic_the_cell_is_executed_and_checked(shell, process, capsys):
     run(shell, "%%capture out\n%%check ViT\nx = 5")
     assert shell.user_ns["x"] == 5 and [request["part"] for request in process.requests] == ["ViT"]
+
+
+def test_a_part_may_be_named_by_what_is_checked(shell, process):
+    run(shell, "class ViT: pass\ndef fit(): pass\nimport grader, pathlib")
+    run(shell, "grader.check(ViT, assignment=pathlib.Path('~', 'homework')); grader.check(fit)")
+    home = str(Path.home() / "homework")
+    asked = [(request["part"], request["folder"]) for request in process.requests]
+    assert asked == [("ViT", home), ("fit", home)]
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("grader.check(3)", 'takes the name of a part, as in grader.check("Attention"), and got 3.'),
+        ("grader.check('ViT', assignment=3)", "takes the path of the folder"),
+    ],
+)
+def test_what_names_nothing_is_told_and_not_asked(shell, process, capsys, call, told):
+    assert run(shell, f"import grader; {call}").success
+    assert told in capsys.readouterr().out and process.requests == []
 
 
 def test_the_assignments_folder_is_remembered(shell, process):

@@ -58,6 +58,25 @@ def test_what_is_no_catalog_says_where(tmp_path: Path) -> None:
         language("xx", [tmp_path])
 
 
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("Content-Type: text/plain; charset=utf-88", "is not a catalog (unknown encoding: utf-88)"),
+        ("Plural-Forms: nplurals=2; plural=EXPRESSION;", ", in 'Plural-Forms'. Correct it in Poedit."),
+    ],
+)
+def test_a_faulty_header_is_told(tmp_path: Path, header: str, told: str) -> None:
+    (tmp_path / "xx.po").write_text(f'msgid ""\nmsgstr ""\n"{header}\\n"\n\nmsgid "Points"\nmsgstr "P"\n')
+    with pytest.raises(CourseError) as caught:
+        language("xx", [tmp_path])
+    assert told in str(caught.value) and "xx.po" in str(caught.value)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_catalog(tmp_path: Path) -> None:
+    (tmp_path / "xx.po").write_text('msgid "Points"\nmsgstr "P"\n', encoding="utf-8-sig")
+    assert language("xx", [tmp_path]).translated("Points") == "P"
+
+
 def test_without_babel_english_needs_nothing_and_others_say_what_to_install(monkeypatch):
     monkeypatch.setattr(translation, "find_spec", lambda name: None)
     require_language("en", "course.toml: 'language'")
