@@ -56,8 +56,8 @@ EXPECTED = {
 FREE = "^A person must look|It costs no points"
 MOST_MESSAGES = 1.1  # of a mistake that they see, on average
 BEGINS = ("def ", "class ")  # of a part: nothing is marked within it
-# mistakes of vit_defects whose marked lines are right by themselves: what is missing belongs beside them, or what
-# they use is wrong
+# mistakes of vit_defects whose marked lines are right by themselves: what is missing belongs beside them, or
+# what they use is wrong
 BESIDE = {
     *("all_attentions_first", "attention_not_called", "feed_forward_first", "feed_forward_not_called"),
     *("channels_fixed", "image_size_fixed", "patch_size_fixed", "patches_lost", "patches_not_projected"),
