@@ -16,7 +16,7 @@ from pathlib import Path
 
 from grader.course.locate import located_course
 from grader.domain.errors import GraderError, UsageError
-from grader.domain.formatting import listed
+from grader.domain.formatting import counted, listed
 from grader.domain.mentions import Mentions
 from grader.files import atomic
 from grader.gradebook import Gradebook
@@ -30,6 +30,7 @@ from grader.privacy.kept_files import (
     carry_out,
     kept_files,
     kept_places,
+    stands_as_id,
     with_names,
 )
 from grader.results.class_pages import FILE as PAGES
@@ -37,6 +38,7 @@ from grader.results.class_pages import noted, write_pages
 from grader.results.current_state import reported_results
 from grader.results.folder_use import used_alone
 
+FEWEST_DIGITS = 5  # of what is an id, whether or not it is known
 _NOTE = (
     "Persons are being forgotten in this folder. `grader forget` removes this file when nothing is left.\n"
 )
@@ -176,8 +178,14 @@ def _plan(request: ForgetRequest, records: PersonalRecords) -> ForgetPlan:
     files = tuple(kept_files(places, mentions)) if ids else ()
     resumes = (request.out / UNFINISHED).exists()
     rows = records.counts(ids, mentions) if has_book and ids else {}
-    if request.student_id is not None and not (resumes or rows or files):
-        raise _nobody(request, people)
+    if request.student_id is not None and not resumes:
+        if not (rows or files):
+            raise _nobody(request, people)
+        if _may_be_a_word(request.student_id, people) and not stands_as_id(places, request.student_id):
+            raise UsageError(
+                f"{request.out}: '{request.student_id}' is nobody's id, and yet it is read in "
+                f"{counted(len(files), 'file')}. Nothing was forgotten. {_advice(request, people)}"
+            )
     return ForgetPlan(tuple(sorted(ids)), mentions, places, rows, files, resumes)
 
 
@@ -199,9 +207,19 @@ def _chosen(request: ForgetRequest, people: KnownPersons) -> frozenset[str]:
 
 
 def _nobody(request: ForgetRequest, people: KnownPersons) -> UsageError:
+    return UsageError(
+        f"{request.out}: nothing is kept about '{request.student_id}'. {_advice(request, people)}"
+    )
+
+
+def _advice(request: ForgetRequest, people: KnownPersons) -> str:
     similar = difflib.get_close_matches(str(request.student_id), people.by_id, n=1, cutoff=0.6)
-    advice = f"Did you mean {similar[0]}?" if similar else "See scores.csv."
-    return UsageError(f"{request.out}: nothing is kept about '{request.student_id}'. {advice}")
+    return f"Did you mean {similar[0]}?" if similar else "See scores.csv."
+
+
+def _may_be_a_word(student_id: str, people: KnownPersons) -> bool:
+    """Whether what should be an id, and is not known as one, may be a word, whose every mention would go."""
+    return student_id not in people.by_id and sum(map(str.isdigit, student_id)) < FEWEST_DIGITS
 
 
 def _forget_rows(

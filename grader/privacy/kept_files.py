@@ -24,6 +24,7 @@ from grader.gradebook.forgotten_rows import WrittenPlace
 from grader.grading.recorded_run import FOLDER as GRADING
 from grader.privacy.file_cleaning import Cleaned, FileFate, cleaned, names_in
 from grader.publishing.exporting import FOLDER as EXPORTS
+from grader.publishing.publication import INSTRUCTORS
 from grader.publishing.push_journal import FOLDER as PUSHED
 from grader.reports.whole_class.similarity_record import FILE as SIMILARITY
 from grader.reports.whole_class.similarity_record import PAGE as SIMILARITY_PAGE
@@ -153,6 +154,15 @@ def kept_files(places: KeptPlaces, mentions: Mentions) -> list[KeptFile]:
         left = Cleaned(FileFate.LEFT, why=f"it was written on the machine {place.host}")
         found.append(KeptFile(place.path, place.kind, left, place.host))
     return found
+
+
+def stands_as_id(places: KeptPlaces, student_id: str) -> bool:
+    """Whether a folder is named by an id, or a record of results has it: it is no mere word."""
+    recorded = re.compile(rb'"student_id":\s*"' + re.escape(student_id.encode()) + b'"')
+    return any(
+        student_id in {*name.split("/")[:-1]} - {*_FOLDERS, INSTRUCTORS} or recorded.search(_content(path))
+        for path, name, _ in _files(places)
+    )
 
 
 def _left_by_killed(mentions: Mentions) -> Iterator[KeptFile]:

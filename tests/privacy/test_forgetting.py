@@ -186,6 +186,26 @@ def test_all_of_a_past_term(results: Path) -> None:
     assert not any(found_in(results, needles).values())
 
 
+@pytest.mark.parametrize("word", ["points", "students", "homework", "q6", "ta1"])
+def test_a_word_of_the_pages_is_nobodys_id(results: Path, tmp_path: Path, word: str) -> None:
+    before, rows = everything(tmp_path), tables(results)
+    assert f"'{word}' is nobody's id, and yet it is read in " in said(
+        "forget", results, word, "--yes", code=2
+    )
+    assert everything(tmp_path) == before and tables(results) == rows
+
+
+def test_an_id_like_a_word_is_one_where_files_say_so(results: Path, tmp_path: Path) -> None:
+    """As of somebody whom the gradebook has lost."""
+    mine = tmp_path / "old"
+    (mine / "points").mkdir(parents=True)
+    (mine / "points" / "homework.py").write_text("x = 1")
+    assert said("forget", results, "points", "--also", mine).startswith("points would be forgotten.")
+    (mine / "points" / "homework.py").unlink()
+    (mine / "results.json").write_text('{"submissions": [{"student_id": "points"}]}')
+    assert said("forget", results, "points", "--also", mine).startswith("points would be forgotten.")
+
+
 def test_who_is_not_known_and_what_the_grader_did_not_write(results: Path, tmp_path: Path) -> None:
     assert "nothing is kept about '40010120x'. Did you mean 40010120" in said(
         "forget", results, "40010120x", code=2
