@@ -30,7 +30,7 @@ from grader.analysis.stated_values import claim_in_outputs, epochs_in_outputs, t
 from grader.analysis.suspicious_code import written_data
 from grader.analysis.syntax_trees import DEFINITIONS, depth, statements_within, walk
 from grader.analysis.training_recipe import DATA_ROLES, Reading, Sources, ingredients, reading
-from grader.analysis.units import Cell, Unit, further_units, text_constants, units
+from grader.analysis.units import Cell, Unit, further_units, text_constants, units, used_names
 from grader.domain.analyzed_program import (
     LOADING,
     TRAINING,
@@ -314,10 +314,10 @@ def _analyzed(submitted: Source, rules: ProgramRules) -> Program:
         submitted.cells, strings, training_code(submitted.cells, recipe, script), len(all_units)
     )
     every_alias = Aliases((*all_units, *trained))
-    deep[TRAINING] = _with_units(graph.reach(_used_names(trained, lazy=True), executed=False), trained)
+    deep[TRAINING] = _with_units(graph.reach(used_names(trained, lazy=True), executed=False), trained)
     uses = forbidden_uses((*all_units, *trained), every_alias, forbidden, deep)
     used_by_names = dict(deep)
-    deep[LOADING] = graph.reach(_used_names([cut[index] for index in kept]))
+    deep[LOADING] = graph.reach(used_names([cut[index] for index in kept]))
     bare = BareTexts()
     result = Program(
         file=submitted.file,
@@ -359,11 +359,6 @@ def _all_data(units: Sequence[Unit], effects: Effects, reader: RoleReader) -> di
                 if role in DATA_ROLES and role is not None:
                     data_roles[name] = role
     return data_roles
-
-
-def _used_names(units: Iterable[Unit], lazy: bool = False) -> set[str]:
-    """The names that are used when statements are executed; if `lazy`, also those used in later calls."""
-    return {name for unit in units for name in (unit.eager | unit.lazy if lazy else unit.eager)}
 
 
 def _with_units(reach: Reach, units: Iterable[Unit]) -> Reach:

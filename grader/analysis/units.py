@@ -201,6 +201,11 @@ def aligned(item: Unit) -> Unit:
     return reread(item.text, item.line, item.cell, item.index) if item.node.col_offset else item
 
 
+def used_names(units: Iterable[Unit], *, lazy: bool = False) -> set[str]:
+    """The names that are used when statements are executed; if `lazy`, also those used in later calls."""
+    return {name for unit in units for name in (unit.eager | unit.lazy if lazy else unit.eager)}
+
+
 def first_line(node: ast.stmt) -> int:
     """The first line of a statement, decorators included."""
     if isinstance(node, DEFINITIONS):

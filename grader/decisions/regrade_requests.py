@@ -162,7 +162,7 @@ class _Desk:
     def _refusals(self, student_id: str, target: str, asked: datetime, now: datetime) -> Iterable[str]:
         """Why a request cannot be taken, a sentence each."""
         score = self._scores[student_id]
-        if score.tries is not None and score.tries.withholds(now):
+        if score.withholds(now):
             yield "the student sees these points after the deadline only (`[tries]`). Take it then."
             return
         if score.released is None:

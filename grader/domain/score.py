@@ -313,6 +313,10 @@ class Score:
         counts = not self.lacks_total and not self.closed
         return self.status in (GradeStatus.GRADED, GradeStatus.INCOMPLETE) or counts
 
+    def withholds(self, now: datetime) -> bool:
+        """Whether the student may not see the points yet: see `FeedbackTry`."""
+        return self.tries is not None and self.tries.withholds(now)
+
     @property
     def final(self) -> float | None:
         """The total after the penalty for lateness; None if there is none, or if the penalty is unknown."""

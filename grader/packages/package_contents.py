@@ -115,11 +115,7 @@ def _course_settings(course: Course, assignment: Assignment) -> str:
 
 def _assignment_files(assignment: Assignment) -> Iterator[Path]:
     """What judging takes: not the forms, which only `grader validate` needs."""
-    yield from (
-        path
-        for path in sorted(assignment.folder.iterdir())
-        if path.is_file() and path.suffix in (".py", ".toml") and not path.name.startswith(".")
-    )
+    yield from (path for path in visible(assignment.folder, "*.py", "*.toml") if path.is_file())
     for name in _FOLDERS:
         yield from _files_below(assignment.folder / name)
 

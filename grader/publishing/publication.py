@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.formatting import listed
+from grader.domain.score import Score
 from grader.domain.submission_result import Result
 from grader.files import atomic
 from grader.files.file_names import REPORT, STUDENT_FILES
@@ -523,7 +524,9 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
     pairs = [(result.evidence, result.score) for result in results]
     everybodys = {score.student_id: score.final for _, score in owned(pairs)}
     grades = {one: grade for one, grade in everybodys.items() if students is None or one in students}
-    there = published_students(session, request.to) if request.updates else frozenset()
+    about = Manifest(assignment=assignment.id, book=session.book.identity(), grades=everybodys)
+    earlier = published_before(request.to, about) if request.updates else None
+    there = _students_of(earlier.pages.keys()) if earlier is not None else set[str]()
     if students is not None and not grades and students.isdisjoint(there):
         raise UsageError(
             f"None of these students has a grade. See {out / 'index.html'}. Nothing was written."
@@ -536,12 +539,10 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         )
     now = session.clock()
     # a grade that its page withholds until the deadline is not released by it
-    withheld = {score.student_id for _, score in pairs if score.tries and score.tries.withholds(now)}
+    withheld = {score.student_id for _, score in pairs if score.withholds(now)}
     lacking: tuple[str, ...] = ()
     if assignment.review_required:
-        released = grades.keys() - withheld
-        scores = [score for _, score in owned(pairs) if score.student_id in released]
-        lacking = tuple(sorted(score.student_id for score in scores if not is_reviewed(score)))
+        lacking = _lacking_review((score for _, score in owned(pairs)), grades.keys() - withheld)
         grades = {one: grade for one, grade in grades.items() if one not in lacking}
         students = frozenset(grades)
         if not grades and not there:
@@ -549,10 +550,9 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
                 "Nobody has reviewed these grades as they are, as the assignment demands: `grader review`. "
                 "Nothing was written."
             )
-    about = Manifest(assignment=assignment.id, book=session.book.identity(), grades=everybodys)
     linked = students
-    if students is not None and request.updates:
-        linked = students | _others(published_before(request.to, about), about, students).keys()
+    if students is not None and earlier is not None:
+        linked = students | _others(earlier, about, students).keys()
     made = functools.partial(
         pages,
         assignment,
@@ -595,6 +595,12 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         without += (f"{listed(lacking)}: left out until somebody has reviewed them (`grader review`).",)
     told = unreviewed(score for _, score in owned(pairs) if score.student_id in grades)
     return PublishedClass(grades, done, without, told, not_recorded)
+
+
+def _lacking_review(scores: Iterable[Score], among: AbstractSet[str]) -> tuple[str, ...]:
+    """Those of some students whose grades nobody has reviewed as they are."""
+    open_ones = (score for score in scores if score.student_id in among and not is_reviewed(score))
+    return tuple(sorted(score.student_id for score in open_ones))
 
 
 def _similarity(out: Path, assignment_id: str) -> tuple[SimilarityRecord, bytes] | None:

@@ -204,7 +204,7 @@ def _asking(assignment: Assignment, made: Score, report: str, now: datetime) -> 
     )
     if rules is None:
         return Asking(closed="No more requests are taken.", asked=asked) if asked else None
-    if made.released is None or (made.tries is not None and made.tries.withholds(now)):
+    if made.released is None or made.withholds(now):
         return Asking(closed="Your grade has not been released yet.", asked=asked)
     until = made.released.last + timedelta(days=rules.days)
     left = max(0, rules.most - len(made.requests))

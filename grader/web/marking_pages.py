@@ -5,7 +5,7 @@ decided in `grader.marking`.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from starlette.responses import JSONResponse, Response
@@ -288,13 +288,13 @@ def save(visit: Visit) -> Response:
     target, handle = visit.path["target"], visit.path["handle"]
     chosen, entered, faults = _chosen(visit)
     drawn_from, now = visit.form.number("version"), visit.now()
-    conflict = None
     if chosen.points is None and not chosen.items and not chosen.adjustment and not faults:
         faults = ("Choose a rubric item, or type points.",)
-    would_lower = False
+    refusal: _Refusal | None = _Refusal(faults)
     if not faults:
-        try:
-            save_mark(
+        refusal = _refusal(
+            visit,
+            lambda: save_mark(
                 visit.desk,
                 target,
                 handle,
@@ -304,19 +304,11 @@ def save(visit: Visit) -> Response:
                 drawn_from=drawn_from,
                 seen=visit.form.number("seen") if visit.form.text("seen") else None,
                 allow_lower=_may_lower(visit),
-            )
-        except Conflict as error:
-            conflict = error
-        except MarkRefused as error:
-            faults = tuple(str(fault) for fault in error.faults)
-        except UnknownTask:
-            raise
-        except WouldLower as error:
-            faults, would_lower = (str(error),), visit.may(StaffRole.HEAD)
-        except UsageError as error:
-            faults = tuple(str(error).splitlines())
-        else:
-            return _onward(visit, target, handle)
+            ),
+        )
+    if refusal is None:
+        return _onward(visit, target, handle)
+    conflict = refusal.conflict
     others = presence.touch(visit.desk, target, handle, visit.person, now)
     with one_look(visit.desk):
         return _task_page(
@@ -325,11 +317,47 @@ def save(visit: Visit) -> Response:
             entered,
             others,
             status=409 if conflict else 422,
-            faults=faults,
+            faults=refusal.faults,
             version=conflict.theirs.version if conflict else drawn_from,
             conflict=conflict,
-            would_lower=would_lower,
+            would_lower=refusal.would_lower,
         )
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """Why a mark was not changed.
+
+    Attributes:
+        faults: Sentences; empty where somebody else saved a mark meanwhile.
+        conflict: That mark.
+        would_lower: A released grade would fall, and who asks may allow it.
+    """
+
+    faults: tuple[str, ...] = ()
+    conflict: Conflict | None = None
+    would_lower: bool = False
+
+
+def _refusal(visit: Visit, change: Callable[[], object]) -> _Refusal | None:
+    """Change a mark; None: it was changed.
+
+    Raises:
+        UnknownTask: There is no such task.
+    """
+    try:
+        change()
+    except UnknownTask:
+        raise
+    except Conflict as error:
+        return _Refusal(conflict=error)
+    except MarkRefused as error:
+        return _Refusal(tuple(str(fault) for fault in error.faults))
+    except WouldLower as error:
+        return _Refusal((str(error),), would_lower=visit.may(StaffRole.HEAD))
+    except UsageError as error:
+        return _Refusal(tuple(str(error).splitlines()))
+    return None
 
 
 def _onward(visit: Visit, target: str, handle: str) -> Response:
@@ -381,10 +409,9 @@ def discard_draft(visit: Visit) -> Response:
 def withdraw(visit: Visit) -> Response:
     """Take a mark back; if that is not possible, the task is shown again with the reason."""
     target, handle, now = visit.path["target"], visit.path["handle"], visit.now()
-    faults: tuple[str, ...]
-    would_lower = False
-    try:
-        withdraw_mark(
+    refusal = _refusal(
+        visit,
+        lambda: withdraw_mark(
             visit.desk,
             target,
             handle,
@@ -393,23 +420,22 @@ def withdraw(visit: Visit) -> Response:
             why=visit.form.text("why"),
             drawn_from=visit.form.number("version"),
             allow_lower=_may_lower(visit),
-        )
-    except UnknownTask:
-        raise
-    except Conflict as error:
-        faults = (f"{error.theirs.marker} saved a mark meanwhile: it is shown here. Nothing was taken back.",)
-    except WouldLower as error:
-        faults, would_lower = (str(error),), visit.may(StaffRole.HEAD)
-    except UsageError as error:
-        faults = tuple(str(error).splitlines())
-    else:
+        ),
+    )
+    if refusal is None:
         return visit.redirect("questions", target, handle, by=visit.query.text("by"))
+    faults = refusal.faults
+    if refusal.conflict is not None:
+        marker = refusal.conflict.theirs.marker
+        faults = (f"{marker} saved a mark meanwhile: it is shown here. Nothing was taken back.",)
     others = presence.touch(visit.desk, target, handle, visit.person, now)
     with one_look(visit.desk):
         task = opened_task(visit.desk, target, handle, visit.person)
         entered = _entered(task, {item.id for item in _items(visit, task)})
         entered = replace(entered, taking_back=visit.form.text("why"))
-        return _task_page(visit, task, entered, others, status=422, faults=faults, would_lower=would_lower)
+        return _task_page(
+            visit, task, entered, others, status=422, faults=faults, would_lower=refusal.would_lower
+        )
 
 
 def _may_lower(visit: Visit) -> bool:

@@ -12,6 +12,7 @@ from grader.kit import (
     batches,
     image_batches,
     image_numbers,
+    measured_by_epochs,
     numbered_images,
     quoted,
     same,
@@ -352,6 +353,26 @@ def loaders_of(student, call):
     """The names of the loaders whose images a call was given."""
     given = numbers_given(student, call)
     return {name for name, numbers in (("train", TRAINING), ("validation", VALIDATION)) if given & numbers}
+
+
+def fitted(student, fit, rows, training):
+    """The outcome of a fit whose evaluate answers by epoch and images; None if it asks otherwise each time.
+
+    Args:
+        fit: losses and accuracies that evaluate gives, one after the other -> outcome.
+        rows: (loss, accuracy) of the validation images after each epoch.
+        training: The same of the training images.
+    """
+    return measured_by_epochs(
+        fit,
+        lambda call: loaders_of(student, call),
+        trains="train_epoch",
+        measures="evaluate",
+        rows=rows,
+        training=training,
+        before=(2.0, 0.05),
+        epochs=len(rows),
+    )
 
 
 def unlike_others(name):

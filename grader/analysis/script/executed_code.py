@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from grader.analysis.recognized_roles import role_by_name
-from grader.analysis.rewriting import applied
+from grader.analysis.rewriting import Edit, applied
 from grader.analysis.script.definitions import Definitions
 from grader.analysis.script.model_that_counts import is_built_once
 from grader.analysis.script.script_data import (
@@ -23,7 +23,7 @@ from grader.analysis.script.script_data import (
 from grader.analysis.script.script_inputs import ScriptInputs
 from grader.analysis.script.training_calls import TrainingCalls
 from grader.analysis.syntax_trees import LOOPS, calls, own_calls, walk
-from grader.analysis.units import Unit
+from grader.analysis.units import Unit, used_names
 from grader.domain.analyzed_program import Place, Statement
 
 SEEDING = frozenset({"torch.manual_seed", "random.seed", "numpy.random.seed", "torch.cuda.manual_seed_all"})
@@ -45,14 +45,15 @@ class ExecutedCode:
         self._training = training
 
     @cached_property
+    def _reached(self) -> dict[str, Unit]:
+        """Name of each function and class that is used -> the statement that defines it."""
+        names = self._definitions.used(used_names(self._executed, lazy=True))
+        return {name: self._definitions.unit(name) for name in sorted(names) if name in self._definitions}
+
+    @cached_property
     def _used(self) -> list[Unit]:
         """The functions and classes that are used, but for those that are graded."""
-        names = {name for statement in self._executed for name in statement.eager | statement.lazy}
-        return [
-            self._definitions.unit(name)
-            for name in sorted(self._definitions.used(names))
-            if name in self._definitions and name not in self._inputs.kinds
-        ]
+        return [home for name, home in self._reached.items() if name not in self._inputs.kinds]
 
     @cached_property
     def _with_functions(self) -> list[Unit]:
@@ -62,8 +63,8 @@ class ExecutedCode:
     def definitions_changed(self, substitution: Substitution) -> Iterator[tuple[int, Statement]]:
         """The functions and classes that are used, by index, as far as something in them is replaced."""
         for home in self._used:
-            if substitution.edits(home.node):
-                yield changed(home, substitution)
+            if edits := substitution.edits(home.node):
+                yield edited(home, edits)
 
     @cached_property
     def epoch_loops(self) -> list[tuple[ast.For | ast.While, Unit]]:
@@ -166,9 +167,7 @@ class ExecutedCode:
 
     def is_single(self) -> bool:
         """Whether exactly one model is built in all that is executed."""
-        names = {name for statement in self._executed for name in statement.eager | statement.lazy}
-        used = self._definitions.used(names)
-        definitions = {name: self._definitions.unit(name).node for name in used if name in self._definitions}
+        definitions = {name: home.node for name, home in self._reached.items()}
         return is_built_once(
             self._inputs.model_class or "", [statement.node for statement in self._executed], definitions
         )
@@ -176,7 +175,12 @@ class ExecutedCode:
 
 def changed(statement: Unit, substitution: Substitution) -> tuple[int, Statement]:
     """A statement's index, and what is executed for it."""
-    edits, text = substitution.edits(statement.node), statement.text
+    return edited(statement, substitution.edits(statement.node))
+
+
+def edited(statement: Unit, edits: Sequence[Edit]) -> tuple[int, Statement]:
+    """A statement's index, and the statement after some edits of its text."""
+    text = statement.text
     if edits:
         text = applied(text, statement.line, statement.node.col_offset, edits)
     return statement.index, Statement(text, statement.place, tuple(sorted(statement.binds)), "needed")

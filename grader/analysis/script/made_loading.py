@@ -24,7 +24,7 @@ from grader.domain.analyzed_program import Loading, Statement
 
 LOADERS = ("train_loader", "test_loader")
 # levels, each with the position of the call that leads to the next
-Path = tuple[tuple[Level, int | None], ...]
+LevelPath = tuple[tuple[Level, int | None], ...]
 
 
 class LoadingReader:
@@ -59,7 +59,9 @@ class LoadingReader:
         found = (self._loading_at(path, substitution) for path in self._paths(executed, ()))
         return next(filter(None, found), Loading())
 
-    def _paths(self, execution: ExecutedLevel | None, above: tuple[tuple[Level, int], ...]) -> Iterator[Path]:
+    def _paths(
+        self, execution: ExecutedLevel | None, above: tuple[tuple[Level, int], ...]
+    ) -> Iterator[LevelPath]:
         """Each level that is executed, behind those that lead to it with the position of the call."""
         function = execution.level.function if execution is not None else None
         level = (
@@ -71,7 +73,7 @@ class LoadingReader:
         for position, inner in execution.inner.items() if execution is not None else ():
             yield from self._paths(inner, (*above, (level, position)))
 
-    def _loading_at(self, path: Path, substitution: Substitution) -> Loading | None:
+    def _loading_at(self, path: LevelPath, substitution: Substitution) -> Loading | None:
         """How the loaders are made that the last level of a path binds; None: it binds none."""
         level = path[-1][0]
         names = tuple(dict.fromkeys(self._loaders(level)))

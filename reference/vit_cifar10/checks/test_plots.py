@@ -16,7 +16,6 @@ from grader.kit import (
     figure_text,
     heat_maps,
     images_within,
-    measured_by_epochs,
     pictures,
     plotted,
     shares_not_shown,
@@ -55,18 +54,8 @@ def test_learning_curves_are_the_history(student, reference):
         }
         return student.call("fit", model, loaders, 3, torch.device("cpu"), replace=fakes)
 
-    fitted = student.attempted(
-        lambda: measured_by_epochs(
-            fit,
-            lambda call: oracle.loaders_of(student, call),
-            trains="train_epoch",
-            measures="evaluate",
-            rows=[(0.84, 0.41), (0.75, 0.47), (0.77, 0.45)],
-            training=[(0.54, 0.71), (0.53, 0.72), (0.52, 0.73)],
-            before=(2.0, 0.05),
-            epochs=3,
-        )
-    )
+    rows, training = [(0.84, 0.41), (0.75, 0.47), (0.77, 0.45)], [(0.54, 0.71), (0.53, 0.72), (0.52, 0.73)]
+    fitted = student.attempted(lambda: oracle.fitted(student, fit, rows, training))
     if fitted is None:
         raise Mismatch("There is no history to draw: fit has to work first.")
     outcome = plotted(student, "plot_learning_curves", fitted.returned.plain)

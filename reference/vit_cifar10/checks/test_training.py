@@ -12,7 +12,6 @@ from grader.kit import (
     Mismatch,
     Undecided,
     batches,
-    measured_by_epochs,
     numbered_images,
     trainable_data,
 )
@@ -280,17 +279,9 @@ def fitted(student, reference, values, losses=()):
         }
         return student.call("fit", kept["model"], loaders, epochs, torch.device("cpu"), replace=fakes)
 
-    outcome = measured_by_epochs(
-        fit,
-        lambda call: oracle.loaders_of(student, call),
-        trains="train_epoch",
-        measures="evaluate",
-        rows=list(zip(losses, values, strict=True)),
-        # in evaluation, training images get worse and worse: whoever chooses by them takes the first
-        training=[(n / 100, 1.0 - n / 100) for n in range(1, epochs + 1)],
-        before=(2.0, 0.05),
-        epochs=epochs,
-    )
+    # in evaluation, training images get worse and worse: whoever chooses by them takes the first
+    training = [(n / 100, 1.0 - n / 100) for n in range(1, epochs + 1)]
+    outcome = oracle.fitted(student, fit, list(zip(losses, values, strict=True)), training)
     if outcome is None:
         raise Undecided("fit measures something else each time, so a person has to look.")
     model = kept["model"]
