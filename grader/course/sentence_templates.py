@@ -73,7 +73,11 @@ NOT_FOR_STUDENTS = (
 # words and patterns that the search for sentences does not find: in the source they look like names
 WORDS = {
     "analysis/script/model_that_counts.py": ("its weights are saved", "it is trained last"),
-    "analysis/script/training_script.py": ("it is saved under its name, or trained last",),
+    "analysis/script/training_script.py": (
+        "it is saved under its name, or trained last",
+        "no statement trains a model of the graded class",
+        "it trains another model than the one that counts",
+    ),
     "domain/analyzed_program.py": ("it needs data, and is executed when the grader trains",),
     "domain/formatting.py": ("not a number", "not finite"),
     "domain/score.py": (
@@ -105,7 +109,16 @@ WORDS = {
     "reports/student/grade_summary.py": ("earned",),
     "reports/student/trained_models.py": ("base",),
     "reports/student/training_charts.py": ("accuracy", "epoch"),
-    "reports/student/training_texts.py": ("trained", "loops", "validation", "seeds", "but", "epochs", "size"),
+    "reports/student/training_texts.py": (
+        "trained",
+        "loops",
+        "validation",
+        "seeds",
+        "but",
+        "epochs",
+        "size",
+        "{epochs}: {optimizer}, {rate}",
+    ),
     "scoring/rubric_lines.py": ("{places}: {reason}", "{place} (and {rest} more)", "{name} at {place}"),
 }
 PAGES = ("base", "macros", "student", "answers", "submission", "oral")

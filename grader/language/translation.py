@@ -236,6 +236,9 @@ class Language:
     def _clause(self, text: str, depth: int) -> str | None:
         """The translation of a clause that begins with a comma, a semicolon or a bracket."""
         space, text = (" ", text.strip()) if text.startswith(" ") else ("", text)
+        fixed = self._exact.get(text)
+        if fixed is not None and not fixed.is_pattern:
+            return space + fixed.translations[0]
         quoted = marks(text)
         for shape, message in self._clauses:
             values = shape.match(text, quoted)

@@ -43,6 +43,11 @@ def test_clauses_that_were_added_are_translated():
     assert language.translated("5 of 10 points, 15 not run") == "5/10; -15"
 
 
+def test_a_clause_without_a_value_is_translated_among_others():
+    language = spoken(("rate {rate}", "r={rate}"), (", by batch", "; b"), (", {rest} left", "; -{rest}"))
+    assert language.translated("rate 5, by batch, 15 left") == "r=5; b; -15"
+
+
 def test_a_clause_before_others_is_translated():
     language = spoken(
         ("({added}from {low} to {high})", "({added}{low}..{high})"), ("mean of {runs} runs;", "~{runs},")

@@ -26,7 +26,6 @@ KEPT = (
 )
 WIDENED = f"{KEPT}; once everything is decided, they are trained on too"
 NEEDED = "their results decide how the one that counts is made or trained"
-SEEDED = "your own seeds are set too, after the grader's"
 
 
 def plan_rows(plan: Plan, file: str, measure: Measure | None = None) -> list[tuple[str, str]]:
@@ -54,7 +53,7 @@ def _program_rows(plan: Plan, file: str) -> Iterator[tuple[str, str]]:
     if plan.validates:
         yield "validation", WIDENED if plan.widens else KEPT
     if plan.seeds:
-        yield "seeds", f"{SEEDED} ({_place_list(plan.seeds, file)})"
+        yield "seeds", f"your own seeds are set too, after the grader's: {_place_list(plan.seeds, file)}"
     if plan.left_alone:
         places = [part.place for part in plan.left_alone]
         reasons = dict.fromkeys(part.reason for part in plan.left_alone)
@@ -81,23 +80,20 @@ def _stage_rows(rehearsal: Rehearsal, file: str) -> Iterator[tuple[str, str]]:
 
 
 def stage_text(stage: Stage, file: str) -> str:
-    """`3 epochs in the loop at line 41: AdamW, learning rate 0.001 to 0.0001, CosineAnnealingLR`."""
-    text = counted(stage.epochs, "epoch")
+    """`3 epochs in the loop at line 41: AdamW, learning rate 0.001 to 0.0001 by CosineAnnealingLR`."""
+    epochs = counted(stage.epochs, "epoch")
     if stage.loop is not None:
-        text += f" in the loop at {within(stage.loop, file)}"
+        epochs = f"{epochs} in the loop at {within(stage.loop, file)}"
     if stage.called is not None:
-        text += f", called at {within(stage.called, file)}"
-    rate = f"{stage.first_rate:.4g}"
-    if f"{stage.last_rate:.4g}" != rate:
-        rate += f" to {stage.last_rate:.4g}"
-    details = [stage.optimizer or "an optimizer", f"learning rate {rate}"]
+        epochs = f"{epochs}, called at {within(stage.called, file)}"
+    first, last = f"{stage.first_rate:.4g}", f"{stage.last_rate:.4g}"
+    rate = f"learning rate {first}" if first == last else f"learning rate {first} to {last}"
     if stage.schedule:
-        details.append(stage.schedule)
-    if stage.per_batch:
-        details.append("changed with each batch")
-    if stage.learned:
-        details.append(f"{quantity(stage.learned)} numbers learn")
-    return f"{text}: {', '.join(details)}"
+        rate = f"{rate} by {stage.schedule}"
+    changed = ", changed with each batch" if stage.per_batch else ""
+    learned = f", {quantity(stage.learned)} numbers learn" if stage.learned else ""
+    optimizer = stage.optimizer or "an optimizer"
+    return f"{epochs}: {optimizer}, {rate}{changed}{learned}"
 
 
 def _place_list(places: Sequence[Place], file: str) -> str:

@@ -7,13 +7,17 @@ from datetime import UTC, datetime
 import pytest
 from jinja2 import Environment, nodes
 
+from grader.analysis.script.training_script import NOTHING_TRAINS
+from grader.domain.analyzed_program import Omission, Place
 from grader.domain.inquiry import Inquiry, InquiryOutcome
 from grader.domain.oral_check import OralReason
+from grader.domain.program_run import Plan, Rehearsal, Stage
 from grader.domain.regrade_request import RegradeRequest
 from grader.language import language
-from grader.language.translation import Language, Message
+from grader.language.translation import BEGIN, END, Language, Message
 from grader.reports.student.student_pages import student_page
 from grader.reports.student.submission_page import shown_submission, submission_page
+from grader.reports.student.training_texts import plan_rows
 from grader.reports.typesetting import TEMPLATES, environment, translated_prose
 
 pytest.importorskip("babel")
@@ -112,6 +116,43 @@ def test_a_page_of_code_is_from_the_left_and_what_is_said_of_it_from_the_right(i
     for page in shown:
         assert 'class="listing" dir="ltr"' in page
         assert '<div class="beneath" dir="rtl">' in page and '<div class="beneath">' not in page
+
+
+LINE, ELSEWHERE = Place("a.py", 41), Place("b.py", 50)
+STAGE = Stage(LINE, ELSEWHERE, "AdamW", "OneCycleLR", 499_462, 3, 0.001, 0.0001, per_batch=True)
+BARE = Stage(None, None, "", "", 0, 1, 0.001, 0.001)
+TRIED = Rehearsal((STAGE, replace(STAGE, per_batch=False, schedule="")), 2, multiply_adds=3_400_000)
+PLAN = Plan(
+    "model",
+    "it is trained last",
+    loops=(LINE, ELSEWHERE),
+    seeds=(LINE,),
+    validates=True,
+    left_alone=(Omission(LINE, "fit()", "it trains another model than the one that counts"),),
+    rehearsal=TRIED,
+    widens=True,
+)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        PLAN,
+        replace(PLAN, rehearsal=None, widens=False),
+        replace(PLAN, rehearsal=replace(TRIED, stages=(STAGE,) * 15, complete=False)),
+        replace(PLAN, rehearsal=Rehearsal((BARE,))),
+        Plan(missing=NOTHING_TRAINS),
+    ],
+)
+def test_what_a_training_does_is_told_in_persian(plan):
+    """Of the English, only names, numbers and what is a word there, too, are left."""
+    persian = language("fa")
+    for row in plan_rows(plan, "a.py"):
+        for text in row:
+            pieces = persian.pieces(text)
+            assert all(piece.translated for piece in pieces), text
+            left = " ".join(re.findall(f"{BEGIN}([^{END}]*){END}", " ".join(piece.text for piece in pieces)))
+            assert set(re.findall("[a-zA-Z]{2,}", left)) <= {"model", "AdamW", "OneCycleLR", "py"}, left
 
 
 def test_a_time_after_a_sentence_is_read_from_the_left(in_persian, pairs):
