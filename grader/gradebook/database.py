@@ -146,7 +146,7 @@ def _no_copy(file: Path, error: OSError) -> str:
 
 
 FILE = "gradebook.sqlite"
-VERSION = "0008"  # the newest of `migrations`
+VERSION = "0009"  # the newest of `migrations`
 WAIT_SECONDS = 60  # for another writer to finish
 _NO_RIGHT = ("42501", "25006")  # PostgreSQL: insufficient privilege, read-only transaction
 _OUR_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}

@@ -14,10 +14,17 @@ from grader.gradebook.statements import rows_about
 
 @dataclass(frozen=True)
 class DraftRecord:
-    """What a marker has not saved yet: `content` is whatever was given to keep."""
+    """What a marker has not saved yet.
+
+    Attributes:
+        content: Whatever was given to keep.
+        drawn_from: The version of the mark that was shown beside it.
+        run: The run whose files were shown beside it; None: nobody knows.
+    """
 
     content: str
     drawn_from: int
+    run: int | None
     when: datetime
 
 
@@ -124,8 +131,8 @@ class MarkerRecords:
 
     def keep_draft(self, target: str, row: str, marker: str, draft: DraftRecord) -> None:
         """Keep a draft in place of the marker's former one."""
-        content = {"content": draft.content, "drawn_from": draft.drawn_from, "at": stamp(draft.when)}
-        self._put(DRAFTS, target, row, marker, **content)
+        shown = {"drawn_from": draft.drawn_from, "run": draft.run}
+        self._put(DRAFTS, target, row, marker, content=draft.content, **shown, at=stamp(draft.when))
 
     def drop_draft(self, target: str, row: str, marker: str) -> None:
         """Forget a marker's draft."""
@@ -137,7 +144,7 @@ class MarkerRecords:
         draft = self._connection.execute(query).one_or_none()
         if draft is None:
             return None
-        return DraftRecord(draft.content, draft.drawn_from, datetime.fromisoformat(draft.at))
+        return DraftRecord(draft.content, draft.drawn_from, draft.run, datetime.fromisoformat(draft.at))
 
     def skip(self, target: str, row: str, marker: str, when: datetime) -> None:
         """Note that a marker skipped a task."""

@@ -63,6 +63,7 @@ DRAFTS = Table(
     Column("marker", Text, primary_key=True),
     Column("content", Text, nullable=False),
     Column("drawn_from", Integer, nullable=False),
+    Column("run", Integer),
     Column("at", Text, nullable=False),
 )
 

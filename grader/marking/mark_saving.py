@@ -109,12 +109,14 @@ class Draft:
     Attributes:
         drawn_from: The version of the mark that the page showed.
         is_outdated: Whether somebody saved a mark since.
+        is_of_other_files: Whether other files counted then.
     """
 
     chosen: ChosenMark
     drawn_from: int
     when: datetime
     is_outdated: bool
+    is_of_other_files: bool
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,7 @@ def opened_task(desk: Desk, target: str, handle: str, marker: str) -> OpenedTask
     with current_records(desk) as records:
         task = required_task(records, target, handle)
         view = _view(records, task, marker)
-        draft = records.markers.draft(target, task.row, marker)
+        draft = _draft(records, task, view, marker)
         assigned = records.markers.allocated(target, task.row)
         run = records.rows.counting(task.row)
     item = next(item for item in assignment.rubric if item.id == target.partition(".")[0])
@@ -210,7 +212,7 @@ def opened_task(desk: Desk, target: str, handle: str, marker: str) -> OpenedTask
         version=view.version,
         run=run,
         history=view.history,
-        draft=None if draft is None else _draft(draft, view.version),
+        draft=draft,
         team=task.team,
         assigned=assigned,
         second=view.second,
@@ -256,7 +258,7 @@ def save_mark(
         mark = _mark(assignment, target, cleaned, removed)
         conflict = _conflict(view, cleaned, mark, drawn_from)
         if conflict is not None:
-            text = DraftRecord(_text(cleaned), drawn_from, now)
+            text = DraftRecord(_text(cleaned), drawn_from, seen, now)
             records.markers.keep_draft(target, task.row, marker, text)
         elif view.second:
             _require_allowed(MarkChecks(assignment, ()), mark, task, None)
@@ -304,14 +306,26 @@ def withdraw_mark(
 
 
 def keep_draft(
-    desk: Desk, target: str, handle: str, chosen: ChosenMark, marker: str, now: datetime, *, drawn_from: int
+    desk: Desk,
+    target: str,
+    handle: str,
+    chosen: ChosenMark,
+    marker: str,
+    now: datetime,
+    *,
+    drawn_from: int,
+    seen: int | None = None,
 ) -> None:
     """Keep what a marker has entered so far, in place of the earlier draft. It is not checked.
+
+    Args:
+        drawn_from: The version of the mark that the marker saw.
+        seen: The run whose files the marker saw; None: it is not known.
 
     Raises:
         UnknownTask: There is no such task.
     """
-    draft = DraftRecord(_text(_cleaned(chosen)), drawn_from, now)
+    draft = DraftRecord(_text(_cleaned(chosen)), drawn_from, seen, now)
     with current_records(desk, writes=True) as records:
         row = required_task(records, target, handle).row
         records.markers.keep_draft(target, row, marker, draft)
@@ -340,9 +354,17 @@ def _text(chosen: ChosenMark) -> str:
     return json.dumps(asdict(chosen))
 
 
-def _draft(record: DraftRecord, version: int) -> Draft:
-    is_outdated = record.drawn_from != version
-    return Draft(chosen_from(record.content), record.drawn_from, record.when, is_outdated)
+def _draft(records: MarkingRecords, task: TaskRow, view: "_View", marker: str) -> Draft | None:
+    record = records.markers.draft(task.target, task.row, marker)
+    if record is None:
+        return None
+    return Draft(
+        chosen_from(record.content),
+        record.drawn_from,
+        record.when,
+        is_outdated=record.drawn_from != view.version,
+        is_of_other_files=not _is_about_what_counts(records, task, record.run),
+    )
 
 
 def _cleaned(chosen: ChosenMark) -> ChosenMark:
@@ -428,12 +450,16 @@ def _require_seen(records: MarkingRecords, task: TaskRow, seen: int | None) -> N
     Raises:
         UsageError: It is about others.
     """
-    counting = records.rows.counting(task.row)
-    if seen is not None and not records.rows.have_same_files(task.row, seen, counting):
+    if not _is_about_what_counts(records, task, seen):
         raise UsageError(
             "Other files of this submission count since you opened the page. Nothing was saved. Look at them "
             "here, then save again."
         )
+
+
+def _is_about_what_counts(records: MarkingRecords, task: TaskRow, seen: int | None) -> bool:
+    counting = records.rows.counting(task.row)
+    return seen is None or records.rows.have_same_files(task.row, seen, counting)
 
 
 @dataclass(frozen=True)

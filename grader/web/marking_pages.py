@@ -215,6 +215,8 @@ def _entered(task: OpenedTask, known: Collection[str]) -> _Entered:
         note = f"This is your draft of {stamp(task.draft.when)}."
         if task.draft.is_outdated:
             note += " Somebody saved a mark since."
+        if task.draft.is_of_other_files:
+            note += " It is about earlier files: others of this submission count since."
         return _of_chosen(task.draft.chosen, note)
     mark = task.mark
     if mark is None or mark.points is None:
@@ -302,7 +304,7 @@ def save(visit: Visit) -> Response:
                 visit.person,
                 now,
                 drawn_from=drawn_from,
-                seen=visit.form.number("seen") if visit.form.text("seen") else None,
+                seen=_seen_run(visit),
                 allow_lower=_may_lower(visit),
             ),
         )
@@ -337,6 +339,11 @@ class _Refusal:
     faults: tuple[str, ...] = ()
     conflict: Conflict | None = None
     would_lower: bool = False
+
+
+def _seen_run(visit: Visit) -> int | None:
+    """The run whose files the page showed; None: an older page did not say it."""
+    return visit.form.number("seen") if visit.form.text("seen") else None
 
 
 def _refusal(visit: Visit, change: Callable[[], object]) -> _Refusal | None:
@@ -393,8 +400,10 @@ def draft(visit: Visit) -> Response:
     """Keep what is typed so far."""
     target, handle = visit.path["target"], visit.path["handle"]
     chosen, _, _ = _chosen(visit)
-    now = visit.now()
-    keep_draft(visit.desk, target, handle, chosen, visit.person, now, drawn_from=visit.form.number("version"))
+    now, shown = visit.now(), visit.form.number("version")
+    keep_draft(
+        visit.desk, target, handle, chosen, visit.person, now, drawn_from=shown, seen=_seen_run(visit)
+    )
     presence.touch(visit.desk, target, handle, visit.person, now)
     return JSONResponse({"kept": f"{now:%H:%M:%S %Z}"})
 

@@ -319,6 +319,23 @@ def test_a_draft_is_outdated_when_somebody_saves(desk: Desk, handle: str) -> Non
     assert draft is not None and draft.is_outdated
 
 
+def test_a_draft_says_when_it_is_of_other_files_than_those_that_count(
+    desk: Desk, handle: str, class_evidence: Callable[..., object]
+) -> None:
+    def of_other_files(target: str) -> bool:
+        draft = opened_task(desk, target, handle, "ta1").draft
+        assert draft is not None
+        return draft.is_of_other_files
+
+    run = opened_task(desk, "q6", handle, "ta1").run
+    keep_draft(desk, "q6", handle, ChosenMark(points=1), "ta1", NOW, drawn_from=0, seen=run)
+    keep_draft(desk, "q7", handle, ChosenMark(points=1), "ta1", NOW, drawn_from=0)
+    assert not of_other_files("q6")
+    desk.book.record(replace(class_evidence(ONE), submission_digest="later"), {})
+    assert of_other_files("q6")
+    assert not of_other_files("q7"), "what was not noted is not guessed"
+
+
 def test_sheets_and_the_desk_see_each_others_marks(
     desk: Desk, session: ClassSession, handle: str, tmp_path: Path
 ) -> None:

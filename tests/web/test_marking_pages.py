@@ -193,6 +193,18 @@ def sent_as_opened(page):
     return dict(re.findall(r'<input type="hidden" name="(version|seen)" value="([^"]*)"', form))
 
 
+def test_a_draft_for_files_that_were_replaced_says_so(come, task, graded):
+    graded("first")
+    ta = come("ta1")
+    opened = sent_as_opened(ta.get(task()).text)
+    ta.post(f"{task()}/draft", **opened, points="4", comment="Typed.")
+    said = "It is about earlier files: others of this submission count since."
+    assert said not in ta.get(task()).text
+    graded("later")
+    page = ta.get(task()).text
+    assert said in page and "Typed." in page
+
+
 def test_a_mark_for_files_that_were_replaced_meanwhile_is_not_taken_for_the_new_ones(
     come, desk, task, graded
 ):
