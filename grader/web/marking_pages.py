@@ -401,9 +401,7 @@ def draft(visit: Visit) -> Response:
     target, handle = visit.path["target"], visit.path["handle"]
     chosen, _, _ = _chosen(visit)
     now, shown = visit.now(), visit.form.number("version")
-    keep_draft(
-        visit.desk, target, handle, chosen, visit.person, now, drawn_from=shown, seen=_seen_run(visit)
-    )
+    keep_draft(visit.desk, target, handle, chosen, visit.person, now, drawn_from=shown, seen=_seen_run(visit))
     presence.touch(visit.desk, target, handle, visit.person, now)
     return JSONResponse({"kept": f"{now:%H:%M:%S %Z}"})
 
