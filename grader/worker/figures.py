@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from grader.protocol.replies import Axes, DrawnFigure
+from grader.worker.covered_images import uncovered
 from grader.worker.lazy_ticks import lazy_ticks
 from grader.worker.student_faults import students_code
 
@@ -591,7 +592,7 @@ def _described_axes(ax: Any, arrays: dict[str, Any]) -> Axes:
         for mesh in visible(ax.collections)[:4]
         if type(mesh).__name__ in ("QuadMesh", "PolyQuadMesh") and mesh.get_array() is not None
     ]
-    pictures = visible(ax.images)[:MAX_IMAGES]
+    pictures = uncovered(visible(ax.images)[:MAX_IMAGES])
     images = [_stored(image.get_array(), arrays) for image in pictures]
     heat_maps = [_stored(mesh.get_array(), arrays) for mesh in meshes]
     heat_maps += [_stored(values, arrays) for values in filled_contours(ax, pictures)]

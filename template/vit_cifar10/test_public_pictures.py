@@ -98,7 +98,7 @@ def test_attention_is_drawn_over_the_image(student):
     blended = any(all(np.abs(found - each).max() > 0.05 for each in wanted) for found in in_color(outcome))
     if not laid and not blended:
         raise Mismatch(
-            "The map is laid over no image: there is no picture of both.",
+            "The map is laid over no image, or it hides the image: there is no picture of both.",
             hint="imshow(picture), and then imshow(heat, alpha=0.5) in the same axes.",
             look_for="imshow(heat, alpha=_) | imshow(_, alpha=_), imshow(heat) | imshow(heat, cmap=_)",
         )

@@ -145,6 +145,8 @@ def plot_attention(model, images, labels, class_names, mean, std):
         below.imshow(np.zeros(shown.shape[:2]), alpha=0.5)
     return figure
 """
+OPAQUE = PLOT.replace("np.zeros(shown.shape[:2]), alpha=0.5", "attention_map(model, image)")
+OPAQUE_ALONE = OPAQUE.replace("above.imshow(shown)", "above.axis('off')")
 TOP3 = """
 def plot_top3(images, labels, probabilities, class_names, mean, std):
     figure, axes = plt.subplots(1, len(images), squeeze=False)
@@ -226,6 +228,8 @@ WRONG: dict[str, tuple[str, str, str, Mapping[str, str]]] = {
     ),
     "export": ("export_metrics", "export_writes_every_number", EXPORT, {}),
     "plot": ("plot_attention", "attention_is_shown_with_the_image", PLOT, {}),
+    "opaque map": ("plot_attention", "attention_is_shown_with_the_image", OPAQUE, {}),
+    "opaque map alone": ("plot_attention", "attention_is_shown_with_the_image", OPAQUE_ALONE, {}),
     "likeliest": ("plot_top3", "top3_are_the_likeliest", TOP3, {}),
     "same models": ("study", "study_changes_one_value_at_a_time", "", {"study": SAME_MODELS}),
     "no models": ("study", "study_has_a_row_for_each_training", "", {"study": NO_MODELS}),

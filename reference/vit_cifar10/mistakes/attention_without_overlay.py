@@ -1,4 +1,7 @@
-"""The map is not laid over the image."""
+"""The map is not laid over the image, or it hides the image.
+
+imshow(picture), then imshow(heat, alpha=0.5) in the same axes: without alpha, the map hides what is below.
+"""
 
 
 def plot_attention(model, images, labels, class_names, mean, std):
