@@ -13,13 +13,13 @@ from functools import cached_property
 from grader.analysis.recognized_roles import role_by_name
 from grader.analysis.rewriting import Edit, applied
 from grader.analysis.script.definitions import Definitions
-from grader.analysis.script.model_that_counts import is_built_once
-from grader.analysis.script.script_data import (
-    Substitution,
+from grader.analysis.script.measured_choices import (
     chooses_in_training,
     chooses_outside_training,
     measures,
 )
+from grader.analysis.script.model_that_counts import is_built_once
+from grader.analysis.script.script_data import Substitution
 from grader.analysis.script.script_inputs import ScriptInputs
 from grader.analysis.script.training_calls import TrainingCalls
 from grader.analysis.syntax_trees import LOOPS, calls, own_calls, walk
