@@ -151,8 +151,9 @@ class Prying:
         return names
 
     def _lookup_of(self, computed: Computed) -> str:
-        where = f" of {'.'.join(computed.base)}" if any(computed.base) else ""
-        return f"a name{where} that is computed is resolved ({computed.function})"
+        if any(computed.base):
+            return f"a name of {'.'.join(computed.base)} that is computed is resolved ({computed.function})"
+        return f"a name that is computed is resolved ({computed.function})"
 
 
 def _users(unit: Unit, executed: bool, reaches: Mapping[str, Reach]) -> list[str]:

@@ -78,7 +78,18 @@ WORDS = {
         "no statement trains a model of the graded class",
         "it trains another model than the one that counts",
     ),
-    "domain/analyzed_program.py": ("it needs data, and is executed when the grader trains",),
+    "analysis/suspicious_code.py": (
+        "{name} is used",
+        "{name} is handed on as a value",
+        "{name} is given another value",
+        "a name that is computed is resolved ({function})",
+        "a name of {base} that is computed is resolved ({function})",
+    ),
+    "domain/analyzed_program.py": (
+        "it needs data, and is executed when the grader trains",
+        "the training",
+        "the loading",
+    ),
     "domain/formatting.py": ("not a number", "not finite"),
     "domain/score.py": (
         "{minutes} min late",
@@ -97,12 +108,36 @@ WORDS = {
     "grading/submission_run.py": ("reading", "pages", "checks", "training"),
     "intake/upload.py": ("the modification time on the disk",),
     "kit/transformers/token_behavior.py": ("{images} of {tokens}",),
+    "judge/loaded_worker.py": ("it did not go on after it was loaded",),
+    "judge/student.py": (
+        "the worker ended before the check was done",
+        "its calls took over {seconds} s together",
+    ),
     "judge/verdict.py": (
         "it did not return within {seconds} s",
         "it wrote something of its own where only answers to the grader belong",
         "at {line}",
         "{type} at {where}",
         "`{component}` uses `{name}`. {name_2}",
+    ),
+    "protocol/error_kinds.py": (
+        "no model was found in the source: no statement makes one of the graded class",
+        "{size} is not a usable batch size: expected a whole number above zero",
+        "the model was made with something other than numbers and texts, so it cannot be made again",
+        "what was found",
+        "nothing in the source trains a model of the graded class",
+        "it took no step on the training images",
+        "the weights that are saved belong to no model of the graded class that was trained",
+        "it trains several models, for more epochs than can be kept",
+        "the model has more weights than can be measured: at most {megabytes} MB in {tensors} tensors",
+        "the code that prepares its images could not be executed on its own",
+        "the code that prepares its images could not be executed on its own: {raised}",
+        "the loop could not be continued",
+        "the loop could not be continued: {raised}",
+    ),
+    "protocol/link.py": (
+        "no answer within {seconds} s",
+        "it answered with something that is not an answer",
     ),
     "reports/measured_words.py": ("{number}\N{NO-BREAK SPACE}hidden test images",),
     "reports/student/findings.py": ("`{name}`: {title}",),
@@ -117,9 +152,66 @@ WORDS = {
         "but",
         "epochs",
         "size",
-        "{epochs}: {optimizer}, {rate}",
+        "{epochs} in the loop at {loop}: {how}",
+        "{epochs} in the loop at {loop}, called at {called}: {how}",
+        "{epochs}: {how}",
+        "{optimizer}, {rate}",
     ),
+    "sandbox/child_processes.py": (
+        "it was ended by signal {signal}",
+        "it ended by itself with exit code {code}",
+        "it closed its replies and went on",
+    ),
+    "sandbox/process_limits.py": (
+        "it used more than its limit of {megabytes} MB of memory",
+        "it used more than its limit of {seconds} s of processor time",
+        "it wrote more than its limit of {megabytes} MB into one file",
+        "its limit is {megabytes} MB of memory",
+        "its limit is {megabytes} MB for one file",
+        "its limit is {megabytes} MB of files, and some thousands of them",
+        "its limit is {megabytes} MB for one file and {all_megabytes} MB in all",
+        "its limit is {processes} processes and threads",
+        "its limit is {files} open files at once",
+    ),
+    "scoring/measurements.py": ("{start} ({where}): {reason}", "{start} ({where})", "{counted};"),
     "scoring/rubric_lines.py": ("{places}: {reason}", "{place} (and {rest} more)", "{name} at {place}"),
+    "training/called_record.py": ("after {call}",),
+    "training/measured_training.py": ("it raised an exception", "it raised an exception: {raised}"),
+    "training/submitted_weights.py": (
+        "it cannot be read: {advice}",
+        "it holds no state_dict: {advice}",
+        "it holds something other than plain tensors: {advice}",
+        "save it again with `torch.save(model.state_dict(), path)`",
+        "it was not loaded",
+        "{file}: {fault}.",
+        "the code raised {raised}",
+        "the code raised {raised} at {where}",
+        "its tensors claim more memory than the file can hold",
+        "{file}: it holds a whole pickled object, which is not loaded but counts as handed in: the next "
+        "time, save `model.state_dict()` instead of `model`.",
+        "{tensor} has the shape {stored} in it and {expected} in the model",
+        "{layers} has {entries} in it and {expected} in the model",
+        "{sizes} (in the code: {settings})",
+        "its tensors are others",
+        "a tensor",
+        "a list of layers",
+        "{missing} of the model's {tensors} tensors are missing in it and {unknown} of its own are not in "
+        "the model",
+        "{counts} (for example {name} is missing)",
+        "{counts} (for example {name} is not in the model)",
+    ),
+    "training/training_record.py": (
+        "of the last epoch",
+        "of the weights that the code restored at the end",
+        "with the weights {whose}",
+        "that the code restored at the end",
+        "the mean of the last {number} epochs",
+        "the mean of the last {number} epochs;",
+        "{counted}, with the augmentation that is in the test transform",
+        "{counted}, without the augmentation that is in the test transform",
+        "after {epochs} epochs {reason}",
+        "{reason}: it raised {raised}",
+    ),
 }
 PAGES = ("base", "macros", "student", "answers", "submission", "oral")
 _OPTIONS = {"trimmed": "true", "newstyle_gettext": "true", "trim_blocks": "true", "lstrip_blocks": "true"}
@@ -138,11 +230,10 @@ def engine_template() -> str:
             if not name.startswith(NOT_FOR_STUDENTS):
                 sentences = sentences_in(path.read_text(encoding="utf-8"), words=name.startswith(WITH_WORDS))
                 _add_sentences(catalog, f"grader/{name}", sentences)
-                _add_sentences(
-                    catalog,
-                    f"grader/{name}",
-                    (SourceSentence(word, 1, is_pattern="{" in word) for word in WORDS.get(name, ())),
-                )
+                _add_words(catalog, name)
+    for name in WORDS:
+        if not name.startswith(PACKAGES):
+            _add_words(catalog, name)
     return _template_text(catalog)
 
 
@@ -207,6 +298,12 @@ def _catalog(project: str) -> Catalog:
     catalog = Catalog(project=project, charset="utf-8", header_comment=f"# Sentences of {project}.")
     catalog.creation_date = datetime(2026, 1, 1, tzinfo=UTC)  # so that the same sources make the same file
     return catalog
+
+
+def _add_words(catalog: Catalog, name: str) -> None:
+    """Add what a module of the engine says and the search for sentences does not find."""
+    words = (SourceSentence(word, 1, is_pattern="{" in word) for word in WORDS.get(name, ()))
+    _add_sentences(catalog, f"grader/{name}", words)
 
 
 def _add_sentences(catalog: Catalog, name: str, sentences: Iterator[SourceSentence]) -> None:

@@ -27,6 +27,8 @@ _REMEMBERED = 20_000  # texts
 _NUMBER = re.compile(r"\d+")
 _OPENERS = (", ", "; ", "(")  # which begin what is added to a sentence
 _CLAUSE = re.compile(r", |; | (?=\()")
+_NAMES = re.compile(r"[\w.]+(?:, [\w.]+)+", re.ASCII)
+_COMMA = {"ltr": ", ", "rtl": "، "}  # between names
 _LEFT = re.compile(f"{BEGIN}([^{BEGIN}{END}]*){END}")
 
 
@@ -256,6 +258,8 @@ class Language:
                 shown = (piece.text if piece.translated else f"{BEGIN}{piece.text}{END}" for piece in made)
                 before, _, after = value.partition(words)
                 return f"{before}{' '.join(shown)}{after}"
+        if _NAMES.fullmatch(value):  # one by one, or the list would run against the sentence
+            return _COMMA[self.direction].join(f"{BEGIN}{name}{END}" for name in value.split(", "))
         return f"{BEGIN}{value}{END}"
 
     def _of_number(self, message: Message, number: int) -> str:

@@ -12,7 +12,9 @@ from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.gradebook import Gradebook
 from grader.grading.concurrent_work import GradingStage, Progress
+from grader.language import language
 from grader.results.revision import revised
+from tests.english_left import english_left, sentences_of
 
 SUBMISSIONS = Path(__file__).parents[1] / "submissions"
 UPLOADS = {
@@ -50,6 +52,16 @@ def points(result: dict[str, Any]) -> dict[str, Any]:
 
 def failing(result: dict[str, Any]) -> set[str]:
     return {found["component"] for found in result["findings"] if found["status"] != "passed"}
+
+
+@pytest.mark.parametrize("behavior", about(*sorted(UPLOADS)))
+def test_all_that_is_said_of_it_can_be_said_in_persian(
+    behavior: str, results: dict[str, Any], assignment: Assignment
+) -> None:
+    pytest.importorskip("babel")
+    persian = language("fa", (assignment.folder / "language",))
+    said = dict.fromkeys(sentences_of(result_of(behavior, results)))
+    assert {text: left for text in said if (left := english_left(text, persian))} == {}
 
 
 @pytest.mark.parametrize("behavior", about(*sorted(UPLOADS)))

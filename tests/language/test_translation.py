@@ -1,6 +1,7 @@
 """Sentences find their translation, and what is not ours comes through as it was."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -107,6 +108,16 @@ def test_lists_are_joined_and_prose_is_not():
     assert language.translated("A, B and C are right.") == "right: A, B + C"
     told = "The softmax saturates a lot and little gradient comes through"
     assert language.translated(told) == told
+
+
+def test_names_are_listed_in_the_direction_of_the_sentence():
+    entry = Message(("{names} are right.",), ("{names} :ok",), True)
+    persian = Language("fa", "rtl", (entry,))
+    [piece] = persian.pieces("ViT, train_epoch, plt.show are right.")
+    names = (f"{BEGIN}{name}{END}" for name in ("ViT", "train_epoch", "plt.show"))
+    assert piece.text == "، ".join(names) + " :ok"
+    assert persian.translated("“ViT, b” are right.") == "“ViT, b” :ok", "what is quoted stays as it is"
+    assert replace(persian, direction="ltr").translated("a, b are right.") == "a, b :ok"
 
 
 def test_matching_is_linear_in_what_a_submission_may_write():

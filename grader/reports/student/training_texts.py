@@ -81,19 +81,21 @@ def _stage_rows(rehearsal: Rehearsal, file: str) -> Iterator[tuple[str, str]]:
 
 def stage_text(stage: Stage, file: str) -> str:
     """`3 epochs in the loop at line 41: AdamW, learning rate 0.001 to 0.0001 by CosineAnnealingLR`."""
-    epochs = counted(stage.epochs, "epoch")
-    if stage.loop is not None:
-        epochs = f"{epochs} in the loop at {within(stage.loop, file)}"
-    if stage.called is not None:
-        epochs = f"{epochs}, called at {within(stage.called, file)}"
     first, last = f"{stage.first_rate:.4g}", f"{stage.last_rate:.4g}"
     rate = f"learning rate {first}" if first == last else f"learning rate {first} to {last}"
     if stage.schedule:
         rate = f"{rate} by {stage.schedule}"
     changed = ", changed with each batch" if stage.per_batch else ""
     learned = f", {quantity(stage.learned)} numbers learn" if stage.learned else ""
-    optimizer = stage.optimizer or "an optimizer"
-    return f"{epochs}: {optimizer}, {rate}{changed}{learned}"
+    how = f"{stage.optimizer or 'an optimizer'}, {rate}{changed}{learned}"
+    epochs = counted(stage.epochs, "epoch")
+    if stage.loop is None:
+        return f"{epochs}: {how}"
+    if stage.called is None:
+        return f"{epochs} in the loop at {within(stage.loop, file)}: {how}"
+    return (
+        f"{epochs} in the loop at {within(stage.loop, file)}, called at {within(stage.called, file)}: {how}"
+    )
 
 
 def _place_list(places: Sequence[Place], file: str) -> str:
