@@ -1,9 +1,8 @@
 """The program of a submission: what is executed, left out and pointed out, from all analyses together.
 
-This module decides which name in the source stands for a graded name, even if it is misspelled. It also
-decides which class is the model: the stated one, else the last graded class. It computes where the code of
-training is, so that forbidden parts in it have a place. It executes nothing and gives no points: the notes
-that it collects go to people, and `grader.scoring` decides.
+It hands what one analysis found to the next, in one order, and computes where the code of training is, so
+that forbidden parts in it have a place. `graded_names` decides which name stands for a graded one. It
+executes nothing and gives no points: the notes that it collects go to people, and `grader.scoring` decides.
 
 Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_prying.py,
 tests/analysis/test_recipe.py
@@ -20,6 +19,7 @@ from grader.analysis.bare_text import BareTexts
 from grader.analysis.effects import Aliases, Effects
 from grader.analysis.flow import Flows
 from grader.analysis.forbidden_uses import forbidden_uses, suspicions
+from grader.analysis.graded_names import GradedNames, graded_names
 from grader.analysis.randomness import state_reads
 from grader.analysis.recognized_roles import RoleReader, bindings, roles
 from grader.analysis.script.script_inputs import ScriptInputs
@@ -28,86 +28,21 @@ from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
 from grader.analysis.source import TOO_DEEP, Source, source
 from grader.analysis.stated_values import claim_in_outputs, epochs_in_outputs, tuned
 from grader.analysis.suspicious_code import written_data
-from grader.analysis.syntax_trees import DEFINITIONS, depth, statements_within, walk
-from grader.analysis.training_recipe import DATA_ROLES, Reading, Sources, ingredients, reading
+from grader.analysis.syntax_trees import depth, statements_within, walk
+from grader.analysis.training_recipe import DATA_ROLES, Ingredients, Reading, Sources, ingredients, reading
 from grader.analysis.units import Cell, Unit, further_units, text_constants, units, used_names
 from grader.domain.analyzed_program import (
     LOADING,
     TRAINING,
-    NearName,
     Note,
     Omission,
-    Place,
     Program,
     Recipe,
     Script,
     Statement,
 )
-from grader.domain.assignment import Component, ProgramRules, trainers
+from grader.domain.assignment import ProgramRules
 from grader.domain.errors import EngineError, SubmissionError
-from grader.domain.measure import ProgramRoles
-
-FURTHEST = 2
-
-
-def definitions(units: Sequence[Unit]) -> dict[str, tuple[Place, str]]:
-    """Top-level name -> where it is bound last, and its kind: `class`, `function` or `value`."""
-    places: dict[str, tuple[Place, str]] = {}
-    for unit in units:
-        kinds = {
-            node.name: ("class" if isinstance(node, ast.ClassDef) else "function", node.lineno)
-            for node in walk(unit.node)
-            if isinstance(node, DEFINITIONS) and node.name in unit.binds
-        }
-        for name in unit.binds:
-            kind, line = kinds.get(name, ("value", unit.line))
-            places[name] = (unit.cell.place(line), kind)
-    return places
-
-
-def near_names(
-    components: Sequence[Component], defined: Mapping[str, tuple[Place, str]]
-) -> tuple[NearName, ...]:
-    """For every graded name that is missing, the defined name that is nearly the same, if there is one.
-
-    Nearly the same: it differs only in case and underscores, or by at most two letters (one in short names).
-    """
-    expected = {component.name for component in components}
-    used_names: set[str] = set()
-    pairs: list[tuple[int, int, str, str]] = []
-    for order, component in enumerate(components):
-        if component.name in defined:
-            continue
-        for name, (_, kind) in defined.items():
-            if kind == component.kind and name not in expected:
-                apart = distance(_squeezed(component.name), _squeezed(name))
-                if apart <= min(FURTHEST, len(component.name) // 3):
-                    pairs.append((apart, order, component.name, name))
-    near_by_expected: dict[str, NearName] = {}
-    for _, _, expected_name, name in sorted(pairs):
-        if expected_name not in near_by_expected and name not in used_names:
-            used_names.add(name)
-            near_by_expected[expected_name] = NearName(expected_name, name, defined[name][0])
-    return tuple(near_by_expected[c.name] for c in components if c.name in near_by_expected)
-
-
-def _squeezed(name: str) -> str:
-    return name.replace("_", "").lower()
-
-
-def distance(word: str, other: str) -> int:
-    """How many letters must be added, dropped or changed (Levenshtein), counted up to `FURTHEST + 1`."""
-    if abs(len(word) - len(other)) > FURTHEST:
-        return FURTHEST + 1
-    previous = list(range(len(other) + 1))
-    for row, letter in enumerate(word, start=1):
-        current = [row]
-        for column, other_letter in enumerate(other, start=1):
-            change = previous[column - 1] + (letter != other_letter)
-            current.append(min(change, previous[column] + 1, current[-1] + 1))
-        previous = current
-    return min(previous[-1], FURTHEST + 1)
-
 
 # --- training code ---------------------------------------------------------------------------------------
 
@@ -249,88 +184,71 @@ def _measured_apart(this: Program, versions: Sequence[Program]) -> Program:
 
 def _analyzed(submitted: Source, rules: ProgramRules) -> Program:
     """The program of a source that could be read."""
-    components, forbidden, stated = rules.components, rules.forbidden, rules.roles
     strings = text_constants(submitted.cells)
     all_units = units(submitted.cells, strings)
-    defined = definitions(all_units)
-    near = near_names(components, defined)
-    names = _names_in_source(components, defined, near)  # graded name -> the name in the source
+    names = graded_names(all_units, rules)
     aliases = Aliases(all_units)
-    kinds = {names[c.name]: c.kind for c in components if c.name in names}
     effects = Effects(
-        all_units, aliases, kinds, provided=rules.provided, cached=rules.cached, strings=strings
+        all_units, aliases, names.kinds, provided=rules.provided, cached=rules.cached, strings=strings
     )
     cut, taken_out = pruned(all_units, effects, aliases, trains=rules.trains)
-    classes = [c.name for c in components if c.kind == "class" and c.name in names]
-    model_class = names.get(stated.model) or _last([names[name] for name in classes])
-    trainer = next((names[name] for name in trainers(components, stated) if name in names), None)
-    reader = RoleReader(aliases, cut, model_class)
+    reader = RoleReader(aliases, cut, names.model)
     known_roles = roles(cut, effects, reader)
-    graph = Graph(cut, effects, kinds, known_roles)
-    reaches = {graded: graph.reach([source_name]) for graded, source_name in names.items()}
+    graph = Graph(cut, effects, names.kinds, known_roles)
+    reaches = {graded: graph.reach([source_name]) for graded, source_name in names.found.items()}
     kept = graph.kept({index for reach in reaches.values() for index in reach.units})
     loaded = statements(cut, kept)
-    sources = Sources(
-        flows=Flows(cut, effects, kept),
-        effects=effects,
-        reader=reader,
-        roles=known_roles,
-        trainer=trainer,
-        graded=set(kinds),
-        statements=loaded,
-    )
-    reading_of_script = ScriptReader(
+    scripts = ScriptReader(
         ScriptInputs(
             units=all_units,
             aliases=aliases,
             effects=effects,
             reader=reader,
-            kinds=kinds,
-            trainer=trainer,
-            evaluators=tuple(names[name] for name in _measuring(components, stated) if name in names),
-            final=stated.final,
-            model_class=model_class,
-            data={name: role for name, role in known_roles.items() if role in DATA_ROLES}
-            | _all_data(all_units, effects, reader),
-            top_data={name: role for name, role in known_roles.items() if role in DATA_ROLES},
+            kinds=names.kinds,
+            trainer=names.trainer,
+            evaluators=names.evaluators,
+            final=rules.roles.final,
+            model_class=names.model,
+            data=_of_data(known_roles) | _all_data(all_units, effects, reader),
+            top_data=_of_data(known_roles),
             checkpoint=rules.checkpoint,
             file_stem=rules.file_stem,
         )
     )
-    script = reading_of_script.script()
-    aside = {statement.place for statement in script.left_alone}  # what it calls, it calls for another model
-    focused = replace(sources, flows=Flows(cut, effects, kept, aside))
-    parts = ingredients(focused, [loop.place for loop in script.loops])
-    if (built := reading_of_script.built) is not None:
-        before = sources.flows.before(built.statement, built.function)
-        # what a training decides nobody knows before it
-        parts = replace(parts, model=None if built.chosen else (built.name, built.expression, before))
-    recipe = reading(sources, parts, reading_of_script.loading())
-    deep = {
-        graded: graph.reach([names[graded]], executed=False, stop_at_roles=kinds[names[graded]] == "function")
-        for graded in names
-    }
+    script = scripts.script()
+    sources = Sources(
+        flows=Flows(cut, effects, kept),
+        effects=effects,
+        reader=reader,
+        roles=known_roles,
+        trainer=names.trainer,
+        graded=set(names.kinds),
+        statements=loaded,
+    )
+    # what is left alone calls what it calls for another model
+    aside = {statement.place for statement in script.left_alone}
+    parts = _ingredients(replace(sources, flows=Flows(cut, effects, kept, aside)), sources, scripts, script)
+    recipe = reading(sources, parts, scripts.loading())
     trained = further_units(
         submitted.cells, strings, training_code(submitted.cells, recipe, script), len(all_units)
     )
-    every_alias = Aliases((*all_units, *trained))
-    deep[TRAINING] = _with_units(graph.reach(used_names(trained, lazy=True), executed=False), trained)
-    uses = forbidden_uses((*all_units, *trained), every_alias, forbidden, deep)
-    used_by_names = dict(deep)
-    deep[LOADING] = graph.reach(used_names([cut[index] for index in kept]))
+    every_unit = (*all_units, *trained)
+    every_alias = Aliases(every_unit)
+    used_by_names = _all_that_is_used(graph, names, trained)
+    reached = {**used_by_names, LOADING: graph.reach(used_names([cut[index] for index in kept]))}
     bare = BareTexts()
     result = Program(
         file=submitted.file,
         statements=bare.statements(loaded),
-        defined={graded: defined[source_name][0] for graded, source_name in names.items()},
-        near_names=near,
+        defined={graded: names.defined[source_name][0] for graded, source_name in names.found.items()},
+        near_names=names.near,
         omissions=_ordered(
             [*submitted.omissions, *taken_out, *_left_out(graph, kept, recipe.recipe, script, rules.trains)],
             submitted,
         ),
         unresolved=_unresolved(reaches),
         roles=_used_roles(reaches, known_roles) | recipe.roles,
-        forbidden=uses,
+        forbidden=forbidden_uses(every_unit, every_alias, rules.forbidden, used_by_names),
         tuned=tuned(parts, cut, sources.flows.functions),
         recipe=bare.recipe(recipe.recipe),
         script=replace(script, statements=bare.statements(script.statements)),
@@ -338,13 +256,49 @@ def _analyzed(submitted: Source, rules: ProgramRules) -> Program:
         shown_epochs=epochs_in_outputs(submitted.printed),
         notes=(
             *map(Note, (*submitted.notes, *recipe.notes)),
-            *suspicions(all_units, trained, every_alias, forbidden, deep, kept, rules.cached),
+            *suspicions(all_units, trained, every_alias, rules.forbidden, reached, kept, rules.cached),
             *state_reads(all_units, aliases, used_by_names, graph, recipe.recipe, script),
         ),
         source=submitted.text,
         modules=submitted.modules,
     )
     return replace(result, notes=(*result.notes, *written_data(result)))
+
+
+def _ingredients(focused: Sources, everything: Sources, scripts: ScriptReader, script: Script) -> Ingredients:
+    """What a training is made of, by the statements that train the model that counts.
+
+    Args:
+        focused: What was read, without what is left alone.
+        everything: What was read.
+    """
+    parts = ingredients(focused, [loop.place for loop in script.loops])
+    built = scripts.built
+    if built is None:
+        return parts
+    before = everything.flows.before(built.statement, built.function)
+    # what a training decides nobody knows before it
+    return replace(parts, model=None if built.chosen else (built.name, built.expression, before))
+
+
+def _all_that_is_used(graph: Graph, names: GradedNames, trained: Sequence[Unit]) -> dict[str, Reach]:
+    """Graded names and TRAINING -> what their code uses when it is called.
+
+    Args:
+        trained: The statements and expressions of the training.
+    """
+    used = {
+        graded: graph.reach(
+            [source_name], executed=False, stop_at_roles=names.kinds[source_name] == "function"
+        )
+        for graded, source_name in names.found.items()
+    }
+    used[TRAINING] = _with_units(graph.reach(used_names(trained, lazy=True), executed=False), trained)
+    return used
+
+
+def _of_data(known_roles: Mapping[str, str]) -> dict[str, str]:
+    return {name: role for name, role in known_roles.items() if role in DATA_ROLES}
 
 
 def _all_data(units: Sequence[Unit], effects: Effects, reader: RoleReader) -> dict[str, str]:
@@ -364,30 +318,6 @@ def _all_data(units: Sequence[Unit], effects: Effects, reader: RoleReader) -> di
 def _with_units(reach: Reach, units: Iterable[Unit]) -> Reach:
     """What is reached, extended by further statements."""
     return replace(reach, units=reach.units | {unit.index for unit in units})
-
-
-def _names_in_source(
-    components: Sequence[Component], defined: Mapping[str, tuple[Place, str]], near: Sequence[NearName]
-) -> dict[str, str]:
-    """Graded name -> the name under which the source has it."""
-    misspelled = {item.expected: item.found for item in near}
-    return {
-        component.name: misspelled.get(component.name, component.name)
-        for component in components
-        if component.name in defined or component.name in misspelled
-    }
-
-
-def _measuring(components: Sequence[Component], stated: ProgramRoles) -> list[str]:
-    """The graded functions that may measure: the stated one, else all."""
-    if stated.evaluator:
-        return [stated.evaluator]
-    return [component.name for component in components if component.kind == "function"]
-
-
-def _last(names: Sequence[str]) -> str | None:
-    """The last of the names: the model is the last graded class, and the others are its parts."""
-    return names[-1] if names else None
 
 
 def _unresolved(reaches: Mapping[str, Reach]) -> tuple[tuple[str, str], ...]:
