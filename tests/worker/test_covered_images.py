@@ -64,6 +64,12 @@ def test_what_shows_through_or_beside_hides_nothing(ax: Any, values: Any, how: d
     assert len(uncovered(ax.images)) == 2
 
 
+def test_one_that_cannot_be_colored_hides_nothing(ax: Any) -> None:
+    ax.imshow(PHOTOGRAPH)
+    ax.imshow(MAP, vmin=5, vmax=1)
+    assert len(uncovered(ax.images)) == 2
+
+
 def test_one_that_is_cut_to_a_shape_hides_nothing(ax: Any) -> None:
     ax.imshow(PHOTOGRAPH)
     ax.imshow(MAP).set_clip_path(plt.Circle((2, 2), 1, transform=ax.transData))
