@@ -34,8 +34,8 @@ EXECUTING = (
 )
 ANNOTATING = "typing"  # it compiles all annotations that are texts, and executes them only when asked to
 OPENING = (
-    *("linecache", "inspect", "tokenize", "pkgutil", "pathlib", "pathlib/_local", "codecs", "os"),
-    *("shutil", "zipimport", "importlib/__init__", "importlib/resources/_common", "fileinput"),
+    *("linecache", "inspect", "tokenize", "pkgutil", "pathlib", "pathlib/_local", "pathlib/_abc"),
+    *("codecs", "os", "shutil", "zipimport", "importlib/__init__", "importlib/resources/_common", "fileinput"),
 )
 LOOKING = ("inspect", "traceback")
 PICKLES = ("pickle", "shelve", "_compat_pickle")
