@@ -35,7 +35,8 @@ EXECUTING = (
 ANNOTATING = "typing"  # it compiles all annotations that are texts, and executes them only when asked to
 OPENING = (
     *("linecache", "inspect", "tokenize", "pkgutil", "pathlib", "pathlib/_local", "pathlib/_abc"),
-    *("codecs", "os", "shutil", "zipimport", "importlib/__init__", "importlib/resources/_common", "fileinput"),
+    *("codecs", "os", "shutil", "zipimport", "fileinput"),
+    *("importlib/__init__", "importlib/resources/_common"),
 )
 LOOKING = ("inspect", "traceback")
 PICKLES = ("pickle", "shelve", "_compat_pickle")
