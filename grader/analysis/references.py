@@ -10,6 +10,7 @@ Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_prying.py
 import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from grader.analysis.constant_values import Unknown, called_name, handles_in, read_file, string, value
 from grader.analysis.name_scopes import ANYTHING, DottedPath, Scope, Scopes, name_parts
@@ -157,6 +158,7 @@ class _Visitor:
             ast.NamedExpr: self._assign,
             ast.For: self._for,
             ast.Match: self._match,
+            getattr(ast, "TypeAlias", _NoTypeAlias): self._type_alias,
         }
 
     def visit(self, node: ast.AST) -> None:
@@ -368,6 +370,10 @@ class _Visitor:
         self._visit_in_scope(Scope(True, False, bound - declared), node.body)
         self._scopes.stack.pop()
 
+    def _type_alias(self, node: Any) -> None:
+        """`type Pair[T] = tuple[T, T]` (Python 3.12): what it stands for is looked up when somebody asks."""
+        self._visit_in_scope(Scope(False, True, _type_parameters(node)), [node.value])
+
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
         first, *following = node.generators
         self.visit(first.iter)
@@ -566,6 +572,10 @@ def _is_plain_name(node: ast.expr) -> bool:
     return False
 
 
-def _type_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:
+class _NoTypeAlias:
+    """In place of `ast.TypeAlias`, where Python has none."""
+
+
+def _type_parameters(node: ast.AST) -> set[str]:
     """The names in the brackets of `class Box[T]` (Python 3.12)."""
     return {parameter.name for parameter in getattr(node, "type_params", [])}

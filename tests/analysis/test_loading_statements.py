@@ -1,5 +1,7 @@
 """What is kept of a source, what is left out and why, and what stays unresolved."""
 
+import sys
+
 import pytest
 
 SKELETON = """
@@ -53,6 +55,22 @@ os.system("unzip dataset.zip")
     assert "files" in found['open("log.txt", "w").write("x")']
     assert "another program" in found['os.system("unzip dataset.zip")']
     assert str(made.defined["ViT"]) == "homework.py:9"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="new in Python 3.12")
+def test_names_of_types_are_kept_with_their_parameters(analyzed):
+    made = analyzed(
+        SKELETON
+        + """
+type Pair[T] = tuple[T, Size]
+type Size = int
+
+class Head[T: nn.Module](nn.Module):
+    def split(self, x: T, of: Pair[T]) -> Size: ...
+"""
+    )
+    assert {"Pair", "Size", "Head"} <= set(kinds(made))
+    assert reasons(made) == {}
 
 
 def test_what_graded_functions_need_is_kept_transitively(analyzed, loaded):
