@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -249,7 +250,7 @@ def test_a_book_that_told_nothing_of_lateness_moves_only_the_grades_that_move(
         late_one = replace(class_evidence(student_id), received_at=NOW)
         with Gradebook(graded_class) as book:
             Keeper(late_assignment, book, graded_class, "ta1", allow_lower=True).kept(late_one, {}, NOW)
-    with sqlite3.connect(graded_class / "gradebook.sqlite") as raw:
+    with closing(sqlite3.connect(graded_class / "gradebook.sqlite")) as raw, raw:
         raw.execute("DROP TRIGGER totals_no_update")
         raw.execute("UPDATE totals SET final = NULL, lateness = NULL")
     raw.close()

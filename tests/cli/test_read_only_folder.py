@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -200,7 +201,7 @@ def test_an_export_into_the_folder_says_where_else(
 
 
 def test_a_book_of_an_older_version_is_told(place: Path, say: Callable[..., list[str]]) -> None:
-    with sqlite3.connect(place / "results/gradebook.sqlite") as raw:
+    with closing(sqlite3.connect(place / "results/gradebook.sqlite")) as raw, raw:
         raw.execute("UPDATE alembic_version SET version_num = '0002'")
     raw.close()
     closed(place / "results")

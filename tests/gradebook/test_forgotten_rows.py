@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -143,7 +144,7 @@ def test_when_something_was_last_added_about_somebody(out: Path, records: Person
 
 def test_a_table_that_is_added_later_is_covered(out: Path, records: PersonalRecords) -> None:
     """With a column of ids, with texts that mention somebody, and with rows that refer to rows that go."""
-    with sqlite3.connect(out / "gradebook.sqlite") as raw:
+    with closing(sqlite3.connect(out / "gradebook.sqlite")) as raw, raw:
         raw.executescript(
             f"""
             CREATE TABLE later_notes (assignment_id TEXT, student_id TEXT, marker TEXT, note TEXT,
@@ -158,7 +159,7 @@ def test_a_table_that_is_added_later_is_covered(out: Path, records: PersonalReco
     raw.close()
     counts = forget(records, HER)
     assert counts["later_notes"] == 2 and counts["later_parts"] == 1
-    with sqlite3.connect(out / "gradebook.sqlite") as raw:
+    with closing(sqlite3.connect(out / "gradebook.sqlite")) as raw, raw:
         assert raw.execute("SELECT student_id, note FROM later_notes").fetchall() == [(HIM, "see forgotten")]
         assert raw.execute("SELECT * FROM later_parts").fetchall() == []
         with pytest.raises(sqlite3.IntegrityError):

@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -135,7 +136,7 @@ def test_the_history_of_a_student_is_told_with_what_nobody_can_read(book: Gradeb
     book.record(later, {})
     book.record(replace(BARE, student_id="other"), {})
     assert book.history("400101204") == (("ab12", BARE), ("ef56", later))
-    with sqlite3.connect(tmp_path / "gradebook.sqlite") as raw:
+    with closing(sqlite3.connect(tmp_path / "gradebook.sqlite")) as raw, raw:
         raw.execute("DROP TRIGGER runs_no_update")
         raw.execute("UPDATE runs SET evidence = '{' WHERE number = 1 AND student_id = '400101204'")
     raw.close()
@@ -195,7 +196,7 @@ def test_what_was_worked_out_from_an_older_state_is_not_taken(book: Gradebook) -
 def test_a_kind_of_edit_that_only_a_newer_grader_knows_is_named(book: Gradebook, tmp_path: Path) -> None:
     book.record(BARE, {})
     book.append([MARK], [], after=book.snapshot().state)
-    with sqlite3.connect(tmp_path / "gradebook.sqlite") as raw:
+    with closing(sqlite3.connect(tmp_path / "gradebook.sqlite")) as raw, raw:
         raw.execute("DROP TRIGGER decisions_no_update")
         raw.execute("UPDATE decisions SET kind = 'curve'")
     raw.close()
@@ -307,7 +308,7 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "null", "{", '{"format": 1, "evidence": {}}', "[" * 100_000])
 def test_a_damaged_record_is_named(book: Gradebook, tmp_path: Path, text: str) -> None:
     book.record(BARE, {})
-    with sqlite3.connect(tmp_path / "gradebook.sqlite") as raw:
+    with closing(sqlite3.connect(tmp_path / "gradebook.sqlite")) as raw, raw:
         raw.execute("DROP TRIGGER runs_no_update")
         raw.execute("UPDATE runs SET evidence = ?", (text,))
     raw.close()
@@ -318,7 +319,7 @@ def test_a_damaged_record_is_named(book: Gradebook, tmp_path: Path, text: str) -
 
 def test_evidence_about_somebody_else_is_damage(book: Gradebook, tmp_path: Path) -> None:
     book.record(BARE, {})
-    with sqlite3.connect(tmp_path / "gradebook.sqlite") as raw:
+    with closing(sqlite3.connect(tmp_path / "gradebook.sqlite")) as raw, raw:
         raw.execute("DROP TRIGGER runs_no_update")
         raw.execute("UPDATE runs SET student_id = 'other'")
     raw.close()
@@ -328,7 +329,7 @@ def test_evidence_about_somebody_else_is_damage(book: Gradebook, tmp_path: Path)
 
 def test_a_book_of_a_newer_grader_is_told_apart(tmp_path: Path) -> None:
     filled(tmp_path)
-    with sqlite3.connect(tmp_path / "gradebook.sqlite") as raw:
+    with closing(sqlite3.connect(tmp_path / "gradebook.sqlite")) as raw, raw:
         raw.execute("UPDATE alembic_version SET version_num = '9999'")
     raw.close()
     with (

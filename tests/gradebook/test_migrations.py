@@ -1,6 +1,7 @@
 """The tables that migrations make are those that the statements use."""
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,15 +49,21 @@ def settings() -> Config:
     return config
 
 
+def upgrade(file: Path, version: str) -> None:
+    """Bring a book to a version; a file that is not there yet is made."""
+    config, engine = settings(), create_engine(f"sqlite:///{file}")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, version)
+    engine.dispose()
+
+
 def old_book(folder: Path) -> None:
     """A book of the first version, with one run in it."""
     folder.mkdir()
     file = folder / "gradebook.sqlite"
-    config = settings()
-    with create_engine(f"sqlite:///{file}").begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-    with sqlite3.connect(file) as raw:
+    upgrade(file, "0001")
+    with closing(sqlite3.connect(file)) as raw, raw:
         values = (
             "vit_defects",
             "400101204",
@@ -162,11 +169,9 @@ OLD_KINDS: dict[str, tuple[str, float | None, str, dict[str, Any]]] = {
 
 def test_every_kind_of_edit_that_there_was_is_converted(tmp_path: Path) -> None:
     """Row by row, with who, when, why and about which run."""
-    config, file = settings(), tmp_path / "gradebook.sqlite"
-    with create_engine(f"sqlite:///{file}").begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0003")
-    with sqlite3.connect(file) as raw:
+    file = tmp_path / "gradebook.sqlite"
+    upgrade(file, "0003")
+    with closing(sqlite3.connect(file)) as raw, raw:
         for number, (kind, (target, value, remarks, _)) in enumerate(OLD_KINDS.items(), start=7):
             row = (
                 number,
@@ -184,7 +189,6 @@ def test_every_kind_of_edit_that_there_was_is_converted(tmp_path: Path) -> None:
                 "m.csv",
             )
             raw.execute(f"INSERT INTO edits VALUES ({', '.join('?' * 13)})", row)
-    raw.close()
     with Gradebook(tmp_path, assignment_id="small") as book, book._database.reading() as connection:
         found = edits_of(connection, "small")
     shared = {
@@ -202,14 +206,11 @@ def test_every_kind_of_edit_that_there_was_is_converted(tmp_path: Path) -> None:
 
 def test_an_edit_that_no_version_wrote_stops_the_conversion(tmp_path: Path) -> None:
     """And leaves the book as it was."""
-    config, file = settings(), tmp_path / "gradebook.sqlite"
-    with create_engine(f"sqlite:///{file}").begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0003")
-    with sqlite3.connect(file) as raw:
+    file = tmp_path / "gradebook.sqlite"
+    upgrade(file, "0003")
+    with closing(sqlite3.connect(file)) as raw, raw:
         values = ("small", None, "curve", "", None, "", "[]", None, "ta1", AT, "", "")
         raw.execute(f"INSERT INTO edits VALUES (1, {', '.join('?' * 12)})", values)
-    raw.close()
     with (
         Gradebook(tmp_path) as book,
         pytest.raises(UsageError, match="of the kind 'curve', which no version"),

@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,7 @@ def test_grades_of_the_others_and_later_commands_are_as_before(pushed: Path, tmp
     assert [(pair["one"], pair["other"]) for pair in pairs] == [(MATE, THIRD)]
     page = (pushed / "similarity.html").read_text("utf-8")
     assert 'id="pair-1"' in page and 'id="pair-2"' not in page
-    with sqlite3.connect(pushed / "gradebook.sqlite") as raw:
+    with closing(sqlite3.connect(pushed / "gradebook.sqlite")) as raw, raw:
         [(persons, who)] = raw.execute("SELECT persons, who FROM forgettings").fetchall()
         with pytest.raises(sqlite3.IntegrityError, match="only grows"):
             raw.execute("DELETE FROM runs")
