@@ -8,6 +8,7 @@ Tests: tests/grading/test_devices.py
 
 import functools
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -21,6 +22,8 @@ CPU_SECONDS = 120
 MOST_BYTES = 10_000
 USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs
 _NODE = Path("/dev/nvidiactl")
+_CHOICE = "CUDA_VISIBLE_DEVICES"
+_NO_GPU = ("", "-1", "NoDevFiles")  # the last is Slurm's word
 
 
 def training_device(wanted: str, *, unofficial: bool = False) -> str:
@@ -33,7 +36,7 @@ def training_device(wanted: str, *, unofficial: bool = False) -> str:
     Raises:
         UsageError: A GPU is wanted, and there is none; or there is one that isolated code cannot use.
     """
-    has_gpu = _NODE.exists()
+    has_gpu = _NODE.exists() and not gpus_are_hidden()
     if wanted == "cuda" and not has_gpu:
         raise UsageError("There is no NVIDIA GPU on this machine. Use --device cpu or auto.")
     if wanted == "cpu" or not has_gpu:
@@ -67,6 +70,11 @@ def gpu_fault(*, unofficial: bool = False) -> str:
     return str(json.loads(answer))
 
 
+def gpus_are_hidden() -> bool:
+    """Whether the operator, or a batch system, says that no GPU of the machine is to be used."""
+    return os.environ.get(_CHOICE, "all").partition(",")[0].strip() in _NO_GPU
+
+
 def device_slots(device: str, memory_mb: int) -> DeviceSlots:
     """The slots on a device.
 
@@ -80,10 +88,16 @@ def device_slots(device: str, memory_mb: int) -> DeviceSlots:
 
 
 def _free_mb() -> float:
-    """The free memory of the first GPU in 10**6 bytes; 0 where the driver's tool does not say."""
-    command = ["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits", "--id=0"]
+    """The free memory of the GPU that is used, in 10**6 bytes; 0 where the driver's tool does not say."""
+    query = "--query-gpu=memory.free"
+    command = ["nvidia-smi", query, "--format=csv,noheader,nounits", f"--id={_used_gpu()}"]
     try:
         output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
         return float(output.split()[0]) * 2**20 / MEGABYTE  # it counts in MiB
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return 0.0
+
+
+def _used_gpu() -> str:
+    """The number or the id of the GPU that workers use: the first that the operator lets them see."""
+    return os.environ.get(_CHOICE, "").partition(",")[0].strip() or "0"

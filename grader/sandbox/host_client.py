@@ -24,10 +24,10 @@ from grader.domain.program_run import Ending
 from grader.sandbox import child_processes, rootfs
 from grader.sandbox.child_processes import Exit, OutputTail, ending_of
 from grader.sandbox.process_limits import ProcessLimits, memory_controller
-from grader.sandbox.readable_files import NOTHING, GivenFiles, lay_out
+from grader.sandbox.readable_files import GPU_CHOICE, NOTHING, GivenFiles, lay_out
 
 # what the dynamic linker and the GPU's driver need from the surroundings
-_KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "TZ")
+_KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", *GPU_CHOICE, "NVIDIA_VISIBLE_DEVICES", "TZ")
 _LOCKDOWN_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
 _TAIL_CHARACTERS = 2000

@@ -61,6 +61,8 @@ _GPU = (
     "/sys/module/nvidia",
     "/sys/module/nvidia_uvm",
 )
+# by which the operator says which of the machine's GPUs is used, and in which order they are numbered
+GPU_CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 # of /proc as it was when the host began: later counts would reveal what others do. A child is a copy of its
 # host, so its memory has the host's layout

@@ -90,6 +90,18 @@ def test_a_gpu_is_taken_only_if_isolated_code_can_use_it(
         assert found in str(raised.value)
 
 
+@pytest.mark.parametrize("hidden", ["", "-1", "NoDevFiles"])
+def test_no_gpu_is_taken_that_the_operator_hides(
+    hidden: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "_NODE", tmp_path)
+    monkeypatch.setattr(devices, "gpu_fault", lambda unofficial: "No CUDA GPUs are available")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert devices.training_device("auto") == "cpu"
+    with pytest.raises(UsageError, match="There is no NVIDIA GPU"):
+        devices.training_device("cuda")
+
+
 def test_less_isolation_that_is_accepted_is_accepted_for_the_trial_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
