@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from grader.sandbox import process_limits, survey
+from grader.sandbox import process_limits, readable_files, survey
 from grader.sandbox.lockdown import Layer
 from grader.sandbox.namespaces import _spare_uids
 from grader.sandbox.readable_files import visible
@@ -64,6 +64,22 @@ def test_hidden_folders_are_masked_only_where_they_would_be_seen(tmp_path):
     library = Path(sys.modules["json"].__file__).parent
     assert library in visible([library]).hidden
     assert tmp_path not in visible([tmp_path]).hidden
+
+
+def test_a_part_of_a_divided_gpu_can_be_reached(tmp_path, monkeypatch):
+    """Its driver opens a node for the part beside that of the whole (NVIDIA's User Guide of MIG)."""
+    from pathlib import Path
+
+    part = tmp_path / "nvidia-caps" / "nvidia-cap21"
+    part.parent.mkdir()
+    for node in (part, tmp_path / "nvidia0", tmp_path / "sda"):
+        node.touch()
+    monkeypatch.setattr(readable_files, "_DEV", tmp_path)
+    monkeypatch.setattr(Path, "is_char_device", Path.is_file)
+    assert {part, tmp_path / "nvidia0"} == {
+        node for node in visible(gpu=True).devices if node.is_relative_to(tmp_path)
+    }
+    assert not [node for node in visible().devices if node.is_relative_to(tmp_path)]
 
 
 V1 = "35 31 0:32 /outer /cg/memory rw - cgroup cgroup rw,memory\n"
