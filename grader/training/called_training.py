@@ -79,7 +79,7 @@ class Arguments:
             case "{seed}":
                 return self._job.seed % 2**31
             case "{device}":
-                return {"device": self._job.device}
+                return {"device": self._job.device, "memory_mb": self._job.gpu_memory_mb}
             case "{inputs}" | "{validation_inputs}":
                 return self._inputs(self._rows[value])
             case "{targets}" | "{validation_targets}":
