@@ -369,6 +369,16 @@ def test_a_gpu_that_is_too_small_is_unknown_and_can_be_tried_alone(scripted: Scr
     assert not measured(scripted, job, PLAN, said).lacked_gpu_memory, "on a processor nobody is crowded out"
 
 
+def test_a_gpu_too_full_to_build_the_model_again_can_be_tried_alone(scripted: Scripted, job: Job) -> None:
+    """In the worker that measures, which has the smaller part."""
+    said = Raised(Problem("OutOfMemoryError", Said("CUDA out of memory."), "", "memory", gpu_share=0.97))
+    first = logits(job.splits, (0, 1, 2, 3))
+    workers = iter((scripted(PLAN, epoch(1, first), epoch(2, first), end(2, first)), scripted(said)))
+    shared = measured_training(lambda: next(workers), replace(job, device="cuda", gpu_memory_mb=4000))
+    assert shared.lacked_gpu_memory and shared.training.outcome is TrainingOutcome.BUDGET
+    assert "its part of the GPU's memory (4000 MB) was not enough" in shared.training.reason
+
+
 def test_a_gpu_that_was_nearly_empty_did_not_run_out(scripted: Scripted, job: Job) -> None:
     """A tensor beyond all bounds is refused there too; alone on the GPU, that is not a limit of ours."""
     said = Raised(Problem("OutOfMemoryError", Said("CUDA out of memory."), "", "memory", gpu_share=0.01))
