@@ -1,4 +1,4 @@
-"""A GPU that is full of others' work, or that fails, is not the student's fault."""
+"""A GPU that is full, that fails, or that is another one than the student's, costs nobody points."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -9,6 +9,7 @@ import torch
 
 from grader.protocol.replies import Problem, Raised
 from grader.worker.service import _raised
+from grader.worker.student_environment import redirect_gpu_calls
 from grader.worker.student_faults import problem
 
 GB = 10**9
@@ -111,3 +112,19 @@ def test_nobody_can_claim_that_a_gpu_failed(gpu: dict[str, int], monkeypatch: py
     assert _raised(claimed.value, "student").whose == "student"
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     assert _raised(from_driver(failed), "student").whose == "student", "where none was used, none failed"
+
+
+@pytest.mark.parametrize("named", ["cuda:1", "mps", torch.device("cuda", 3), "cuda"])
+def test_another_gpu_that_a_student_has_is_the_one_of_the_run(
+    named: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is the processor where that trains; or a Mac's user loses points on a GPU alone."""
+    for kind in (torch.Tensor, torch.nn.Module):
+        for name in ("to", "cuda"):
+            monkeypatch.setattr(kind, name, getattr(kind, name))  # is put back
+    redirect_gpu_calls("meta")  # stands for a GPU, which need not be here
+    images, model = torch.zeros(2), torch.nn.Linear(2, 2)
+    moved = [images.to(named), images.to(device=named), images.cuda(named, non_blocking=True), images.cuda()]
+    moved += [model.to(named).weight, torch.nn.Linear(2, 2).cuda(1).weight, images.double().to(named)]
+    assert {tensor.device.type for tensor in moved} == {"meta"}
+    assert images.to("cpu").device.type == "cpu" and images.to(torch.float64).device.type == "cpu"
