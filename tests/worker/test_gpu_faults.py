@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
 
 from grader.protocol.replies import Problem, Raised
+from grader.worker.graded_images import GradedImages
 from grader.worker.service import _raised
 from grader.worker.student_environment import redirect_gpu_calls
 from grader.worker.student_faults import problem
+from grader.worker.training_setup import Prepared, ended
+from grader.worker.transforms import handed_out_transform
 
 GB = 10**9
 HINT = "\nCUDA kernel errors might be asynchronously reported at some other API call."
@@ -128,3 +132,19 @@ def test_another_gpu_that_a_student_has_is_the_one_of_the_run(
     moved += [model.to(named).weight, torch.nn.Linear(2, 2).cuda(1).weight, images.double().to(named)]
     assert {tensor.device.type for tensor in moved} == {"meta"}
     assert images.to("cpu").device.type == "cpu" and images.to(torch.float64).device.type == "cpu"
+
+
+def test_a_model_that_stays_on_the_processor_answers_there() -> None:
+    """As with `DEVICE = "cpu"` in the source; or its outputs would seem to differ from those of its class."""
+    images = np.random.default_rng(0).integers(0, 256, (4, 8, 8), dtype=np.uint8)
+    graded = GradedImages(images, [0, 1, 0, 1], ("a", "b"), handed_out_transform(8, 1))
+    ready = Prepared(
+        torch.device("meta"),  # stands for a GPU
+        cast("Any", None),
+        cast("Any", None),
+        graded,
+        graded,
+        sized=True,
+    )
+    trained = ended(2, 0, torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 2)), ready)
+    assert trained.arrays["probe_logits"].shape == (4, 2) and trained.multiply_adds == 128
