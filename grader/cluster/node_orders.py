@@ -38,12 +38,12 @@ class NodeSurvey:
     Attributes:
         host: Its name.
         versions: Package -> its version there: what results depend on.
-        ends_at: When it will end, in seconds since the epoch; None: it does not know of an end.
+        seconds_left: Until it will end, by its own clock; None: it does not know of an end.
     """
 
     host: str
     versions: Mapping[str, str]
-    ends_at: float | None
+    seconds_left: float | None
 
 
 @dataclass(frozen=True)

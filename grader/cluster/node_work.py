@@ -34,7 +34,7 @@ from grader.cluster.node_orders import (
 from grader.cluster.own_folders import NODE, own_folder
 from grader.course.assignment_file import digest
 from grader.course.locate import Course
-from grader.domain.errors import EngineError
+from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.run_facts import RunFacts
 from grader.domain.submission import Submission
@@ -53,9 +53,17 @@ PACKAGES = ("torch", "numpy")
 
 
 def survey() -> NodeSurvey:
-    """What this node is."""
+    """What this node is.
+
+    Raises:
+        UsageError: When it ends is told in a way that cannot be read.
+    """
     ends = os.environ.get(ENDS_VARIABLE, "")
-    return NodeSurvey(socket.gethostname(), versions_here(), float(ends) if ends else None)
+    try:
+        left = float(ends) - time.time() if ends else None
+    except ValueError:
+        raise UsageError(f"{ENDS_VARIABLE} is '{ends}' there, and should be seconds since 1970.") from None
+    return NodeSurvey(socket.gethostname(), versions_here(), left)
 
 
 def versions_here() -> dict[str, str]:

@@ -67,7 +67,8 @@ class Node:
         busy: How many places are taken.
         alone: One submission has it for itself.
         sending: Held while data travel to it.
-        joined: When, in seconds since the epoch.
+        joined: When, by the monotonic clock of this machine.
+        ends: When a batch system will end it, by the same clock: others may be set to another time.
     """
 
     name: str
@@ -75,7 +76,6 @@ class Node:
     host: str
     nanny: str
     places: int
-    survey: NodeSurvey | None = None
     ready: NodeReady | None = None
     lost: threading.Event = field(default_factory=threading.Event)
     returned: bool = False
@@ -83,16 +83,16 @@ class Node:
     busy: int = 0
     alone: bool = False
     sending: threading.Lock = field(default_factory=threading.Lock)
-    joined: float = field(default_factory=time.time)
+    joined: float = field(default_factory=time.monotonic)
+    ends: float = float("inf")
 
     def seconds_left(self) -> float:
         """Until a batch system ends it."""
-        return self.seconds_from(time.time())
+        return self.seconds_from(time.monotonic())
 
     def seconds_from(self, when: float) -> float:
         """How long it lasts from a time on."""
-        ends_at = self.survey.ends_at if self.survey is not None else None
-        return float("inf") if ends_at is None else ends_at - when - MARGIN_SECONDS
+        return self.ends - when - MARGIN_SECONDS
 
 
 class Nodes:
@@ -296,7 +296,7 @@ class Nodes:
                     for other in self._nodes.values()
                 )
             time.sleep(_POLL_SECONDS)
-        ended = node.survey is not None and node.seconds_left() < MARGIN_SECONDS
+        ended = node.seconds_left() < MARGIN_SECONDS
         # a batch system ends all processes of a node, and one may be started again before the last has ended
         node.returned = node.returned and not ended
         if not self._over.is_set():
@@ -311,8 +311,10 @@ class Nodes:
                     f"Its process died {_MOST_EARLY_DEATHS} times while it got ready. Look at its memory and "
                     "at the log of its system."
                 )
-            node.survey = self._surveyed(node)
-            self._require_same(node.survey)
+            survey = self._surveyed(node)
+            if survey.seconds_left is not None:
+                node.ends = time.monotonic() + survey.seconds_left
+            self._require_same(survey)
             ready = self._prepared(node)
             with self._changed:
                 self._device = self._device or ready.device
