@@ -26,6 +26,7 @@ from grader.cluster.servers import QuietWorker, configure, joined_security
 from grader.grading.devices import gpus_are_hidden
 
 ORDER_VARIABLE = "GRADER_NODE_ORDER"
+_PART = "/gpu"  # before the number of a GPU in a node's name: no host has it in its own
 _ID = re.compile(r"\(UUID: ((?:GPU|MIG)-[^)\s]+)\)")
 
 
@@ -77,7 +78,7 @@ def _nannies(order: Mapping[str, Any], folder: str) -> list[Nanny]:
     return [
         Nanny(
             order["scheduler"],
-            name=order["name"] if len(gpus) == 1 else f"{order['name']}-gpu{place}",
+            name=order["name"] if len(gpus) == 1 else f"{order['name']}{_PART}{place}",
             nthreads=max(jobs // len(gpus), 1),
             host=_own_address(order["scheduler"]),
             protocol="tls://",
@@ -117,6 +118,12 @@ def listed_gpus(text: str) -> list[str]:
         elif gpu is not None and kind == ["MIG"] and gpus:
             gpus[-1].append(gpu[1])
     return [part for gpu, *parts in gpus for part in parts or [gpu]]
+
+
+def machine_of(node: str) -> str:
+    """The machine of a node, by its name: several have one if each has a GPU of its own."""
+    machine, part, place = node.rpartition(_PART)
+    return machine if part and place.isdecimal() else node
 
 
 def _own_address(scheduler: str) -> str:

@@ -5,7 +5,6 @@ the loss of a node from the death of its process on a node that lives. It knows 
 """
 
 import contextlib
-import re
 import threading
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from distributed import Client, Future
 from grader.cluster import node_work
 from grader.cluster.cluster_start import ReachedCluster
 from grader.cluster.node_orders import NodeBusy, NodeReady, NodeSurvey, NodeUnready, RunOrder
+from grader.cluster.node_process import machine_of
 from grader.domain.errors import Interruption, SandboxError, UsageError
 
 _POLL_SECONDS = 0.3
@@ -324,7 +324,7 @@ class Nodes:
                         "would differ. Give --device cpu, or leave it out of the cluster."
                     )
                 node.ready = ready
-                self._reasons.pop(_machine(node.name), None)
+                self._reasons.pop(machine_of(node.name), None)
                 self._early_deaths[node.name] = self._early_deaths[node.nanny] = 0
                 self._changed.notify_all()
         except NodeLost:
@@ -381,7 +381,7 @@ class Nodes:
         """Give a node no submissions, as long as its process is this one."""
         with self._changed:
             self._refused[node.address] = node.name
-            self._reasons[_machine(node.name)] = sentence
+            self._reasons[machine_of(node.name)] = sentence
             self._nodes.pop(node.address, None)
             self._changed.notify_all()
         self._say_once(sentence)
@@ -477,8 +477,3 @@ class Nodes:
             node.lost.wait(RETURN_SECONDS + 10)
             raise NodeLost(node.name, lives=node.returned)
         raise error
-
-
-def _machine(name: str) -> str:
-    """The machine of a node: several have one if each has a GPU of its own."""
-    return re.sub(r"-gpu\d+$", "", name)

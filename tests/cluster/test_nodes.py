@@ -233,6 +233,19 @@ def test_without_a_usable_node_the_run_says_why_and_ends(
     assert "lab2: its process ended: Permission denied" in str(refused.value)
 
 
+def test_hosts_whose_own_names_end_like_those_of_parts_are_told_apart(
+    cluster: FakeCluster, opened: Callable[..., Any]
+) -> None:
+    """Or a run would wait for minutes for the second one, and tell of one of them alone."""
+    for name in ("lab-gpu1", "lab-gpu2"):
+        cluster.join(name, answer=SandboxError("Too little isolation."))
+    cluster.join("box/gpu0", answer=SandboxError("Too little isolation."))
+    cluster.join("box/gpu1", answer=SandboxError("Too little isolation."))
+    with opened(expected=3) as (watched, _), pytest.raises(SandboxError, match="No node can be") as refused:
+        watched.wait_for_one()
+    assert all(f"{name}: Too little" in str(refused.value) for name in ("lab-gpu1", "lab-gpu2"))
+
+
 def test_a_run_without_nodes_ends_in_the_end_unless_a_queue_may_bring_some(
     cluster: FakeCluster, opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
