@@ -381,8 +381,10 @@ class Nodes:
         """Give a node no submissions, as long as its process is this one."""
         with self._changed:
             self._refused[node.address] = node.name
-            self._reasons[machine_of(node.name)] = sentence
             self._nodes.pop(node.address, None)
+            machine = machine_of(node.name)
+            if not any(other.ready and machine_of(other.name) == machine for other in self._nodes.values()):
+                self._reasons[machine] = sentence
             self._changed.notify_all()
         self._say_once(sentence)
 

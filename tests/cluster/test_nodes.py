@@ -246,6 +246,22 @@ def test_hosts_whose_own_names_end_like_those_of_parts_are_told_apart(
     assert all(f"{name}: Too little" in str(refused.value) for name in ("lab-gpu1", "lab-gpu2"))
 
 
+def test_a_machine_of_which_one_gpu_cannot_be_used_is_waited_for(
+    cluster: FakeCluster, opened: Callable[..., Any]
+) -> None:
+    """When the process of its other one is started again, no node is there for a moment."""
+    address = cluster.join("box/gpu1")
+    with opened(expected=1) as (watched, said):
+        watched.wait_for_one()
+        cluster.join("box/gpu0", answer=SandboxError("Its GPU is not usable."))
+        wait_until(lambda: "box/gpu0: Its GPU is not usable." in said)
+        del cluster.workers[address]
+        wait_until(lambda: not watched.names())
+        joining = threading.Timer(0.2, cluster.join, ["box/gpu1"])
+        joining.start()
+        watched.wait_for_one()
+
+
 def test_a_run_without_nodes_ends_in_the_end_unless_a_queue_may_bring_some(
     cluster: FakeCluster, opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
