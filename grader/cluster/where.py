@@ -73,7 +73,7 @@ class SlurmJobs(BaseModel):
 
     nodes: Annotated[int, Field(ge=1)] = 1
     cores: Annotated[int, Field(ge=1)] | None = None
-    memory: str | None = None
+    memory: Annotated[str, Field(pattern=r"^\d+(\.\d+)? ?[KkMmGgTt]i?[Bb]?$")] | None = None
     walltime: Annotated[str, Field(pattern=r"^(\d+-)?\d+(:\d\d){0,2}$")] | None = None
     partition: str | None = None
     account: str | None = None
@@ -195,6 +195,10 @@ def _slurm_jobs(text: str) -> SlurmJobs:
             f"--cluster slurm: '{name}' {what}. The settings are {known}, as in "
             "slurm:nodes=5,cores=8,memory=16GB,walltime=4:00:00."
         ) from None
+    try:
+        shlex.split(jobs.extra)
+    except ValueError as error:
+        raise UsageError(f"--cluster slurm: 'extra' cannot be {jobs.extra} ({error}).") from None
     if jobs.walltime is not None and seconds_of_walltime(jobs.walltime) < LEAST_WALLTIME:
         raise UsageError(
             f"--cluster slurm: walltime={jobs.walltime} is less than {LEAST_WALLTIME // 60} minutes, in "

@@ -92,6 +92,9 @@ def test_jobs_of_slurm() -> None:
         ("nodes=0", "'nodes' cannot be 0"),
         ("walltime=soon", "'walltime' cannot be soon"),
         ("walltime=5", "walltime=5 is less than 10 minutes"),
+        ("memory=16", "'memory' cannot be 16"),
+        ("memory=much", "'memory' cannot be much"),
+        ('extra=--comment="a night', "'extra' cannot be --comment=\"a night .No closing quotation"),
         ("queue=gpu", "'queue' is not known. The settings are nodes, cores,"),
     ],
 )
