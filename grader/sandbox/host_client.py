@@ -67,7 +67,7 @@ class HostChild:
         """How it ended; None if it still runs after `timeout` seconds.
 
         Raises:
-            EngineError: Its host is gone.
+            SandboxError: Its host is gone.
         """
         with self._lock:
             if self._exit is None:
@@ -83,7 +83,7 @@ class HostChild:
         except OSError:
             message = None
         if message is None or "exit" not in message:
-            raise EngineError("A host process ended while one of its children was at work. Try again.")
+            raise SandboxError("A host process ended while one of its children was at work. Try again.")
         # the last output is still in the pipe
         self._output.join(1.0)
         return Exit(**message["exit"])

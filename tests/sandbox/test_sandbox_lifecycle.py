@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.domain.errors import EngineError, SandboxError
+from grader.domain.errors import SandboxError
 from grader.sandbox import Exit, Host, ProcessLimits
 
 LIMITS = ProcessLimits(memory_mb=200)
@@ -125,7 +125,7 @@ def test_nothing_is_left_behind(start_host, host, answer, traces, left_behind):
         folder = Path(own.address).parent
         abandoned = own.spawn(LIMITS)
     assert not folder.exists()
-    with pytest.raises(EngineError, match="host process ended"):
+    with pytest.raises(SandboxError, match="host process ended"):
         abandoned.wait(5)
     abandoned.close()
     assert not left_behind(before)
@@ -162,7 +162,7 @@ def test_children_die_with_a_killed_host(start_host, host, answer, traces, left_
         running = own.spawn(LIMITS)
         assert answer(running, "value = 1")["value"] == 1
         own._process.kill()
-        with pytest.raises(EngineError, match="host process ended"):
+        with pytest.raises(SandboxError, match="host process ended"):
             running.wait(5)
         with pytest.raises(SandboxError, match="does not answer"):
             own.spawn(LIMITS)
