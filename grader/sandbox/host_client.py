@@ -33,6 +33,10 @@ _CLOSE_SECONDS = 5.0
 _TAIL_CHARACTERS = 2000
 _FAULT = "The course is at fault: "  # before a sentence, as JSON, in the last line of a log
 _READ_CHARACTERS = 100_000  # of a log's end, in which an exception is looked for
+_STARVED = (
+    "The machine ended a process that had reached none of its limits, as it does when memory is used up. Run "
+    "the same command again with fewer --jobs, or with more memory."
+)
 _TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -56,6 +60,7 @@ class HostChild:
         self._output = OutputTail(os.fdopen(output, "rb", buffering=0), limits.output_kb * 1000)
         self._connection = connection
         self._exit: Exit | None = None
+        self._starved = False
         self._lock = threading.Lock()
 
     def kill(self) -> None:
@@ -67,11 +72,13 @@ class HostChild:
         """How it ended; None if it still runs after `timeout` seconds.
 
         Raises:
-            SandboxError: Its host is gone.
+            SandboxError: Its host is gone, or the machine ended it, as for want of memory that others use.
         """
         with self._lock:
             if self._exit is None:
                 self._exit = self._awaited_exit(timeout)
+        if self._starved:
+            raise SandboxError(_STARVED)
         return self._exit
 
     def _awaited_exit(self, timeout: float | None) -> Exit | None:
@@ -86,7 +93,9 @@ class HostChild:
             raise SandboxError("A host process ended while one of its children was at work. Try again.")
         # the last output is still in the pipe
         self._output.join(1.0)
-        return Exit(**message["exit"])
+        ended = message["exit"]
+        self._starved = ended.pop("starved")
+        return Exit(**ended)
 
     def ending(self) -> Ending:
         """How it ended; waits for the end."""

@@ -23,6 +23,7 @@ from grader.sandbox.forked_child import (
     Pipes,
     child_report,
     forked_child,
+    is_dying,
     pid_in_proc,
 )
 from grader.sandbox.lockdown import Confinement, Layer, Lockdown
@@ -319,7 +320,8 @@ class HostLoop:
     def _kill(self, job: _Job) -> None:
         """End the child; as the first process of its PID namespace it takes all others there with it."""
         if not job.killed:
-            job.killed = True
+            # a client that sees the pipes of one that is dying close has not ended it
+            job.killed = not is_dying(job.pidfd)
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(job.pidfd, signal.SIGKILL)
             if self._lockdown.trusted:
@@ -341,8 +343,10 @@ class HostLoop:
             limit = "cpu"
         elif code == -signal.SIGXFSZ:
             limit = "file_size"
+        starved = limit is None and self._was_starved(job, code)
         self._clean(job)
         ended = {
+            "starved": starved,
             "code": code if code >= 0 else None,
             "signal": -code if code < 0 else None,
             "limit": limit,
@@ -354,6 +358,17 @@ class HostLoop:
         _tell(job.connection, {"exit": ended})
         if job.connection is not None:
             job.connection.close()
+
+    def _was_starved(self, job: _Job, code: int) -> bool:
+        """Whether the machine ended a child that had reached none of its limits, as for want of memory.
+
+        Such a child cannot send this signal to itself: it is the first process of its PID namespace, or is
+        trusted.
+        """
+        if job.cgroup is not None and job.cgroup.was_killed():
+            return True
+        alone = self._lockdown.trusted or Layer.NAMESPACES in self._lockdown.layers
+        return code == -signal.SIGKILL and alone and not job.killed
 
     def _reported_by_dying(self, job: _Job) -> None:
         """A child died before its report: what it wrote, if anything, is in the pipe."""

@@ -221,11 +221,26 @@ class Cgroup:
         for folder in filter(None, (self.path, self.cpu_folder)):
             (folder / "cgroup.procs").write_text("0")
 
-    def ran_out(self) -> bool:
-        """Whether a process in it was killed for memory."""
+    def was_killed(self) -> bool:
+        """Whether a process in it was killed for memory, its own or that of others."""
         name = "memory.oom_control" if self.version == 1 else "memory.events"
+        return self._counted(name).get("oom_kill", 0) > 0
+
+    def ran_out(self) -> bool:
+        """Whether a process in it was killed since it reached its own limit.
+
+        A limit around it may be reached by all of its processes together, and the machine's memory by others.
+        """
+        if self.version == 1:
+            limit = int((self.path / "memory.limit_in_bytes").read_text())
+            reached = (self.peak_memory() or 0) >= limit - MEGABYTE
+        else:
+            reached = self._counted("memory.events").get("oom", 0) > 0
+        return reached and self.was_killed()
+
+    def _counted(self, name: str) -> dict[str, int]:
         rows = (row.split() for row in (self.path / name).read_text().splitlines())
-        return any(key == "oom_kill" and int(value) > 0 for key, value in rows)
+        return {key: int(value) for key, value in rows}
 
     def peak_memory(self) -> int | None:
         """The most memory that it used at once, in bytes; None if Linux does not say (before 5.19)."""

@@ -116,9 +116,21 @@ def test_limits_of_a_version_2_cgroup(tmp_path):
     assert (tmp_path / "memory.max").read_text() == "5000000"
     assert (tmp_path / "memory.swap.max").read_text() == "0"
     (tmp_path / "memory.events").write_text("low 0\noom 1\noom_kill 0\n")
-    assert not group.ran_out()
+    assert not group.ran_out() and not group.was_killed()
     (tmp_path / "memory.events").write_text("low 0\noom 1\noom_kill 1\n")
-    assert group.ran_out()
+    assert group.ran_out() and group.was_killed()
+    (tmp_path / "memory.events").write_text("low 0\noom 0\noom_kill 1\n")
+    assert group.was_killed() and not group.ran_out(), "others used up the memory around it"
+
+
+def test_whose_memory_ran_out_in_a_version_1_cgroup(tmp_path):
+    """Its own, if it held all that it may; otherwise that of all around it together."""
+    group = process_limits.Cgroup(1, tmp_path)
+    (tmp_path / "memory.limit_in_bytes").write_text("400000000\n")
+    (tmp_path / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")
+    for peak, own in ((399_900_000, True), (156_000_000, False)):
+        (tmp_path / "memory.max_usage_in_bytes").write_text(f"{peak}\n")
+        assert group.was_killed() and group.ran_out() is own
 
 
 def _pretend(monkeypatch, texts):
