@@ -31,6 +31,7 @@ _KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", *GPU_CHOICE, "NVIDIA_VISIBLE_DEVICES", "
 _LOCKDOWN_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
 _TAIL_CHARACTERS = 2000
+_LEAST_ROOM = 1_000_000  # bytes that a host needs for its own files
 _FAULT = "The course is at fault: "  # before a sentence, as JSON, in the last line of a log
 _READ_CHARACTERS = 100_000  # of a log's end, in which an exception is looked for
 _STARVED = (
@@ -283,6 +284,11 @@ class Host:
                 f"The host process was not ready within {timeout:g} s. It said: {self._log_tail()}"
             )
         answer = json.loads(packed_answer or b"{}")
+        if not answer and self._folder is not None and shutil.disk_usage(self._folder).free < _LEAST_ROOM:
+            raise EngineError(
+                f"{self._folder.parent}: no room is left for temporary files. Make room there, or name "
+                "another folder in TMPDIR, and run the same command again."
+            )
         if not answer and (fault := self._fault_of_the_course()):
             raise CourseError(fault)
         if "lost" in answer or (not answer and settings["bubblewrap"]):

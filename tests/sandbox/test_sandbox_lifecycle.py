@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.domain.errors import SandboxError
+from grader.domain.errors import EngineError, SandboxError
 from grader.sandbox import Exit, Host, ProcessLimits
 
 LIMITS = ProcessLimits(memory_mb=200)
@@ -183,6 +183,14 @@ def test_one_that_the_machine_ends_is_not_to_blame(start_host, processes_of):
             for _ in range(2):
                 with pytest.raises(SandboxError, match="reached none of its limits, as it does when memory"):
                     running.wait(5)
+
+
+def test_a_disk_without_room_is_told(start_host, monkeypatch):
+    """What a host says of it would lie on that disk."""
+    full = shutil._ntuple_diskusage(10**9, 10**9, 0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: full)
+    with pytest.raises(EngineError, match="no room is left for temporary files"):
+        start_host(env={"NEVER_READY": "1"})
 
 
 def test_many_at_once(host, answer):
