@@ -15,10 +15,12 @@ from pathlib import Path
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.limits import MEGABYTE
 from grader.grading.concurrent_work import DeviceSlots
+from grader.protocol.deadlines import Deadline
 from grader.sandbox import ProcessLimits
 from grader.sandbox.host_client import Host
 
 CPU_SECONDS = 120
+TRIAL_SECONDS = 300.0
 MOST_BYTES = 10_000
 USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs
 _NODE = Path("/dev/nvidiactl")
@@ -58,10 +60,13 @@ def gpu_fault(*, unofficial: bool = False) -> str:
         with (
             Host.start("grader.worker.gpu_trial", unofficial=unofficial, wrapped=True) as host,
             host.spawn(limits, gpu=True) as child,
+            Deadline(TRIAL_SECONDS, child.kill) as deadline,  # the driver of a broken GPU may wait for ever
         ):
             answer = b""
             while not answer.endswith(b"\n") and len(answer) < MOST_BYTES:
                 part = child.reader.read(MOST_BYTES)
+                if not part and deadline.expired:
+                    return f"the process that tried it did not answer within {TRIAL_SECONDS:.0f} s"
                 if not part:
                     return "the process that tried it ended without a word"
                 answer += part
