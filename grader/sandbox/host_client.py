@@ -31,6 +31,7 @@ _KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", *GPU_CHOICE, "NVIDIA_VISIBLE_DEVICES", "
 _LOCKDOWN_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
 _TAIL_CHARACTERS = 2000
+_LONGEST_ADDRESS = 107  # bytes of a socket's path (man 7 unix)
 _LEAST_ROOM = 1_000_000  # bytes that a host needs for its own files
 _FAULT = "The course is at fault: "  # before a sentence, as JSON, in the last line of a log
 _READ_CHARACTERS = 100_000  # of a log's end, in which an exception is looked for
@@ -232,6 +233,12 @@ class Host:
         """
         folder = Path(tempfile.mkdtemp(prefix="grader-host-"))
         address = str(folder / "socket")
+        if len(os.fsencode(address)) > _LONGEST_ADDRESS:
+            folder.rmdir()
+            raise EngineError(
+                f"{folder.parent}: this folder for temporary files has too long a path for Linux's sockets. "
+                "Name one with a shorter path in TMPDIR, as in TMPDIR=/tmp."
+            )
         ready, ready_of_host = os.pipe()
         try:
             with child_processes.listening_socket(address) as listener, (folder / "log").open("wb") as log:

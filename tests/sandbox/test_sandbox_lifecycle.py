@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -191,6 +192,15 @@ def test_a_disk_without_room_is_told(start_host, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: full)
     with pytest.raises(EngineError, match="no room is left for temporary files"):
         start_host(env={"NEVER_READY": "1"})
+
+
+def test_a_folder_for_temporary_files_with_too_long_a_path_is_told(start_host, tmp_path, monkeypatch):
+    folder = tmp_path / ("deep" * 25)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with pytest.raises(EngineError, match=r"too long a path for Linux's sockets.*TMPDIR=/tmp"):
+        start_host()
+    assert not list(folder.iterdir())
 
 
 def test_many_at_once(host, answer):
