@@ -54,6 +54,13 @@ def test_hosts_of_ssh(tmp_path: Path) -> None:
     )
 
 
+def test_a_list_of_hosts_as_people_write_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the mark of an editor, and with their homes."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "hosts.txt").write_text("lab1 python=~/grader/bin/python\n", encoding="utf-8-sig")
+    assert where("ssh:~/hosts.txt") == SshHosts((SshHost("lab1", python="grader/bin/python"),))
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
