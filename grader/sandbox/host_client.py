@@ -36,8 +36,8 @@ _LEAST_ROOM = 1_000_000  # bytes that a host needs for its own files
 _FAULT = "The course is at fault: "  # before a sentence, as JSON, in the last line of a log
 _READ_CHARACTERS = 100_000  # of a log's end, in which an exception is looked for
 _STARVED = (
-    "The machine ended a process that had reached none of its limits, as it does when memory is used up. Run "
-    "the same command again with fewer --jobs, or with more memory."
+    "The machine ran out of memory, and ended a process for it that had not used up its own limit. Run the "
+    "same command again with fewer --jobs, or with more memory."
 )
 _TRACEBACK = "Traceback (most recent call last):"
 
@@ -74,7 +74,7 @@ class HostChild:
         """How it ended; None if it still runs after `timeout` seconds.
 
         Raises:
-            SandboxError: Its host is gone, or the machine ended it, as for want of memory that others use.
+            SandboxError: Its host is gone, or the machine ended it for want of memory that others use.
         """
         with self._lock:
             if self._exit is None:

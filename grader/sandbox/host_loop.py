@@ -28,7 +28,14 @@ from grader.sandbox.forked_child import (
 )
 from grader.sandbox.lockdown import Confinement, Layer, Lockdown
 from grader.sandbox.namespaces import Identity, end_processes_of, namespace_links, pid_in_host_proc
-from grader.sandbox.process_limits import Cgroup, MemoryController, ProcessLimits, memory_controller, resident
+from grader.sandbox.process_limits import (
+    Cgroup,
+    MemoryController,
+    ProcessLimits,
+    ended_for_memory,
+    memory_controller,
+    resident,
+)
 from grader.sandbox.readable_files import visible
 
 # how many kinds of children are kept ready: one for checks, one for training
@@ -50,6 +57,7 @@ class _Job:
         shared: How much its host held in memory when it was forked, in bytes.
         refuses_memory: Its limit on memory makes requests fail, instead of ending it.
         uid: Its user, once that is proved; -1 before.
+        ended_before: How many processes of the machine were ended for memory before it was forked.
     """
 
     limits: ProcessLimits
@@ -69,6 +77,7 @@ class _Job:
     shared: int = 0
     refuses_memory: bool = False
     uid: int = -1
+    ended_before: int = 0
 
 
 class HostLoop:
@@ -179,7 +188,7 @@ class HostLoop:
 
     def _started(self, limits: ProcessLimits, gpu: bool) -> _Job:
         """A new child, which locks itself down, reports and waits."""
-        job = _Job(limits, gpu, shared=resident())
+        job = _Job(limits, gpu, shared=resident(), ended_before=ended_for_memory())
         job.refuses_memory = self._controller is None and not gpu
         self._made += 1
         name = f"{self._pid}-{self._made}"
@@ -343,7 +352,7 @@ class HostLoop:
             limit = "cpu"
         elif code == -signal.SIGXFSZ:
             limit = "file_size"
-        starved = limit is None and self._was_starved(job, code)
+        starved = limit is None and _was_starved(job, code)
         self._clean(job)
         ended = {
             "starved": starved,
@@ -358,17 +367,6 @@ class HostLoop:
         _tell(job.connection, {"exit": ended})
         if job.connection is not None:
             job.connection.close()
-
-    def _was_starved(self, job: _Job, code: int) -> bool:
-        """Whether the machine ended a child that had reached none of its limits, as for want of memory.
-
-        Such a child cannot send this signal to itself: it is the first process of its PID namespace, or is
-        trusted.
-        """
-        if job.cgroup is not None and job.cgroup.was_killed():
-            return True
-        alone = self._lockdown.trusted or Layer.NAMESPACES in self._lockdown.layers
-        return code == -signal.SIGKILL and alone and not job.killed
 
     def _reported_by_dying(self, job: _Job) -> None:
         """A child died before its report: what it wrote, if anything, is in the pipe."""
@@ -390,6 +388,16 @@ class HostLoop:
             job.cgroup.remove()
         if job.scratch is not None:
             shutil.rmtree(job.scratch, ignore_errors=True)
+
+
+def _was_starved(job: _Job, code: int) -> bool:
+    """Whether the machine's memory ran out, and a child was ended for it that had not used up its own.
+
+    A child could have itself ended by the same signal, by lowering one of its limits.
+    """
+    if job.cgroup is not None:
+        return job.cgroup.was_killed()
+    return code == -signal.SIGKILL and not job.killed and ended_for_memory() > job.ended_before
 
 
 def _memory_held(job: _Job, most_resident_kb: int) -> int:

@@ -105,6 +105,12 @@ def resident() -> int:
     return pages * resource.getpagesize()
 
 
+def ended_for_memory() -> int:
+    """How many processes of the machine were ended for want of memory since it started."""
+    rows = (row.split() for row in Path("/proc/vmstat").read_text().splitlines())
+    return next((int(count) for name, count in rows if name == "oom_kill"), 0)
+
+
 def apply_limits(limits: ProcessLimits, *, address_space_bytes: int | None, own_user: bool = True) -> None:
     """Put the limits on the calling process permanently.
 

@@ -171,21 +171,6 @@ def test_children_die_with_a_killed_host(start_host, host, answer, traces, left_
     assert not left_behind(before)
 
 
-def test_one_that_the_machine_ends_is_not_to_blame(start_host, processes_of):
-    """As for want of memory; whoever waits for its answer sees its pipes close, and ends it as well."""
-    for wants_its_end in (False, True):
-        with start_host() as own, own.spawn(LIMITS) as running:
-            spares = set(own.spares())
-            [pid] = [pid for pid in processes_of(own) if pid not in spares]
-            os.kill(pid, signal.SIGKILL)
-            if wants_its_end:
-                assert running.reader.read(1) == b""
-                running.kill()
-            for _ in range(2):
-                with pytest.raises(SandboxError, match="reached none of its limits, as it does when memory"):
-                    running.wait(5)
-
-
 def test_a_disk_without_room_is_told(start_host, monkeypatch):
     """What a host says of it would lie on that disk."""
     full = shutil._ntuple_diskusage(10**9, 10**9, 0)
