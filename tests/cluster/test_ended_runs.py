@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from grader.cluster import node_work
+from grader.cluster.cluster_grading import _alone
 from grader.cluster.node_orders import ExamineOrder, NodeBusy, NodeUnready, RunOrder, pack_folder
 from grader.course.assignment_file import read_assignment
-from grader.domain.errors import SandboxError
+from grader.domain.errors import SandboxError, UsageError
 from grader.domain.evidence import Attestation, Evidence
 from grader.domain.submission import Submission
 from grader.grading import examiner
@@ -151,6 +152,20 @@ def test_another_run_waits_until_this_one_is_over(temporary: Path, order: Callab
     node_work.prepare(order("another", "other results"))
     assert not node_work.renew("run")
     node_work.release("another")
+
+
+def test_two_runs_on_clusters_are_never_at_work_for_the_same_results(tmp_path: Path) -> None:
+    """Each would take the nodes that the other has just made ready, and neither would end."""
+    with _alone(tmp_path / "results"):
+        with (
+            pytest.raises(UsageError, match="another grading on a cluster is at work"),
+            _alone(tmp_path / "results"),
+        ):
+            pass
+        with _alone(tmp_path / "other results"):
+            pass
+    with _alone(tmp_path / "results"):
+        pass
 
 
 def test_a_run_gives_way_to_the_next_one_for_the_same_results(
