@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.domain.errors import EngineError
-from grader.sandbox import ProcessLimits, host_loop, survey
+from grader.sandbox import ProcessLimits, host_loop, process_limits, survey
 from grader.sandbox.forked_child import is_dying
 from grader.sandbox.lockdown import Layer
 from grader.sandbox.process_limits import memory_controller
@@ -221,3 +221,12 @@ def test_whoever_sees_a_process_die_has_not_ended_it():
         assert is_dying(pidfd)
     finally:
         os.close(pidfd)
+
+
+def test_a_container_may_hide_how_many_were_ended_for_memory(monkeypatch):
+    def hidden(*_, **__):
+        raise PermissionError
+
+    assert process_limits.ended_for_memory() >= 0
+    monkeypatch.setattr(Path, "read_text", hidden)
+    assert process_limits.ended_for_memory() == 0
