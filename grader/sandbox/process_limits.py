@@ -240,11 +240,12 @@ class Cgroup:
 
         A limit around it may be reached by all of its processes together, and the machine's memory by others.
         """
-        if self.version == 1:
-            limit = int((self.path / "memory.limit_in_bytes").read_text())
-            reached = (self.peak_memory() or 0) >= limit - MEGABYTE
-        else:
-            reached = self._counted("memory.events").get("oom", 0) > 0
+        limit = int(
+            (self.path / ("memory.limit_in_bytes" if self.version == 1 else "memory.max")).read_text()
+        )
+        reached = (self.peak_memory() or 0) >= limit - MEGABYTE
+        if self.version == 2:
+            reached = reached or self._counted("memory.events").get("oom", 0) > 0
         return reached and self.was_killed()
 
     def _counted(self, name: str) -> dict[str, int]:
