@@ -1,10 +1,12 @@
 """The command line. Each command's module is imported when the command runs, so that help is instant."""
 
 import difflib
+import errno
 import importlib
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,8 @@ class LazyGroup(click.Group):
         except Exception as error:
             if _wants_traceback(ctx):
                 raise
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise Fault(_full_disk(error)) from None
             raise FaultOfOurs(_our_fault(error)) from None
 
 
@@ -154,6 +158,15 @@ def main() -> None:
 
 def _wants_traceback(ctx: click.Context) -> bool:
     return bool((ctx.obj or {}).get("traceback")) or os.environ.get("GRADER_DEBUG", "") not in ("", "0")
+
+
+def _full_disk(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    return (
+        f"{where}no room is left on a disk ({error.strerror}). Make room for the results, and for temporary "
+        f"files in {tempfile.gettempdir()} (TMPDIR names another folder). Then run the same command again: "
+        "what is done is kept."
+    )
 
 
 def _our_fault(error: Exception) -> str:

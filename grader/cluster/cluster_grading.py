@@ -22,8 +22,10 @@ from grader.cluster.cluster_start import reached
 from grader.cluster.node_orders import ExamineOrder, RunOrder, pack_folder, packed_files
 from grader.cluster.nodes import Node, NodeLost, Nodes
 from grader.cluster.where import Where
+from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.limits import Limits
+from grader.files.folder_lock import locked_folder
 from grader.grading.concurrent_work import GradingStage, Progress, Watcher
 from grader.grading.examiner import ClassWork, SubmissionWork
 from grader.grading.run import EvidenceBuilder, RunBasis
@@ -32,6 +34,7 @@ from grader.grading.submission_run import blank_evidence
 MOST_AT_ONCE = 512  # submissions that the coordinator waits for
 MOST_DEATHS = 2  # of the process that examined a submission, until a person looks
 MOST_LOSSES = 5  # of nodes, in whatever way, until a person looks
+_FOLDER = ".cluster"  # in the folder of the results, locked while a cluster is at work for it
 _LASTING = 1.5  # times the longest submission so far: what a node must have left
 
 
@@ -71,6 +74,7 @@ class ClusterMachines:
             device="cpu" if work.basis.splits is None else work.device,
         )
         with (
+            _alone(work.out),
             reached(self.where, self.local_jobs) as cluster,
             Nodes(cluster, order, node_work.versions_here(), self.say) as nodes,
         ):
@@ -78,6 +82,25 @@ class ClusterMachines:
             cluster.client.subscribe_topic(node_work.topic(order.run_id), examiner.note)
             nodes.wait_for_one()
             yield examiner
+
+
+@contextlib.contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Have no other grading on a cluster for the same results: each would take the other's nodes for left.
+
+    Raises:
+        UsageError: There is one.
+    """
+    place = out / _FOLDER
+    place.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(locked_folder(place, wait=False))
+        except BlockingIOError:
+            raise UsageError(
+                f"{out}: another grading on a cluster is at work for it. Wait until that ends, or end it."
+            ) from None
+        yield
 
 
 def _stand_in(out: Path) -> str:

@@ -19,6 +19,7 @@ from grader.domain.evidence import Attestation
 from grader.domain.limits import MEGABYTE
 from grader.domain.submission import Submission
 from grader.files.known_folders import visible
+from grader.files.zip_archive import zipped
 from grader.grading.examiner import SubmissionWork
 from grader.grading.submission_draws import SubmissionDraws
 
@@ -38,12 +39,12 @@ class NodeSurvey:
     Attributes:
         host: Its name.
         versions: Package -> its version there: what results depend on.
-        ends_at: When it will end, in seconds since the epoch; None: it does not know of an end.
+        seconds_left: Until it will end, by its own clock; None: it does not know of an end.
     """
 
     host: str
     versions: Mapping[str, str]
-    ends_at: float | None
+    seconds_left: float | None
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,8 @@ class ExamineOrder:
 
 def pack_folder(folder: Path) -> bytes:
     """The files of a folder as a zip; nothing that begins with a dot, and no compiled modules."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in visible(folder, "**/*"):
-            if path.is_file():
-                archive.write(path, path.relative_to(folder).as_posix())
-    return packed.getvalue()
+    files = [path for path in visible(folder, "**/*") if path.is_file()]
+    return zipped((path.relative_to(folder).as_posix(), path.read_bytes()) for path in files)
 
 
 def unpack_folder(packed: bytes, folder: Path) -> None:

@@ -9,6 +9,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -22,8 +23,11 @@ from distributed import Nanny
 
 from grader.cluster.own_folders import DASK, own_folder
 from grader.cluster.servers import QuietWorker, configure, joined_security
+from grader.grading.devices import gpus_are_hidden
 
 ORDER_VARIABLE = "GRADER_NODE_ORDER"
+_PART = "/gpu"  # before the number of a GPU in a node's name: no host has it in its own
+_ID = re.compile(r"\(UUID: ((?:GPU|MIG)-[^)\s]+)\)")
 
 
 def main() -> None:
@@ -74,7 +78,7 @@ def _nannies(order: Mapping[str, Any], folder: str) -> list[Nanny]:
     return [
         Nanny(
             order["scheduler"],
-            name=order["name"] if len(gpus) == 1 else f"{order['name']}-gpu{place}",
+            name=order["name"] if len(gpus) == 1 else f"{order['name']}{_PART}{place}",
             nthreads=max(jobs // len(gpus), 1),
             host=_own_address(order["scheduler"]),
             protocol="tls://",
@@ -91,16 +95,35 @@ def _nannies(order: Mapping[str, Any], folder: str) -> list[Nanny]:
 
 
 def _gpus() -> list[str]:
-    """The GPUs that this process may use, as CUDA names them."""
+    """The GPUs that this process may use, or the parts that they are divided into, as CUDA names them."""
     allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if allowed is not None:
-        return [gpu for gpu in allowed.split(",") if gpu]
+        return [] if gpus_are_hidden() else [gpu.strip() for gpu in allowed.split(",") if gpu.strip()]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=60)
-        return [
-            str(place) for place, line in enumerate(listed.stdout.splitlines()) if line.startswith("GPU ")
-        ]
+        return listed_gpus(listed.stdout)
     return []
+
+
+def listed_gpus(text: str) -> list[str]:
+    """The ids of the GPUs that `nvidia-smi -L` lists; of a divided one (MIG) those of its parts.
+
+    Not their numbers, which CUDA may give in another order.
+    """
+    gpus: list[list[str]] = []
+    for line in text.splitlines():
+        kind, gpu = line.split(maxsplit=1)[:1], _ID.search(line)
+        if gpu is not None and kind == ["GPU"]:
+            gpus.append([gpu[1]])
+        elif gpu is not None and kind == ["MIG"] and gpus:
+            gpus[-1].append(gpu[1])
+    return [part for gpu, *parts in gpus for part in parts or [gpu]]
+
+
+def machine_of(node: str) -> str:
+    """The machine of a node, by its name: several have one if each has a GPU of its own."""
+    machine, part, place = node.rpartition(_PART)
+    return machine if part and place.isdecimal() else node
 
 
 def _own_address(scheduler: str) -> str:

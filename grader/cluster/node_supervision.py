@@ -13,6 +13,8 @@ from typing import Any, Protocol
 from distributed import SpecCluster
 from distributed.deploy.cluster import Cluster
 
+from grader.cluster.node_process import machine_of
+
 SHORT_LIFE = 60.0  # seconds: a node that ends within them would probably do so again
 FIRST_WAIT = 5.0
 LONGEST_WAIT = 600.0
@@ -107,10 +109,11 @@ class Supervision:
         there: list[str] = []
         assert self.cluster.scheduler is not None
         with contextlib.suppress(RuntimeError):  # the scheduler changes it in its own thread
-            there = [str(worker.name) for worker in list(self.cluster.scheduler.workers.values())]
+            workers = list(self.cluster.scheduler.workers.values())
+            there = [machine_of(str(worker.name)) for worker in workers]
         for name, node in self._nodes():
             life = self._life(name)
-            if life.joined is None and not node.fate and _is_one_of(node.node_name, there):
+            if life.joined is None and not node.fate and node.node_name in there:
                 life.joined, life.ever = time.monotonic(), True
 
     def _is_due(self, life: _Life) -> bool:
@@ -129,7 +132,3 @@ class Supervision:
             await node.close()
             self._life(name).again = None
         await self.cluster._correct_state()
-
-
-def _is_one_of(node: str, workers: list[str]) -> bool:
-    return any(worker == node or worker.startswith(f"{node}-gpu") for worker in workers)

@@ -34,7 +34,7 @@ from grader.cluster.node_orders import (
 from grader.cluster.own_folders import NODE, own_folder
 from grader.course.assignment_file import digest
 from grader.course.locate import Course
-from grader.domain.errors import EngineError
+from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.run_facts import RunFacts
 from grader.domain.submission import Submission
@@ -44,18 +44,28 @@ from grader.grading.examiner import OnThisMachine
 from grader.grading.run import AttemptData, Run, require_level, running_hosts
 from grader.grading.submission_draws import SubmissionDraws
 from grader.kit.splits import Examples, Splits
+from grader.parser.messages import SOURCE_LIMITS
 
 ENDS_VARIABLE = "GRADER_NODE_ENDS"  # seconds since the epoch: when a batch system will end this node
 LEASE_SECONDS = 150.0  # without a word of the coordinator: then it is gone
 LOOK_SECONDS = 5.0  # between two looks at that
 PACE_SECONDS = 0.5  # between two reports on one submission
+_LEAST_ROOM = 1_000_000  # bytes that a node needs on its disk for any submission
 PACKAGES = ("torch", "numpy")
 
 
 def survey() -> NodeSurvey:
-    """What this node is."""
+    """What this node is.
+
+    Raises:
+        UsageError: When it ends is told in a way that cannot be read.
+    """
     ends = os.environ.get(ENDS_VARIABLE, "")
-    return NodeSurvey(socket.gethostname(), versions_here(), float(ends) if ends else None)
+    try:
+        left = float(ends) - time.time() if ends else None
+    except ValueError:
+        raise UsageError(f"{ENDS_VARIABLE} is '{ends}' there, and should be seconds since 1970.") from None
+    return NodeSurvey(socket.gethostname(), versions_here(), left)
 
 
 def versions_here() -> dict[str, str]:
@@ -220,7 +230,8 @@ def examine(order: ExamineOrder) -> tuple[Evidence, dict[str, bytes]]:
     """The evidence of a submission, and its pictures.
 
     Raises:
-        NodeUnready: This node is not ready for the run, or its run was ended meanwhile.
+        NodeUnready: This node is not ready for the run, or its run was ended meanwhile, or it has to get
+            ready again.
     """
     node = _required(order.run_id)
     splits: AttemptData | None = None
@@ -234,11 +245,35 @@ def examine(order: ExamineOrder) -> tuple[Evidence, dict[str, bytes]]:
         with tempfile.TemporaryDirectory(dir=node.folder) as folder:
             work = replace(order.work, submission=unpacked_submission(order, Path(folder)))
             builder = OnThisMachine(run).examined(work, graded_at=order.graded_at, watch=watch)
+        if builder.evidence.status == "engine_error":
+            _require_sound(node)
+    except OSError:
+        _require_sound(node)
+        raise
     finally:
         # when a run is ended, so are its hosts, which would look like the submission's fault
         if _current is not node:
             raise NodeUnready("The run was ended meanwhile.")
     return builder.evidence, builder.images
+
+
+def _require_sound(node: _NodeRun) -> None:
+    """End a run for which this node cannot do its work any more, so that it gets ready again, or is left out.
+
+    Otherwise it would have a place at once after each submission, and take the whole class.
+
+    Raises:
+        NodeUnready: One of its hosts is gone, or its disk is full.
+    """
+    hosts = node.run.hosts
+    try:
+        for host in (hosts.parsers, hosts.judges, hosts.workers):
+            host.spawn(SOURCE_LIMITS).close()
+        with tempfile.TemporaryFile(dir=node.folder) as trial:
+            trial.write(bytes(_LEAST_ROOM))
+    except (EngineError, OSError) as error:
+        release(node.run_id)
+        raise NodeUnready("This node has to get ready again.") from error
 
 
 class _Reports:

@@ -5,7 +5,6 @@ the loss of a node from the death of its process on a node that lives. It knows 
 """
 
 import contextlib
-import re
 import threading
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from distributed import Client, Future
 from grader.cluster import node_work
 from grader.cluster.cluster_start import ReachedCluster
 from grader.cluster.node_orders import NodeBusy, NodeReady, NodeSurvey, NodeUnready, RunOrder
+from grader.cluster.node_process import machine_of
 from grader.domain.errors import Interruption, SandboxError, UsageError
 
 _POLL_SECONDS = 0.3
@@ -67,7 +67,8 @@ class Node:
         busy: How many places are taken.
         alone: One submission has it for itself.
         sending: Held while data travel to it.
-        joined: When, in seconds since the epoch.
+        joined: When, by the monotonic clock of this machine.
+        ends: When a batch system will end it, by the same clock: others may be set to another time.
     """
 
     name: str
@@ -75,7 +76,6 @@ class Node:
     host: str
     nanny: str
     places: int
-    survey: NodeSurvey | None = None
     ready: NodeReady | None = None
     lost: threading.Event = field(default_factory=threading.Event)
     returned: bool = False
@@ -83,16 +83,16 @@ class Node:
     busy: int = 0
     alone: bool = False
     sending: threading.Lock = field(default_factory=threading.Lock)
-    joined: float = field(default_factory=time.time)
+    joined: float = field(default_factory=time.monotonic)
+    ends: float = float("inf")
 
     def seconds_left(self) -> float:
         """Until a batch system ends it."""
-        return self.seconds_from(time.time())
+        return self.seconds_from(time.monotonic())
 
     def seconds_from(self, when: float) -> float:
         """How long it lasts from a time on."""
-        ends_at = self.survey.ends_at if self.survey is not None else None
-        return float("inf") if ends_at is None else ends_at - when - MARGIN_SECONDS
+        return self.ends - when - MARGIN_SECONDS
 
 
 class Nodes:
@@ -296,7 +296,7 @@ class Nodes:
                     for other in self._nodes.values()
                 )
             time.sleep(_POLL_SECONDS)
-        ended = node.survey is not None and node.seconds_left() < MARGIN_SECONDS
+        ended = node.seconds_left() < MARGIN_SECONDS
         # a batch system ends all processes of a node, and one may be started again before the last has ended
         node.returned = node.returned and not ended
         if not self._over.is_set():
@@ -311,8 +311,10 @@ class Nodes:
                     f"Its process died {_MOST_EARLY_DEATHS} times while it got ready. Look at its memory and "
                     "at the log of its system."
                 )
-            node.survey = self._surveyed(node)
-            self._require_same(node.survey)
+            survey = self._surveyed(node)
+            if survey.seconds_left is not None:
+                node.ends = time.monotonic() + survey.seconds_left
+            self._require_same(survey)
             ready = self._prepared(node)
             with self._changed:
                 self._device = self._device or ready.device
@@ -322,7 +324,7 @@ class Nodes:
                         "would differ. Give --device cpu, or leave it out of the cluster."
                     )
                 node.ready = ready
-                self._reasons.pop(_machine(node.name), None)
+                self._reasons.pop(machine_of(node.name), None)
                 self._early_deaths[node.name] = self._early_deaths[node.nanny] = 0
                 self._changed.notify_all()
         except NodeLost:
@@ -379,8 +381,10 @@ class Nodes:
         """Give a node no submissions, as long as its process is this one."""
         with self._changed:
             self._refused[node.address] = node.name
-            self._reasons[_machine(node.name)] = sentence
             self._nodes.pop(node.address, None)
+            machine = machine_of(node.name)
+            if not any(other.ready and machine_of(other.name) == machine for other in self._nodes.values()):
+                self._reasons[machine] = sentence
             self._changed.notify_all()
         self._say_once(sentence)
 
@@ -475,8 +479,3 @@ class Nodes:
             node.lost.wait(RETURN_SECONDS + 10)
             raise NodeLost(node.name, lives=node.returned)
         raise error
-
-
-def _machine(name: str) -> str:
-    """The machine of a node: several have one if each has a GPU of its own."""
-    return re.sub(r"-gpu\d+$", "", name)

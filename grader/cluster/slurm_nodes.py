@@ -18,12 +18,14 @@ from typing import Any
 
 import dask.config
 from distributed import Security
+from pydantic import ValidationError
 
 from grader.cluster.node_process import ORDER_VARIABLE, packed_order
 from grader.cluster.node_supervision import LastingCluster
 from grader.cluster.node_work import ENDS_VARIABLE
 from grader.cluster.servers import QuietScheduler, configure, credentials, scheduler_spec
 from grader.cluster.where import SlurmJobs, seconds_of_walltime
+from grader.domain.errors import UsageError
 
 _ON_INTERRUPT = signal.getsignal(signal.SIGINT)
 from dask_jobqueue.slurm import SLURMCluster, SLURMJob  # noqa: E402
@@ -213,12 +215,13 @@ def slurm_cluster(security: Security, where: SlurmJobs, folder: str) -> SlurmClu
 
 def _options(where: SlurmJobs) -> dict[str, Any]:
     configured = dask.config.get("jobqueue.slurm", {})
-    walltime = where.walltime or configured.get("walltime") or "01:00:00"
-    seconds = seconds_of_walltime(walltime)
+    asked = _completed(where, configured)
+    assert asked.walltime is not None
+    seconds = seconds_of_walltime(asked.walltime)
     options: dict[str, Any] = {
-        "walltime": walltime,
-        "cores": where.cores or configured.get("cores") or 1,
-        "memory": where.memory or configured.get("memory") or "8GB",
+        "walltime": asked.walltime,
+        "cores": asked.cores,
+        "memory": asked.memory,
         "processes": 1,
         "job_name": "grader",
         "job_extra_directives": [
@@ -232,10 +235,28 @@ def _options(where: SlurmJobs) -> dict[str, Any]:
             # Slurm tells its jobs when they end since version 23
             f"export {ENDS_VARIABLE}=${{SLURM_JOB_END_TIME:-$(( $(date +%s) + {seconds} ))}}",
         ],
-        "python": where.python or configured.get("python") or sys.executable,
+        "python": asked.python,
     }
     if where.partition:
         options["queue"] = where.partition
     if where.account:
         options["account"] = where.account
     return options
+
+
+def _completed(where: SlurmJobs, configured: Mapping[str, Any]) -> SlurmJobs:
+    """The settings, with those of Dask's configuration, or the grader's own, in place of what is not given.
+
+    Raises:
+        UsageError: One of the configuration's cannot be used.
+    """
+    own = {"cores": 1, "memory": "8GB", "walltime": "01:00:00", "python": sys.executable}
+    known = {name: configured[name] for name in own if configured.get(name)}
+    try:
+        return SlurmJobs.model_validate({**own, **known, **where.model_dump(exclude_none=True)})
+    except ValidationError as error:
+        name = str(error.errors()[0]["loc"][0])
+        raise UsageError(
+            f"--cluster slurm: jobqueue.slurm.{name} in Dask's configuration cannot be {known.get(name)!r}. "
+            "Write times and sizes in quotes, as in walltime: '4:00:00' and memory: '16GB'."
+        ) from None

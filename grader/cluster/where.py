@@ -73,7 +73,7 @@ class SlurmJobs(BaseModel):
 
     nodes: Annotated[int, Field(ge=1)] = 1
     cores: Annotated[int, Field(ge=1)] | None = None
-    memory: str | None = None
+    memory: Annotated[str, Field(pattern=r"^\d+(\.\d+)? ?[KkMmGgTt]i?[Bb]?$")] | None = None
     walltime: Annotated[str, Field(pattern=r"^(\d+-)?\d+(:\d\d){0,2}$")] | None = None
     partition: str | None = None
     account: str | None = None
@@ -131,7 +131,7 @@ def _is_loopback(host: str) -> bool:
 
 def _ssh_hosts(path: Path) -> SshHosts:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.expanduser().read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"--cluster ssh:{path}: cannot be read ({error}). It is a text file with a host on each line, as "
@@ -171,7 +171,9 @@ def _ssh_host(line: str, place: str) -> SshHost:
     jobs = values.get("jobs")
     if jobs is not None and not re.fullmatch("[1-9][0-9]{0,3}", jobs):
         raise UsageError(f"{place}: jobs={jobs} is no number of submissions at once. Write jobs=8.")
-    return SshHost(name, int(jobs) if jobs else None, values.get("python", "python3"))
+    # a path that is not absolute begins at the user's home there, where nothing expands the tilde
+    python = values.get("python", "python3").removeprefix("~/")
+    return SshHost(name, int(jobs) if jobs else None, python)
 
 
 # --- slurm -----------------------------------------------------------------------------------------------
@@ -195,6 +197,10 @@ def _slurm_jobs(text: str) -> SlurmJobs:
             f"--cluster slurm: '{name}' {what}. The settings are {known}, as in "
             "slurm:nodes=5,cores=8,memory=16GB,walltime=4:00:00."
         ) from None
+    try:
+        shlex.split(jobs.extra)
+    except ValueError as error:
+        raise UsageError(f"--cluster slurm: 'extra' cannot be {jobs.extra} ({error}).") from None
     if jobs.walltime is not None and seconds_of_walltime(jobs.walltime) < LEAST_WALLTIME:
         raise UsageError(
             f"--cluster slurm: walltime={jobs.walltime} is less than {LEAST_WALLTIME // 60} minutes, in "

@@ -37,6 +37,7 @@ class FindingKind(StrEnum):
     DIES = "dies"  # its process ended
     NONSENSE = "nonsense"  # its process wrote something that is not an answer
     BUSY_MACHINE = "busy_machine"  # other programs kept the machine busy, so that nothing is known
+    NO_PROCESS = "no_process"  # the machine gave the code no process, so that nothing is known
     UNDECIDED = "undecided"  # the check leaves the decision to a person
     ADVICE = "advice"  # it passed, and the student is told what would be better
 

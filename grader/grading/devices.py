@@ -8,19 +8,24 @@ Tests: tests/grading/test_devices.py
 
 import functools
 import json
+import os
 import subprocess
 from pathlib import Path
 
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.limits import MEGABYTE
 from grader.grading.concurrent_work import DeviceSlots
+from grader.protocol.deadlines import Deadline
 from grader.sandbox import ProcessLimits
 from grader.sandbox.host_client import Host
 
 CPU_SECONDS = 120
+TRIAL_SECONDS = 300.0
 MOST_BYTES = 10_000
 USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs
 _NODE = Path("/dev/nvidiactl")
+_CHOICE = "CUDA_VISIBLE_DEVICES"
+_NO_GPU = ("", "-1", "NoDevFiles")  # the last is Slurm's word
 
 
 def training_device(wanted: str, *, unofficial: bool = False) -> str:
@@ -33,7 +38,7 @@ def training_device(wanted: str, *, unofficial: bool = False) -> str:
     Raises:
         UsageError: A GPU is wanted, and there is none; or there is one that isolated code cannot use.
     """
-    has_gpu = _NODE.exists()
+    has_gpu = _NODE.exists() and not gpus_are_hidden()
     if wanted == "cuda" and not has_gpu:
         raise UsageError("There is no NVIDIA GPU on this machine. Use --device cpu or auto.")
     if wanted == "cpu" or not has_gpu:
@@ -55,16 +60,24 @@ def gpu_fault(*, unofficial: bool = False) -> str:
         with (
             Host.start("grader.worker.gpu_trial", unofficial=unofficial, wrapped=True) as host,
             host.spawn(limits, gpu=True) as child,
+            Deadline(TRIAL_SECONDS, child.kill) as deadline,  # the driver of a broken GPU may wait for ever
         ):
             answer = b""
             while not answer.endswith(b"\n") and len(answer) < MOST_BYTES:
                 part = child.reader.read(MOST_BYTES)
+                if not part and deadline.expired:
+                    return f"the process that tried it did not answer within {TRIAL_SECONDS:.0f} s"
                 if not part:
                     return "the process that tried it ended without a word"
                 answer += part
     except EngineError as error:
         return str(error)
     return str(json.loads(answer))
+
+
+def gpus_are_hidden() -> bool:
+    """Whether the operator, or a batch system, says that no GPU of the machine is to be used."""
+    return os.environ.get(_CHOICE, "all").partition(",")[0].strip() in _NO_GPU
 
 
 def device_slots(device: str, memory_mb: int) -> DeviceSlots:
@@ -80,10 +93,16 @@ def device_slots(device: str, memory_mb: int) -> DeviceSlots:
 
 
 def _free_mb() -> float:
-    """The free memory of the first GPU in 10**6 bytes; 0 where the driver's tool does not say."""
-    command = ["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits", "--id=0"]
+    """The free memory of the GPU that is used, in 10**6 bytes; 0 where the driver's tool does not say."""
+    query = "--query-gpu=memory.free"
+    command = ["nvidia-smi", query, "--format=csv,noheader,nounits", f"--id={_used_gpu()}"]
     try:
         output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
         return float(output.split()[0]) * 2**20 / MEGABYTE  # it counts in MiB
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return 0.0
+
+
+def _used_gpu() -> str:
+    """The number or the id of the GPU that workers use: the first that the operator lets them see."""
+    return os.environ.get(_CHOICE, "").partition(",")[0].strip() or "0"

@@ -13,7 +13,7 @@ from PIL import Image
 from grader.domain.analyzed_program import Note, Program
 from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.assignment_versions import Value, first_choices
-from grader.domain.errors import EngineError
+from grader.domain.errors import EngineError, SandboxError
 from grader.domain.evidence import Attestation, Blame, Figure, Finding, FindingKind, LayerSummary, Status
 from grader.domain.limits import Limits
 from grader.domain.program_run import NOTHING_SEEN, Watched
@@ -116,13 +116,17 @@ def judged(
 
 
 def _require_machine(findings: Sequence[Finding]) -> None:
-    """Refuse findings of a machine that was too busy to try the code: the next run tries it again.
+    """Refuse findings of a machine that did not try the code: the next run tries it again.
 
     Raises:
-        BusyMachineError: It was.
+        BusyMachineError: It was too busy.
+        SandboxError: It gave the code no process, as where that which makes them was ended.
     """
     if any(finding.kind is FindingKind.BUSY_MACHINE for finding in findings):
         raise BusyMachineError
+    for finding in findings:
+        if finding.kind is FindingKind.NO_PROCESS:
+            raise SandboxError(finding.message)
 
 
 def trained_model_judged(
@@ -161,9 +165,11 @@ def trained_model_judged(
     )
     try:
         answers = _answers(judges, request, limits.checks_seconds + 2 * limits.load_seconds)
-        return tuple(answer for answer in answers if isinstance(answer, Finding))
+        findings = tuple(answer for answer in answers if isinstance(answer, Finding))
     except NoAnswer as silence:
         raise EngineError(f"The judge failed: {silence}.") from silence
+    _require_machine(findings)
+    return findings
 
 
 def _job(

@@ -8,7 +8,7 @@ from typing import Any
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import Value
-from grader.domain.errors import EngineError
+from grader.domain.errors import EngineError, SandboxError
 from grader.domain.evidence import (
     AttentionMap,
     Attestation,
@@ -405,6 +405,8 @@ def _with_objections(
         )
         own_findings = [finding for finding in findings if finding.because is None]
         objections = tuple(f"The trained model: {finding.message}" for finding in own_findings)
+    except SandboxError:
+        raise
     except EngineError as error:
         objections = (f"It is unknown whether the trained model is the one that was checked: {error}",)
     return replace(training, objections=(*training.objections, *objections))

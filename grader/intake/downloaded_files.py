@@ -41,7 +41,8 @@ class Ledger:
             reason: A sentence.
             clutter: A computer made it for itself.
         """
-        self._lines.append((AccountedFile(_shown(name), fate, reason=reason, clutter=clutter), owner))
+        line = AccountedFile(_shown(name), fate, reason=_printable(reason), clutter=clutter)
+        self._lines.append((line, owner))
 
     def accept(self, name: str, reason: str) -> None:
         """A file that belongs to nobody was useful after all.
@@ -50,7 +51,7 @@ class Ledger:
             name: Where it lies in the download.
             reason: A sentence.
         """
-        accepted = AccountedFile(_shown(name), Fate.MATCHED, reason=reason)
+        accepted = AccountedFile(_shown(name), Fate.MATCHED, reason=_printable(reason))
         self._lines = [
             (accepted, None) if owner is None and line.name == accepted.name else (line, owner)
             for line, owner in self._lines
@@ -76,7 +77,12 @@ class Ledger:
 
 def _shown(name: str) -> str:
     """A file's name as people read it, without the names of people that an LMS put there."""
-    return "".join(letter if letter.isprintable() else "?" for letter in without_person_names(name))[:LONGEST]
+    return _printable(without_person_names(name))[:LONGEST]
+
+
+def _printable(text: str) -> str:
+    """A text in which a name may be that is no UTF-8, or has lines: nothing else could be stored or shown."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def totals(account: Iterable[AccountedFile]) -> dict[Fate, int]:

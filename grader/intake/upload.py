@@ -95,13 +95,19 @@ NO_KNOWN_OWNERS = KnownOwners()
 
 
 def require_path(path: Path) -> None:
-    """Refuse a path at which there is nothing.
+    """Refuse a path at which there is nothing, or that nobody could write down.
 
     Raises:
-        UsageError: There is nothing.
+        UsageError: It is one of those.
     """
     if not path.exists():
         raise UsageError(f"{path}: does not exist. Give a submission's file, a folder of them, or a zip.")
+    try:
+        str(path.resolve()).encode("utf-8")
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"{str(path)!a}: this path is not UTF-8, so that it cannot be recorded. Rename what it names."
+        ) from None
 
 
 def submissions(

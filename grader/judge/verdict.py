@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from grader.domain.analyzed_program import Program, line_at, place_of
 from grader.domain.assignment import CheckSpec
-from grader.domain.errors import CourseError, EngineError
+from grader.domain.errors import CourseError, EngineError, SandboxError
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
 from grader.domain.formatting import as_code, named
 from grader.kit import Cause, Mismatch, Undecided
@@ -402,8 +402,7 @@ def finding(
         message = "The judge's own memory was not enough for the answers of the submission's code."
         return found(Status.ERRORED, Blame.ENGINE, f"{message} It costs no points.")
     if isinstance(error, EngineError):
-        kind = FindingKind.BUSY_MACHINE if isinstance(error, BusyMachineError) else None
-        return found(Status.ERRORED, Blame.ENGINE, f"{error} It costs no points.", kind=kind)
+        return found(Status.ERRORED, Blame.ENGINE, f"{error} It costs no points.", kind=_kind_of_ours(error))
     if isinstance(error, CourseError):  # its message is ours; other exceptions' may be the student's
         message = f"The check itself failed ({spec.file}): {error} It costs no points."
         return found(Status.ERRORED, Blame.INSTRUCTOR, message)
@@ -412,6 +411,12 @@ def finding(
         Blame.INSTRUCTOR,
         f"The check itself failed ({type(error).__name__} in {spec.file}). It costs no points.",
     )
+
+
+def _kind_of_ours(error: EngineError) -> FindingKind | None:
+    if isinstance(error, BusyMachineError):
+        return FindingKind.BUSY_MACHINE
+    return FindingKind.NO_PROCESS if isinstance(error, SandboxError) else None
 
 
 def shown(spec: CheckSpec) -> Finding:

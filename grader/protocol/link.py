@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 
-from grader.domain.errors import EngineError, Interruption
+from grader.domain.errors import EngineError, Interruption, SandboxError
 from grader.domain.evidence import Attestation
 from grader.domain.program_run import Ending, EndingLimit
 from grader.protocol.deadlines import Deadline
@@ -203,10 +203,13 @@ class Link:
 
         Raises:
             WorkerFault: The machine was too busy for it to answer, so that nothing is known.
+            SandboxError: Its host is gone, and with it the worker.
         """
         try:
             if self.watch.has_parts:
                 self.ask(Prove(token), Done, seconds=seconds, limit=limit)
+        except SandboxError:
+            raise
         except (StudentRaised, WorkerFault, EngineError) as error:
             if isinstance(error, WorkerFault) and error.hindered:
                 raise

@@ -33,7 +33,7 @@ class Problem:
         resource: Which of the resources that a process has limits on was refused, by the exception's class or
             error number. Whether it was our limit that refused it is measured outside.
         seen: The flaw that our own code saw, if the student's code did not raise by itself.
-        gpu_share: If memory ran out: the largest share of the permitted GPU memory that PyTorch held, 0 to 1.
+        gpu_share: If memory ran out: how much of the GPU's memory was taken, by PyTorch or others, 0 to 1.
         wanted: Where the assignment would provide a file that the code asked for and that does not exist: its
             place in a cache, or its name; empty if the problem is another one.
     """

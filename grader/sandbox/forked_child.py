@@ -183,3 +183,17 @@ def pid_in_proc(pidfd: int) -> int:
         if line.startswith("Pid:"):
             return int(line.split()[1])
     raise SandboxError("A process ended before it could be observed, so nothing was executed.")
+
+
+_FLAGS = 6  # the place of a process's flags among what follows its name in /proc/<pid>/stat
+_PF_EXITING = 4
+
+
+def is_dying(pidfd: int) -> bool:
+    """Whether a process has ended, or is about to."""
+    try:
+        stat = Path(f"/proc/{pid_in_proc(pidfd)}/stat").read_text()
+    except (OSError, SandboxError):
+        return True
+    fields = stat.rpartition(")")[2].split()
+    return bool(int(fields[_FLAGS]) & _PF_EXITING)

@@ -24,15 +24,21 @@ from grader.domain.program_run import Ending
 from grader.sandbox import child_processes, rootfs
 from grader.sandbox.child_processes import Exit, OutputTail, ending_of
 from grader.sandbox.process_limits import ProcessLimits, memory_controller
-from grader.sandbox.readable_files import NOTHING, GivenFiles, lay_out
+from grader.sandbox.readable_files import GPU_CHOICE, NOTHING, GivenFiles, lay_out
 
 # what the dynamic linker and the GPU's driver need from the surroundings
-_KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "TZ")
+_KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", *GPU_CHOICE, "NVIDIA_VISIBLE_DEVICES", "TZ")
 _LOCKDOWN_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
 _TAIL_CHARACTERS = 2000
+_LONGEST_ADDRESS = 107  # bytes of a socket's path (man 7 unix)
+_LEAST_ROOM = 1_000_000  # bytes that a host needs for its own files
 _FAULT = "The course is at fault: "  # before a sentence, as JSON, in the last line of a log
 _READ_CHARACTERS = 100_000  # of a log's end, in which an exception is looked for
+_STARVED = (
+    "The machine ran out of memory, and ended a process for it that had not used up its own limit. Run the "
+    "same command again with fewer --jobs, or with more memory."
+)
 _TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -56,6 +62,7 @@ class HostChild:
         self._output = OutputTail(os.fdopen(output, "rb", buffering=0), limits.output_kb * 1000)
         self._connection = connection
         self._exit: Exit | None = None
+        self._starved = False
         self._lock = threading.Lock()
 
     def kill(self) -> None:
@@ -67,11 +74,13 @@ class HostChild:
         """How it ended; None if it still runs after `timeout` seconds.
 
         Raises:
-            EngineError: Its host is gone.
+            SandboxError: Its host is gone, or the machine ended it for want of memory that others use.
         """
         with self._lock:
             if self._exit is None:
                 self._exit = self._awaited_exit(timeout)
+        if self._starved:
+            raise SandboxError(_STARVED)
         return self._exit
 
     def _awaited_exit(self, timeout: float | None) -> Exit | None:
@@ -83,10 +92,12 @@ class HostChild:
         except OSError:
             message = None
         if message is None or "exit" not in message:
-            raise EngineError("A host process ended while one of its children was at work. Try again.")
+            raise SandboxError("A host process ended while one of its children was at work. Try again.")
         # the last output is still in the pipe
         self._output.join(1.0)
-        return Exit(**message["exit"])
+        ended = message["exit"]
+        self._starved = ended.pop("starved")
+        return Exit(**ended)
 
     def ending(self) -> Ending:
         """How it ended; waits for the end."""
@@ -222,6 +233,12 @@ class Host:
         """
         folder = Path(tempfile.mkdtemp(prefix="grader-host-"))
         address = str(folder / "socket")
+        if len(os.fsencode(address)) > _LONGEST_ADDRESS:
+            folder.rmdir()
+            raise EngineError(
+                f"{folder.parent}: this folder for temporary files has too long a path for Linux's sockets. "
+                "Name one with a shorter path in TMPDIR, as in TMPDIR=/tmp."
+            )
         ready, ready_of_host = os.pipe()
         try:
             with child_processes.listening_socket(address) as listener, (folder / "log").open("wb") as log:
@@ -274,6 +291,11 @@ class Host:
                 f"The host process was not ready within {timeout:g} s. It said: {self._log_tail()}"
             )
         answer = json.loads(packed_answer or b"{}")
+        if not answer and self._folder is not None and shutil.disk_usage(self._folder).free < _LEAST_ROOM:
+            raise EngineError(
+                f"{self._folder.parent}: no room is left for temporary files. Make room there, or name "
+                "another folder in TMPDIR, and run the same command again."
+            )
         if not answer and (fault := self._fault_of_the_course()):
             raise CourseError(fault)
         if "lost" in answer or (not answer and settings["bubblewrap"]):

@@ -23,11 +23,19 @@ from grader.sandbox.forked_child import (
     Pipes,
     child_report,
     forked_child,
+    is_dying,
     pid_in_proc,
 )
 from grader.sandbox.lockdown import Confinement, Layer, Lockdown
 from grader.sandbox.namespaces import Identity, end_processes_of, namespace_links, pid_in_host_proc
-from grader.sandbox.process_limits import Cgroup, MemoryController, ProcessLimits, memory_controller, resident
+from grader.sandbox.process_limits import (
+    Cgroup,
+    MemoryController,
+    ProcessLimits,
+    ended_for_memory,
+    memory_controller,
+    resident,
+)
 from grader.sandbox.readable_files import visible
 
 # how many kinds of children are kept ready: one for checks, one for training
@@ -49,6 +57,7 @@ class _Job:
         shared: How much its host held in memory when it was forked, in bytes.
         refuses_memory: Its limit on memory makes requests fail, instead of ending it.
         uid: Its user, once that is proved; -1 before.
+        ended_before: How many processes of the machine were ended for memory before it was forked.
     """
 
     limits: ProcessLimits
@@ -68,6 +77,7 @@ class _Job:
     shared: int = 0
     refuses_memory: bool = False
     uid: int = -1
+    ended_before: int = 0
 
 
 class HostLoop:
@@ -178,7 +188,7 @@ class HostLoop:
 
     def _started(self, limits: ProcessLimits, gpu: bool) -> _Job:
         """A new child, which locks itself down, reports and waits."""
-        job = _Job(limits, gpu, shared=resident())
+        job = _Job(limits, gpu, shared=resident(), ended_before=ended_for_memory())
         job.refuses_memory = self._controller is None and not gpu
         self._made += 1
         name = f"{self._pid}-{self._made}"
@@ -319,7 +329,8 @@ class HostLoop:
     def _kill(self, job: _Job) -> None:
         """End the child; as the first process of its PID namespace it takes all others there with it."""
         if not job.killed:
-            job.killed = True
+            # a client that sees the pipes of one that is dying close has not ended it
+            job.killed = not is_dying(job.pidfd)
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(job.pidfd, signal.SIGKILL)
             if self._lockdown.trusted:
@@ -341,8 +352,10 @@ class HostLoop:
             limit = "cpu"
         elif code == -signal.SIGXFSZ:
             limit = "file_size"
+        starved = limit is None and _was_starved(job, code)
         self._clean(job)
         ended = {
+            "starved": starved,
             "code": code if code >= 0 else None,
             "signal": -code if code < 0 else None,
             "limit": limit,
@@ -375,6 +388,16 @@ class HostLoop:
             job.cgroup.remove()
         if job.scratch is not None:
             shutil.rmtree(job.scratch, ignore_errors=True)
+
+
+def _was_starved(job: _Job, code: int) -> bool:
+    """Whether the machine's memory ran out, and a child was ended for it that had not used up its own.
+
+    A child could have itself ended by the same signal, by lowering one of its limits.
+    """
+    if job.cgroup is not None:
+        return job.cgroup.was_killed()
+    return code == -signal.SIGKILL and not job.killed and ended_for_memory() > job.ended_before
 
 
 def _memory_held(job: _Job, most_resident_kb: int) -> int:

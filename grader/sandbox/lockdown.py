@@ -31,7 +31,15 @@ from grader.sandbox.namespaces import (
     pid_in_host_proc,
 )
 from grader.sandbox.process_limits import Cgroup, ProcessLimits, address_space, apply_limits
-from grader.sandbox.readable_files import CACHE, OFFLINE, Visible, cache_environment, cache_in, files_in
+from grader.sandbox.readable_files import (
+    CACHE,
+    GPU_CHOICE,
+    OFFLINE,
+    Visible,
+    cache_environment,
+    cache_in,
+    files_in,
+)
 
 
 def replace_pipes(folder: Path) -> None:
@@ -197,7 +205,7 @@ def confine(child: Confinement) -> dict[str, str]:
         if child.who.own_uids:
             os.chown(child.scratch, uid, -1)
             _offer_to_be_killed()
-    _set_environment(rootfs.SCRATCH if own_root else child.scratch, cache)
+    _set_environment(rootfs.SCRATCH if own_root else child.scratch, cache, gpu=child.gpu)
     # the rules name files that the user who follows may be unable to reach
     ruleset = _file_rules(child, cache)
     with _step("an unprivileged user"):
@@ -277,12 +285,16 @@ def _copy_given(child: Confinement) -> None:
         shutil.copytree(cache_in(child.given), child.scratch / CACHE)
 
 
-def _set_environment(scratch: Path, cache: Path | None) -> None:
-    """Set a working folder and an environment that reveal nothing about the host."""
-    threads = {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")}
+def _set_environment(scratch: Path, cache: Path | None, *, gpu: bool) -> None:
+    """Set a working folder and an environment that reveal nothing about the host.
+
+    The driver of a GPU reads which one it may use when a process first asks for one, which is after this.
+    """
+    chosen = GPU_CHOICE if gpu else ()
+    kept = {n: value for n, value in os.environ.items() if n.endswith("_NUM_THREADS") or n in chosen}
     os.environ.clear()
     os.environ.update(
-        threads,
+        kept,
         HOME=str(scratch),
         TMPDIR=str(scratch),
         MPLCONFIGDIR=str(scratch),

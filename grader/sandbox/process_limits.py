@@ -105,6 +105,15 @@ def resident() -> int:
     return pages * resource.getpagesize()
 
 
+def ended_for_memory() -> int:
+    """How many processes of the machine were ended for want of memory since it started; 0 if it is silent."""
+    try:
+        rows = [row.split() for row in Path("/proc/vmstat").read_text().splitlines()]
+    except OSError:  # a container may hide it
+        return 0
+    return next((int(count) for name, count in rows if name == "oom_kill"), 0)
+
+
 def apply_limits(limits: ProcessLimits, *, address_space_bytes: int | None, own_user: bool = True) -> None:
     """Put the limits on the calling process permanently.
 
@@ -221,11 +230,27 @@ class Cgroup:
         for folder in filter(None, (self.path, self.cpu_folder)):
             (folder / "cgroup.procs").write_text("0")
 
-    def ran_out(self) -> bool:
-        """Whether a process in it was killed for memory."""
+    def was_killed(self) -> bool:
+        """Whether a process in it was killed for memory, its own or that of others."""
         name = "memory.oom_control" if self.version == 1 else "memory.events"
+        return self._counted(name).get("oom_kill", 0) > 0
+
+    def ran_out(self) -> bool:
+        """Whether a process in it was killed since it reached its own limit.
+
+        A limit around it may be reached by all of its processes together, and the machine's memory by others.
+        """
+        limit = int(
+            (self.path / ("memory.limit_in_bytes" if self.version == 1 else "memory.max")).read_text()
+        )
+        reached = (self.peak_memory() or 0) >= limit - MEGABYTE
+        if self.version == 2:
+            reached = reached or self._counted("memory.events").get("oom", 0) > 0
+        return reached and self.was_killed()
+
+    def _counted(self, name: str) -> dict[str, int]:
         rows = (row.split() for row in (self.path / name).read_text().splitlines())
-        return any(key == "oom_kill" and int(value) > 0 for key, value in rows)
+        return {key: int(value) for key, value in rows}
 
     def peak_memory(self) -> int | None:
         """The most memory that it used at once, in bytes; None if Linux does not say (before 5.19)."""

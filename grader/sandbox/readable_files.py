@@ -61,6 +61,11 @@ _GPU = (
     "/sys/module/nvidia",
     "/sys/module/nvidia_uvm",
 )
+_DEV = Path("/dev")
+# the latter are for the parts of a GPU that is divided (MIG)
+_GPU_NODES = ("nvidia*", "nvidia-caps/nvidia-cap*")
+# by which the operator says which of the machine's GPUs is used, and in which order they are numbered
+GPU_CHOICE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 # of /proc as it was when the host began: later counts would reveal what others do. A child is a copy of its
 # host, so its memory has the host's layout
@@ -108,7 +113,8 @@ def visible(hidden: Iterable[Path] = (), *, gpu: bool = False) -> Visible:
     readable = [path for path in sorted(set(wanted)) if path.exists()]
     devices = [Path(name) for name in DEVICES]
     if gpu:
-        devices += sorted(node for node in Path("/dev").glob("nvidia*") if node.is_char_device())
+        nodes = [node for pattern in _GPU_NODES for node in _DEV.glob(pattern)]
+        devices += sorted(node for node in nodes if node.is_char_device())
     return Visible(
         tuple(path for path in readable if not _covered(path, readable, masks)),
         tuple(mask for mask in sorted(masks) if mask.is_dir() and _covered(mask, readable, ())),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from grader.domain.analyzed_program import TRAINING
-from grader.domain.errors import EngineError, Interruption
+from grader.domain.errors import EngineError, Interruption, SandboxError
 from grader.domain.evidence import TrainingOutcome
 from grader.domain.measure import placeholders_in
 from grader.protocol.frames import FrameLimit, ProtocolError
@@ -79,7 +79,7 @@ class Arguments:
             case "{seed}":
                 return self._job.seed % 2**31
             case "{device}":
-                return {"device": self._job.device}
+                return {"device": self._job.device, "memory_mb": self._job.gpu_memory_mb}
             case "{inputs}" | "{validation_inputs}":
                 return self._inputs(self._rows[value])
             case "{targets}" | "{validation_targets}":
@@ -195,6 +195,8 @@ def called_training(workers: Workers, job: CalledJob, report: Report = lambda _:
             record.end(TrainingOutcome.FAILED, str(error))
         except WorkerFault as fault:
             record.give_up(fault)
+        except SandboxError:  # nothing is known of the submission: the next run examines it again
+            raise
         except EngineError as error:
             record.end(TrainingOutcome.UNKNOWN, str(error))
     watched = trainer.watch.watched

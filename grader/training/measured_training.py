@@ -20,7 +20,7 @@ import numpy as np
 from grader.course.measures import measure_function
 from grader.domain.analyzed_program import TRAINING
 from grader.domain.assignment import Assignment, trainers
-from grader.domain.errors import EngineError
+from grader.domain.errors import EngineError, SandboxError
 from grader.domain.evidence import Training, TrainingOutcome, UnfinishedRun
 from grader.domain.measure import SHARE, Measure, Scale
 from grader.domain.program_run import Rehearsal
@@ -156,6 +156,8 @@ def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal
         except WorkerFault as error:
             if error.kind != "time":
                 fault = f"It cannot be trained: {error}."
+        except SandboxError:
+            raise
         except EngineError as error:
             fault = str(error)
     return Rehearsal(stages(epochs, job.program), others, complete, fault, where, *sizes, size, has_transform)
@@ -266,6 +268,8 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda _: Non
             record.end(TrainingOutcome.UNKNOWN, f"The model cannot be measured: {error}.")
         except WorkerFault as fault:
             record.give_up(fault)
+        except SandboxError:  # nothing is known of the submission: the next run examines it again
+            raise
         except EngineError as error:
             record.end(TrainingOutcome.UNKNOWN, str(error))
     watched = trainer.watch.watched | measurer.link.watch.watched

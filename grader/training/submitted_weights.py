@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from grader.domain.analyzed_program import Program
-from grader.domain.errors import EngineError
+from grader.domain.errors import EngineError, SandboxError
 from grader.domain.evidence import Checkpoint
 from grader.domain.formatting import counted, file_named, named
 from grader.protocol.error_kinds import gap_in_words
@@ -122,6 +122,8 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
     except WorkerFault as fault:
         status = "not_tried" if fault.kind == "time" else "refused"
         return Checkpoint(status, f"{file_named(name)}: loading it failed: {fault}.")
+    except SandboxError:
+        raise
     except EngineError as error:
         return Checkpoint("not_tried", f"{file_named(name)}: {error}")
     finally:
@@ -161,11 +163,14 @@ def _measured(link: Link, blinding: Blinding, job: Job, data: bytes, name: str) 
 
     Raises:
         WorkerFault: The worker hung or died.
+        SandboxError: Its host is gone.
     """
     try:
         images, trained_on = blinding.test_images, blinding.train_images
         loaded = _loaded_checkpoint(link, job, data, images, trained_on, 6 * job.limits.call_seconds)
         logits = blinding.answers(loaded.arrays.get("logits"))
+    except SandboxError:
+        raise
     except (StudentRaised, EngineError):
         reason = f"{file_named(name)} fits the model, which then could not be evaluated on the hidden images."
         return Checkpoint("not_tried", reason)

@@ -22,7 +22,7 @@ from grader.protocol.replies import Answered, EpochDone, Loaded, Measurable, Mod
 from grader.protocol.requests import MOST_STATE, STATE, Answer, Load, MeasureModel
 from grader.protocol.trees import ModelMade
 from grader.training.submitted_weights import misfit_in_words
-from grader.training.training_job import REPLY_LIMIT, Job
+from grader.training.training_job import REPLY_LIMIT, Job, is_crowded
 
 STATE_LIMIT = FrameLimit(document=2_000_000, arrays=MOST_STATE + 64_000_000)
 
@@ -68,6 +68,7 @@ class Measurer:
 
         Raises:
             BuiltOnceOnly: It cannot be built here.
+            StudentRaised: Its part of a GPU's memory was not enough for that.
             WorkerFault: The worker hung, died or talked nonsense.
             EngineError: The worker's own code failed.
         """
@@ -87,6 +88,8 @@ class Measurer:
             self.link.watch.stage = TRAINING
             return self.link.ask(measure, Measurable, seconds=self._left, limit=REPLY_LIMIT)
         except StudentRaised as raised:
+            if raised.problem.resource == "memory" and is_crowded(job):
+                raise
             raise BuiltOnceOnly(f"{self._kind(raised)} where it was built again") from raised
 
     def answered(

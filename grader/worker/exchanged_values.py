@@ -23,6 +23,7 @@ from grader.protocol.frames import ProtocolError
 from grader.protocol.requests import FakeForm
 from grader.protocol.trees import Node, Packer, Unpacker
 from grader.worker.rigged_objects import batches
+from grader.worker.student_environment import usable_device
 from grader.worker.substitutes import AffineFakes
 
 MOST_OBJECTS = 20_000
@@ -143,8 +144,8 @@ def unpacker(
                 return unpacking.value(node).float() / 255
             case {"library": str(path), "args": args, "kwargs": kwargs}:
                 return _of_library(path, unpacking.value(args), unpacking.value(kwargs))
-            case {"device": str(name)}:
-                return torch.device(name)
+            case {"device": str(name), **further}:
+                return usable_device(name, further.get("memory_mb"))
         raise ProtocolError("a tree holds something that is not a value")
 
     unpacking = Unpacker(arrays, other)

@@ -9,7 +9,7 @@ Tests: tests/worker/test_components.py, tests/worker/test_worker_training.py
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import torch
 from torch import Tensor
@@ -56,6 +56,8 @@ from grader.worker.student_environment import usable_device
 from grader.worker.student_faults import (
     RecipeError,
     StudentFault,
+    UnusableGpuError,
+    is_gpu_failure,
     passed_students_code,
     problem,
     student_lines,
@@ -147,10 +149,10 @@ class Service:
             raised = problem(error.error) if error.error is not None else Problem("RecipeError")
             yield Raised(raised, "recipe", error.gap)
         except StudentFault as fault:
-            yield Raised(problem(fault.error))
+            yield _raised(fault.error, "student")
         except Exception as error:
             # our code may call the student's: an attribute, an overridden method
-            yield Raised(problem(error), "student" if passed_students_code(error) else "engine")
+            yield _raised(error, "student" if passed_students_code(error) else "engine")
 
     def _answered(self, request: Any) -> Iterator[Reply]:
         if isinstance(request, Load):
@@ -202,3 +204,10 @@ class Service:
         if self._student is None:
             raise RuntimeError("nothing is loaded")
         return self._student
+
+
+def _raised(error: BaseException, whose: Literal["student", "engine"]) -> Raised:
+    """What was raised, for the judge; a GPU that fails is nobody's fault who hands in."""
+    if is_gpu_failure(error):
+        return Raised(Problem(UnusableGpuError.__name__), "engine")
+    return Raised(problem(error), whose)

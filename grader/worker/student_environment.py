@@ -217,19 +217,28 @@ def bind_devices(namespace: dict[str, Any], device: torch.device) -> None:
             namespace[name] = str(device)
 
 
-def redirect_gpu_calls() -> None:
-    """Make `.cuda()` and `.to("cuda")` of tensors and modules mean the CPU, for good."""
-    Tensor.cuda = lambda self, *args, **kwargs: self  # type: ignore[method-assign,assignment]
-    nn.Module.cuda = lambda self, *args, **kwargs: self  # type: ignore[method-assign,assignment]
+def redirect_gpu_calls(device: str) -> None:
+    """Make `.cuda()` and `.to("cuda")` of tensors and modules mean the run's device, for good.
+
+    That is the CPU, or the one GPU that the run has: a student's may be a Mac's, or the second of several.
+    """
     for kind in (Tensor, nn.Module):
-        kind.to = _redirected(kind.to)  # type: ignore[method-assign,assignment]
+        moved = kind.to
+        kind.to = _redirected(moved, device)  # type: ignore[method-assign,assignment]
+        kind.cuda = _moving(moved, device)  # type: ignore[method-assign,assignment]
 
 
-def _redirected(original: Any) -> Any:
+def _moving(to: Any, device: str) -> Any:
+    if device == "cpu":
+        return lambda self, *args, **kwargs: self
+    return lambda self, *args, **kwargs: to(self, device)
+
+
+def _redirected(original: Any, device: str) -> Any:
     def to(self: Any, *args: Any, **kwargs: Any) -> Any:
         if any(is_gpu(value) for value in (*args, *kwargs.values())):
-            args = tuple("cpu" if is_gpu(value) else value for value in args)
-            kwargs = {name: "cpu" if is_gpu(value) else value for name, value in kwargs.items()}
+            args = tuple(device if is_gpu(value) else value for value in args)
+            kwargs = {name: device if is_gpu(value) else value for name, value in kwargs.items()}
         return original(self, *args, **kwargs)
 
     return to

@@ -84,6 +84,22 @@ class UnusableGpuError(Interruption):
     """The run was told to use a GPU that PyTorch cannot use: the operator's, never the student's."""
 
 
+# how CUDA says that the GPU or its driver failed, whatever is computed on it; Python's code cannot cause it
+_GPU_FAILURES = (
+    *("ECC error", "NVLink error", "hardware stack error", "unspecified launch failure", "launch timed out"),
+    *("busy or unavailable", "no CUDA-capable device", "initialization error", "not yet initialized"),
+    *("driver", "illegal memory access", "unknown error"),
+)
+
+
+def is_gpu_failure(error: BaseException) -> bool:
+    """Whether the GPU failed while it was used, not what the student's code asked of it."""
+    if not isinstance(error, torch.AcceleratorError) or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return False
+    said = _text(error).partition("\n")[0]  # what follows is advice
+    return not is_raised_by_a_statement(error) and any(words in said for words in _GPU_FAILURES)
+
+
 @contextlib.contextmanager
 def students_code() -> Iterator[None]:
     """Whatever is raised within is the student's.
@@ -282,7 +298,7 @@ def problem(error: BaseException) -> Problem:
             where = str(Place(frame.f_code.co_filename.removeprefix(PREFIX), line))
     text = _text(error)
     resource = _resource(error, text) if steps and not is_raised_by_a_statement(error) else ""
-    gpu_share = _gpu_share() if resource == "memory" and torch.cuda.is_available() else 0.0
+    gpu_share = _gpu_share(error) if resource == "memory" and torch.cuda.is_available() else 0.0
     if isinstance(error, SeenError):
         return Problem("TypeError", Said(text), where, seen=error.seen)
     return Problem(name, Said(text), where, resource, gpu_share=gpu_share, wanted=wanted_file(error))
@@ -305,6 +321,8 @@ def _resource(error: BaseException, text: str) -> Resource:
     """What was refused; for some of it PyTorch has no class, only a message."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return "memory"
+    if isinstance(error, torch.AcceleratorError):  # a full GPU's, if nothing of ours is on it yet
+        return "memory" if "out of memory" in text else ""
     if isinstance(error, OSError):
         return _BY_NUMBER.get(OSError.__dict__["errno"].__get__(error), "")
     if isinstance(error, RuntimeError):
@@ -312,10 +330,17 @@ def _resource(error: BaseException, text: str) -> Resource:
     return ""
 
 
-def _gpu_share() -> float:
-    """The largest share of its permitted GPU memory that PyTorch held, by its own counter: 0 to 1."""
+def _gpu_share(error: BaseException) -> float:
+    """How much of the GPU's memory was taken when some was refused: 0 to 1.
+
+    That is the largest share of what it may have that PyTorch held, by its own counter; or what it and other
+    processes held together, such as those of another user.
+    """
+    if isinstance(error, torch.AcceleratorError):
+        return 1.0  # there was no room for the driver itself
     allowed = torch.cuda.get_device_properties(0).total_memory * torch.cuda.get_per_process_memory_fraction()
-    return min(torch.cuda.max_memory_reserved() / allowed, 1.0)
+    free, total = torch.cuda.mem_get_info()
+    return min(max(torch.cuda.max_memory_reserved() / allowed, 1 - free / total), 1.0)
 
 
 def student_places() -> list[Place]:

@@ -58,8 +58,8 @@ class StudentModule:
         self.namespace["display"] = lambda *values: None
         self.class_names = request.class_names
         self._flags = 0
+        redirect_gpu_calls(request.device)
         if request.device == "cpu":
-            redirect_gpu_calls()
             stand_in_for_gpu()
         argparse.ArgumentParser.parse_known_args = _without_required  # type: ignore[method-assign]
         self.watch = watch

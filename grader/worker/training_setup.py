@@ -387,17 +387,19 @@ def ended(epochs: int, other_models: int, model: nn.Module, ready: Prepared) -> 
         StudentFault: Reading the weights raised.
     """
     arrays = state(model)
+    # a student's code may leave its model on the CPU
+    device = next((parameter.device for parameter in model.parameters()), ready.device)
     # these answers are compared with those of its weights elsewhere; no points depend on it
     with contextlib.suppress(StudentFault), same_random_numbers():
         with students_code():
             probe = ready.validation.batch(0, min(PROBES, len(ready.validation)))
-        probe_logits = answers(model, [probe], ready.device, len(ready.validation.classes))
+        probe_logits = answers(model, [probe], device, len(ready.validation.classes))
         arrays |= {"probe": array(probe.float()), "probe_logits": probe_logits}
     if not ready.sized:
         return Trained(epochs, other_models, module_tree(model), arrays=arrays)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     with students_code():
-        two_images = ready.validation.batch(0, min(2, len(ready.validation))).to(ready.device)
+        two_images = ready.validation.batch(0, min(2, len(ready.validation))).to(device)
     counted = multiply_adds(model, two_images)
     return Trained(epochs, other_models, module_tree(model), parameters, counted, arrays=arrays)
 

@@ -1,5 +1,6 @@
 """The command line itself: instant help, and errors that a person can read."""
 
+import errno
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -89,6 +90,13 @@ def test_a_foreseen_error_is_a_sentence_and_exit_code_2(failing):
     result = CliRunner().invoke(cli, ["fail"])
     assert result.exit_code == 2
     assert result.output == "error: course.toml: the title is missing. Add it.\n"
+
+
+def test_a_full_disk_is_no_fault_of_ours(failing):
+    failing.append(OSError(errno.ENOSPC, "No space left on device", "/scratch/grader-1/file"))
+    result = CliRunner().invoke(cli, ["fail"])
+    assert result.exit_code == 2
+    assert result.output.startswith("error: /scratch/grader-1/file: no room is left on a disk (No space")
 
 
 def test_a_fault_of_ours_says_so_and_how_to_see_more(failing):

@@ -1,5 +1,6 @@
 """Files travel as they are: names, contents, links; and what is too large travels by its size alone."""
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -62,6 +63,16 @@ def test_what_is_larger_than_any_file_may_be_travels_by_its_size(tmp_path: Path)
     assert packed[0].content is None and packed_files(own, 3)[0].content is not None
     [there] = unpacked_submission(order(own, packed), arrived).files
     assert there.stat().st_size == 2_000_001 and there.stat().st_blocks * 512 < 100_000
+
+
+def test_an_assignment_of_any_age_travels(tmp_path: Path) -> None:
+    """Images of systems date all of their files at 1970, which no zip can hold."""
+    sent, arrived = tmp_path / "sent", tmp_path / "arrived"
+    (sent / "checks").mkdir(parents=True)
+    (sent / "checks" / "test_public.py").write_text("1", encoding="utf-8")
+    os.utime(sent / "checks" / "test_public.py", (1, 1))
+    unpack_folder(pack_folder(sent), arrived)
+    assert (arrived / "checks" / "test_public.py").read_text(encoding="utf-8") == "1"
 
 
 def test_a_link_arrives_as_a_link_and_nothing_follows_it(tmp_path: Path) -> None:

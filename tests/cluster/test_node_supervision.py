@@ -120,7 +120,7 @@ def test_one_that_keeps_ending_at_once_waits_longer_each_time(
 def test_a_node_with_a_process_for_each_gpu_has_joined_with_the_first(
     cluster: FakeCluster, watched: Supervision
 ) -> None:
-    cluster.join("lab1-gpu0", "lab22")
+    cluster.join("lab1/gpu0", "lab2-gpu1")
     watched.complaints()
     cluster.workers["lab1"].fate, cluster.workers["lab2"].fate = "lab1: lost.", "lab2: no login."
     assert watched.complaints() == ("lab2: no login.",)

@@ -73,7 +73,7 @@ class FakeCluster:
 
     def join(self, name: str, *, places: int = 1, nanny: str = "", host: str = "", **said: Any) -> str:
         address = f"tls://{name}:{len(self.surveys)}"
-        self.surveys[address] = NodeSurvey(name, said.get("versions", VERSIONS), said.get("ends_at"))
+        self.surveys[address] = NodeSurvey(name, said.get("versions", VERSIONS), said.get("seconds_left"))
         self.answers[address] = said.get("answer", NodeReady(STRICT, said.get("device", "cpu")))
         self.workers[address] = {"name": name, "host": host or name, "nanny": nanny, "nthreads": places}
         return address
@@ -233,6 +233,35 @@ def test_without_a_usable_node_the_run_says_why_and_ends(
     assert "lab2: its process ended: Permission denied" in str(refused.value)
 
 
+def test_hosts_whose_own_names_end_like_those_of_parts_are_told_apart(
+    cluster: FakeCluster, opened: Callable[..., Any]
+) -> None:
+    """Or a run would wait for minutes for the second one, and tell of one of them alone."""
+    for name in ("lab-gpu1", "lab-gpu2"):
+        cluster.join(name, answer=SandboxError("Too little isolation."))
+    cluster.join("box/gpu0", answer=SandboxError("Too little isolation."))
+    cluster.join("box/gpu1", answer=SandboxError("Too little isolation."))
+    with opened(expected=3) as (watched, _), pytest.raises(SandboxError, match="No node can be") as refused:
+        watched.wait_for_one()
+    assert all(f"{name}: Too little" in str(refused.value) for name in ("lab-gpu1", "lab-gpu2"))
+
+
+def test_a_machine_of_which_one_gpu_cannot_be_used_is_waited_for(
+    cluster: FakeCluster, opened: Callable[..., Any]
+) -> None:
+    """When the process of its other one is started again, no node is there for a moment."""
+    address = cluster.join("box/gpu1")
+    with opened(expected=1) as (watched, said):
+        watched.wait_for_one()
+        cluster.join("box/gpu0", answer=SandboxError("Its GPU is not usable."))
+        wait_until(lambda: "box/gpu0: Its GPU is not usable." in said)
+        del cluster.workers[address]
+        wait_until(lambda: not watched.names())
+        joining = threading.Timer(0.2, cluster.join, ["box/gpu1"])
+        joining.start()
+        watched.wait_for_one()
+
+
 def test_a_run_without_nodes_ends_in_the_end_unless_a_queue_may_bring_some(
     cluster: FakeCluster, opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,8 +314,8 @@ def test_a_process_that_comes_back_on_its_node_is_told_from_a_node_that_is_gone(
 def test_a_node_that_ends_soon_takes_nothing_that_would_not_finish(
     cluster: FakeCluster, opened: Callable[..., Any]
 ) -> None:
-    cluster.join("short", ends_at=time.time() + nodes.MARGIN_SECONDS + 60)
-    cluster.join("long", ends_at=time.time() + 10_000)
+    cluster.join("short", seconds_left=nodes.MARGIN_SECONDS + 60)
+    cluster.join("long", seconds_left=10_000)
     with opened() as (watched, _):
         wait_until(lambda: watched.places == 2)
         with watched.place(alone=False, seconds=600) as first:
@@ -295,11 +324,24 @@ def test_a_node_that_ends_soon_takes_nothing_that_would_not_finish(
                 assert second.name == "short"
 
 
+def test_a_node_tells_how_long_it_lasts_by_its_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is set to another time than the coordinator's would get nothing, and the run would wait."""
+    an_hour_ago = time.time() - 3600
+    monkeypatch.setattr(node_work, "time", SimpleNamespace(time=lambda: an_hour_ago))
+    monkeypatch.setenv(node_work.ENDS_VARIABLE, str(an_hour_ago + 1800))
+    assert node_work.survey().seconds_left == 1800
+    monkeypatch.delenv(node_work.ENDS_VARIABLE)
+    assert node_work.survey().seconds_left is None
+    monkeypatch.setenv(node_work.ENDS_VARIABLE, "4:00:00")
+    with pytest.raises(UsageError, match="GRADER_NODE_ENDS is '4:00:00' there"):
+        node_work.survey()
+
+
 def test_where_no_node_lasts_long_enough_those_with_most_of_their_time_left_try(
     cluster: FakeCluster, opened: Callable[..., Any]
 ) -> None:
     """Otherwise a run would wait for ever."""
-    cluster.join("job", ends_at=time.time() + nodes.MARGIN_SECONDS + 60)
+    cluster.join("job", seconds_left=nodes.MARGIN_SECONDS + 60)
     with opened() as (watched, _):
         watched.wait_for_one()
         with watched.place(alone=False, seconds=600) as node:
@@ -315,7 +357,7 @@ def test_where_no_node_lasts_long_enough_those_with_most_of_their_time_left_try(
         waiting.start()
         waiting.join(0.3)
         assert not taken
-        cluster.join("new job", ends_at=time.time() + nodes.MARGIN_SECONDS + 160)
+        cluster.join("new job", seconds_left=nodes.MARGIN_SECONDS + 160)
         waiting.join(10)
         assert taken == ["new job"]
 
@@ -323,18 +365,18 @@ def test_where_no_node_lasts_long_enough_those_with_most_of_their_time_left_try(
 def test_a_process_that_comes_back_at_the_end_of_its_node_s_time_is_not_suspect(
     cluster: FakeCluster, opened: Callable[..., Any]
 ) -> None:
-    ends_at = time.time() + nodes.MARGIN_SECONDS + 1
-    address = cluster.join("job", nanny="tls://nanny:1", ends_at=ends_at)
+    seconds_left = nodes.MARGIN_SECONDS + 1
+    address = cluster.join("job", nanny="tls://nanny:1", seconds_left=seconds_left)
     with opened() as (watched, _):
         watched.wait_for_one()
         with watched.place(alone=False, seconds=0) as node:
             del cluster.workers[address]
-            cluster.join("job", nanny="tls://nanny:1", ends_at=ends_at)
+            cluster.join("job", nanny="tls://nanny:1", seconds_left=seconds_left)
             assert not asked_until_lost(watched, node).lives
 
 
 def test_a_node_at_the_end_of_its_time_is_told_so(cluster: FakeCluster, opened: Callable[..., Any]) -> None:
-    address = cluster.join("job", nanny="tls://nanny:1", ends_at=time.time() + nodes.MARGIN_SECONDS + 1)
+    address = cluster.join("job", nanny="tls://nanny:1", seconds_left=nodes.MARGIN_SECONDS + 1)
     with opened() as (watched, said):
         watched.wait_for_one()
         with watched.place(alone=False, seconds=0) as node:

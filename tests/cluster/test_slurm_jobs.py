@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from grader.cli import cli
 from grader.cluster.slurm_nodes import SlurmJobStates, SlurmNode, harmless, slurm_script
 from grader.cluster.where import SlurmJobs, where
+from grader.domain.errors import UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +61,18 @@ def test_the_configuration_of_dask_gives_what_is_not_said() -> None:
         assert f"#SBATCH {line}" in lines
     assert "module load python" in lines
     assert any("$(date +%s) + 1800" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("walltime", 14_400), ("walltime", "soon"), ("memory", 16), ("cores", "few")]
+)
+def test_a_configuration_of_dask_that_cannot_be_used_is_told(name: str, value: object) -> None:
+    """YAML reads `4:00:00` without quotes as a number."""
+    with (
+        dask.config.set({f"jobqueue.slurm.{name}": value}),
+        pytest.raises(UsageError, match=rf"jobqueue\.slurm\.{name} in Dask's .* cannot be {value!r}\. Write"),
+    ):
+        script("slurm:nodes=2")
 
 
 def test_a_dry_run_shows_no_certificate_and_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,13 @@ def test_hosts_of_ssh(tmp_path: Path) -> None:
     )
 
 
+def test_a_list_of_hosts_as_people_write_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the mark of an editor, and with their homes."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "hosts.txt").write_text("lab1 python=~/grader/bin/python\n", encoding="utf-8-sig")
+    assert where("ssh:~/hosts.txt") == SshHosts((SshHost("lab1", python="grader/bin/python"),))
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
@@ -92,6 +99,9 @@ def test_jobs_of_slurm() -> None:
         ("nodes=0", "'nodes' cannot be 0"),
         ("walltime=soon", "'walltime' cannot be soon"),
         ("walltime=5", "walltime=5 is less than 10 minutes"),
+        ("memory=16", "'memory' cannot be 16"),
+        ("memory=much", "'memory' cannot be much"),
+        ('extra=--comment="a night', "'extra' cannot be --comment=\"a night .No closing quotation"),
         ("queue=gpu", "'queue' is not known. The settings are nodes, cores,"),
     ],
 )

@@ -1,15 +1,19 @@
 """Processes that have loaded everything fork others, which can use a GPU all the same."""
 
+import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from grader.domain.errors import SandboxError, UsageError
 from grader.grading import devices
+from grader.protocol import deadlines
 from grader.sandbox.host_client import Host
 from grader.worker.gpu_trial import train_a_step
 
@@ -88,6 +92,31 @@ def test_a_gpu_is_taken_only_if_isolated_code_can_use_it(
         with pytest.raises(UsageError) as raised:
             devices.training_device(wanted)
         assert found in str(raised.value)
+
+
+def test_a_gpu_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its driver may wait for ever, without computing anything."""
+    reader, writer = os.pipe()
+    child = SimpleNamespace(reader=os.fdopen(reader, "rb", buffering=0), kill=lambda: os.close(writer))
+    spawning = SimpleNamespace(spawn=lambda limits, gpu: contextlib.nullcontext(child))
+    monkeypatch.setattr(Host, "start", lambda *_, **__: contextlib.nullcontext(spawning))
+    monkeypatch.setattr(devices, "TRIAL_SECONDS", 0.1, raising=False)
+    monkeypatch.setattr(deadlines, "busy_factor", lambda: 1.0)
+    fault = devices.gpu_fault()
+    child.reader.close()
+    assert fault == "the process that tried it did not answer within 0 s"
+
+
+@pytest.mark.parametrize("hidden", ["", "-1", "NoDevFiles"])
+def test_no_gpu_is_taken_that_the_operator_hides(
+    hidden: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "_NODE", tmp_path)
+    monkeypatch.setattr(devices, "gpu_fault", lambda unofficial: "No CUDA GPUs are available")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert devices.training_device("auto") == "cpu"
+    with pytest.raises(UsageError, match="There is no NVIDIA GPU"):
+        devices.training_device("cuda")
 
 
 def test_less_isolation_that_is_accepted_is_accepted_for_the_trial_too(

@@ -94,6 +94,26 @@ def test_the_free_memory_says_how_many_places_there_are(
     assert device_slots("cpu", 4000).places is None
 
 
+@pytest.mark.parametrize(
+    ("visible", "asked"), [(None, "0"), ("1", "1"), (" 2, 0", "2"), ("GPU-8932f937,GPU-1", "GPU-8932f937")]
+)
+def test_the_memory_of_the_gpu_that_is_used_counts(
+    visible: str | None, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several, the operator or a cluster chooses one for each process."""
+    free = {"0": "500\n", asked: "81000\n"}
+
+    def run(command: list[str], **_: Any) -> Any:
+        return SimpleNamespace(stdout=free[command[-1].removeprefix("--id=")])
+
+    monkeypatch.setattr(subprocess, "run", run)
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert device_slots("cuda", 4000).places == 19
+
+
 def test_what_needs_more_than_its_part_is_trained_again_alone(
     assignment: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

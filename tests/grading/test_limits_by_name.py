@@ -12,11 +12,12 @@ from pydantic import TypeAdapter
 from grader.analysis import program
 from grader.course.assignment_file import read_assignment
 from grader.domain.assignment import Assignment, ProgramRules
-from grader.domain.errors import EngineError
+from grader.domain.errors import EngineError, SandboxError
 from grader.domain.evidence import Attestation, Blame, Finding, FindingKind, Status
 from grader.domain.program_run import Ending
 from grader.grading import judging
 from grader.grading.judging import Judged, _require_machine, judged
+from grader.judge.verdict import finding
 from grader.protocol.deadlines import MOST_TIMES, BusyMachineError
 from grader.protocol.frames import Frame, write_frame
 from grader.sandbox.host_client import Host
@@ -305,3 +306,12 @@ def test_findings_of_a_machine_that_was_too_busy_are_no_result():
     _require_machine([passed, replace(refused, kind=None)])
     with pytest.raises(BusyMachineError, match="Run the same command again"):
         _require_machine([passed, refused])
+
+
+def test_findings_of_a_machine_that_gave_the_code_no_process_are_no_result(tiny: Assignment) -> None:
+    """As where the process that makes them was ended, by the machine for want of memory."""
+    spec = tiny.checks[0]
+    refused = finding(spec, SandboxError("A host process does not answer."))
+    _require_machine([finding(spec, None), finding(spec, EngineError("Another fault."))])
+    with pytest.raises(SandboxError, match="does not answer"):
+        _require_machine([finding(spec, None), refused])

@@ -15,3 +15,15 @@ def test_what_a_computer_made_is_accounted_for_and_missed_by_nobody() -> None:
         (".DS_Store", True),
         ("homework.py", False),
     ]
+
+
+def test_a_name_that_is_no_utf8_is_in_no_sentence_either() -> None:
+    """As `unzip` writes names of other systems: neither a database nor a page takes them."""
+    name = "w\udcff\n.py"
+    ledger = Ledger()
+    ledger.note(name, Fate.MATCHED, reason=f"{name} was taken as homework.py.")
+    ledger.note("classlist.csv", Fate.REFUSED)
+    ledger.accept("classlist.csv", f"{name}: was read.")
+    for line in ledger.accounted({}):
+        assert "w??.py" in line.reason
+        assert line.reason.isprintable() and line.name.isprintable()

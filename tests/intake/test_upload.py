@@ -1,12 +1,14 @@
 """Whatever an LMS gives becomes submissions with safe, unique ids; nothing is skipped without a word."""
 
+import os
 import time
+from pathlib import Path
 
 import pytest
 
 from grader.domain.errors import UsageError
 from grader.files.file_names import sanitized
-from grader.intake import student_files, submissions
+from grader.intake import require_path, student_files, submissions
 from grader.intake.naming import name_match
 from grader.lms.downloads import read_name
 
@@ -285,3 +287,15 @@ def test_nothing_to_grade_is_said_at_once(folder, assignment, tmp_path):
     broken.write_bytes(b"PK\x03\x04 not really")
     with pytest.raises(UsageError, match=r"broken\.zip: cannot be opened as a zip.*Pack the files again"):
         submissions(broken, assignment, tmp_path)
+
+
+def test_a_download_whose_own_name_is_no_utf8_is_told(tmp_path: Path) -> None:
+    """It is in the records, by which the next run knows it."""
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/class\xff"))
+    try:
+        path.mkdir()
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    with pytest.raises(UsageError, match=r"class\\udcff': this path is not UTF-8, .* Rename what it names"):
+        require_path(path)
+    require_path(tmp_path)

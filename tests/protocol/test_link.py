@@ -10,16 +10,17 @@ from typing import BinaryIO
 import numpy as np
 import pytest
 
-from grader.domain.errors import EngineError
+from grader.domain.errors import EngineError, SandboxError
 from grader.domain.evidence import Attestation
 from grader.domain.formatting import Said
-from grader.domain.program_run import Ending
+from grader.domain.program_run import NOTHING_SEEN, Ending
 from grader.protocol import deadlines
 from grader.protocol.frames import ClosedError, FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import Done, ForwardPass, Loaded, Problem, Raised, Trained, TrainingPlan
 from grader.protocol.requests import Rows, SetWeights, Weights
 from grader.protocol.typed_messages import REQUESTS, receive, send
+from grader.protocol.worker_reports import WatchRecord
 
 LIMIT = FrameLimit(document=10_000, arrays=10_000)
 Behavior = Callable[[BinaryIO, BinaryIO], None]
@@ -224,6 +225,26 @@ def test_death_is_told_in_the_words_of_the_process(worker: Callable[[Behavior], 
         link.ask(Weights(0), Done, seconds=20, limit=LIMIT)
     assert fault.value.kind == "death"
     assert link.broken
+
+
+def test_a_watch_is_not_missed_where_the_host_of_the_worker_is_gone(
+    worker: Callable[[Behavior], FakeWorker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would look as if the student's code had switched it off."""
+
+    def die(requests: BinaryIO, sink: BinaryIO) -> None:
+        raise OSError
+
+    def gone() -> Ending:
+        raise SandboxError("A host process ended.")
+
+    fake = worker(die)
+    monkeypatch.setattr(fake, "ending", gone)
+    link = Link(fake, WatchRecord(("torch.nn.*",), ("homework.py",)))
+    monkeypatch.setattr(WatchRecord, "has_parts", True)
+    with pytest.raises(SandboxError):
+        link.prove_watch(7, seconds=20, limit=LIMIT)
+    assert link.watch.watched == NOTHING_SEEN
 
 
 @pytest.mark.parametrize("noise", [b"Traceback (most recent call last)", b"GRF1" + b"\xff" * 12])

@@ -135,6 +135,21 @@ def test_a_child_with_a_gpu_says_so(host):
         assert running.attestation.layers["gpu"] == "true"
 
 
+def test_a_child_with_a_gpu_uses_the_one_that_the_operator_chose(start_host, answer, monkeypatch):
+    """Not the first of the machine, on which others may be at work."""
+    if Layer.CGROUP not in survey().layers:
+        pytest.skip("a GPU needs a memory cgroup")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    code = "import os; value = {name: os.environ[name] for name in os.environ if name.startswith('CUDA_')}"
+    with start_host() as host:
+        with host.spawn(ProcessLimits(), gpu=True) as running:
+            chosen = {"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+            assert answer(running, code)["value"] == chosen
+        with host.spawn(ProcessLimits()) as running:
+            assert answer(running, code)["value"] == {}
+
+
 DRIVERS_WAYS = """
 import os, socket, threading
 own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

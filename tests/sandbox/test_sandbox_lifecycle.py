@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -125,7 +126,7 @@ def test_nothing_is_left_behind(start_host, host, answer, traces, left_behind):
         folder = Path(own.address).parent
         abandoned = own.spawn(LIMITS)
     assert not folder.exists()
-    with pytest.raises(EngineError, match="host process ended"):
+    with pytest.raises(SandboxError, match="host process ended"):
         abandoned.wait(5)
     abandoned.close()
     assert not left_behind(before)
@@ -162,12 +163,29 @@ def test_children_die_with_a_killed_host(start_host, host, answer, traces, left_
         running = own.spawn(LIMITS)
         assert answer(running, "value = 1")["value"] == 1
         own._process.kill()
-        with pytest.raises(EngineError, match="host process ended"):
+        with pytest.raises(SandboxError, match="host process ended"):
             running.wait(5)
         with pytest.raises(SandboxError, match="does not answer"):
             own.spawn(LIMITS)
         running.close()
     assert not left_behind(before)
+
+
+def test_a_disk_without_room_is_told(start_host, monkeypatch):
+    """What a host says of it would lie on that disk."""
+    full = shutil._ntuple_diskusage(10**9, 10**9, 0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: full)
+    with pytest.raises(EngineError, match="no room is left for temporary files"):
+        start_host(env={"NEVER_READY": "1"})
+
+
+def test_a_folder_for_temporary_files_with_too_long_a_path_is_told(start_host, tmp_path, monkeypatch):
+    folder = tmp_path / ("deep" * 25)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with pytest.raises(EngineError, match=r"too long a path for Linux's sockets.*TMPDIR=/tmp"):
+        start_host()
+    assert not list(folder.iterdir())
 
 
 def test_many_at_once(host, answer):

@@ -1,12 +1,18 @@
 """What a child may use: each limit stops it, and it alone."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from grader.domain.errors import EngineError
-from grader.sandbox import ProcessLimits, survey
+from grader.sandbox import ProcessLimits, host_loop, process_limits, survey
+from grader.sandbox.forked_child import is_dying
 from grader.sandbox.lockdown import Layer
+from grader.sandbox.process_limits import memory_controller
 
 SMALL = ProcessLimits(memory_mb=100, cpu_seconds=1, file_mb=2, processes=6, open_files=30, scratch_mb=4)
 # a thread reserves far more address space than it uses
@@ -152,3 +158,75 @@ value = 1
 def test_nonsense_is_refused(wrong):
     with pytest.raises(EngineError, match="positive whole number"):
         ProcessLimits.from_json(wrong)
+
+
+ALLOCATES = """
+import json
+from grader.domain.errors import SandboxError
+from grader.sandbox import Host, ProcessLimits
+environment = {"PYTHONPATH": %r}
+with Host.start("sandbox_child", env=environment, timeout=60) as host:
+    with host.spawn(ProcessLimits(memory_mb=3000)) as child:
+        code = {"code": "value = len(bytearray(b'x') * 500_000_000)"}
+        child.writer.write(json.dumps(code).encode() + b"\\n")
+        child.writer.flush()
+        print(child.reader.read(1000))
+        try:
+            print(child.wait(10))
+        except SandboxError as error:
+            print(error)
+"""
+
+
+def test_memory_that_others_use_up_is_not_its_own(tmp_path):
+    """As in a container or a job of Slurm, whose memory is less than that of all its processes together."""
+    controller = memory_controller()
+    if controller is None or controller.version != 1:
+        pytest.skip("cgroups of version 1 can be nested around a running process")
+    around = controller.parent / f"around-{os.getpid()}"
+    around.mkdir()
+    try:
+        (around / "memory.limit_in_bytes").write_text("200000000")
+        program = f"import os; open({str(around / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))\n"
+        code = program + ALLOCATES % str(Path(__file__).parent)
+        told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    finally:
+        around.rmdir()
+    assert told.stdout.splitlines()[0] == "b''", told.stderr
+    assert "The machine ran out of memory, and ended a process for it that had not used up its" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "killed", "ended_before", "starved"),
+    [(-9, False, 4, True), (-9, False, 5, False), (-9, True, 4, False), (-11, False, 4, False)],
+    ids=["for memory", "by itself", "by us", "by another signal"],
+)
+def test_without_a_cgroup_the_machine_says_whether_it_ended_one(
+    monkeypatch, code, killed, ended_before, starved
+):
+    monkeypatch.setattr(host_loop, "ended_for_memory", lambda: 5)
+    job = host_loop._Job(SMALL, False, killed=killed, ended_before=ended_before)
+    assert host_loop._was_starved(job, code) is starved
+
+
+def test_whoever_sees_a_process_die_has_not_ended_it():
+    alive = subprocess.Popen(["sleep", "20"])
+    pidfd = os.pidfd_open(alive.pid)
+    try:
+        assert not is_dying(pidfd)
+        alive.terminate()
+        os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOWAIT)
+        assert is_dying(pidfd), "it has ended, and was not waited for yet"
+        alive.wait()
+        assert is_dying(pidfd)
+    finally:
+        os.close(pidfd)
+
+
+def test_a_container_may_hide_how_many_were_ended_for_memory(monkeypatch):
+    def hidden(*_, **__):
+        raise PermissionError
+
+    assert process_limits.ended_for_memory() >= 0
+    monkeypatch.setattr(Path, "read_text", hidden)
+    assert process_limits.ended_for_memory() == 0

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from grader.sandbox import process_limits, survey
+from grader.sandbox import process_limits, readable_files, survey
 from grader.sandbox.lockdown import Layer
 from grader.sandbox.namespaces import _spare_uids
 from grader.sandbox.readable_files import visible
@@ -66,6 +66,22 @@ def test_hidden_folders_are_masked_only_where_they_would_be_seen(tmp_path):
     assert tmp_path not in visible([tmp_path]).hidden
 
 
+def test_a_part_of_a_divided_gpu_can_be_reached(tmp_path, monkeypatch):
+    """Its driver opens a node for the part beside that of the whole (NVIDIA's User Guide of MIG)."""
+    from pathlib import Path
+
+    part = tmp_path / "nvidia-caps" / "nvidia-cap21"
+    part.parent.mkdir()
+    for node in (part, tmp_path / "nvidia0", tmp_path / "sda"):
+        node.touch()
+    monkeypatch.setattr(readable_files, "_DEV", tmp_path)
+    monkeypatch.setattr(Path, "is_char_device", Path.is_file)
+    assert {part, tmp_path / "nvidia0"} == {
+        node for node in visible(gpu=True).devices if node.is_relative_to(tmp_path)
+    }
+    assert not [node for node in visible().devices if node.is_relative_to(tmp_path)]
+
+
 V1 = "35 31 0:32 /outer /cg/memory rw - cgroup cgroup rw,memory\n"
 V2 = "36 31 0:33 / {mount} rw - cgroup2 cgroup2 rw\n"
 
@@ -100,9 +116,21 @@ def test_limits_of_a_version_2_cgroup(tmp_path):
     assert (tmp_path / "memory.max").read_text() == "5000000"
     assert (tmp_path / "memory.swap.max").read_text() == "0"
     (tmp_path / "memory.events").write_text("low 0\noom 1\noom_kill 0\n")
-    assert not group.ran_out()
+    assert not group.ran_out() and not group.was_killed()
     (tmp_path / "memory.events").write_text("low 0\noom 1\noom_kill 1\n")
-    assert group.ran_out()
+    assert group.ran_out() and group.was_killed()
+    (tmp_path / "memory.events").write_text("low 0\noom 0\noom_kill 1\n")
+    assert group.was_killed() and not group.ran_out(), "others used up the memory around it"
+
+
+def test_whose_memory_ran_out_in_a_version_1_cgroup(tmp_path):
+    """Its own, if it held all that it may; otherwise that of all around it together."""
+    group = process_limits.Cgroup(1, tmp_path)
+    (tmp_path / "memory.limit_in_bytes").write_text("400000000\n")
+    (tmp_path / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")
+    for peak, own in ((399_900_000, True), (156_000_000, False)):
+        (tmp_path / "memory.max_usage_in_bytes").write_text(f"{peak}\n")
+        assert group.was_killed() and group.ran_out() is own
 
 
 def _pretend(monkeypatch, texts):

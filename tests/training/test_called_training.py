@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from grader.analysis.programs import program
 from grader.domain.assignment import Component, ProgramRules
@@ -281,6 +282,19 @@ def test_modules_are_trained_on_images_with_loaders(
     assert training.accuracy == training.seen_accuracy == 1.0 and training.value is None
     assert [sum(row) for row in training.confusion] == [4, 4]
     assert {each.image for each in training.predictions} == set(measured.images)
+
+
+def test_a_called_training_gets_its_part_of_a_gpu_that_can_be_used(
+    spawn: Callable[[], WorkerProcess],
+) -> None:
+    """As a script's: one that cannot be used is not the student's fault."""
+    device = 'assert device == torch.device("cpu") and not model.head.weight.is_cuda'
+    job = replace(net_job(NET.replace(device, "model.to(device)")), device="cuda", gpu_memory_mb=4000)
+    assert Arguments(job).node("{device}") == {"device": "cuda", "memory_mb": 4000}
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    training = trained_once(spawn, job).training
+    assert training.outcome is TrainingOutcome.UNKNOWN and "UnusableGpuError" in training.reason
 
 
 STAGES = """

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from PIL import Image
 
 from grader.domain.analyzed_program import Note
+from grader.domain.errors import SandboxError
 from grader.domain.evidence import TrainingOutcome
 from grader.domain.formatting import Said
 from grader.domain.program_run import Ending
@@ -27,7 +29,7 @@ from grader.protocol.replies import (
     TrainingPlan,
 )
 from grader.protocol.requests import Load, LoadCheckpoint, Train
-from grader.training import EpochReport, Job, Measured, measured_checkpoint, measured_training
+from grader.training import EpochReport, Job, Measured, measured_checkpoint, measured_training, rehearsed
 from grader.training.blinding import Blinding
 from grader.training.training_record import FED_OTHERWISE
 
@@ -306,6 +308,22 @@ def test_a_limit_of_ours_is_unknown_and_never_a_zero(scripted: Scripted, job: Jo
     assert "After 1 of 2 epochs it used more than its limit of 3000 MB of memory" in found.training.reason
 
 
+def test_a_training_whose_host_is_gone_is_no_result(
+    scripted: Scripted, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The submission counts as not examined: the next run examines it again."""
+
+    def gone() -> Ending:
+        raise SandboxError("A host process ended while one of its children was at work. Try again.")
+
+    examining = (measured_training, rehearsed, partial(measured_checkpoint, data=b"", name="a.pth"))
+    for examine in examining:
+        worker = scripted(DIE)
+        monkeypatch.setattr(worker, "ending", gone)
+        with pytest.raises(SandboxError, match="host process ended"):
+            examine(worker, job)
+
+
 REFUSED = Raised(Problem("RuntimeError", Said("can't allocate memory: you tried 9 GB"), "", "memory"))
 
 
@@ -367,6 +385,16 @@ def test_a_gpu_that_is_too_small_is_unknown_and_can_be_tried_alone(scripted: Scr
     alone = measured(scripted, replace(job, device="cuda"), PLAN, said)
     assert "After 0 of 2 epochs the GPU's memory was not enough" in alone.training.reason
     assert not measured(scripted, job, PLAN, said).lacked_gpu_memory, "on a processor nobody is crowded out"
+
+
+def test_a_gpu_too_full_to_build_the_model_again_can_be_tried_alone(scripted: Scripted, job: Job) -> None:
+    """In the worker that measures, which has the smaller part."""
+    said = Raised(Problem("OutOfMemoryError", Said("CUDA out of memory."), "", "memory", gpu_share=0.97))
+    first = logits(job.splits, (0, 1, 2, 3))
+    workers = iter((scripted(PLAN, epoch(1, first), epoch(2, first), end(2, first)), scripted(said)))
+    shared = measured_training(lambda: next(workers), replace(job, device="cuda", gpu_memory_mb=4000))
+    assert shared.lacked_gpu_memory and shared.training.outcome is TrainingOutcome.BUDGET
+    assert "its part of the GPU's memory (4000 MB) was not enough" in shared.training.reason
 
 
 def test_a_gpu_that_was_nearly_empty_did_not_run_out(scripted: Scripted, job: Job) -> None:
