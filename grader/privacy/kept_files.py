@@ -71,12 +71,15 @@ class KeptFile:
     Attributes:
         kind: What it is, in words.
         other_host: The machine on which it is, if that is another one.
+        is_own: Whether a file that goes is about these persons alone. Others go because they can be made
+            again, or were left half-written.
     """
 
     path: Path
     kind: str
     cleaned: Cleaned
     other_host: str = ""
+    is_own: bool = True
 
 
 @dataclass(frozen=True)
@@ -140,15 +143,17 @@ def kept_files(places: KeptPlaces, mentions: Mentions) -> list[KeptFile]:
     for path, name, kind in _files(places):
         is_part = _PART.fullmatch(path.name) is not None
         kind = LEFT_BY_KILLED if is_part else kind
-        in_students = name.startswith(f"{STUDENTS}/") and _is_of_person(name, mentions)
-        if is_part or in_students or _is_made_again(path, name, mentions):
+        is_own = name.partition("/")[0] in (STUDENTS, ORAL) and _is_of_person(name, mentions) and not is_part
+        goes_with_others = not is_own and (is_part or _is_made_again(path, name, mentions))
+        if is_own or goes_with_others:
             fate = Cleaned(FileFate.GOES)
         elif not kind:
             fate = _others(path, name, mentions)
         else:
             fate = cleaned(name, _content(path), mentions)
         if fate.fate is not FileFate.STAYS:
-            found.append(KeptFile(path, kind or "file that the grader did not write", fate))
+            what = kind or "file that the grader did not write"
+            found.append(KeptFile(path, what, fate, is_own=not goes_with_others))
     found += _left_by_killed(mentions)
     for place in places.elsewhere:
         left = Cleaned(FileFate.LEFT, why=f"it was written on the machine {place.host}")
@@ -175,8 +180,9 @@ def _left_by_killed(mentions: Mentions) -> Iterator[KeptFile]:
                 continue
             for path in _walk(folder):
                 name = path.relative_to(folder).as_posix()
+                is_own = mentions.are_in_path(name) and not mentions.names_others(name)
                 if mentions.are_in_path(name) or mentions.are_in_bytes(path.read_bytes()):
-                    yield KeptFile(path, LEFT_BY_KILLED, Cleaned(FileFate.GOES))
+                    yield KeptFile(path, LEFT_BY_KILLED, Cleaned(FileFate.GOES), is_own=is_own)
         except OSError:  # it is somebody else's, or gone
             continue
 
@@ -189,9 +195,7 @@ def _is_made_again(path: Path, name: str, mentions: Mentions) -> bool:
     """Whether it mentions one of them, and can be made again without them: sheets of oral checks, and records
     of gradings.
     """
-    if name.partition("/")[0] not in (ORAL, GRADING):
-        return False
-    return _is_of_person(name, mentions) or mentions.are_in_bytes(_content(path))
+    return name.partition("/")[0] in (ORAL, GRADING) and mentions.are_in_bytes(_content(path))
 
 
 def _others(path: Path, name: str, mentions: Mentions) -> Cleaned:
