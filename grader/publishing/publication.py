@@ -173,10 +173,7 @@ def publish(
     Raises:
         UsageError: Something is there already, or it cannot be written.
     """
-    if target.exists():
-        raise UsageError(f"{target} is there already. Add --update, or give another --to.")
-    if not target.parent.is_dir():
-        raise UsageError(f"{target}: there is no folder {target.parent}. Make it, or give another --to.")
+    require_new(target)
     if target.suffix.lower() == ".zip":
         moment = now.year, now.month, now.day, now.hour, now.minute, now.second
         content = zipped(pages, moment)
@@ -184,6 +181,18 @@ def publish(
         atomic.write(target, content)
     else:
         _write_folder(pages, target, before)
+
+
+def require_new(target: Path) -> None:
+    """Refuse a place for a publication that is there, or whose folder is not.
+
+    Raises:
+        UsageError: It is such a place.
+    """
+    if target.exists():
+        raise UsageError(f"{target} is there already. Add --update, or give another --to.")
+    if not target.parent.is_dir():
+        raise UsageError(f"{target}: there is no folder {target.parent}. Make it, or give another --to.")
 
 
 def _write_folder(pages: Iterable[Page], target: Path, before: Callable[[], object]) -> None:
@@ -574,6 +583,8 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         )
 
     done = None
+    if not request.updates:  # else what is there would be cleaned as if it were a publication
+        require_new(request.to)
     note_written(session.book, [request.to], PUBLICATION)
     if request.updates:
         known = snapshot.evidence.keys() | snapshot.changed_ids().keys()

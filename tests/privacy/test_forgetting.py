@@ -218,3 +218,21 @@ def test_who_is_not_known_and_what_the_grader_did_not_write(results: Path, tmp_p
     told = said("forget", results, HER, "--yes", "--also", mine, code=1)
     assert f"{results / 'notes.txt'}: " in told
     assert (results / "notes.txt").exists() and not (mine / HER).exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(("publish", "--partial"), 2), (("export", "gradescope", "--partial"), 0)]
+)
+def test_what_lay_in_a_folder_before_is_not_the_graders(
+    results: Path, tmp_path: Path, words: tuple[str, ...], code: int
+) -> None:
+    """A refused `publish --to` wrote nothing there, and an export only its own files."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "class.csv").write_text(f"student_id,section\n{HER},A\n{MATE},B\n")
+    (mine / f"{HER}.zip").write_bytes(b"her work")
+    before = {path: path.read_bytes() for path in mine.iterdir()}
+    command, *options = words
+    said(command, *options[:1] if command == "export" else (), results, "--to", mine, options[-1], code=code)
+    said("forget", results, HER, "--yes")
+    assert {path: path.read_bytes() for path in before if path.exists()} == before
