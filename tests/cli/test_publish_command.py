@@ -141,6 +141,34 @@ def test_grades_on_pages_are_released_however_the_command_ends(
     assert "A grade that was released would fall" in said(*lower, code=2)
 
 
+def test_what_an_update_wrote_is_known_although_it_was_cut_short(
+    graded_class: Path, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Students may have read it: it is told, kept when it changes again, and removed with its student."""
+    report = published / "students/400101201/report.html"
+    said("marks", "set", graded_class, "400101201", "q6", "4", "--why", "Read.")
+    said("owner", graded_class, "400101203", "400101209", "--why", "By the list.")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publication, "_manifest_bytes", killed)
+        said("publish", graded_class, "--to", published, "--update", "--partial", code=130)
+    read_meanwhile = report.read_bytes()
+    assert b"Read." in read_meanwhile and (published / "students/400101209/report.html").is_file()
+    said("marks", "set", graded_class, "400101201", "q6", "5", "--why", "Read again.")
+    said("owner", graded_class, "400101209", "none", "--why", "It was another list.")
+    output = update(graded_class, published)
+    assert "  400101201: 62 -> 67" in output
+    kept = [path.read_bytes() for path in (published / "instructors/earlier/400101201").iterdir()]
+    assert len(kept) == 2 and read_meanwhile in kept
+    assert not (published / "students/400101209").exists()
+    before = files(published)
+    assert "No student's page changed." in update(graded_class, published) and files(published) == before
+    assert not list(published.rglob("*.jsonl"))
+
+
 def test_one_page_alone_is_withdrawn(graded_class: Path, published: Path) -> None:
     """It shows somebody else's work, and the others' pages are not ready to be renewed."""
     said("marks", "set", graded_class, "400101201", "q6", "1", "--why", "Read.")
