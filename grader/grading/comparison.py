@@ -5,7 +5,7 @@ earlier term can be included. It never decides that somebody copied: people judg
 """
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -35,7 +35,9 @@ from grader.similarity.compared_work import Code, ComparedPicture, SampledWeight
 from grader.similarity.fingerprint_store import fingerprints_text, stored_works
 from grader.similarity.normalized_code import given_forms, read_code
 from grader.similarity.pictures import notebook_figures
+from grader.similarity.weights import read_weights
 
+CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")  # provided files that may hold weights
 Report = Callable[[int, int], None]
 """Called with (submissions read, submissions in all)."""
 
@@ -70,23 +72,54 @@ def read_works(
     return tuple(future.result() for future in reading)
 
 
-def handed_out(assignment: Assignment) -> tuple[frozenset[tuple[str, ...]], frozenset[str]]:
-    """What students received: the forms of its code's units, and its pictures by their digests.
+@dataclass(frozen=True)
+class HandedOut:
+    """What students received, which is nobody's own.
+
+    Attributes:
+        forms: Of the units of code.
+        figures: The pictures, by their digests.
+        weights: The provided checkpoints.
+    """
+
+    forms: frozenset[tuple[str, ...]]
+    figures: frozenset[str]
+    weights: tuple[SampledWeights, ...]
+
+
+def handed_out(assignment: Assignment) -> HandedOut:
+    """What students received.
 
     Raises:
         CourseError: The reference, from which it is made, is malformed.
+        UsageError: A provided file cannot be read.
     """
     forms: frozenset[tuple[str, ...]] = frozenset()
     figures: set[str] = set()
     # students' copies differ only in numbers and texts, by which no two submissions are compared
     copy = HandedOutCopy(assignment.variant, first_choices(assignment.variant))
-    for name, text in student_files(assignment.folder, copy=copy).items():
-        data = text.encode("utf-8")
+    files = {name: text.encode("utf-8") for name, text in student_files(assignment.folder, copy=copy).items()}
+    files |= {file.name: file.code for file in assignment.provided if file.code}
+    for name, data in files.items():
         if name.endswith(".ipynb"):
             figures |= {figure.digest for figure in notebook_figures(data)}
         if name.endswith((".py", ".ipynb")):
             forms |= given_forms(read_code(name, data))
-    return forms, frozenset(figures)
+    return HandedOut(forms, frozenset(figures), tuple(_given_weights(assignment)))
+
+
+def _given_weights(assignment: Assignment) -> Iterator[SampledWeights]:
+    for provided in assignment.provided:
+        path = assignment.provided_folder / provided.name
+        if path.suffix.lower() not in CHECKPOINTS:
+            continue
+        try:
+            with path.open("rb") as file:
+                yield read_weights(file, provided.name)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read ({error.strerror}). Put it back.") from None
+        except SubmissionError:  # weights of another format, which are compared with nobody's
+            continue
 
 
 def _work(opener: ParserOpener, assignment: Assignment, submission: Submission, before: bool) -> Work:
@@ -227,7 +260,7 @@ def compare_class(
     """
     course = located_course(request.course)
     assignment = read_assignment(course.reference(request.assignment_id))
-    given_forms, given_figures = handed_out(assignment)
+    given = handed_out(assignment)
     if request.keep is not None and request.keep.exists():
         raise UsageError(f"{request.keep} is there already. Give another --keep.")
     earlier = stored_works(request.before, assignment.id) if _are_fingerprints(request.before) else ()
@@ -235,8 +268,9 @@ def compare_class(
     works = (*works, *earlier)
     comparison = compared(
         works,
-        given=given_forms,
-        given_figures=given_figures,
+        given=given.forms,
+        given_figures=given.figures,
+        given_weights=given.weights,
         threshold=request.threshold,
         report=watch.compared,
     )
@@ -249,7 +283,7 @@ def compare_class(
     atomic.write(out / FILE, record_text(record).encode("utf-8"))
     if request.keep is not None:
         atomic.make_folder(request.keep.parent)
-        text = fingerprints_text(assignment.id, works, given=given_forms)
+        text = fingerprints_text(assignment.id, works, given=given.forms)
         atomic.write(request.keep, text.encode("utf-8"))
     _write_class_page(assignment, request, now, watch)
     return ClassComparison(comparison, out / PAGE)

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import combinations, product
 
-from grader.similarity.compared_work import CodePrints, CodeUnit, ComparedPicture, Work
+from grader.similarity.compared_work import CodePrints, CodeUnit, ComparedPicture, SampledWeights, Work
 from grader.similarity.normalized_code import units_not_given
-from grader.similarity.weights import Likeness, likeness
+from grader.similarity.weights import Likeness, likeness, without_given
 
 STRETCH = 16  # tokens: the paper's k
 WINDOW = 4  # stretches: the paper's w
@@ -269,6 +269,7 @@ def compared(
     *,
     given: frozenset[tuple[str, ...]],
     given_figures: Collection[str] = (),
+    given_weights: Sequence[SampledWeights] = (),
     threshold: float = THRESHOLD,
     report: Report = lambda done, pairs: None,
 ) -> Comparison:
@@ -278,11 +279,13 @@ def compared(
         works: In any order; the result does not depend on it.
         given: The units that the course handed out, by their form.
         given_figures: Digests of the pictures that the course handed out.
+        given_weights: Checkpoints that the course handed out.
         threshold: The share of own code, 0 to 1, from which a pair is listed for its code.
         report: Called with the progress.
     """
     ordered = sorted(works, key=lambda work: (work.before, work.student_id))
     owns = [_own_of(work, given) for work in ordered]
+    weights = [_own_weights(work, given_weights) for work in ordered]
     rare = _rare_figures(ordered, given_figures)
     index_pairs = list(_pairs_to_compare(ordered))
     scores: list[float] = []
@@ -292,9 +295,8 @@ def compared(
         code = shares(mine, theirs) if mine and theirs else Shares(0.0, 0.0)
         if mine and theirs and min(mine.size, theirs.size) >= ENOUGH and not ordered[j].before:
             scores.append(code.most)
-        pair = Pair(
-            ordered[i], ordered[j], code, _weights(ordered[i], ordered[j]), _figures(rare[i], rare[j])
-        )
+        alike = _alike(weights[i], weights[j])
+        pair = Pair(ordered[i], ordered[j], code, alike, _figures(rare[i], rare[j]))
         if code.most >= threshold or pair.figures or (pair.weights and pair.weights.near):
             listed.append((pair, mine, theirs))
         report(count, len(index_pairs))
@@ -328,10 +330,16 @@ def _pairs_to_compare(works: Sequence[Work]) -> Iterator[tuple[int, int]]:
             yield i, j
 
 
-def _weights(mine: Work, theirs: Work) -> Likeness | None:
-    if mine.weights is None or theirs.weights is None:
-        return None
-    return likeness(mine.weights, theirs.weights)
+def _own_weights(work: Work, given: Sequence[SampledWeights]) -> SampledWeights | None:
+    """What a student's training made of the weights; None without any."""
+    weights = work.weights
+    for one in given:
+        weights = without_given(weights, one) if weights is not None else None
+    return weights
+
+
+def _alike(mine: SampledWeights | None, theirs: SampledWeights | None) -> Likeness | None:
+    return None if mine is None or theirs is None else likeness(mine, theirs)
 
 
 def _rare_figures(works: Sequence[Work], given: Collection[str]) -> list[dict[str, ComparedPicture]]:
