@@ -5,7 +5,8 @@ earlier term can be included. It never decides that somebody copied: people judg
 """
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,10 +16,11 @@ from typing import Protocol, TypeGuard
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
 from grader.course.student_template import HandedOutCopy, student_files
+from grader.course.term_files import assignment_groups
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import first_choices
 from grader.domain.errors import SubmissionError, UsageError
-from grader.domain.formatting import about_file
+from grader.domain.formatting import about_file, counted
 from grader.domain.submission import Intake, Role, Submission
 from grader.files import atomic
 from grader.gradebook import Gradebook
@@ -203,6 +205,7 @@ class ComparisonRequest:
         course: The course's folder; None: found upward from the working directory.
         unofficial: Accept a machine that isolates too little.
         gradebook: An SQLAlchemy URL; None: `gradebook.sqlite` in `out`.
+        groups: A CSV of groups, whose members are not compared; None: the one that the course names.
     """
 
     path: Path
@@ -215,6 +218,7 @@ class ComparisonRequest:
     course: Path | None = None
     unofficial: bool = False
     gradebook: str | None = None
+    groups: Path | None = None
 
 
 class ComparisonWatcher(Protocol):
@@ -264,13 +268,19 @@ def compare_class(
     if request.keep is not None and request.keep.exists():
         raise UsageError(f"{request.keep} is there already. Give another --keep.")
     earlier = stored_works(request.before, assignment.id) if _are_fingerprints(request.before) else ()
-    works, notes = _works(request, course, assignment, watch)
+    groups = assignment_groups(course.plan, assignment.id, course.assignments(), request.groups)
+    together = {
+        student_id: frozenset(member.student_id for member in members)
+        for student_id, members in groups.items()
+    }
+    works, notes = _works(request, course, assignment, together, watch)
     works = (*works, *earlier)
     comparison = compared(
         works,
         given=given.forms,
         given_figures=given.figures,
         given_weights=given.weights,
+        together=together,
         threshold=request.threshold,
         report=watch.compared,
     )
@@ -289,12 +299,23 @@ def compare_class(
     return ClassComparison(comparison, out / PAGE)
 
 
+def _left_together(handed_in: AbstractSet[str], together: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
+    """A sentence on the groups of which several members handed something in, if there are any."""
+    groups = {members for members in together.values() if len(members & handed_in) > 1}
+    if groups:
+        yield f"Members of one group were not compared with each other: {counted(len(groups), 'group')}."
+
+
 def _are_fingerprints(path: Path | None) -> TypeGuard[Path]:
     return path is not None and path.suffix.lower() == ".json"
 
 
 def _works(
-    request: ComparisonRequest, course: Course, assignment: Assignment, watch: ComparisonWatcher
+    request: ComparisonRequest,
+    course: Course,
+    assignment: Assignment,
+    together: Mapping[str, AbstractSet[str]],
+    watch: ComparisonWatcher,
 ) -> tuple[Sequence[Work], Sequence[str]]:
     """What is compared of each submission, and what was noted about files."""
     notes: list[str] = []
@@ -322,6 +343,8 @@ def _works(
                     for submission in uploads.submissions
                     if submission.student_id in representatives
                 ]
+            handed_in = {submission.student_id for submission, earlier in listed if not earlier}
+            notes += _left_together(handed_in, together)
             watch.taken_in(notes, len(listed))
             works = read_works(parsers, assignment, listed, jobs=request.jobs, report=watch.read)
     return works, notes

@@ -12,7 +12,7 @@ the GPL and needs an attrs from before 2021, and copydetect has had no release s
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import combinations, product
@@ -270,6 +270,7 @@ def compared(
     given: frozenset[tuple[str, ...]],
     given_figures: Collection[str] = (),
     given_weights: Sequence[SampledWeights] = (),
+    together: Mapping[str, Collection[str]] | None = None,
     threshold: float = THRESHOLD,
     report: Report = lambda done, pairs: None,
 ) -> Comparison:
@@ -280,6 +281,7 @@ def compared(
         given: The units that the course handed out, by their form.
         given_figures: Digests of the pictures that the course handed out.
         given_weights: Checkpoints that the course handed out.
+        together: Student -> those of this class who may have worked with the student: they are no pair.
         threshold: The share of own code, 0 to 1, from which a pair is listed for its code.
         report: Called with the progress.
     """
@@ -287,7 +289,7 @@ def compared(
     owns = [_own_of(work, given) for work in ordered]
     weights = [_own_weights(work, given_weights) for work in ordered]
     rare = _rare_figures(ordered, given_figures)
-    index_pairs = list(_pairs_to_compare(ordered))
+    index_pairs = list(_pairs_to_compare(ordered, together or {}))
     scores: list[float] = []
     listed: list[tuple[Pair, Own | None, Own | None]] = []
     for count, (i, j) in enumerate(index_pairs, start=1):
@@ -320,11 +322,15 @@ def compared(
     )
 
 
-def _pairs_to_compare(works: Sequence[Work]) -> Iterator[tuple[int, int]]:
+def _pairs_to_compare(
+    works: Sequence[Work], together: Mapping[str, Collection[str]]
+) -> Iterator[tuple[int, int]]:
     """Each pair within this class, and each student of it with each earlier one except themselves."""
     now = [index for index, work in enumerate(works) if not work.before]
     earlier = [index for index, work in enumerate(works) if work.before]
-    yield from combinations(now, 2)
+    for i, j in combinations(now, 2):
+        if works[j].student_id not in together.get(works[i].student_id, ()):
+            yield i, j
     for i, j in product(now, earlier):
         if works[i].student_id != works[j].student_id:
             yield i, j

@@ -109,3 +109,11 @@ def test_nobody_and_one(work, given):
     """Nothing to compare is not an error."""
     assert compared([], given=given).pairs == ()
     assert compared([work("1")], given=given).pairs == ()
+
+
+def test_who_may_work_together_is_no_pair(work, weights_of, state, given):
+    """A whole class in groups would leave no room for the pairs that somebody should look at."""
+    works = [work(student, weights=weights_of(state(1))) for student in ("1", "2", "3")]
+    group = frozenset({"1", "2"})
+    found = compared(works, given=given, together={"1": group, "2": group})
+    assert ids(found) == [("1", "3"), ("2", "3")]
