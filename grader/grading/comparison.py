@@ -268,12 +268,7 @@ def compare_class(
     if request.keep is not None and request.keep.exists():
         raise UsageError(f"{request.keep} is there already. Give another --keep.")
     earlier = stored_works(request.before, assignment.id) if _are_fingerprints(request.before) else ()
-    groups = assignment_groups(course.plan, assignment.id, course.assignments(), request.groups)
-    together = {
-        student_id: frozenset(member.student_id for member in members)
-        for student_id, members in groups.items()
-    }
-    works, notes = _works(request, course, assignment, together, watch)
+    works, together, notes = _works(request, course, assignment, watch)
     works = (*works, *earlier)
     comparison = compared(
         works,
@@ -299,6 +294,18 @@ def compare_class(
     return ClassComparison(comparison, out / PAGE)
 
 
+def _together(
+    request: ComparisonRequest, course: Course, assignment: Assignment, handed_in: AbstractSet[str]
+) -> dict[str, frozenset[str]]:
+    """Student -> the members of the student's group."""
+    names = course.assignments()
+    groups = assignment_groups(course.plan, assignment.id, names, request.groups, handed_in)
+    return {
+        student_id: frozenset(member.student_id for member in members)
+        for student_id, members in groups.items()
+    }
+
+
 def _left_together(handed_in: AbstractSet[str], together: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
     """A sentence on the groups of which several members handed something in, if there are any."""
     groups = {members for members in together.values() if len(members & handed_in) > 1}
@@ -311,13 +318,9 @@ def _are_fingerprints(path: Path | None) -> TypeGuard[Path]:
 
 
 def _works(
-    request: ComparisonRequest,
-    course: Course,
-    assignment: Assignment,
-    together: Mapping[str, AbstractSet[str]],
-    watch: ComparisonWatcher,
-) -> tuple[Sequence[Work], Sequence[str]]:
-    """What is compared of each submission, and what was noted about files."""
+    request: ComparisonRequest, course: Course, assignment: Assignment, watch: ComparisonWatcher
+) -> tuple[Sequence[Work], Mapping[str, AbstractSet[str]], Sequence[str]]:
+    """What is compared of each submission, who may have worked with whom, and what was noted about files."""
     notes: list[str] = []
     listed: list[tuple[Submission, bool]] = []
     sources = [(request.path, False)] + (
@@ -344,10 +347,11 @@ def _works(
                     if submission.student_id in representatives
                 ]
             handed_in = {submission.student_id for submission, earlier in listed if not earlier}
+            together = _together(request, course, assignment, handed_in)
             notes += _left_together(handed_in, together)
             watch.taken_in(notes, len(listed))
             works = read_works(parsers, assignment, listed, jobs=request.jobs, report=watch.read)
-    return works, notes
+    return works, together, notes
 
 
 def _write_class_page(

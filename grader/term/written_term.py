@@ -109,7 +109,7 @@ def term_result(
         }
         totals = course_totals(
             plan,
-            term_people(plan),
+            term_people(plan, {student_id for one in results.values() for student_id in one.students}),
             results,
             late_days=course.course_late_days,
             now=now,

@@ -320,10 +320,13 @@ def test_a_section_of_the_course_is_released(
     assert pages_of(tmp_path / "A") == set(STUDENTS[:2])
     assert "nobody is in the section 'C'. There are 'A' and 'B'." in said(*section, "C", code=2)
     assert "Give one of them" in said(*section, "A", "--only", STUDENTS[0], code=2)
+    monkeypatch.setattr("grader.cli.publishing_commands.course_plan", lambda _: _plan(tmp_path, zeros="00"))
+    said("publish", graded_class, "--to", tmp_path / "zeros", "--partial", "--section", "A")
+    assert pages_of(tmp_path / "zeros") == set(STUDENTS[:2]), "whatever a spreadsheet made of their ids"
 
 
-def _plan(folder: Path) -> TermPlan:
-    rows = [f"{one},{'A' if one in STUDENTS[:2] else 'B'}\n" for one in (*STUDENTS, "400101299")]
+def _plan(folder: Path, zeros: str = "") -> TermPlan:
+    rows = [f"{zeros}{one},{'A' if one in STUDENTS[:2] else 'B'}\n" for one in (*STUDENTS, "400101299")]
     (folder / "students.csv").write_text("student_id,section\n" + "".join(rows))
     return TermPlan(students=folder / "students.csv")
 

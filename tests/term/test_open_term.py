@@ -88,6 +88,17 @@ def test_an_assignment_of_the_future_need_not_exist(term: Term) -> None:
     assert made.totals[0].high == 100 and made.remarks == ("The course has no assignment 'exam' yet.",)
 
 
+def test_a_student_is_one_person_however_the_list_writes_the_id(term: Term) -> None:
+    """Excel drops leading zeros; here it is the list that has more of them."""
+    term.course(f'{TOTAL}[people]\nstudents = "students.csv"\n')
+    (term.root / "course" / "students.csv").write_text(f"student_id,section\n00{HER},A\n00{HIM},B\n")
+    made = result(term, term.out("lab1"))
+    assert [(one.student_id, one.section, one.listed) for one in made.totals] == [
+        (HER, "A", True), (HIM, "B", True)
+    ]  # fmt: skip
+    assert not made.remarks
+
+
 def test_who_is_only_on_the_list_of_a_download_is_in_the_term(term: Term) -> None:
     absent = "400101299"
     term.list_class("lab1", [HER, absent])
