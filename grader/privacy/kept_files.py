@@ -19,6 +19,7 @@ from pathlib import Path
 from grader.domain.errors import UsageError
 from grader.domain.mentions import Mentions
 from grader.files import atomic
+from grader.files.forgotten_text import TableNames
 from grader.gradebook.database import FILE as BOOK
 from grader.gradebook.forgotten_rows import WrittenPlace
 from grader.grading.recorded_run import FOLDER as GRADING
@@ -125,12 +126,17 @@ def kept_places(out: Path, recorded: Iterable[WrittenPlace], also: Sequence[Path
 
 
 def with_names(places: KeptPlaces, mentions: Mentions) -> Mentions:
-    """The mentions, with the names that tables among the files give the persons beside their ids."""
-    names: set[str] = set(mentions.names)
+    """The mentions, with the names that tables among the files give the persons beside their ids.
+
+    A name that a table gives somebody else as well identifies nobody: it is no mention.
+    """
+    found = TableNames()
     for path, name, kind in _files(places):
         if kind and name.lower().endswith((".csv", ".tsv", ".xls")) and path.stat().st_size < _SIZE:
-            names |= names_in(name, path.read_bytes(), mentions)
-    return replace(mentions, names=frozenset(names))
+            found |= names_in(name, path.read_bytes(), mentions)
+    others = Mentions(frozenset(), found.others)
+    names = mentions.names | found.theirs
+    return replace(mentions, names=frozenset(name for name in names if not others.are_whole(name)))
 
 
 def kept_files(places: KeptPlaces, mentions: Mentions) -> list[KeptFile]:

@@ -13,7 +13,7 @@ from grader.files.folder_lock import locked_folder
 from grader.gradebook import Gradebook
 from grader.results.folder_use import in_use
 from tests.fake_lms import TOKEN, FakeCanvas, served
-from tests.privacy.conftest import HER, HERS, LINES, MATE, THIRD, found_in, said
+from tests.privacy.conftest import HER, HERS, LINES, MATE, NAME, THIRD, found_in, said
 
 
 @pytest.fixture
@@ -236,3 +236,17 @@ def test_what_lay_in_a_folder_before_is_not_the_graders(
     said(command, *options[:1] if command == "export" else (), results, "--to", mine, options[-1], code=code)
     said("forget", results, HER, "--yes")
     assert {path: path.read_bytes() for path in before if path.exists()} == before
+
+
+def test_somebody_elses_row_stays_who_has_the_same_name(results: Path, tmp_path: Path) -> None:
+    """Also somebody's who handed in nothing, whom the gradebook does not know."""
+    grades = tmp_path / "Grades.csv"
+    head, *rows = (
+        "Full name,ID number,Grade\n", f"Ali Ahmadi,{HER},1\n", f"Ahmadi Ali,{MATE},2\n",
+        f"{NAME},400101299,\n", f"Reza Rad,{HER},1\n",
+    )  # fmt: skip
+    grades.write_text(head + "".join(rows), "utf-8")
+    said("marks", "set", results, MATE, "q6", "2", "--why", "Ali Ahmadi did well, and so did Reza Rad.")
+    said("forget", results, HER, "--also", grades, "--yes")
+    assert grades.read_text("utf-8") == head + rows[1] + rows[2]
+    assert "Ali Ahmadi did well, and so did forgotten" in said("history", results, MATE)
