@@ -192,7 +192,7 @@ def _in_order(side: Own, spots: Iterable[_Spot]) -> Iterator[Line]:
 # of their own code, two with one common part of seven less than 0.45, a disguised copy 1.0: see
 # docs/ta/similar.md.
 THRESHOLD = 0.5
-MANY_SHARE, MANY_LEAST = 1 / 3, 3  # a figure that so many have comes from the data or the handout
+MANY_SHARE, MANY_LEAST = 1 / 3, 3  # of those with figures: what so many have is the data's or the handout's
 DETAILED = 60  # pairs that are shown side by side
 
 Report = Callable[[int, int], None]
@@ -352,7 +352,7 @@ def _rare_figures(works: Sequence[Work], given: Collection[str]) -> list[dict[st
     """For each submission, the pictures that neither the course nor many students have: digest -> first."""
     by_digest = [{figure.digest: figure for figure in reversed(work.figures)} for work in works]
     counts: dict[bool, Counter[str]] = defaultdict(Counter)
-    sizes = Counter(work.before for work in works)
+    sizes = Counter(work.before for work in works if work.figures)  # a script without a report has none
     for work, figures in zip(works, by_digest, strict=True):
         counts[work.before].update(figures.keys())
     common = set(given)

@@ -82,6 +82,12 @@ def test_a_figure_that_few_have_makes_a_pair(work, figures, given):
     assert len(found.pairs[0].figures) == 1
 
 
+def test_who_has_no_figures_does_not_make_a_common_one_rare(work, figures, given):
+    """Notebooks keep a plot of the data; most of the class handed in scripts."""
+    works = [work(str(i), figures=figures(100, i) if i < 4 else ()) for i in range(16)]
+    assert compared(works, given=given).pairs == ()
+
+
 def test_identical_checkpoints_come_before_near_ones(work, weights_of, state, given):
     """And different ones are not a pair."""
     mine = state(1)
