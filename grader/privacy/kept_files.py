@@ -50,6 +50,7 @@ _CLASS_FILES = {
     SIMILARITY_TABLE: "similar submissions",
 }
 LEFT_BY_KILLED = "what a killed command left"
+RECENT = 3600  # seconds in which a command may still be writing what is half-written
 LONG_AGO = 7 * 86400  # seconds after which no command uses its temporary folder any more
 CONSOLE = "console"  # `grader.web.access`, which is above this package
 _FOLDERS = {
@@ -91,11 +92,13 @@ class KeptPlaces:
         results: The folders of results.
         written: Files and folders that are cleaned as a whole, and what they are.
         elsewhere: Those on other machines.
+        torn: What killed commands left half-written beside places that they were to write.
     """
 
     results: tuple[Path, ...]
     written: tuple[tuple[Path, str], ...]
     elsewhere: tuple[WrittenPlace, ...]
+    torn: tuple[Path, ...] = ()
 
 
 def kept_places(out: Path, recorded: Iterable[WrittenPlace], also: Sequence[Path]) -> KeptPlaces:
@@ -115,14 +118,31 @@ def kept_places(out: Path, recorded: Iterable[WrittenPlace], also: Sequence[Path
     results = [out.resolve()]
     written: dict[Path, str] = {}
     elsewhere = []
+    torn: dict[Path, None] = {}
     for place in (*recorded, *(WrittenPlace(host, path.resolve(), "file that was named") for path in also)):
         if place.host != host:
             elsewhere.append(place)
-        elif (place.path / BOOK).exists() or place.kind == RESULTS:
+            continue
+        torn |= dict.fromkeys(_torn_beside(place.path))
+        if (place.path / BOOK).exists() or place.kind == RESULTS:
             results.append(place.path)
         elif place.path.exists():
             written[place.path] = place.kind
-    return KeptPlaces(tuple(dict.fromkeys(results)), tuple(written.items()), tuple(dict.fromkeys(elsewhere)))
+    inside = (*results, *written)
+    return KeptPlaces(
+        tuple(dict.fromkeys(results)),
+        tuple(written.items()),
+        tuple(dict.fromkeys(elsewhere)),
+        tuple(path for path in torn if not any(path.is_relative_to(place) for place in inside)),
+    )
+
+
+def _torn_beside(place: Path) -> list[Path]:
+    """What a killed command left half-written beside a file or folder that it was to write."""
+    try:
+        return sorted(path for path in place.parent.glob(".*.part") if _PART.fullmatch(path.name))
+    except OSError:  # the folder may not be read
+        return []
 
 
 def with_names(places: KeptPlaces, mentions: Mentions) -> Mentions:
@@ -160,6 +180,7 @@ def kept_files(places: KeptPlaces, mentions: Mentions) -> list[KeptFile]:
         if fate.fate is not FileFate.STAYS:
             what = kind or "file that the grader did not write"
             found.append(KeptFile(path, what, fate, is_own=not goes_with_others))
+    found += _torn(places, mentions)
     found += _left_by_killed(mentions)
     for place in places.elsewhere:
         left = Cleaned(FileFate.LEFT, why=f"it was written on the machine {place.host}")
@@ -174,6 +195,23 @@ def stands_as_id(places: KeptPlaces, student_id: str) -> bool:
         student_id in {*name.split("/")[:-1]} - {*_FOLDERS, INSTRUCTORS} or recorded.search(_content(path))
         for path, name, _ in _files(places)
     )
+
+
+def _torn(places: KeptPlaces, mentions: Mentions) -> Iterator[KeptFile]:
+    """What killed commands left half-written of the persons' work, beside what they were to write."""
+    for top in places.torn:
+        for path in _walk(top) if top.is_dir() else [top]:
+            name = path.relative_to(top.parent).as_posix()
+            content = _content(path)
+            is_half_a_zip = path == top and content.startswith(b"PK")  # which cannot be searched
+            if not (is_half_a_zip or mentions.are_in_path(name) or mentions.are_in_bytes(content)):
+                continue
+            is_own = mentions.are_in_path(name) and not mentions.names_others(name)
+            fate = Cleaned(FileFate.GOES)
+            if time.time() - path.stat().st_mtime < RECENT:
+                why = "it is half-written, perhaps by a command that still runs: remove it if none does"
+                fate = Cleaned(FileFate.LEFT, why=why)
+            yield KeptFile(path, LEFT_BY_KILLED, fate, is_own=is_own)
 
 
 def _left_by_killed(mentions: Mentions) -> Iterator[KeptFile]:
