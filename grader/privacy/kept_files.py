@@ -25,18 +25,19 @@ from grader.gradebook.forgotten_rows import WrittenPlace
 from grader.grading.recorded_run import FOLDER as GRADING
 from grader.privacy.file_cleaning import Cleaned, FileFate, cleaned, names_in
 from grader.publishing.exporting import FOLDER as EXPORTS
-from grader.publishing.publication import INSTRUCTORS
+from grader.publishing.publication import INSTRUCTORS, MANIFEST, Manifest
 from grader.publishing.push_journal import FOLDER as PUSHED
 from grader.reports.whole_class.similarity_record import FILE as SIMILARITY
 from grader.reports.whole_class.similarity_record import PAGE as SIMILARITY_PAGE
 from grader.reports.whole_class.similarity_record import TABLE as SIMILARITY_TABLE
 from grader.results.class_pages import FILE as PAGES
-from grader.results.class_pages import STUDENTS
+from grader.results.class_pages import STUDENTS, noted
 from grader.results.folder_use import FOLDER as USE
 from grader.results.folder_use import RESULTS
 from grader.results.kept_scores import FILE as SCORES
 from grader.results.oral_sheets import FOLDER as ORAL
 
+NAMED = "file that was named"
 UNFINISHED = ".forgetting"  # in the results folder, while the database may hold traces
 _CLASS_FILES = {
     "index.html": "page of the class",
@@ -114,15 +115,19 @@ def kept_places(out: Path, recorded: Iterable[WrittenPlace], also: Sequence[Path
     for path in also:
         if not path.exists():
             raise UsageError(f"{path}: there is no such file or folder. Correct --also.")
-    host = socket.gethostname()
+    host, own_book = socket.gethostname(), _books_of(out)
     results = [out.resolve()]
     written: dict[Path, str] = {}
     elsewhere = []
     torn: dict[Path, None] = {}
-    for place in (*recorded, *(WrittenPlace(host, path.resolve(), "file that was named") for path in also)):
+    named = [WrittenPlace(host, path.resolve(), NAMED) for path in also]
+    for place in (*recorded, *named):
         if place.host != host:
             elsewhere.append(place)
             continue
+        books = _books_of(place.path)
+        if place.kind != NAMED and own_book and books and own_book.isdisjoint(books):
+            continue  # what was written there was moved, and another class has its place now
         torn |= dict.fromkeys(_torn_beside(place.path))
         if (place.path / BOOK).exists() or place.kind == RESULTS:
             results.append(place.path)
@@ -135,6 +140,16 @@ def kept_places(out: Path, recorded: Iterable[WrittenPlace], also: Sequence[Path
         tuple(dict.fromkeys(elsewhere)),
         tuple(path for path in torn if not any(path.is_relative_to(place) for place in inside)),
     )
+
+
+def _books_of(place: Path) -> frozenset[str]:
+    """The gradebooks that results or a publication in a folder are of, by `Gradebook.identity`."""
+    before, books = noted(place), set()
+    if before is not None:
+        books.add(before.book)
+    with contextlib.suppress(OSError, ValueError):
+        books.add(Manifest.model_validate_json((place / MANIFEST).read_bytes()).book)
+    return frozenset(books)
 
 
 def _torn_beside(place: Path) -> list[Path]:

@@ -1,6 +1,7 @@
 """`grader forget`: afterwards no file, page or table holds the id, the name or a line; the others stay."""
 
 import json
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -9,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from grader.domain.assignment import Assignment
 from grader.files.folder_lock import locked_folder
 from grader.gradebook import Gradebook
-from grader.results.folder_use import in_use
+from grader.results.folder_use import RESULTS, in_use
 from tests.fake_lms import TOKEN, FakeCanvas, served
 from tests.privacy.conftest import HER, HERS, LINES, MATE, NAME, THIRD, found_in, said
 
@@ -250,3 +252,26 @@ def test_somebody_elses_row_stays_who_has_the_same_name(results: Path, tmp_path:
     said("forget", results, HER, "--also", grades, "--yes")
     assert grades.read_text("utf-8") == head + rows[1] + rows[2]
     assert "Ali Ahmadi did well, and so did forgotten" in said("history", results, MATE)
+
+
+def test_a_class_that_has_the_place_of_a_moved_one_is_another(
+    results: Path, tmp_path: Path, assignment: Assignment
+) -> None:
+    """A past term was moved away, and the next class was graded and published in its place."""
+    said("publish", results, "--to", tmp_path / "published", "--partial")
+    with Gradebook(results, assignment_id=assignment.id) as book:
+        book.note_places([results], RESULTS)
+        identity = book.identity()
+    archive = results.rename(tmp_path / "archive")
+    for place, note in ((results, ".pages"), (tmp_path / "published", "instructors/pages.json")):
+        if place == results:
+            shutil.copytree(archive, place)
+            (place / "gradebook.sqlite").unlink()
+        text = (place / note).read_text()
+        assert identity in text
+        (place / note).write_text(text.replace(identity, "f" * len(identity)))
+    next_class = [results, tmp_path / "published"]
+    before = {path: path.read_bytes() for one in next_class for path in one.rglob("*") if path.is_file()}
+    said("forget", archive, HER, "--yes")
+    assert {path: path.read_bytes() for path in before if path.exists()} == before
+    assert not any(found_in(archive, [HER]).values())
