@@ -21,10 +21,10 @@ class KnownIds:
     def of_table(self, table: Collection[str]) -> dict[str, str]:
         """Each id of a table -> the known id that is meant; the id itself where none is."""
         in_table = _by_form(table)
-        return {one: self._meant(one, in_table[_form(one)]) for one in table}
+        return {one: self._meant(one, in_table[id_form(one)]) for one in table}
 
     def _meant(self, given: str, alike_in_table: Collection[str]) -> str:
-        alike = self._alike.get(_form(given), [])
+        alike = self._alike.get(id_form(given), [])
         is_clear = len(alike) == 1 and len(alike_in_table) == 1
         return alike[0] if is_clear else given
 
@@ -33,10 +33,11 @@ def _by_form(ids: Iterable[str]) -> dict[str, list[str]]:
     """Form -> the different ids that are written like it."""
     by_form: dict[str, list[str]] = {}
     for one in sorted(set(ids)):
-        by_form.setdefault(_form(one), []).append(one)
+        by_form.setdefault(id_form(one), []).append(one)
     return by_form
 
 
-def _form(student_id: str) -> str:
+def id_form(student_id: str) -> str:
+    """What ids have in common that are written alike: small letters, and no leading zeros of a number."""
     folded = student_id.casefold()
     return folded.lstrip("0") if folded.isdecimal() else folded
