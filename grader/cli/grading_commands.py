@@ -379,6 +379,12 @@ EVERY_SUBMISSION, EVERY_PAIR = 20, 2000  # between two lines of progress
     type=click.FloatRange(0.05, 1.0),
     help="The smallest shared part of a student's own code at which a pair is listed. Default: 0.5.",
 )
+@click.option(
+    "--groups",
+    type=click.Path(path_type=Path),
+    help="Who works together, and is not compared: a CSV with group and student_id. Default: [people] groups "
+    "of course.toml.",
+)
 @click.option("--jobs", type=click.IntRange(1), help="Files read at once. Default: one per processor core.")
 @click.option("--course", type=click.Path(path_type=Path), help="The course folder (default: found upward).")
 @click.option("--unofficial", is_flag=True, help="Accept a machine that isolates too little.")
@@ -390,6 +396,7 @@ def similar_command(
     before: Path | None,
     keep: Path | None,
     threshold: float | None,
+    groups: Path | None,
     jobs: int | None,
     course: Path | None,
     unofficial: bool,
@@ -423,6 +430,7 @@ def similar_command(
         course=course,
         unofficial=unofficial,
         gradebook=gradebook,
+        groups=groups,
     )
     done = compare_class(request, clock=now, watch=_ComparisonDisplay())
     for student, sentence in done.comparison.left_out:

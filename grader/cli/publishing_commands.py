@@ -205,7 +205,7 @@ def chosen_students(
 
     if only:
         raise UsageError("--only and --section both say whose grades it is about. Give one of them.")
-    return section_students(course_plan(course), section)
+    return section_students(course_plan(course), section, opened.book.students())
 
 
 def course_plan(course: Path | None) -> "TermPlan":

@@ -62,7 +62,7 @@ def command(
         raise UsageError("--why is a note on a review. Add --only, --section or --all, or leave it out.")
     with session(request) as opened:
         if not chosen:
-            _tell_states(opened, _sections(request.course))
+            _tell_states(opened, _sections(opened, request.course))
             return
         students = chosen_students(opened, request.course, only, section)
         if withdraw:
@@ -89,12 +89,12 @@ def _review(opened: "ClassSession", students: frozenset[str] | None, note: str, 
     click.echo(f"{counted(len(done.reviewed), 'grade')} reviewed{before}{left_out}.")
 
 
-def _sections(course: Path | None) -> Mapping[str, str]:
+def _sections(opened: "ClassSession", course: Path | None) -> Mapping[str, str]:
     """Student -> section; empty where the course has no list of students."""
     from grader.cli.publishing_commands import course_plan
     from grader.course.term_files import term_people
 
-    return term_people(course_plan(course)).sections or {}
+    return term_people(course_plan(course), opened.book.students()).sections or {}
 
 
 def _tell_states(opened: "ClassSession", sections: Mapping[str, str]) -> None:

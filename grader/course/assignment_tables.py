@@ -4,13 +4,15 @@ from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, create_model
+from pydantic import AfterValidator, ConfigDict, Field, create_model
+from pydantic_core import PydanticCustomError
 
-from grader.course.toml_file import Table
+from grader.course.toml_file import TOO_FINE, Table
 from grader.domain.assignment import DataUse
 from grader.domain.assignment_rules import LatePolicy
 from grader.domain.limits import Limits
 from grader.domain.measure import StudyTable, TrainingCall
+from grader.domain.score import rounded
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]
@@ -18,6 +20,17 @@ Positive = Annotated[float, Field(gt=0)]
 Days = Annotated[float, Field(gt=0, le=3660)]  # from a date: ten years, so that there is one
 PositiveInt = Annotated[int, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
+
+
+def _in_hundredths(points: float) -> float:
+    # lines of a score have two decimals: three thirds of finer points would not add up to the whole
+    if abs(points - rounded(points)) > 1e-9:
+        raise PydanticCustomError(TOO_FINE, "finer than the points of a score")
+    return points
+
+
+Points = Annotated[Positive, AfterValidator(_in_hundredths)]
+PointsOrZero = Annotated[NotNegative, AfterValidator(_in_hundredths)]
 
 
 class SubmittedFileTable(Table):
@@ -99,8 +112,8 @@ class LateTable(Table):
     """`[late]`: the consequences of handing in after the deadline."""
 
     grace_minutes: NotNegative = LatePolicy.grace_minutes
-    points_per_day: Positive | None = None
-    most_points: Positive | None = None
+    points_per_day: Points | None = None
+    most_points: Points | None = None
     tokens: bool = LatePolicy.tokens
 
 
@@ -199,7 +212,7 @@ class BreakpointTable(Table):
     """`{ at = 0.60, points = 9 }`; `at` is a number, "chance" or "95 % of reference"."""
 
     at: object
-    points: NotNegative
+    points: PointsOrZero
 
 
 class PartTable(Table):
@@ -207,7 +220,7 @@ class PartTable(Table):
 
     id: Text
     title: Text
-    points: Positive
+    points: Points
 
 
 class RubricTable(Table):
@@ -215,8 +228,8 @@ class RubricTable(Table):
 
     id: Text
     title: Text
-    points: Positive
-    components: Annotated[dict[str, NotNegative], Field(min_length=1)] | None = None
+    points: Points
+    components: Annotated[dict[str, PointsOrZero], Field(min_length=1)] | None = None
     measured: Text | None = None
     threshold: float | None = None
     breakpoints: Annotated[list[BreakpointTable], Field(min_length=1)] | None = None

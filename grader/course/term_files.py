@@ -5,12 +5,14 @@ It refuses what contradicts itself, each with one sentence. It never looks at re
 
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from grader.course.csv_table import CsvRow, csv_rows_of
+from grader.course.known_ids import KnownIds
 from grader.course.toml_file import Table, listing, remedy
 from grader.domain.errors import CourseError, UsageError
 from grader.domain.formatting import points
@@ -61,25 +63,34 @@ def term_plan(root: Path, total: TotalTable | None, people: PeopleTable) -> Term
     return plan
 
 
-def term_people(plan: TermPlan) -> TermPeople:
+def term_people(plan: TermPlan, known: Collection[str] = ()) -> TermPeople:
     """Who is in the course, as its files say.
+
+    Args:
+        known: The ids under which results are listed: see `KnownIds`.
 
     Raises:
         UsageError: A file cannot be read, or contradicts itself or `course.toml`.
     """
-    sections = None if plan.students is None else _sections(plan.students, plan)
-    groups = {} if plan.groups is None else _groups(plan.groups, plan.weights, sections)
+    ids = KnownIds(known)
+    sections = None if plan.students is None else _sections(plan.students, plan, ids)
+    groups = {} if plan.groups is None else _groups(plan.groups, plan.weights, sections, ids)
     return TermPeople(sections, groups)
 
 
 def assignment_groups(
-    plan: TermPlan, assignment_id: str, assignments: Collection[str], file: Path | None = None
+    plan: TermPlan,
+    assignment_id: str,
+    assignments: Collection[str],
+    file: Path | None = None,
+    known: Collection[str] = (),
 ) -> Mapping[str, tuple[GroupMember, ...]]:
     """Student -> the members of the student's group for an assignment; empty without a file of groups.
 
     Args:
         assignments: All of the course.
         file: The CSV of groups, in place of the course's.
+        known: As for `term_people`.
 
     Raises:
         UsageError: A file cannot be read, or contradicts itself.
@@ -87,20 +98,24 @@ def assignment_groups(
     path = file or plan.groups
     if path is None:
         return {}
-    sections = None if plan.students is None else _sections(plan.students, plan)
-    everything = {*assignments, *plan.weights, assignment_id}
-    return _groups(path, sorted(everything), sections, lacks="is no assignment of the course")[assignment_id]
+    ids = KnownIds(known)
+    sections = None if plan.students is None else _sections(plan.students, plan, ids)
+    everything = sorted({*assignments, *plan.weights, assignment_id})
+    return _groups(path, everything, sections, ids, lacks="is no assignment of the course")[assignment_id]
 
 
-def section_students(plan: TermPlan, section: str) -> frozenset[str]:
+def section_students(plan: TermPlan, section: str, known: Collection[str] = ()) -> frozenset[str]:
     """The students of a section.
+
+    Args:
+        known: As for `term_people`.
 
     Raises:
         UsageError: The course names no students, or none in this section; or its file cannot be read.
     """
     if plan.students is None:
         raise UsageError(f"{FILE} has no list of students. Name one by 'students' in its table [people].")
-    sections = _sections(plan.students, plan)
+    sections = _sections(plan.students, plan, KnownIds(known))
     found = frozenset(student_id for student_id, name in sections.items() if name == section)
     if not found:
         there = sorted({*sections.values(), *(one.name for one in plan.sections)} - {""})
@@ -109,12 +124,14 @@ def section_students(plan: TermPlan, section: str) -> frozenset[str]:
     return found
 
 
-def _sections(path: Path, plan: TermPlan) -> dict[str, str]:
+def _sections(path: Path, plan: TermPlan, known: KnownIds) -> dict[str, str]:
     """Student -> section."""
     named = [section.name for section in plan.sections]
     sections: dict[str, str] = {}
-    for row in csv_rows_of(path, ("student_id",), STUDENTS, optional=("section",)):
-        student_id, section = _student_id(row), row["section"]
+    rows = csv_rows_of(path, ("student_id",), STUDENTS, optional=("section",))
+    ids = known.of_table({_student_id(row) for row in rows})
+    for row in rows:
+        student_id, section = ids[_student_id(row)], row["section"]
         if student_id in sections:
             raise row.fault("student_id", f"'{student_id}' is there twice. Remove one row.")
         if section and named and section not in named:
@@ -131,6 +148,7 @@ def _groups(
     path: Path,
     assignments: Collection[str],
     students: Mapping[str, str] | None,
+    known: KnownIds,
     *,
     lacks: str = f"has no weight in [total] of {FILE}",
 ) -> dict[str, dict[str, tuple[GroupMember, ...]]]:
@@ -144,8 +162,11 @@ def _groups(
     members: dict[str, dict[str, GroupMember]] = {}
     handing_in: set[tuple[str, str]] = set()
     optional = ("assignment", "weight", "hands_in")
-    for row in csv_rows_of(path, ("group", "student_id"), GROUPS, optional=optional):
+    rows = csv_rows_of(path, ("group", "student_id"), GROUPS, optional=optional)
+    ids = known.of_table({_student_id(row) for row in rows})
+    for row in rows:
         assignment_id, member = row["assignment"], _member(row)
+        member = replace(member, student_id=ids[member.student_id])
         if assignment_id and assignment_id not in assignments:
             advice = remedy(assignment_id, list(assignments), f"There are {listing(list(assignments))}.")
             raise row.fault("assignment", f"'{assignment_id}' {lacks}. {advice}")

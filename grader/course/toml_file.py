@@ -78,7 +78,9 @@ class Table(BaseModel):
 
 T = TypeVar("T", bound=Table)
 
+TOO_FINE = "too_many_decimals"  # the kind of error that `assignment_tables` raises
 _EXPECTED = {
+    TOO_FINE: "a number with at most two decimals",
     "string_type": "text in quotes",
     "float_type": "a number",
     "int_type": "a whole number",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from grader.course.extensions import by_known_id
 from grader.course.toml_file import remedy
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Accepted, Because, Claimed, Edit, Extended, InTime, Received, RunChosen, Waived
@@ -363,14 +364,16 @@ def regrade(
 
     def decide(_: object, results: Sequence[Result]) -> Sequence[Edit]:
         why, when = f"An extension, by {source}.", session.clock()
-        extended = extension_edits(results, deadlines, who=session.who, when=when, why=why)
+        own = by_known_id(deadlines, (result.score.student_id for result in results))
+        extended = extension_edits(results, own, who=session.who, when=when, why=why)
         return [*extended, *chosen_by_the_window(session, extended)]
 
     decide_anew = decide if extensions is not None or chosen_by_the_window(session) else None
     revision = session.revised("regrade", decide=decide_anew, allow_lower=allow_lower)
     with_result = {result.score.student_id for result in revision.results}
     count = sum(isinstance(edit, Extended) for edit in revision.edits)
-    return Regrade(revision, count, tuple(sorted(deadlines.keys() - with_result)))
+    unknown = by_known_id(deadlines, with_result).keys() - with_result
+    return Regrade(revision, count, tuple(sorted(unknown)))
 
 
 def extension_edits(

@@ -8,6 +8,7 @@ whole value. It decides nothing about files or rows. Tests: `tests/domain/test_m
 import html
 import json
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -117,5 +118,13 @@ def _name_forms(name: str) -> Iterable[str]:
     forms = {separator.join(order) for order in orders for separator in (" ", "_", "-", ", ")}
     forms |= {"".join(order).lower() for order in orders}
     forms |= {f"{order[0]}, {' '.join(order[1:])}" for order in orders if len(order) > 1}
-    escaped = {variant for form in forms for variant in (html.escape(form), json.dumps(form)[1:-1])}
+    # some systems write an accent as a character of its own
+    forms |= {unicodedata.normalize(kind, form) for form in forms for kind in ("NFC", "NFD")}
+    escaped = {variant for form in forms for variant in _escaped(form)}
     return {form for form in forms | escaped if len(form) >= SHORTEST_NAME or " " in form}
+
+
+def _escaped(text: str) -> tuple[str, ...]:
+    """A text as HTML has it, with the quotation marks of Python and of our own pages, and as JSON has it."""
+    page = html.escape(text)
+    return page, page.replace("&#x27;", "&#39;").replace("&quot;", "&#34;"), json.dumps(text)[1:-1]

@@ -8,7 +8,8 @@ decides which files these are. Tests: `tests/files/test_forgotten_text.py`.
 import csv
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from grader.domain.mentions import Mentions
@@ -146,20 +147,44 @@ def table_without(text: str, mentions: Mentions) -> str:
     return "".join(kept)
 
 
-def names_in_table(text: str, mentions: Mentions) -> frozenset[str]:
-    """The names that a table gives the persons whose ids are in its rows."""
-    head: list[str] = []
-    names = set()
-    for number, (row, _) in enumerate(_rows(text)):
-        if number == 0:
-            head = [cell.strip().lower() for cell in row]
-        elif any(map(mentions.are_whole, row)):
-            by_head = dict(zip(head, row, strict=False))
-            full = next((by_head[key] for key in _FULL if by_head.get(key)), "")
-            first = next((by_head[key] for key in _FIRST if by_head.get(key)), "")
-            last = next((by_head[key] for key in _LAST if by_head.get(key)), "")
-            names |= {name.strip() for name in (full, f"{first} {last}") if name.strip()}
-    return frozenset(name for name in names if not mentions.are_whole(name))
+@dataclass(frozen=True)
+class TableNames:
+    """The names of persons in tables.
+
+    Attributes:
+        theirs: In rows with an id of those who are mentioned.
+        others: In rows with another id in a column of ids.
+    """
+
+    theirs: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
+
+    def __or__(self, more: "TableNames") -> "TableNames":
+        return TableNames(self.theirs | more.theirs, self.others | more.others)
+
+
+def names_in_table(text: str, mentions: Mentions) -> TableNames:
+    """The names that a table gives the persons whose ids are in its rows, and those that it gives others."""
+    by_id, anybody = Mentions(mentions.ids), Mentions(mentions.ids | mentions.others)
+    table = [row for row, _ in _rows(text)]
+    head, rows = [cell.strip().lower() for cell in table[0]] if table else [], table[1:]
+    theirs = [row for row in rows if any(map(by_id.are_whole, row))]
+    columns = {place for row in rows for place, cell in enumerate(row) if anybody.are_whole(cell)}
+    others = [
+        row
+        for row in rows
+        if row not in theirs and any(row[place].strip() for place in columns if place < len(row))
+    ]
+    found, elses = ({name for row in some for name in _names_of(head, row)} for some in (theirs, others))
+    return TableNames(frozenset(name for name in found if not by_id.are_whole(name)), frozenset(elses))
+
+
+def _names_of(head: Sequence[str], row: Sequence[str]) -> Iterator[str]:
+    by_head = dict(zip(head, row, strict=False))
+    full = next((by_head[key] for key in _FULL if by_head.get(key)), "")
+    first = next((by_head[key] for key in _FIRST if by_head.get(key)), "")
+    last = next((by_head[key] for key in _LAST if by_head.get(key)), "")
+    yield from (name.strip() for name in (full, f"{first} {last}") if name.strip())
 
 
 def _rows(text: str) -> Iterator[tuple[list[str], str]]:

@@ -148,6 +148,7 @@ def _no_copy(file: Path, error: OSError) -> str:
 FILE = "gradebook.sqlite"
 VERSION = "0009"  # the newest of `migrations`
 WAIT_SECONDS = 60  # for another writer to finish
+_UPDATING = 0x67726164  # PostgreSQL: the key of the lock of whoever brings the tables up to date
 _NO_RIGHT = ("42501", "25006")  # PostgreSQL: insufficient privilege, read-only transaction
 _OUR_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
@@ -362,6 +363,8 @@ class Database:
         config.set_main_option("script_location", "grader.gradebook:migrations")
         config.set_main_option("path_separator", "os")
         with engine.connect() as connection, connection.execution_options(writes=True).begin():
+            if self._url.get_backend_name() == "postgresql":  # others may do the same at this moment
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPDATING})
             config.attributes["connection"] = connection
             try:
                 command.upgrade(config, "head")

@@ -5,7 +5,8 @@ earlier term can be included. It never decides that somebody copied: people judg
 """
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,10 +16,11 @@ from typing import Protocol, TypeGuard
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
 from grader.course.student_template import HandedOutCopy, student_files
+from grader.course.term_files import assignment_groups
 from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import first_choices
 from grader.domain.errors import SubmissionError, UsageError
-from grader.domain.formatting import about_file
+from grader.domain.formatting import about_file, counted
 from grader.domain.submission import Intake, Role, Submission
 from grader.files import atomic
 from grader.gradebook import Gradebook
@@ -35,7 +37,9 @@ from grader.similarity.compared_work import Code, ComparedPicture, SampledWeight
 from grader.similarity.fingerprint_store import fingerprints_text, stored_works
 from grader.similarity.normalized_code import given_forms, read_code
 from grader.similarity.pictures import notebook_figures
+from grader.similarity.weights import read_weights
 
+CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")  # provided files that may hold weights
 Report = Callable[[int, int], None]
 """Called with (submissions read, submissions in all)."""
 
@@ -70,23 +74,54 @@ def read_works(
     return tuple(future.result() for future in reading)
 
 
-def handed_out(assignment: Assignment) -> tuple[frozenset[tuple[str, ...]], frozenset[str]]:
-    """What students received: the forms of its code's units, and its pictures by their digests.
+@dataclass(frozen=True)
+class HandedOut:
+    """What students received, which is nobody's own.
+
+    Attributes:
+        forms: Of the units of code.
+        figures: The pictures, by their digests.
+        weights: The provided checkpoints.
+    """
+
+    forms: frozenset[tuple[str, ...]]
+    figures: frozenset[str]
+    weights: tuple[SampledWeights, ...]
+
+
+def handed_out(assignment: Assignment) -> HandedOut:
+    """What students received.
 
     Raises:
         CourseError: The reference, from which it is made, is malformed.
+        UsageError: A provided file cannot be read.
     """
     forms: frozenset[tuple[str, ...]] = frozenset()
     figures: set[str] = set()
     # students' copies differ only in numbers and texts, by which no two submissions are compared
     copy = HandedOutCopy(assignment.variant, first_choices(assignment.variant))
-    for name, text in student_files(assignment.folder, copy=copy).items():
-        data = text.encode("utf-8")
+    files = {name: text.encode("utf-8") for name, text in student_files(assignment.folder, copy=copy).items()}
+    files |= {file.name: file.code for file in assignment.provided if file.code}
+    for name, data in files.items():
         if name.endswith(".ipynb"):
             figures |= {figure.digest for figure in notebook_figures(data)}
         if name.endswith((".py", ".ipynb")):
             forms |= given_forms(read_code(name, data))
-    return forms, frozenset(figures)
+    return HandedOut(forms, frozenset(figures), tuple(_given_weights(assignment)))
+
+
+def _given_weights(assignment: Assignment) -> Iterator[SampledWeights]:
+    for provided in assignment.provided:
+        path = assignment.provided_folder / provided.name
+        if path.suffix.lower() not in CHECKPOINTS:
+            continue
+        try:
+            with path.open("rb") as file:
+                yield read_weights(file, provided.name)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read ({error.strerror}). Put it back.") from None
+        except SubmissionError:  # weights of another format, which are compared with nobody's
+            continue
 
 
 def _work(opener: ParserOpener, assignment: Assignment, submission: Submission, before: bool) -> Work:
@@ -170,6 +205,7 @@ class ComparisonRequest:
         course: The course's folder; None: found upward from the working directory.
         unofficial: Accept a machine that isolates too little.
         gradebook: An SQLAlchemy URL; None: `gradebook.sqlite` in `out`.
+        groups: A CSV of groups, whose members are not compared; None: the one that the course names.
     """
 
     path: Path
@@ -182,6 +218,7 @@ class ComparisonRequest:
     course: Path | None = None
     unofficial: bool = False
     gradebook: str | None = None
+    groups: Path | None = None
 
 
 class ComparisonWatcher(Protocol):
@@ -227,16 +264,18 @@ def compare_class(
     """
     course = located_course(request.course)
     assignment = read_assignment(course.reference(request.assignment_id))
-    given_forms, given_figures = handed_out(assignment)
+    given = handed_out(assignment)
     if request.keep is not None and request.keep.exists():
         raise UsageError(f"{request.keep} is there already. Give another --keep.")
     earlier = stored_works(request.before, assignment.id) if _are_fingerprints(request.before) else ()
-    works, notes = _works(request, course, assignment, watch)
+    works, together, notes = _works(request, course, assignment, watch)
     works = (*works, *earlier)
     comparison = compared(
         works,
-        given=given_forms,
-        given_figures=given_figures,
+        given=given.forms,
+        given_figures=given.figures,
+        given_weights=given.weights,
+        together=together,
         threshold=request.threshold,
         report=watch.compared,
     )
@@ -249,10 +288,29 @@ def compare_class(
     atomic.write(out / FILE, record_text(record).encode("utf-8"))
     if request.keep is not None:
         atomic.make_folder(request.keep.parent)
-        text = fingerprints_text(assignment.id, works, given=given_forms)
+        text = fingerprints_text(assignment.id, works, given=given.forms)
         atomic.write(request.keep, text.encode("utf-8"))
     _write_class_page(assignment, request, now, watch)
     return ClassComparison(comparison, out / PAGE)
+
+
+def _together(
+    request: ComparisonRequest, course: Course, assignment: Assignment, handed_in: AbstractSet[str]
+) -> dict[str, frozenset[str]]:
+    """Student -> the members of the student's group."""
+    names = course.assignments()
+    groups = assignment_groups(course.plan, assignment.id, names, request.groups, handed_in)
+    return {
+        student_id: frozenset(member.student_id for member in members)
+        for student_id, members in groups.items()
+    }
+
+
+def _left_together(handed_in: AbstractSet[str], together: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
+    """A sentence on the groups of which several members handed something in, if there are any."""
+    groups = {members for members in together.values() if len(members & handed_in) > 1}
+    if groups:
+        yield f"Members of one group were not compared with each other: {counted(len(groups), 'group')}."
 
 
 def _are_fingerprints(path: Path | None) -> TypeGuard[Path]:
@@ -261,8 +319,8 @@ def _are_fingerprints(path: Path | None) -> TypeGuard[Path]:
 
 def _works(
     request: ComparisonRequest, course: Course, assignment: Assignment, watch: ComparisonWatcher
-) -> tuple[Sequence[Work], Sequence[str]]:
-    """What is compared of each submission, and what was noted about files."""
+) -> tuple[Sequence[Work], Mapping[str, AbstractSet[str]], Sequence[str]]:
+    """What is compared of each submission, who may have worked with whom, and what was noted about files."""
     notes: list[str] = []
     listed: list[tuple[Submission, bool]] = []
     sources = [(request.path, False)] + (
@@ -288,9 +346,12 @@ def _works(
                     for submission in uploads.submissions
                     if submission.student_id in representatives
                 ]
+            handed_in = {submission.student_id for submission, earlier in listed if not earlier}
+            together = _together(request, course, assignment, handed_in)
+            notes += _left_together(handed_in, together)
             watch.taken_in(notes, len(listed))
             works = read_works(parsers, assignment, listed, jobs=request.jobs, report=watch.read)
-    return works, notes
+    return works, together, notes
 
 
 def _write_class_page(

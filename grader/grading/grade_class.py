@@ -233,7 +233,10 @@ def grade_class(
     course = located_course(request.course)
     assignment = course.assignment(request.assignment_id)
     class_list = ClassList(read_roster(request.roster) if request.roster else None)
-    groups = assignment_groups(course.plan, assignment.id, course.assignments(), request.groups)
+    listed = class_list.given.rows.values() if class_list.given is not None else ()
+    groups = assignment_groups(
+        course.plan, assignment.id, course.assignments(), request.groups, frozenset(listed)
+    )
     with (
         _garbage_collected_seldom(),
         in_use(request.out),

@@ -5,8 +5,9 @@ nothing is guessed, and the note says so. It never decides whose an upload is (`
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from grader.course.known_ids import KnownIds
 from grader.domain.formatting import counted, listed
 from grader.domain.term_total import GroupMember
 from grader.intake.student_files import StudentFiles
@@ -41,7 +42,7 @@ def handed_on_by_groups(
     """
     notes: list[str] = []
     for_others, students = 0, 0
-    by_name = {members[0].group: members for members in groups.values() if members}
+    by_name = _as_listed(groups, {*senders, *with_own, *carried})
     for group, members in by_name.items():
         sent = {one.student_id: senders[one.student_id] for one in members if one.student_id in senders}
         others = sorted(one.student_id for one in members if one.student_id not in senders)
@@ -71,6 +72,18 @@ def handed_on_by_groups(
             f"for {counted(students, 'further student')}.",
         )
     return HandingOn(bool(for_others), tuple(notes))
+
+
+def _as_listed(
+    groups: Mapping[str, Sequence[GroupMember]], known: Collection[str]
+) -> dict[str, list[GroupMember]]:
+    """Group -> its members, by the ids under which their submissions are listed."""
+    ids = KnownIds(known).of_table(groups)
+    return {
+        members[0].group: [replace(member, student_id=ids[member.student_id]) for member in members]
+        for members in groups.values()
+        if members
+    }
 
 
 def _differ(group: str, sent: Sequence[str], without: Sequence[str], chosen: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path, PurePosixPath
 
+from grader.course.extensions import by_known_id
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.formatting import about_file, file_named
@@ -154,11 +155,12 @@ def submissions(
 
 def with_extensions(uploads: Uploads, extensions: Mapping[str, datetime]) -> Uploads:
     """The uploads with some students' own deadlines; a student who handed nothing in is noted."""
+    own = by_known_id(extensions, (one.student_id for one in uploads.submissions))
     extended = tuple(
-        replace(one, delivery=replace(one.delivery, extension=extensions.get(one.student_id)))
+        replace(one, delivery=replace(one.delivery, extension=own.get(one.student_id)))
         for one in uploads.submissions
     )
-    absent = sorted(extensions.keys() - {one.student_id for one in uploads.submissions})
+    absent = sorted(own.keys() - {one.student_id for one in uploads.submissions})
     notes = [f"{one}: has an extension, but nothing in the download has this id." for one in absent]
     return replace(uploads, submissions=extended, notes=(*uploads.notes, *notes))
 

@@ -36,7 +36,7 @@ def prairielearn_document(
     document: dict[str, Any] = {
         "gradable": gradable,
         "score": share if gradable else 0.0,
-        "message": texts.text(texts.of_whole(with_points=True, with_notes=False)),
+        "message": texts.text(texts.of_whole(with_points=True, code_alone=True)),
         "output": "",
         "tests": [*_items(texts), *_reduced_run(texts, reduced), *_checks(assignment, texts)],
     }

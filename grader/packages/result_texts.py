@@ -13,7 +13,7 @@ from markupsafe import Markup
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Finding
 from grader.domain.formatting import points, printable
-from grader.domain.score import Score, ScoreLine
+from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.language import Language
 from grader.lms.gradescope.gradescope_files import sentences
 from grader.reports.student.findings import verdict
@@ -78,12 +78,13 @@ class ResultTexts:
         if cost := verdict(finding):
             yield cost
 
-    def of_whole(self, *, with_points: bool, with_notes: bool = True) -> Iterator[str]:
+    def of_whole(self, *, with_points: bool, code_alone: bool = False) -> Iterator[str]:
         """What the submission came to: what is decided, what is open and why.
 
         Args:
             with_points: The points too, which tell what hidden checks found.
-            with_notes: The notes too, which also ask for other names of files.
+            code_alone: Students can hand in code alone, under a name that is given: nothing is said of files
+                that are missing, nor the notes, which also ask for other names.
         """
         score = self.score
         if with_points:
@@ -96,14 +97,14 @@ class ResultTexts:
             )
         if score.tries is not None:
             yield score.tries.reason
-        if score.reason:
+        if score.reason and not (code_alone and score.status is GradeStatus.INCOMPLETE):
             yield f"{score.reason.rstrip('.')}."
         for line in score.lines:
             if line.points is None:
                 yield f"Open: {line.title} ({points(line.maximum)} points). {line.reason}".rstrip()
         if score.late is not None and (score.late.penalty or score.late.asked):
             yield score.late.reason
-        if with_notes:
+        if not code_alone:
             yield from dict.fromkeys(str(note) for note in self.evidence.notes)
         for refused in self.evidence.refused_files:
             if not refused.clutter:

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from grader.domain.mentions import Mentions
 from grader.files.forgotten_text import (
+    TableNames,
     decoded,
     encoded,
     json_lines_without,
@@ -74,14 +75,14 @@ def cleaned(name: str, content: bytes, mentions: Mentions, depth: int = 0) -> Cl
         return _unknown(content, mentions)
 
 
-def names_in(name: str, content: bytes, mentions: Mentions) -> frozenset[str]:
-    """The names that a table gives the persons beside their ids."""
+def names_in(name: str, content: bytes, mentions: Mentions) -> TableNames:
+    """The names that a table gives the persons beside their ids, and those that it gives others."""
     if _ending(name) not in _TABLES:
-        return frozenset()
+        return TableNames()
     try:
         return names_in_table(decoded(content)[0], mentions)
     except ValueError:
-        return frozenset()
+        return TableNames()
 
 
 def _ending(name: str) -> str:

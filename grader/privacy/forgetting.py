@@ -171,10 +171,9 @@ def _plan(request: ForgetRequest, records: PersonalRecords) -> ForgetPlan:
     has_book = records.exists()
     people = records.persons() if has_book else KnownPersons({}, {})
     ids = _chosen(request, people)
-    mentions = people.mentions(ids)
-    mentions = replace(mentions, names=mentions.names | frozenset(request.names))
     places = kept_places(request.out, records.places() if has_book else (), request.also)
-    mentions = with_names(places, mentions)
+    mentions = with_names(places, people.mentions(ids))
+    mentions = replace(mentions, names=mentions.names | frozenset(request.names))
     files = tuple(kept_files(places, mentions)) if ids else ()
     resumes = (request.out / UNFINISHED).exists()
     rows = records.counts(ids, mentions) if has_book and ids else {}

@@ -19,23 +19,25 @@ from pathlib import Path
 from grader.domain.errors import UsageError
 from grader.domain.mentions import Mentions
 from grader.files import atomic
+from grader.files.forgotten_text import TableNames
 from grader.gradebook.database import FILE as BOOK
 from grader.gradebook.forgotten_rows import WrittenPlace
 from grader.grading.recorded_run import FOLDER as GRADING
 from grader.privacy.file_cleaning import Cleaned, FileFate, cleaned, names_in
 from grader.publishing.exporting import FOLDER as EXPORTS
-from grader.publishing.publication import INSTRUCTORS
+from grader.publishing.publication import INSTRUCTORS, MANIFEST, Manifest
 from grader.publishing.push_journal import FOLDER as PUSHED
 from grader.reports.whole_class.similarity_record import FILE as SIMILARITY
 from grader.reports.whole_class.similarity_record import PAGE as SIMILARITY_PAGE
 from grader.reports.whole_class.similarity_record import TABLE as SIMILARITY_TABLE
 from grader.results.class_pages import FILE as PAGES
-from grader.results.class_pages import STUDENTS
+from grader.results.class_pages import STUDENTS, noted
 from grader.results.folder_use import FOLDER as USE
 from grader.results.folder_use import RESULTS
 from grader.results.kept_scores import FILE as SCORES
 from grader.results.oral_sheets import FOLDER as ORAL
 
+NAMED = "file that was named"
 UNFINISHED = ".forgetting"  # in the results folder, while the database may hold traces
 _CLASS_FILES = {
     "index.html": "page of the class",
@@ -49,6 +51,7 @@ _CLASS_FILES = {
     SIMILARITY_TABLE: "similar submissions",
 }
 LEFT_BY_KILLED = "what a killed command left"
+RECENT = 3600  # seconds in which a command may still be writing what is half-written
 LONG_AGO = 7 * 86400  # seconds after which no command uses its temporary folder any more
 CONSOLE = "console"  # `grader.web.access`, which is above this package
 _FOLDERS = {
@@ -71,12 +74,15 @@ class KeptFile:
     Attributes:
         kind: What it is, in words.
         other_host: The machine on which it is, if that is another one.
+        is_own: Whether a file that goes is about these persons alone. Others go because they can be made
+            again, or were left half-written.
     """
 
     path: Path
     kind: str
     cleaned: Cleaned
     other_host: str = ""
+    is_own: bool = True
 
 
 @dataclass(frozen=True)
@@ -87,11 +93,13 @@ class KeptPlaces:
         results: The folders of results.
         written: Files and folders that are cleaned as a whole, and what they are.
         elsewhere: Those on other machines.
+        torn: What killed commands left half-written beside places that they were to write.
     """
 
     results: tuple[Path, ...]
     written: tuple[tuple[Path, str], ...]
     elsewhere: tuple[WrittenPlace, ...]
+    torn: tuple[Path, ...] = ()
 
 
 def kept_places(out: Path, recorded: Iterable[WrittenPlace], also: Sequence[Path]) -> KeptPlaces:
@@ -107,27 +115,63 @@ def kept_places(out: Path, recorded: Iterable[WrittenPlace], also: Sequence[Path
     for path in also:
         if not path.exists():
             raise UsageError(f"{path}: there is no such file or folder. Correct --also.")
-    host = socket.gethostname()
+    host, own_book = socket.gethostname(), _books_of(out)
     results = [out.resolve()]
     written: dict[Path, str] = {}
     elsewhere = []
-    for place in (*recorded, *(WrittenPlace(host, path.resolve(), "file that was named") for path in also)):
+    torn: dict[Path, None] = {}
+    named = [WrittenPlace(host, path.resolve(), NAMED) for path in also]
+    for place in (*recorded, *named):
         if place.host != host:
             elsewhere.append(place)
-        elif (place.path / BOOK).exists() or place.kind == RESULTS:
+            continue
+        books = _books_of(place.path)
+        if place.kind != NAMED and own_book and books and own_book.isdisjoint(books):
+            continue  # what was written there was moved, and another class has its place now
+        torn |= dict.fromkeys(_torn_beside(place.path))
+        if (place.path / BOOK).exists() or place.kind == RESULTS:
             results.append(place.path)
         elif place.path.exists():
             written[place.path] = place.kind
-    return KeptPlaces(tuple(dict.fromkeys(results)), tuple(written.items()), tuple(dict.fromkeys(elsewhere)))
+    inside = (*results, *written)
+    return KeptPlaces(
+        tuple(dict.fromkeys(results)),
+        tuple(written.items()),
+        tuple(dict.fromkeys(elsewhere)),
+        tuple(path for path in torn if not any(path.is_relative_to(place) for place in inside)),
+    )
+
+
+def _books_of(place: Path) -> frozenset[str]:
+    """The gradebooks that results or a publication in a folder are of, by `Gradebook.identity`."""
+    before, books = noted(place), set()
+    if before is not None:
+        books.add(before.book)
+    with contextlib.suppress(OSError, ValueError):
+        books.add(Manifest.model_validate_json((place / MANIFEST).read_bytes()).book)
+    return frozenset(books)
+
+
+def _torn_beside(place: Path) -> list[Path]:
+    """What a killed command left half-written beside a file or folder that it was to write."""
+    try:
+        return sorted(path for path in place.parent.glob(".*.part") if _PART.fullmatch(path.name))
+    except OSError:  # the folder may not be read
+        return []
 
 
 def with_names(places: KeptPlaces, mentions: Mentions) -> Mentions:
-    """The mentions, with the names that tables among the files give the persons beside their ids."""
-    names: set[str] = set(mentions.names)
+    """The mentions, with the names that tables among the files give the persons beside their ids.
+
+    A name that a table gives somebody else as well identifies nobody: it is no mention.
+    """
+    found = TableNames()
     for path, name, kind in _files(places):
         if kind and name.lower().endswith((".csv", ".tsv", ".xls")) and path.stat().st_size < _SIZE:
-            names |= names_in(name, path.read_bytes(), mentions)
-    return replace(mentions, names=frozenset(names))
+            found |= names_in(name, path.read_bytes(), mentions)
+    others = Mentions(frozenset(), found.others)
+    names = mentions.names | found.theirs
+    return replace(mentions, names=frozenset(name for name in names if not others.are_whole(name)))
 
 
 def kept_files(places: KeptPlaces, mentions: Mentions) -> list[KeptFile]:
@@ -140,15 +184,18 @@ def kept_files(places: KeptPlaces, mentions: Mentions) -> list[KeptFile]:
     for path, name, kind in _files(places):
         is_part = _PART.fullmatch(path.name) is not None
         kind = LEFT_BY_KILLED if is_part else kind
-        in_students = name.startswith(f"{STUDENTS}/") and _is_of_person(name, mentions)
-        if is_part or in_students or _is_made_again(path, name, mentions):
+        is_own = name.partition("/")[0] in (STUDENTS, ORAL) and _is_of_person(name, mentions) and not is_part
+        goes_with_others = not is_own and (is_part or _is_made_again(path, name, mentions))
+        if is_own or goes_with_others:
             fate = Cleaned(FileFate.GOES)
         elif not kind:
             fate = _others(path, name, mentions)
         else:
             fate = cleaned(name, _content(path), mentions)
         if fate.fate is not FileFate.STAYS:
-            found.append(KeptFile(path, kind or "file that the grader did not write", fate))
+            what = kind or "file that the grader did not write"
+            found.append(KeptFile(path, what, fate, is_own=not goes_with_others))
+    found += _torn(places, mentions)
     found += _left_by_killed(mentions)
     for place in places.elsewhere:
         left = Cleaned(FileFate.LEFT, why=f"it was written on the machine {place.host}")
@@ -165,6 +212,23 @@ def stands_as_id(places: KeptPlaces, student_id: str) -> bool:
     )
 
 
+def _torn(places: KeptPlaces, mentions: Mentions) -> Iterator[KeptFile]:
+    """What killed commands left half-written of the persons' work, beside what they were to write."""
+    for top in places.torn:
+        for path in _walk(top) if top.is_dir() else [top]:
+            name = path.relative_to(top.parent).as_posix()
+            content = _content(path)
+            is_half_a_zip = path == top and content.startswith(b"PK")  # which cannot be searched
+            if not (is_half_a_zip or mentions.are_in_path(name) or mentions.are_in_bytes(content)):
+                continue
+            is_own = mentions.are_in_path(name) and not mentions.names_others(name)
+            fate = Cleaned(FileFate.GOES)
+            if time.time() - path.stat().st_mtime < RECENT:
+                why = "it is half-written, perhaps by a command that still runs: remove it if none does"
+                fate = Cleaned(FileFate.LEFT, why=why)
+            yield KeptFile(path, LEFT_BY_KILLED, fate, is_own=is_own)
+
+
 def _left_by_killed(mentions: Mentions) -> Iterator[KeptFile]:
     """What commands that were killed long ago left of the persons' work in the system's temporary folder."""
     oldest = time.time() - LONG_AGO
@@ -175,8 +239,9 @@ def _left_by_killed(mentions: Mentions) -> Iterator[KeptFile]:
                 continue
             for path in _walk(folder):
                 name = path.relative_to(folder).as_posix()
+                is_own = mentions.are_in_path(name) and not mentions.names_others(name)
                 if mentions.are_in_path(name) or mentions.are_in_bytes(path.read_bytes()):
-                    yield KeptFile(path, LEFT_BY_KILLED, Cleaned(FileFate.GOES))
+                    yield KeptFile(path, LEFT_BY_KILLED, Cleaned(FileFate.GOES), is_own=is_own)
         except OSError:  # it is somebody else's, or gone
             continue
 
@@ -189,9 +254,7 @@ def _is_made_again(path: Path, name: str, mentions: Mentions) -> bool:
     """Whether it mentions one of them, and can be made again without them: sheets of oral checks, and records
     of gradings.
     """
-    if name.partition("/")[0] not in (ORAL, GRADING):
-        return False
-    return _is_of_person(name, mentions) or mentions.are_in_bytes(_content(path))
+    return name.partition("/")[0] in (ORAL, GRADING) and mentions.are_in_bytes(_content(path))
 
 
 def _others(path: Path, name: str, mentions: Mentions) -> Cleaned:

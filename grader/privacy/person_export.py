@@ -245,7 +245,7 @@ def _pages(
             else f"elsewhere/{number}-{file.path.name}"
         )
         content = file.path.read_bytes()
-        if file.cleaned.fate is FileFate.GOES:
+        if file.cleaned.fate is FileFate.GOES and file.is_own:
             yield f"pages/{path}", file.kind, content
         elif path.endswith(_TEXTS):
             said = [hidden.value(record) for record in _records_about(path, content, theirs)]

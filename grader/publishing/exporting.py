@@ -18,7 +18,7 @@ from grader.reports.student.code_lines import without_links
 from grader.results.class_files import rendered_student, report_path
 from grader.results.class_pages import may_show_more
 from grader.results.current_state import current_downloads, reported_results
-from grader.results.folder_use import EXPORT, note_written
+from grader.results.folder_use import EXPORT, make_noted_folder, note_written
 
 FOLDER = "exports"
 ELSEWHERE = "Give another place with --to."
@@ -86,9 +86,7 @@ def export_grades(
         account=tuple((file.name, file.student_id) for download in downloads for file in download.files),
     )
     export = exported(request.format, export_data, partial=request.partial)
-    if request.to is not None:
-        note_written(book, [request.to], EXPORT)
-    place, export = _written(request, export, out)
+    place, export = _written(request, export, book, out)
     way = request.format.name
     not_recorded = release_problem(
         book, snapshot, results, export.grades, way=way, who=who, when=now, out=out
@@ -162,16 +160,19 @@ def require_untouched(template: Path | None, place: Path) -> None:
         raise UsageError(f"{template} stays as the LMS made it, and this would replace it. {ELSEWHERE}")
 
 
-def _written(request: ExportRequest, export: Export, out: Path) -> tuple[Path, Export]:
+def _written(request: ExportRequest, export: Export, book: Gradebook, out: Path) -> tuple[Path, Export]:
     """Write the files, each whole or not at all; the export with remarks on files of an earlier one."""
     if not request.format.several:
         ((name, content),) = export.files.items()
         place = request.to or out / FOLDER / name
         require_untouched(request.template, place)
         atomic.make_folder(place.parent, remedy=ELSEWHERE)
+        if request.to is not None:  # what lies in the results folder is found anyway
+            note_written(book, [place], EXPORT)
         atomic.write(place, content, remedy=ELSEWHERE)
         return place, export
     place = request.to or out / FOLDER / request.format.name
+    make_noted_folder([] if request.to is None else [book], place, export.files, EXPORT, remedy=ELSEWHERE)
     for name, content in export.files.items():
         atomic.make_folder((place / name).parent, remedy=ELSEWHERE)
         atomic.write(place / name, content, remedy=ELSEWHERE)

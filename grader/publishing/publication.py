@@ -27,6 +27,7 @@ from grader.domain.score import Score
 from grader.domain.submission_result import Result
 from grader.files import atomic
 from grader.files.file_names import REPORT, STUDENT_FILES
+from grader.files.stored_records import validator
 from grader.files.zip_archive import zipped
 from grader.lms.matching import candidates
 from grader.publishing.releases import left_out, owned, release_problem, unreviewed
@@ -173,10 +174,7 @@ def publish(
     Raises:
         UsageError: Something is there already, or it cannot be written.
     """
-    if target.exists():
-        raise UsageError(f"{target} is there already. Add --update, or give another --to.")
-    if not target.parent.is_dir():
-        raise UsageError(f"{target}: there is no folder {target.parent}. Make it, or give another --to.")
+    require_new(target)
     if target.suffix.lower() == ".zip":
         moment = now.year, now.month, now.day, now.hour, now.minute, now.second
         content = zipped(pages, moment)
@@ -184,6 +182,18 @@ def publish(
         atomic.write(target, content)
     else:
         _write_folder(pages, target, before)
+
+
+def require_new(target: Path) -> None:
+    """Refuse a place for a publication that is there, or whose folder is not.
+
+    Raises:
+        UsageError: It is such a place.
+    """
+    if target.exists():
+        raise UsageError(f"{target} is there already. Add --update, or give another --to.")
+    if not target.parent.is_dir():
+        raise UsageError(f"{target}: there is no folder {target.parent}. Make it, or give another --to.")
 
 
 def _write_folder(pages: Iterable[Page], target: Path, before: Callable[[], object]) -> None:
@@ -206,6 +216,7 @@ def _write_folder(pages: Iterable[Page], target: Path, before: Callable[[], obje
 
 
 MANIFEST = f"{INSTRUCTORS}/pages.json"
+JOURNAL = f"{INSTRUCTORS}/written.jsonl"  # pages that an update is writing, a line each: the list comes last
 EARLIER = f"{INSTRUCTORS}/earlier"  # reports as they were released, by student and time
 
 
@@ -311,7 +322,9 @@ def update(
     Raises:
         UsageError: There is no publication, it is of another gradebook, or a page cannot be written.
     """
-    old = published_before(target, about)
+    told = published_before(target, about)
+    cut_short = _written_before(target)
+    old = told.model_copy(update={"pages": {**told.pages, **cut_short}})
     others = {} if students is None else _others(old, about, students)
     records: dict[str, PageRecord] = {
         path: record for path, record in old.pages.items() if _student_of(path) in others
@@ -329,17 +342,45 @@ def update(
     for path, content in render({}, stale) if stale else ():
         records[path] = PageRecord(digest=_digest(content), made=now)
         _keep_earlier(target, path, old)
+        _note_writing(target, path, records[path])
         _write(target, path, content)
     removed = sorted(old.pages.keys() - records.keys())
     for path in removed:
         if _student_of(path) in known:
             _keep_earlier(target, path, old)
         _remove(target, path)
-    if stale or removed or old.grades != about.grades:
+    if stale or removed or cut_short or old.grades != about.grades:
         atomic.write(target / MANIFEST, _manifest_bytes(about, records))
-    changed = tuple(path for path in records if path in stale)
-    changed_students = _changed_students(old, about, {*changed, *removed}, records.keys())
+    with atomic.explained(target / JOURNAL):
+        (target / JOURNAL).unlink(missing_ok=True)
+    changed = tuple(path for path in records if path in stale or path in cut_short)
+    changed_students = _changed_students(told, about, {*changed, *removed}, records.keys())
     return Update(len(records), changed, tuple(removed), changed_students)
+
+
+def _written_before(target: Path) -> dict[str, PageRecord]:
+    """The pages that an update wrote which was cut short before it listed them, as far as they are there."""
+    try:
+        lines = (target / JOURNAL).read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        return {}
+    written: dict[str, PageRecord] = {}
+    for line in lines:
+        with contextlib.suppress(ValueError, OSError):  # the last line may be torn, or its page not written
+            noted: dict[str, PageRecord] = validator(dict[str, PageRecord]).validate_json(line)
+            written |= {
+                path: record
+                for path, record in noted.items()
+                if _digest((target / path).read_bytes()) == record.digest
+            }
+    return written
+
+
+def _note_writing(target: Path, path: str, record: PageRecord) -> None:
+    """Note a page before it is written, so that it is known whatever interrupts the update."""
+    line = validator(dict[str, PageRecord]).dump_json({path: record})
+    with atomic.explained(target / JOURNAL), (target / JOURNAL).open("ab") as journal:
+        journal.write(line + b"\n")
 
 
 def _others(old: Manifest, about: Manifest, students: AbstractSet[str]) -> dict[str, float | None]:
@@ -574,6 +615,8 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         )
 
     done = None
+    if not request.updates:  # else what is there would be cleaned as if it were a publication
+        require_new(request.to)
     note_written(session.book, [request.to], PUBLICATION)
     if request.updates:
         known = snapshot.evidence.keys() | snapshot.changed_ids().keys()

@@ -5,10 +5,11 @@ The lock ends with the process that holds it, however that ends. It says nothing
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from grader.domain.errors import ReadOnlyBook, UsageError
+from grader.files import atomic
 from grader.files.folder_lock import locked_folder
 from grader.gradebook import Gradebook
 
@@ -31,6 +32,26 @@ def note_written(book: Gradebook, paths: Sequence[Path], kind: str) -> None:
     """
     with contextlib.suppress(ReadOnlyBook):
         book.note_places(paths, kind)
+
+
+def make_noted_folder(
+    books: Iterable[Gradebook], folder: Path, names: Iterable[str], kind: str, *, remedy: str
+) -> None:
+    """Make a folder for files, and note it; of one that is there, note the files alone.
+
+    Forgetting cleans what is noted as a whole, and what else lies in such a folder is not the grader's.
+
+    Args:
+        names: Of the files that are about to be written, with `/` between the parts.
+        remedy: What to do if the folder cannot be made, as a sentence.
+
+    Raises:
+        UsageError: It cannot be made, or a gradebook cannot be used.
+    """
+    places = [folder / name for name in names] if folder.exists() else [folder]
+    atomic.make_folder(folder, remedy=remedy)
+    for book in books:
+        note_written(book, places, kind)
 
 
 @contextlib.contextmanager

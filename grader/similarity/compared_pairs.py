@@ -12,14 +12,14 @@ the GPL and needs an attrs from before 2021, and copydetect has had no release s
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import combinations, product
 
-from grader.similarity.compared_work import CodePrints, CodeUnit, ComparedPicture, Work
+from grader.similarity.compared_work import CodePrints, CodeUnit, ComparedPicture, SampledWeights, Work
 from grader.similarity.normalized_code import units_not_given
-from grader.similarity.weights import Likeness, likeness
+from grader.similarity.weights import Likeness, likeness, without_given
 
 STRETCH = 16  # tokens: the paper's k
 WINDOW = 4  # stretches: the paper's w
@@ -192,7 +192,7 @@ def _in_order(side: Own, spots: Iterable[_Spot]) -> Iterator[Line]:
 # of their own code, two with one common part of seven less than 0.45, a disguised copy 1.0: see
 # docs/ta/similar.md.
 THRESHOLD = 0.5
-MANY_SHARE, MANY_LEAST = 1 / 3, 3  # a figure that so many have comes from the data or the handout
+MANY_SHARE, MANY_LEAST = 1 / 3, 3  # of those with figures: what so many have is the data's or the handout's
 DETAILED = 60  # pairs that are shown side by side
 
 Report = Callable[[int, int], None]
@@ -269,6 +269,8 @@ def compared(
     *,
     given: frozenset[tuple[str, ...]],
     given_figures: Collection[str] = (),
+    given_weights: Sequence[SampledWeights] = (),
+    together: Mapping[str, Collection[str]] | None = None,
     threshold: float = THRESHOLD,
     report: Report = lambda done, pairs: None,
 ) -> Comparison:
@@ -278,13 +280,16 @@ def compared(
         works: In any order; the result does not depend on it.
         given: The units that the course handed out, by their form.
         given_figures: Digests of the pictures that the course handed out.
+        given_weights: Checkpoints that the course handed out.
+        together: Student -> those of this class who may have worked with the student: they are no pair.
         threshold: The share of own code, 0 to 1, from which a pair is listed for its code.
         report: Called with the progress.
     """
     ordered = sorted(works, key=lambda work: (work.before, work.student_id))
     owns = [_own_of(work, given) for work in ordered]
+    weights = [_own_weights(work, given_weights) for work in ordered]
     rare = _rare_figures(ordered, given_figures)
-    index_pairs = list(_pairs_to_compare(ordered))
+    index_pairs = list(_pairs_to_compare(ordered, together or {}))
     scores: list[float] = []
     listed: list[tuple[Pair, Own | None, Own | None]] = []
     for count, (i, j) in enumerate(index_pairs, start=1):
@@ -292,9 +297,8 @@ def compared(
         code = shares(mine, theirs) if mine and theirs else Shares(0.0, 0.0)
         if mine and theirs and min(mine.size, theirs.size) >= ENOUGH and not ordered[j].before:
             scores.append(code.most)
-        pair = Pair(
-            ordered[i], ordered[j], code, _weights(ordered[i], ordered[j]), _figures(rare[i], rare[j])
-        )
+        alike = _alike(weights[i], weights[j])
+        pair = Pair(ordered[i], ordered[j], code, alike, _figures(rare[i], rare[j]))
         if code.most >= threshold or pair.figures or (pair.weights and pair.weights.near):
             listed.append((pair, mine, theirs))
         report(count, len(index_pairs))
@@ -318,27 +322,37 @@ def compared(
     )
 
 
-def _pairs_to_compare(works: Sequence[Work]) -> Iterator[tuple[int, int]]:
+def _pairs_to_compare(
+    works: Sequence[Work], together: Mapping[str, Collection[str]]
+) -> Iterator[tuple[int, int]]:
     """Each pair within this class, and each student of it with each earlier one except themselves."""
     now = [index for index, work in enumerate(works) if not work.before]
     earlier = [index for index, work in enumerate(works) if work.before]
-    yield from combinations(now, 2)
+    for i, j in combinations(now, 2):
+        if works[j].student_id not in together.get(works[i].student_id, ()):
+            yield i, j
     for i, j in product(now, earlier):
         if works[i].student_id != works[j].student_id:
             yield i, j
 
 
-def _weights(mine: Work, theirs: Work) -> Likeness | None:
-    if mine.weights is None or theirs.weights is None:
-        return None
-    return likeness(mine.weights, theirs.weights)
+def _own_weights(work: Work, given: Sequence[SampledWeights]) -> SampledWeights | None:
+    """What a student's training made of the weights; None without any."""
+    weights = work.weights
+    for one in given:
+        weights = without_given(weights, one) if weights is not None else None
+    return weights
+
+
+def _alike(mine: SampledWeights | None, theirs: SampledWeights | None) -> Likeness | None:
+    return None if mine is None or theirs is None else likeness(mine, theirs)
 
 
 def _rare_figures(works: Sequence[Work], given: Collection[str]) -> list[dict[str, ComparedPicture]]:
     """For each submission, the pictures that neither the course nor many students have: digest -> first."""
     by_digest = [{figure.digest: figure for figure in reversed(work.figures)} for work in works]
     counts: dict[bool, Counter[str]] = defaultdict(Counter)
-    sizes = Counter(work.before for work in works)
+    sizes = Counter(work.before for work in works if work.figures)  # a script without a report has none
     for work, figures in zip(works, by_digest, strict=True):
         counts[work.before].update(figures.keys())
     common = set(given)

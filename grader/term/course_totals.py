@@ -50,6 +50,11 @@ class AssignmentResults:
     without: frozenset[str] = frozenset()
     unowned: int = 0
 
+    @property
+    def students(self) -> frozenset[str]:
+        """Those with a result, and those who are known to have none."""
+        return self.without.union(self.results or ())
+
     @classmethod
     def of(
         cls,
@@ -84,7 +89,7 @@ def course_totals(
     used_elsewhere = used_elsewhere or {}
     students = set(people.sections or ())
     for one in assignments.values():
-        students |= set(one.results or ()) | one.without
+        students |= one.students
     for groups in people.groups.values():
         students |= set(groups)
     return [

@@ -33,7 +33,7 @@ from grader.reports.whole_class.term_page import (
     term_page,
 )
 from grader.results.class_files import report_path
-from grader.results.folder_use import EXPORT, note_written
+from grader.results.folder_use import EXPORT, make_noted_folder
 from grader.scoring.grade_state import grade_state
 from grader.term.course_totals import AssignmentResults, course_totals, remarks
 from grader.term.graded_assignments import GradedAssignment, OpenTerm, TermRequest, open_term
@@ -109,7 +109,7 @@ def term_result(
         }
         totals = course_totals(
             plan,
-            term_people(plan),
+            term_people(plan, {student_id for one in results.values() for student_id in one.students}),
             results,
             late_days=course.course_late_days,
             now=now,
@@ -128,8 +128,6 @@ def term_result(
                 require_untouched(export.into, to / name)
                 if name in (PAGE, TABLE):
                     raise UsageError(f"{name} is written by this command anyway. Rename {export.into}.")
-        for graded in term.graded.values():
-            note_written(graded.book, [to], EXPORT)
         columns = list(_columns(term, results, to))
         page = term_page(
             course.title,
@@ -145,7 +143,8 @@ def term_result(
         files = {PAGE: page.encode("utf-8"), TABLE: table.encode("utf-8")}
         if content is not None:
             files |= content.files
-        atomic.make_folder(to, remedy=ELSEWHERE)
+        books = [graded.book for graded in term.graded.values()]
+        make_noted_folder(books, to, files, EXPORT, remedy=ELSEWHERE)
         for name, text in files.items():
             atomic.write(to / name, text, remedy=ELSEWHERE)
         return replace(made, written=tuple(to / name for name in files), export=content)

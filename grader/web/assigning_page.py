@@ -67,7 +67,7 @@ def _sections_of_course(visit: Visit) -> tuple[str, str, str]:
     """
     try:
         plan = located_course(working=visit.desk.assignment.folder, environment={}).plan
-        sections = term_people(plan).sections or {}
+        sections = term_people(plan, visit.desk.book.students()).sections or {}
     except GraderError as error:
         return "", "", str(error)
     known = people(visit)

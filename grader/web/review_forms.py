@@ -29,7 +29,7 @@ def _whose(session: ClassSession, form: SentFields) -> frozenset[str] | None:
         raise UsageError("Students and a section both say whose grades it is about. Leave one empty.")
     if section:
         plan = located_course(working=session.assignment.folder, environment={}).plan
-        return section_students(plan, section)
+        return section_students(plan, section, session.book.students())
     for student_id in named:
         session.require_student(student_id)
     return frozenset(named) if named else None

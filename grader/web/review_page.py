@@ -3,7 +3,7 @@
 Reviewing and taking it back are forms of `review_forms`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from starlette.responses import Response
@@ -38,7 +38,7 @@ class _SectionStates:
 def review_page(visit: Visit) -> Response:
     """How far each grade is, by section."""
     overview = class_now(visit.desk)
-    sections, problem = _sections(visit)
+    sections, problem = _sections(visit, {score.student_id for _, score in overview.results})
     names = {score.student_id: evidence.origin.person for evidence, score in overview.results}
     by_section: dict[str, list[Score]] = {}
     for _, score in overview.results:
@@ -75,10 +75,10 @@ def _form(score: Score) -> str:
     return "" if what_is_open(score) else "review"
 
 
-def _sections(visit: Visit) -> tuple[Mapping[str, str], str]:
+def _sections(visit: Visit, known: Collection[str]) -> tuple[Mapping[str, str], str]:
     """(student -> section, why the course's list of students cannot be read)."""
     try:
         plan = located_course(working=visit.desk.assignment.folder, environment={}).plan
-        return term_people(plan).sections or {}, ""
+        return term_people(plan, known).sections or {}, ""
     except GraderError as error:
         return {}, str(error)

@@ -141,6 +141,34 @@ def test_grades_on_pages_are_released_however_the_command_ends(
     assert "A grade that was released would fall" in said(*lower, code=2)
 
 
+def test_what_an_update_wrote_is_known_although_it_was_cut_short(
+    graded_class: Path, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Students may have read it: it is told, kept when it changes again, and removed with its student."""
+    report = published / "students/400101201/report.html"
+    said("marks", "set", graded_class, "400101201", "q6", "4", "--why", "Read.")
+    said("owner", graded_class, "400101203", "400101209", "--why", "By the list.")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publication, "_manifest_bytes", killed)
+        said("publish", graded_class, "--to", published, "--update", "--partial", code=130)
+    read_meanwhile = report.read_bytes()
+    assert b"Read." in read_meanwhile and (published / "students/400101209/report.html").is_file()
+    said("marks", "set", graded_class, "400101201", "q6", "5", "--why", "Read again.")
+    said("owner", graded_class, "400101209", "none", "--why", "It was another list.")
+    output = update(graded_class, published)
+    assert "  400101201: 62 -> 67" in output
+    kept = [path.read_bytes() for path in (published / "instructors/earlier/400101201").iterdir()]
+    assert len(kept) == 2 and read_meanwhile in kept
+    assert not (published / "students/400101209").exists()
+    before = files(published)
+    assert "No student's page changed." in update(graded_class, published) and files(published) == before
+    assert not list(published.rglob("*.jsonl"))
+
+
 def test_one_page_alone_is_withdrawn(graded_class: Path, published: Path) -> None:
     """It shows somebody else's work, and the others' pages are not ready to be renewed."""
     said("marks", "set", graded_class, "400101201", "q6", "1", "--why", "Read.")
@@ -292,10 +320,13 @@ def test_a_section_of_the_course_is_released(
     assert pages_of(tmp_path / "A") == set(STUDENTS[:2])
     assert "nobody is in the section 'C'. There are 'A' and 'B'." in said(*section, "C", code=2)
     assert "Give one of them" in said(*section, "A", "--only", STUDENTS[0], code=2)
+    monkeypatch.setattr("grader.cli.publishing_commands.course_plan", lambda _: _plan(tmp_path, zeros="00"))
+    said("publish", graded_class, "--to", tmp_path / "zeros", "--partial", "--section", "A")
+    assert pages_of(tmp_path / "zeros") == set(STUDENTS[:2]), "whatever a spreadsheet made of their ids"
 
 
-def _plan(folder: Path) -> TermPlan:
-    rows = [f"{one},{'A' if one in STUDENTS[:2] else 'B'}\n" for one in (*STUDENTS, "400101299")]
+def _plan(folder: Path, zeros: str = "") -> TermPlan:
+    rows = [f"{zeros}{one},{'A' if one in STUDENTS[:2] else 'B'}\n" for one in (*STUDENTS, "400101299")]
     (folder / "students.csv").write_text("student_id,section\n" + "".join(rows))
     return TermPlan(students=folder / "students.csv")
 

@@ -191,6 +191,11 @@ def test_the_rule_for_late_work_is_what_the_file_says(tmp_path: Path) -> None:
         (DEADLINE, "grace_minutes = -1", "[late]: 'grace_minutes' is -1 but must be at least 0. Change it."),
         (DEADLINE, "points_per_day = 0", "[late]: 'points_per_day' is 0 but must be more than 0. Change it."),
         (DEADLINE, "points_per_day = '5'", "[late]: 'points_per_day' is the text '5' but must be a number."),
+        (
+            DEADLINE,
+            "points_per_day = 5\nmost_points = 12.125",
+            "[late]: 'most_points' is 12.125 but must be a number with at most two decimals. Change it.",
+        ),
         (DEADLINE, "grace = 5", "[late] has 'grace', which means nothing here."),
         ("deadline = 2026-01-31T23:59:00\n", "grace_minutes = 5", "the deadline has no time zone."),
     ],
@@ -274,6 +279,16 @@ WRONG = [
     (
         ("points = 12", "points = 35"),
         "rubric item 'model' has 35 points but its components add up to 12. Change one of them.",
+    ),
+    (
+        ("Attention = 8\nevaluate = 4", "Attention = 8.3333333\nevaluate = 3.6666667"),
+        "[[rubric]] 'model': 'Attention' in 'components' is 8.3333333 but must be a number with at most two "
+        "decimals. Change it.",
+    ),
+    (
+        ('by = "person"', 'by = "person"\nparts = [{ id = "a", title = "A", points = 1.005 }]'),
+        "[[rubric]] 'essay': 'points' in 'parts number 1' is 1.005 but must be a number with at most two "
+        "decimals. Change it.",
     ),
     (("stem =", "stemm ="), "[files] has 'stemm', which means nothing here. Did you mean 'stem'?"),
     (("[data]", "[datas]"), "the file has 'datas', which means nothing here. Did you mean 'data'?"),

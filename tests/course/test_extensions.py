@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.extensions import read_extensions
+from grader.course.extensions import by_known_id, read_extensions
 from grader.domain.errors import UsageError
 
 DUE = datetime(2026, 1, 31, 23, 59, tzinfo=timezone(timedelta(hours=3, minutes=30)))
@@ -28,6 +28,12 @@ def test_what_a_spreadsheet_writes_is_read(tmp_path: Path) -> None:
     """A byte-order mark, semicolons, quotes, other columns and another order of them."""
     text = f'\ufeffDeadline;reason;Student_ID\r\n"{GOOD}";illness;400101204\r\n'
     assert set(read(tmp_path, text)) == {"400101204"}
+
+
+def test_ids_are_those_of_the_results(tmp_path: Path) -> None:
+    """In digits of any script; without zeros that a spreadsheet dropped; in small letters."""
+    found = read(tmp_path, f"student_id,deadline\n۴۰۰۱۰۱۲۰۴,{GOOD}\n77,{GOOD}\ns9,{GOOD}\n8,{GOOD}\n")
+    assert set(by_known_id(found, ["400101204", "0077", "S9"])) == {"400101204", "0077", "S9", "8"}
 
 
 @pytest.mark.parametrize(

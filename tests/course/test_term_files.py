@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.course.locate import located_course
-from grader.course.term_files import term_people
+from grader.course.term_files import section_students, term_people
 from grader.domain.errors import CourseError, UsageError
 from grader.domain.term_total import (
     CourseSection,
@@ -54,6 +54,20 @@ def test_weights_sum_to_what_they_do_on_paper(tmp_path: Path) -> None:
     parts = tuple(TermPart(name, one, PartState.DECIDED, one, one, one) for name, one in weights.items())
     total = TermTotal(HER, "", parts, plan.passing)
     assert (plan.maximum, total.maximum, total.points) == (100, 100, 100) and not total.risks
+
+
+def test_ids_are_those_under_which_results_are_listed(tmp_path: Path) -> None:
+    """A spreadsheet dropped leading zeros, and an LMS wrote large letters; the rest stays as it is."""
+    students = "student_id,section\n12345,A\ns77,B\n0099,A\n55,A\n055,B\n"
+    known = ("0012345", "S77", "99", "0055")
+    people(tmp_path, students=students, groups="group,student_id\nG1,12345\nG1,s77\n")
+    plan = located_course(tmp_path, environment={}).plan
+    found = term_people(plan, known)
+    assert found.sections == {"0012345": "A", "S77": "B", "99": "A", "55": "A", "055": "B"}
+    assert [member.student_id for member in found.groups["lab1"]["S77"]] == ["0012345", "S77"]
+    assert section_students(plan, "B", known) == {"S77", "055"}
+    alike = ("0012345", "12345", "s77")
+    assert term_people(plan, alike).sections == term_people(plan).sections
 
 
 def test_sections_and_groups_are_read(tmp_path: Path) -> None:

@@ -183,6 +183,8 @@ def test_extensions_are_given_once(dated: ClassSession) -> None:
     assert (done.extensions, done.unknown) == (1, ("400109999",))
     assert dated.book.edits()[0].why == "An extension, by list.csv."
     assert regrade(dated, extensions=deadlines).extensions == 0
+    zeros = regrade(dated, extensions={f"00{student}": due for student, due in deadlines.items()})
+    assert (zeros.extensions, zeros.unknown) == (0, ("00400109999",)), "the same students, however written"
     assert regrade(dated).extensions == 0
 
 

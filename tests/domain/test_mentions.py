@@ -28,6 +28,12 @@ def test_what_is_not_the_person_stays(text: str) -> None:
     assert not HERS.are_in(text) and HERS.replaced(text) == text
 
 
+@pytest.mark.parametrize("page", ["<p>Siobh\u00e1n O&#39;Brien</p>", "<p>Siobha\u0301n O&#x27;Brien</p>"])
+def test_a_name_is_found_as_pages_and_other_systems_write_it(page: str) -> None:
+    """Our own pages escape an apostrophe in another way than Python does; some systems split accents off."""
+    assert Mentions(frozenset(), frozenset({"Siobh\u00e1n O'Brien"})).replaced(page) == "<p>forgotten</p>"
+
+
 def test_a_short_number_is_not_found_in_a_digest() -> None:
     short = Mentions(frozenset({"12345"}))
     assert not short.are_in("ab12345cd") and short.are_in("s 12345.")

@@ -2,11 +2,13 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 
 from grader.domain.mentions import Mentions
 from grader.files.forgotten_text import (
+    TableNames,
     compressed_without,
     decoded,
     encoded,
@@ -57,8 +59,14 @@ def test_lines_and_rows_go() -> None:
 
 def test_names_beside_an_id_are_learned() -> None:
     table = "First name,Last name,ID number\nJane,van Doe,400101204\nB,C,400101205\n"
-    assert names_in_table(table, HERS) == {"Jane van Doe"}
-    assert names_in_table("Student,ID\nDoe Ann,400101204\n", HERS) == {"Doe Ann"}
+    assert names_in_table(table, HERS) == TableNames(frozenset({"Jane van Doe"}), frozenset({"B C"}))
+    assert names_in_table("Student,ID\nDoe Ann,400101204\n", HERS).theirs == {"Doe Ann"}
+    nameless = "Student,ID\nDoe Ann,400101204\nDoe Ann,\nJane Doe,7\n"
+    assert names_in_table(nameless, HERS) == TableNames(frozenset({"Doe Ann"}), frozenset({"Jane Doe"}))
+    assert names_in_table("", HERS) == TableNames()
+    with_others = replace(HERS, others=frozenset({"400101205"}))
+    left = "Student,ID\nAnn B,400101205\nJane Doe,400101299\n"  # by a command that was cut short
+    assert names_in_table(left, with_others).others == {"Ann B", "Jane Doe"}
 
 
 def test_the_encoding_stays() -> None:

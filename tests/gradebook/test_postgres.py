@@ -1,12 +1,16 @@
 """The same book on PostgreSQL, where the machine has one to start."""
 
+import multiprocessing
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Barrier
 from typing import NoReturn
 
 import pytest
+from sqlalchemy import create_engine
 
 from grader.domain.edit import Marked
 from grader.domain.errors import UsageError
@@ -93,3 +97,24 @@ def test_a_person_is_forgotten_on_postgresql(url: str, tmp_path: Path) -> None:
         assert book.students() == ("400101205",)
         assert book.evidence("400101205").reason == "as forgotten"
         assert book.images("400101205") == {"p0.png": b"400101205"}
+
+
+def _salt_of_new_book(url: str, together: Barrier) -> str:
+    together.wait(30)
+    with Gradebook(Path("/nowhere"), url, assignment_id="vit_defects") as book:
+        return book.class_salt()
+
+
+def test_several_may_be_the_first_at_once(url: str) -> None:
+    """As the console, a grading and its nodes are, after an update of the grader as well."""
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql("CREATE DATABASE fresh")
+    engine.dispose()
+    fresh, several = url.replace("/postgres?", "/fresh?"), multiprocessing.get_context("spawn")
+    with several.Manager() as manager, ProcessPoolExecutor(3, mp_context=several) as pool:
+        together = manager.Barrier(3)
+        salts = {
+            made.result() for made in [pool.submit(_salt_of_new_book, fresh, together) for _ in range(3)]
+        }
+    assert len(salts) == 1

@@ -70,6 +70,13 @@ def test_all_members_have_the_submission_of_the_one_who_sent_it(taken: Made) -> 
     assert file.student_id == FIRST, "the file stays the sender's"
 
 
+def test_a_sender_whose_zeros_a_spreadsheet_dropped_is_in_the_group(taken: Made) -> None:
+    sent = f"00{FIRST}"
+    uploads = taken({code(sent): "a = 1"}, PAIR)
+    found = by_student(uploads)
+    assert set(found) == {sent, SECOND} and found[sent][1] == (sent, SECOND)
+
+
 def test_the_same_download_again_finds_the_same_owners(taken: Made) -> None:
     first = taken({code(FIRST): "a = 1"}, PAIR)
     again = taken({code(FIRST): "a = 1"}, PAIR, uploads=recorded(first))

@@ -15,6 +15,7 @@ from packages.schemas import require_valid
 
 from grader.domain.assignment import Assignment, CourseLateDays, Resubmission, Tries
 from grader.domain.evidence import Attestation, Blame, Evidence, Finding, Status
+from grader.domain.submission import Role
 from grader.packages.earlier_submissions import EarlierSubmission, earlier_submissions, with_earlier
 from grader.packages.failed_run import failed_document
 from grader.packages.gradescope_results import gradescope_document
@@ -109,6 +110,16 @@ def shown_to(document: dict) -> str:
     """What a student reads of either document before grades are published."""
     shown = [test for test in document["tests"] if test.get("visibility", "visible") == "visible"]
     return f"{document['output']} {shown}"
+
+
+def test_who_can_upload_code_alone_is_not_asked_for_more(
+    prairielearn: Callable, gradescope: Callable, evidence: Evidence
+) -> None:
+    """The page of the question takes `homework.py` and nothing else."""
+    without_report = replace(evidence, missing=(Role.REPORT,), code_file="homework.py")
+    assert ".pdf is missing" in gradescope(without_report)["output"]
+    document = prairielearn(without_report)
+    assert "missing" not in document["message"] and "withheld" not in document["message"]
 
 
 def test_hidden_checks_wait_until_grades_are_published(gradescope: Callable, assignment: Assignment) -> None:

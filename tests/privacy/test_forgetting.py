@@ -1,6 +1,7 @@
 """`grader forget`: afterwards no file, page or table holds the id, the name or a line; the others stay."""
 
 import json
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from grader.domain.assignment import Assignment
 from grader.files.folder_lock import locked_folder
 from grader.gradebook import Gradebook
-from grader.results.folder_use import in_use
+from grader.results.folder_use import RESULTS, in_use
 from tests.fake_lms import TOKEN, FakeCanvas, served
-from tests.privacy.conftest import HER, HERS, LINES, MATE, THIRD, found_in, said
+from tests.privacy.conftest import HER, HERS, LINES, MATE, NAME, THIRD, found_in, said
 
 
 @pytest.fixture
@@ -219,3 +221,58 @@ def test_who_is_not_known_and_what_the_grader_did_not_write(results: Path, tmp_p
     told = said("forget", results, HER, "--yes", "--also", mine, code=1)
     assert f"{results / 'notes.txt'}: " in told
     assert (results / "notes.txt").exists() and not (mine / HER).exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(("publish", "--partial"), 2), (("export", "gradescope", "--partial"), 0)]
+)
+def test_what_lay_in_a_folder_before_is_not_the_graders(
+    results: Path, tmp_path: Path, words: tuple[str, ...], code: int
+) -> None:
+    """A refused `publish --to` wrote nothing there, and an export only its own files."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "class.csv").write_text(f"student_id,section\n{HER},A\n{MATE},B\n")
+    (mine / f"{HER}.zip").write_bytes(b"her work")
+    before = {path: path.read_bytes() for path in mine.iterdir()}
+    command, *options = words
+    said(command, *options[:1] if command == "export" else (), results, "--to", mine, options[-1], code=code)
+    said("forget", results, HER, "--yes")
+    assert {path: path.read_bytes() for path in before if path.exists()} == before
+
+
+def test_somebody_elses_row_stays_who_has_the_same_name(results: Path, tmp_path: Path) -> None:
+    """Also somebody's who handed in nothing, whom the gradebook does not know."""
+    grades = tmp_path / "Grades.csv"
+    head, *rows = (
+        "Full name,ID number,Grade\n", f"Ali Ahmadi,{HER},1\n", f"Ahmadi Ali,{MATE},2\n",
+        f"{NAME},400101299,\n", f"Reza Rad,{HER},1\n",
+    )  # fmt: skip
+    grades.write_text(head + "".join(rows), "utf-8")
+    said("marks", "set", results, MATE, "q6", "2", "--why", "Ali Ahmadi did well, and so did Reza Rad.")
+    said("forget", results, HER, "--also", grades, "--yes")
+    assert grades.read_text("utf-8") == head + rows[1] + rows[2]
+    assert "Ali Ahmadi did well, and so did forgotten" in said("history", results, MATE)
+
+
+def test_a_class_that_has_the_place_of_a_moved_one_is_another(
+    results: Path, tmp_path: Path, assignment: Assignment
+) -> None:
+    """A past term was moved away, and the next class was graded and published in its place."""
+    said("publish", results, "--to", tmp_path / "published", "--partial")
+    with Gradebook(results, assignment_id=assignment.id) as book:
+        book.note_places([results], RESULTS)
+        identity = book.identity()
+    archive = results.rename(tmp_path / "archive")
+    for place, note in ((results, ".pages"), (tmp_path / "published", "instructors/pages.json")):
+        if place == results:
+            shutil.copytree(archive, place)
+            (place / "gradebook.sqlite").unlink()
+        text = (place / note).read_text()
+        assert identity in text
+        (place / note).write_text(text.replace(identity, "f" * len(identity)))
+    next_class = [results, tmp_path / "published"]
+    before = {path: path.read_bytes() for one in next_class for path in one.rglob("*") if path.is_file()}
+    said("forget", archive, HER, "--yes")
+    assert {path: path.read_bytes() for path in before if path.exists()} == before
+    assert not any(found_in(archive, [HER]).values())

@@ -1,6 +1,7 @@
 """The files of a class are found wherever they were written, and only the grader's own are changed."""
 
 import os
+import socket
 import tempfile
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from grader.gradebook.forgotten_rows import WrittenPlace
 from grader.grading.recorded_run import FOLDER as GRADING
 from grader.grading.recorded_run import REQUESTS, RUN
 from grader.privacy.file_cleaning import FileFate
-from grader.privacy.kept_files import CONSOLE, LONG_AGO, kept_files, kept_places
+from grader.privacy.kept_files import CONSOLE, LONG_AGO, RECENT, kept_files, kept_places
 from grader.web import access
 
 HERS = Mentions(frozenset({"400101204"}))
@@ -92,6 +93,30 @@ def test_sheets_of_oral_checks_go_with_everybody_on_them(out: Path) -> None:
     }
     assert sheets.keys() & found.keys() == {"oral/questions.html", "oral/students/400101204/notes.html"}
     assert {found[name].cleaned.fate for name in sheets.keys() & found.keys()} == {FileFate.GOES}
+
+
+def test_what_a_killed_command_left_beside_its_place_goes_once_it_is_old(out: Path, tmp_path: Path) -> None:
+    """A publication is written beside its place, whose name it gets in the end."""
+    torn, other = tmp_path / f".{'b' * 16}.part", tmp_path / f".{'c' * 16}.part"
+    hers, class_page = torn / "students/400101204/report.html", torn / "instructors/index.html"
+    for path, content in (
+        (hers, b"x"), (class_page, b"<p>400101204</p><p>400101205</p>"), (torn / "a.txt", b"nobody"),
+        (other, b"PK half a zip"), (tmp_path / "mine.part", b"400101204"),
+    ):  # fmt: skip
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    recorded = [WrittenPlace(socket.gethostname(), tmp_path / "published", "publication")]
+
+    def found() -> dict[Path, tuple[FileFate, bool]]:
+        files = kept_files(kept_places(out, recorded, []), HERS)
+        return {file.path: (file.cleaned.fate, file.is_own) for file in files if out not in file.path.parents}
+
+    both = {hers: True, class_page: False, other: False}
+    assert found() == {path: (FileFate.LEFT, is_own) for path, is_own in both.items()}
+    old = time.time() - 2 * RECENT
+    for path in both:
+        os.utime(path, (old, old))
+    assert found() == {path: (FileFate.GOES, is_own) for path, is_own in both.items()}
 
 
 def test_the_folder_of_the_console_is_known() -> None:

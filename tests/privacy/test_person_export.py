@@ -51,3 +51,22 @@ def test_who_is_not_known_and_a_file_that_is_there(results: Path) -> None:
         said("export-person", results, MATE, code=2)
         == f"error: {place} is there already. Give another --to.\n"
     )
+
+
+def test_sheets_of_several_and_half_written_files_are_nobodys_own(results: Path, tmp_path: Path) -> None:
+    """Forgetting a person removes them, as they can be made again; others' lines are in them."""
+    others_line = f"{THIRD} did not write: {LINES[THIRD][3]}"
+    for name, text in {
+        "oral/notes.html": f"<p>{HER}</p><p>{others_line}</p>",
+        f"oral/students/{HER}/notes.html": f"<p>{HER}</p>",
+        ".grading/run.json": json.dumps([{"student_id": HER, "stage": "checks"}, {"said": others_line}]),
+        f".{'a' * 16}.part": others_line,
+    }.items():
+        (results / name).parent.mkdir(parents=True, exist_ok=True)
+        (results / name).write_text(text, "utf-8")
+    said("export-person", results, HER, "--to", tmp_path / "hers.zip")
+    with zipfile.ZipFile(tmp_path / "hers.zip") as archive:
+        files = {name: archive.read(name).decode("utf-8", "replace") for name in archive.namelist()}
+    assert not [name for name, content in files.items() if LINES[THIRD][3] in content]
+    assert files[f"pages/oral/students/{HER}/notes.html"] == f"<p>{HER}</p>"
+    assert json.loads(files["mentions/.grading/run.json.json"]) == [{"student_id": HER, "stage": "checks"}]

@@ -82,6 +82,12 @@ def test_a_figure_that_few_have_makes_a_pair(work, figures, given):
     assert len(found.pairs[0].figures) == 1
 
 
+def test_who_has_no_figures_does_not_make_a_common_one_rare(work, figures, given):
+    """Notebooks keep a plot of the data; most of the class handed in scripts."""
+    works = [work(str(i), figures=figures(100, i) if i < 4 else ()) for i in range(16)]
+    assert compared(works, given=given).pairs == ()
+
+
 def test_identical_checkpoints_come_before_near_ones(work, weights_of, state, given):
     """And different ones are not a pair."""
     mine = state(1)
@@ -109,3 +115,11 @@ def test_nobody_and_one(work, given):
     """Nothing to compare is not an error."""
     assert compared([], given=given).pairs == ()
     assert compared([work("1")], given=given).pairs == ()
+
+
+def test_who_may_work_together_is_no_pair(work, weights_of, state, given):
+    """A whole class in groups would leave no room for the pairs that somebody should look at."""
+    works = [work(student, weights=weights_of(state(1))) for student in ("1", "2", "3")]
+    group = frozenset({"1", "2"})
+    found = compared(works, given=given, together={"1": group, "2": group})
+    assert ids(found) == [("1", "3"), ("2", "3")]

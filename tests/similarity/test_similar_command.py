@@ -154,3 +154,16 @@ def test_the_class_page_lists_the_pairs_and_no_report_does(graded_class, solutio
     (graded_class / "similarity.json").write_text("{")
     CliRunner().invoke(cli, ["regrade", str(graded_class), "--course", str(ROOT), "--by", "ta1"])
     assert 'id="similar"' not in (graded_class / "index.html").read_text("utf-8")
+
+
+def test_members_of_a_group_are_not_compared(similar, tmp_path, solutions):
+    """The groups of `grader grade`: both members handed in what they wrote together."""
+    text = solutions.solution(solutions.apart(1)[0])
+    groups = tmp_path / "groups.csv"
+    groups.write_text("group;student_id\nG1;400101201\nG1;400101202\n", encoding="utf-8-sig")
+    files = {named(number, "py"): text for number in (1, 2, 3)}
+    done, page, rows = similar(files, "--groups", str(groups))
+    said = "Members of one group were not compared with each other: 1\xa0group."
+    assert said in page and said in done.stderr
+    pairs = [(row["one"], row["other"]) for row in rows]
+    assert pairs == [("400101201", "400101203"), ("400101202", "400101203")]

@@ -1,13 +1,15 @@
 """Checkpoints are compared by their tensors' bytes, and nothing is unpickled."""
 
 import io
+import json
 import zipfile
 
 import pytest
 import torch
+from safetensors.torch import save
 
 from grader.domain.errors import SubmissionError
-from grader.similarity.weights import likeness, read_weights
+from grader.similarity.weights import likeness, read_weights, without_given
 
 
 def test_the_same_tensors_under_other_names_in_another_order(weights_of, state):
@@ -84,3 +86,50 @@ def test_damage_is_told(saved, state):
         read_weights(io.BytesIO(bytes(data)), "a.pth")
     with pytest.raises(SubmissionError, match="cannot be opened"):
         read_weights(io.BytesIO(b"no zip"), "a.pth")
+
+
+def test_what_was_handed_out_is_in_nobodys_favor(weights_of, state):
+    """Two who adapt one pretrained model have it in common, and a copy of the adapted one is still one."""
+    pretrained = state(1)
+    chance = torch.Generator().manual_seed(2)
+
+    def adapted(*, head_alone=False):
+        backbone = {
+            key: value if head_alone else value + 0.01 * torch.randn(value.shape, generator=chance)
+            for key, value in pretrained.items()
+        }
+        return {**backbone, "head.weight": torch.randn(4, 64, generator=chance)}
+
+    def own(weights):
+        return without_given(weights_of(weights), weights_of(pretrained))
+
+    mine, theirs = adapted(), adapted()
+    mine["head.weight"] = theirs["head.weight"]  # else it alone would tell them apart
+    assert likeness(weights_of(mine), weights_of(theirs)).near, "so near does the common model bring them"
+    assert not likeness(own(mine), own(theirs)).near
+    assert likeness(own(mine), own({f"net.{key}": value for key, value in mine.items()})).identical
+    assert likeness(own(mine), own({key: value * (1 + 1e-5) for key, value in mine.items()})).near
+    assert likeness(own(adapted(head_alone=True)), own(adapted(head_alone=True))) is None
+
+
+def test_safetensors_are_read_as_what_torch_saves(weights_of, state):
+    mine = state(1)
+    found = read_weights(io.BytesIO(save(mine, {"format": "pt"})), "a.safetensors")
+    assert len(found.sizes) == 6 and likeness(found, weights_of(mine)).identical
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"a": {"data_offsets": [0, 10**9]}},
+        {"a": {"data_offsets": [0, 16]}, "b": {"data_offsets": [8, 16]}},
+        {"a": {"data_offsets": [-8, 16]}},
+        {"a": {"data_offsets": ["x", None]}},
+        {"a": []},
+    ],
+)
+def test_a_header_that_lies_is_damage(entries):
+    header = json.dumps(entries).encode()
+    data = len(header).to_bytes(8, "little") + header + bytes(16)
+    with pytest.raises(SubmissionError, match=r"a\.safetensors: is damaged; ask for the file again\."):
+        read_weights(io.BytesIO(data), "a.safetensors")

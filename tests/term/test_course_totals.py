@@ -10,7 +10,8 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LateRecord, LineState, Ownership, Score, ScoreLine
 from grader.domain.submission import AcceptedFile
 from grader.domain.submission_result import Result
-from grader.domain.term_total import GroupMember, PartState, TermPart, TermPeople, TermPlan
+from grader.domain.term_total import GroupMember, PartState, TermPart, TermPeople, TermPlan, TermTotal
+from grader.reports.whole_class.term_page import part_words, term_csv, total_words
 from grader.term.course_totals import AssignmentResults, course_totals, remarks
 from tests.scripted_terms import DAY, START, Term
 
@@ -207,3 +208,13 @@ def test_who_is_not_on_the_list_is_told(lab: Assignment) -> None:
     made = course_totals(TermPlan({"lab": 60}), TermPeople({HER: "A"}), found, late_days=0, now=NOW)
     assert [total.listed for total in made] == [True, False]
     assert list(remarks(found, made)) == [f"{HIM} is not in the file of students."]
+
+
+def test_parts_are_rounded_as_their_total_is() -> None:
+    """A member's weight makes more than two decimals: 83.5 * 0.85 is 70.975."""
+    grade = 0.85 * 83.5
+    part = TermPart("lab1", 100, PartState.DECIDED, grade, grade, 100, grade=grade, maximum=100)
+    total = TermTotal(HER, "", (part,))
+    assert (total_words(total), part_words(part)) == ("70.98", "70.98 of 100")
+    row = term_csv(TermPlan({"lab1": 100}), [total], late_days=0).splitlines()[1]
+    assert row.split(",")[2:7] == ["70.98"] * 5

@@ -12,6 +12,8 @@ from grader.domain.edit import Released
 from grader.domain.errors import UsageError
 from grader.domain.submission import Role
 from grader.domain.term_total import PartState
+from grader.gradebook.forgotten_rows import PersonalRecords
+from grader.results.folder_use import EXPORT
 from grader.term.graded_assignments import TermRequest
 from grader.term.written_term import TermResult, term_result
 from tests.scripted_terms import DAY, START, Term
@@ -86,6 +88,17 @@ def test_an_assignment_of_the_future_need_not_exist(term: Term) -> None:
     assert made.totals[0].high == 100 and made.remarks == ("The course has no assignment 'exam' yet.",)
 
 
+def test_a_student_is_one_person_however_the_list_writes_the_id(term: Term) -> None:
+    """Excel drops leading zeros; here it is the list that has more of them."""
+    term.course(f'{TOTAL}[people]\nstudents = "students.csv"\n')
+    (term.root / "course" / "students.csv").write_text(f"student_id,section\n00{HER},A\n00{HIM},B\n")
+    made = result(term, term.out("lab1"))
+    assert [(one.student_id, one.section, one.listed) for one in made.totals] == [
+        (HER, "A", True), (HIM, "B", True)
+    ]  # fmt: skip
+    assert not made.remarks
+
+
 def test_who_is_only_on_the_list_of_a_download_is_in_the_term(term: Term) -> None:
     absent = "400101299"
     term.list_class("lab1", [HER, absent])
@@ -126,3 +139,23 @@ def test_who_is_forgotten_leaves_the_course_page_too(term: Term, tmp_path: Path)
     left = [path for path in tmp_path.rglob("*") if path.is_file() and HER.encode() in path.read_bytes()]
     assert not left
     assert all(HIM.encode() in path.read_bytes() for path in to.iterdir())
+
+
+def test_only_its_own_files_are_cleaned_in_a_folder_that_was_there(term: Term, tmp_path: Path) -> None:
+    """`--to .` stands in the folder of whoever gives it; and a folder that could not be made is not noted."""
+    to, students = tmp_path / "mine", f"student_id,section\n{HER},A\n{HIM},B\n"
+    to.mkdir()
+    (to / "students.csv").write_text(students)
+    result(term, term.out("lab1"), to=to)
+    with pytest.raises(UsageError, match=r"Give another place with --to"):
+        result(term, term.out("lab1"), to=to / "students.csv" / "term")
+    url = f"sqlite:///{term.root / 'course.sqlite'}"
+    records = PersonalRecords(term.out("lab1"), url)
+    noted = [place.path for place in records.places() if place.kind == EXPORT]
+    records.close()
+    assert noted == [to / "index.html", to / "totals.csv"]
+    where = ("--gradebook", url, "--course", str(term.root / "course"))
+    done = CliRunner().invoke(cli, ["forget", str(term.out("lab1")), HER, "--yes", *where])
+    assert done.exit_code == 0, done.output
+    assert (to / "students.csv").read_text() == students
+    assert HER not in (to / "index.html").read_text() + (to / "totals.csv").read_text()

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
+from grader.course.known_ids import id_form
 from grader.domain.analyzed_program import Claim
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Epoch, Evidence
@@ -104,16 +105,16 @@ def attended(
     rosters = [roster for roster in (download.roster, all_downloads.roster) if roster is not None]
     results = list(candidates)
     ids = [result.student_id for result in results if not result.held]
-    there = {student_id.casefold() for student_id in ids}
-    there |= {result.origin.carries.casefold() for result in results if result.held}
-    there |= {file.student_id.casefold() for file in all_downloads.files if file.student_id}
-    listed = {student_id.casefold() for roster in rosters for student_id in roster.students}
+    there = {id_form(student_id) for student_id in ids}
+    there |= {id_form(result.origin.carries) for result in results if result.held}
+    there |= {id_form(file.student_id) for file in all_downloads.files if file.student_id}
+    listed = {id_form(student_id) for roster in rosters for student_id in roster.students}
     roster = download.roster.model_copy(
         update={
             "missing": [
-                student_id for student_id in download.roster.students if student_id.casefold() not in there
+                student_id for student_id in download.roster.students if id_form(student_id) not in there
             ],
-            "unlisted": sorted(student_id for student_id in ids if student_id.casefold() not in listed),
+            "unlisted": sorted(student_id for student_id in ids if id_form(student_id) not in listed),
         }
     )
     return download.model_copy(update={"roster": roster})

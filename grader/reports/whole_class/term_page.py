@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grader.domain.formatting import listed, points, printable, round_percent
+from grader.domain.score import rounded
 from grader.domain.term_total import PartState, Risk, RiskKind, TermPart, TermPlan, TermTotal
 from grader.files.file_names import guarded
 from grader.reports.typesetting import environment
@@ -84,8 +85,13 @@ def part_words(part: TermPart) -> str:
     if part.state is PartState.NOTHING:
         return "nothing came"
     if part.state is PartState.OPEN:
-        return f"{points(part.low)} to {points(part.high)} of {points(part.weight)}"
-    return f"{points(part.low)} of {points(part.weight)}"
+        return f"{_shown(part.low)} to {_shown(part.high)} of {points(part.weight)}"
+    return f"{_shown(part.low)} of {points(part.weight)}"
+
+
+def _shown(value: float) -> str:
+    """Points that were not rounded yet, as the total rounds them: halves up, in the student's favor."""
+    return points(rounded(value))
 
 
 def risk_words(risk: Risk, total: TermTotal) -> str:
@@ -175,7 +181,7 @@ def term_csv(plan: TermPlan, totals: Sequence[TermTotal], *, late_days: int) -> 
         cells += [points(total.low), points(total.high)]
         for part in total.parts:
             decided = part.state is PartState.DECIDED
-            cells += [_number(part.grade), points(part.low) if decided else ""]
+            cells += ["" if part.grade is None else _shown(part.grade), _shown(part.low) if decided else ""]
         cells += [str(total.late_days_left)] if late_days else []
         cells.append("; ".join(risk_words(risk, total) for risk in total.risks))
         cells.append("; ".join(f"{part.assignment_id}: {part.missing}" for part in total.open_parts))

@@ -41,6 +41,12 @@ def test_results_are_found_on_the_list_by_any_of_its_columns(tmp_path: Path) -> 
     assert (found.missing, found.unlisted) == (["kappa"], ["someone"])
 
 
+def test_zeros_that_a_spreadsheet_dropped_make_nobody_missing(tmp_path: Path) -> None:
+    roster = roster_record(listed(tmp_path, "student_id\n12345\n67\n"), those("0012345"))
+    found = attended(account(roster), those("0012345")).roster
+    assert (found.missing, found.unlisted) == (["67"], [])
+
+
 def test_results_under_usernames_are_on_blackboards_list(tmp_path: Path) -> None:
     """Whatever id the list itself gives them."""
     text = "Username,Student ID,Lab 8 [Total Pts: 100 Score] |7\nsone,400101204,\nstwo,,\nsthree,400101206,\n"
