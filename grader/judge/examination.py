@@ -379,12 +379,19 @@ class Checks:
             error = self._error_of(item, student, spec)
             seconds = time.monotonic() - started
             error = so_far.random_part.failure(error, student, spec) or error
-            where = so_far.place(student.program, spec.component, self._names_of(error))
-            result = self._in_own_names(finding(spec, error, where=where, seconds=seconds), student)
+            sought: tuple[str, ...] = ()
+            noted_names: tuple[str, ...] = ()
             first = decisive(student.notes)
+            try:
+                sought = self._names_of(error)
+                if first is not None:
+                    noted_names = looked_for(first.look_for, first.sentence)
+            except CourseError as unreadable:  # this check is wrong: it alone breaks
+                error = unreadable
+            where = so_far.place(student.program, spec.component, sought)
+            result = self._in_own_names(finding(spec, error, where=where, seconds=seconds), student)
             if first is not None:
-                sought = looked_for(first.look_for, first.sentence)
-                where = so_far.place(student.program, spec.component, sought)
+                where = so_far.place(student.program, spec.component, noted_names)
             result = noted(result, student.notes, where)
             ends.append(_End(result, error))
             if isinstance(error, WorkerFault) and error.kind == "time":
