@@ -368,7 +368,8 @@ def _broken(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterato
         if finding.blame is Blame.ENGINE:
             how, remedy = "could not be run on", "Run it again, with fewer --jobs."
         else:
-            how, remedy = "breaks on", "Fix the check."
+            how = "breaks on"
+            remedy = f"Fix the check; --only {version.name} --debug shows what it raised."
         yield f"checks/{spec.file}: {spec.id} {how} {version.name}{times}. {brief(finding)} {remedy}"
 
 
