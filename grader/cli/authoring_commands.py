@@ -312,6 +312,9 @@ def validate_command(
     every assignment of the course is tried. If [variant] draws values, this term's are used; values drawn for
     each student have their first choice.
 
+    If points depend on a measurement, the data sets are loaded, and a reference that is trained by a call is
+    trained and measured on a few artificial examples.
+
     With --pairs, it tries homeworks with two of the mistakes each, such that every pair of parts is covered.
     Both mistakes must be noticed, neither may be called by another's name, and no third part may be blamed.
 

@@ -9,12 +9,15 @@ from pathlib import Path
 from grader.course.assignment_file import read_assignment
 from grader.course.homework_versions import HomeworkVersion, Kind, homework_versions
 from grader.course.locate import located_course
+from grader.domain.analyzed_program import line_at, place_of
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.assignment_versions import submission_seed, training_seed
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Training, TrainingOutcome
+from grader.domain.limits import Limits
 from grader.domain.measure import Measure
 from grader.grading.hidden_splits import HiddenData, hidden_data
+from grader.kit import Examples, Splits
 from grader.sandbox.host_client import Host
 from grader.sandbox.process_limits import ProcessLimits
 from grader.scoring import measured_points
@@ -97,7 +100,7 @@ class MeasuredVersion:
 
     def _faults(self) -> Iterator[str]:
         if not self.values:
-            yield f"The reference is not measured: {self.training.reason}"
+            yield f"The reference is not measured: {why_unmeasured(self.version, self.training)}"
             return
         scale, mean = self.measure.scale, statistics.mean(self.values)
         if self.item is not None and self.points is not None and self.points < self.item.points:
@@ -151,7 +154,31 @@ def measured_versions(
 def _measured(
     assignment: Assignment, trial: Trial, measure: Measure, data: HiddenData, workers: Host, seeds: int
 ) -> MeasuredVersion:
-    limits = assignment.limits
+    training = version_training(assignment, trial, measure, data.of(1), workers, assignment.limits, seeds)
+    return MeasuredVersion(trial.version, measure, training, assignment.item_measured(measure.id))
+
+
+def why_unmeasured(version: HomeworkVersion, training: Training) -> str:
+    """Why a training has no measurement, with the line of the version's code that it ended at."""
+    place = place_of(training.where)
+    line = line_at({place.file: version.source}, place) if place is not None else None
+    return f"{training.reason} It was at `{line}`." if line else training.reason
+
+
+def version_training(
+    assignment: Assignment,
+    trial: Trial,
+    measure: Measure,
+    data: Splits | Examples,
+    workers: Host,
+    limits: Limits,
+    seeds: int = 1,
+) -> Training:
+    """How a version's training for a measure ended: the first, with the measurements of all.
+
+    Args:
+        seeds: How many times it is trained.
+    """
     process = ProcessLimits.within(limits, cpu_seconds=max(int(1.5 * limits.training_seconds), 60))
     program = program_of(assignment, trial).read_for(measure.id)
 
@@ -161,15 +188,15 @@ def _measured(
         return job_of(
             assignment,
             measure,
-            data.of(1),
+            data,
             program=program,
             limits=limits,
             forbidden=assignment.forbidden_patterns,
             seed=training_seed(SALT, digest, number),
             order_seed=submission_seed(SALT, "order", digest, number),
+            is_own=True,
         )
 
-    training = repeated_training(
+    return repeated_training(
         lambda: workers.spawn(process), job, None, runs=seeds, scale=measure.scale
     ).training
-    return MeasuredVersion(trial.version, measure, training, assignment.item_measured(measure.id))
