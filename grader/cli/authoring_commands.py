@@ -336,7 +336,10 @@ def validate_command(
       grader validate vit_defects --train --seeds 5
     """
     if train:
-        sys.exit(0 if _train_versions(assignment_id, only, seeds, data, course) else 1)
+        for name, given in (("--thorough", thorough), ("--pairs", pairs), ("--odd", odd), ("--debug", debug)):
+            if given:
+                raise click.UsageError(f"--train runs no checks, and {name} is about checks. Leave one out.")
+        sys.exit(0 if _train_versions(assignment_id, only, seeds, data, course, all_variants) else 1)
     from grader.cli.validate_view import ValidateView
     from grader.validation.assignment_trial import ValidationRequest, validate
 
@@ -350,7 +353,12 @@ def validate_command(
 
 
 def _train_versions(
-    assignment_id: str | None, only: str | None, seeds: int, data: str, course: Path | None
+    assignment_id: str | None,
+    only: str | None,
+    seeds: int,
+    data: str,
+    course: Path | None,
+    all_variants: bool,
 ) -> bool:
     """Train versions of the homework, and show what is measured; returns whether nothing is wrong."""
     from grader.cli.measured_view import MeasuredView
@@ -359,5 +367,5 @@ def _train_versions(
     if assignment_id is None:
         raise click.UsageError("--train is about one assignment. Name it.")
     view = MeasuredView()
-    request = MeasuringRequest(assignment_id, only or "reference", data, seeds, course)
+    request = MeasuringRequest(assignment_id, only or "reference", data, seeds, course, all_variants)
     return view.show(measured_versions(request, done=view.line))

@@ -15,11 +15,11 @@ from grader.course.odd_versions import odd_versions
 from grader.course.reference_solution import compare_signatures
 from grader.course.student_template import handed_out_copy, require_usable, student_files
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_versions import Value, each_choice
+from grader.domain.assignment_versions import Value
 from grader.domain.errors import UsageError
 from grader.validation.mutation_report import MutationReport, mutation_report
 from grader.validation.rehearsed_measures import measure_faults
-from grader.validation.trials import Report, Trial, chosen, outcomes, trials
+from grader.validation.trials import Report, Trial, chosen, outcomes, trials, value_sets
 
 ValidationWatcher = Callable[[Assignment, int], AbstractContextManager[Report]]
 """(assignment, number of trials) -> a context that gives the watcher of each outcome."""
@@ -109,7 +109,7 @@ def _validated(
     compare_signatures(folder, assignment.components, assignment.edition, assignment.provided)
     batches = [
         (values, trials(assignment, tried_versions, values, thorough=request.thorough))
-        for values in _value_sets(course, assignment, every=request.all_drawn_values)
+        for values in value_sets(course, assignment, every=request.all_drawn_values)
         for tried_versions in [_versions_to_try(assignment, values, request)]
     ]
     planned = [trial for _, batch in batches for trial in batch]
@@ -149,12 +149,3 @@ def _versions_to_try(
         [reference] = [version for version in tried_versions if version.kind is Kind.REFERENCE]
         tried_versions = odd_versions(assignment, reference, request.odd)
     return chosen(tried_versions, request.only)
-
-
-def _value_sets(course: Course, assignment: Assignment, *, every: bool) -> list[dict[str, Value]]:
-    """The sets of values to try: this term's, in which each student's value is its first choice."""
-    sets = [course.values(assignment.id, assignment.variant)]
-    for values in each_choice(assignment.variant) if every else ():
-        if values not in sets:
-            sets.append(values)
-    return sets

@@ -69,3 +69,13 @@ def test_what_the_instructors_own_code_raised_is_told_in_full() -> None:
     version = replace(FOUND.version, source="x = 1\nfit(x)\n")
     failed = Training(TrainingOutcome.FAILED, reason="It raised.", where="homework.py:2")
     assert why_unmeasured(version, failed) == "It raised. It was at `fit(x)`."
+
+
+def test_with_each_choice_of_a_drawn_value_one_reference_is_stated_for_all() -> None:
+    """Which of them reach more is no fault: they would contradict each other; each is told by its values."""
+    drawn = replace(FOUND, drawn={"kernel": 5}, is_one_of_many=True)
+    training = replace(FOUND.training, value=1.5, runs=(1.49, 1.5, 1.51))
+    assert drawn.title == "reference (kernel = 5)"
+    assert replace(drawn, training=training).faults == ()
+    [worse] = replace(drawn, item=None, training=replace(training, value=2.5, runs=(2.49, 2.5, 2.51))).faults
+    assert worse.startswith("The reference (kernel = 5) reaches 2.5, and assignment.toml states 2.")
