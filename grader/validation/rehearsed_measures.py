@@ -17,7 +17,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.domain.measure import Measure
-from grader.grading.hidden_splits import HiddenExamples, hidden_data
+from grader.grading.hidden_splits import HiddenExamples, HiddenSplits, hidden_data
 from grader.kit import Examples, Splits
 from grader.kit.splits import first_of_each, taken, united
 from grader.sandbox.host_client import Host
@@ -69,7 +69,9 @@ def _loaded_faults(
     course: Course, assignment: Assignment, reference: Trial, measured: list[Measure]
 ) -> Iterator[str]:
     data = hidden_data(course, assignment, SYNTHETIC, lambda: SALT)
-    if isinstance(data, HiddenExamples) and assignment.required_data().is_made:
+    if isinstance(data, HiddenSplits):
+        yield from _shape_faults(assignment, data)
+    elif assignment.required_data().is_made:
         yield from _made_faults(data)
     called = []
     for measure in measured:
@@ -85,6 +87,19 @@ def _loaded_faults(
             if training.outcome not in (TrainingOutcome.COMPLETED, TrainingOutcome.BUDGET):
                 why = why_unmeasured(reference.version, training)
                 yield f"[[measure]] '{measure.id}': the reference is not measured: {why}"
+
+
+def _shape_faults(assignment: Assignment, data: HiddenSplits) -> Iterator[str]:
+    """Whether images are as `[data]` says, by which students' own machines try a homework."""
+    stated, shape = assignment.required_data().image_shape, data.of(1).train_images.shape[1:]
+    if shape != stated:
+        (height, width), channels = shape[:2], shape[2] if len(shape) > 2 else 1
+        plural = "s" if channels > 1 else ""
+        yield (
+            f"datasets/{data.name}.py makes images of {height} x {width} pixels with {channels} "
+            f"channel{plural}, and [data] of assignment.toml says otherwise. Write size = "
+            f"[{height}, {width}] and channels = {channels} there."
+        )
 
 
 def _made_faults(data: HiddenExamples) -> Iterator[str]:

@@ -138,3 +138,50 @@ def test_a_file_of_measures_that_cannot_be_executed_is_told(faults: Faults) -> N
     """It was told when the first student was graded."""
     [sentence] = faults(measures="import numpyy\n" + MEASURES)
     assert sentence.startswith("measures.py: executing it raised ModuleNotFoundError")
+
+
+IMAGES = """
+import numpy as np
+from grader.kit import Splits
+NAME, TITLE, CLASSES = "shapes", "Shapes", ("bar", "ring")
+
+def load(source, *, seed, train_share=0.7, cache=None):
+    images = np.random.default_rng(seed).integers(0, 255, (20, 12, 10), dtype=np.uint8)
+    labels = np.arange(20) % 2
+    names = tuple(f"{CLASSES[label]}/{number}.png" for number, label in enumerate(labels))
+    return Splits(NAME, CLASSES, images[:10], labels[:10], names[:10], images[10:], labels[10:], names[10:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        ('classes = ["bar", "ring"]\nsize = [12, 10]\nchannels = 1', ""),
+        (
+            'classes = ["bar", "ring"]',
+            "datasets/shapes.py makes images of 12 x 10 pixels with 1 channel, and [data] of assignment.toml "
+            "says otherwise. Write size = [12, 10] and channels = 1 there.",
+        ),
+        (
+            'classes = ["ring", "bar"]\nsize = [12, 10]\nchannels = 1',
+            "datasets/shapes.py has the classes bar, ring, and [data] of assignment.toml names ring, bar. "
+            "Make them the same, in one order.",
+        ),
+        (
+            'classes = ["bar", "cross", "ring"]\nsize = [12, 10]\nchannels = 1',
+            "datasets/shapes.py has 2 classes, and [data] of assignment.toml names 3. Make them the same.",
+        ),
+    ],
+)
+def test_images_are_as_the_assignment_says(
+    faults: Faults, tiny_course: Path, stated: str, words: str
+) -> None:
+    """Students' own machines have nothing else to go by."""
+    (tiny_course / "datasets" / "shapes.py").write_text(IMAGES, encoding="utf-8")
+    file = tiny_course / "reference" / "tiny" / "assignment.toml"
+    text = file.read_text(encoding="utf-8")
+    old = 'kind = "arrays"\nreal = "points"\nsynthetic = "points"'
+    assert text.count(old) == 1
+    new = f'real = "shapes"\nsynthetic = "shapes"\n{stated}'
+    file.write_text(text.replace(old, new), encoding="utf-8")
+    assert faults(COMPLETED) == ((words,) if words else ())
