@@ -13,6 +13,7 @@ import click
 from grader import __version__
 from grader.cli.commands import COMMANDS, GROUPS
 from grader.domain.errors import GraderError
+from grader.files.atomic import lacks_room
 
 
 class Fault(click.ClickException):
@@ -95,6 +96,8 @@ class LazyGroup(click.Group):
         except Exception as error:
             if _wants_traceback(ctx):
                 raise
+            if lacks_room(error):
+                raise Fault(_full_disk(error)) from None
             raise FaultOfOurs(_our_fault(error)) from None
 
 
@@ -154,6 +157,16 @@ def main() -> None:
 
 def _wants_traceback(ctx: click.Context) -> bool:
     return bool((ctx.obj or {}).get("traceback")) or os.environ.get("GRADER_DEBUG", "") not in ("", "0")
+
+
+def _full_disk(error: Exception) -> str:
+    """What to do where a disk is full; it may be that of the files that nobody sees."""
+    file = getattr(error, "filename", None)
+    what = f"{file} cannot be written: its disk is full." if file else "A disk is full."
+    return (
+        f"{what} Make room there, or set TMPDIR to a folder with room, in which temporary files are kept. "
+        "Then run the command again."
+    )
 
 
 def _our_fault(error: Exception) -> str:

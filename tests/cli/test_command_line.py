@@ -1,5 +1,6 @@
 """The command line itself: instant help, and errors that a person can read."""
 
+import errno
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -97,6 +98,17 @@ def test_a_fault_of_ours_says_so_and_how_to_see_more(failing):
     assert result.exit_code == 3
     assert "fault of the grader" in result.output and "ZeroDivisionError: division by zero" in result.output
     assert "--traceback" in result.output and "Traceback" not in result.output
+
+
+def test_a_full_disk_is_no_fault_of_ours(failing):
+    """Also where only a cause says so, as from a library that wraps what the system refuses."""
+    failing.append(OSError(errno.ENOSPC, "No space left on device", "/tmp/pages"))
+    result = CliRunner().invoke(cli, ["fail"])
+    assert result.exit_code == 2 and "/tmp/pages cannot be written: its disk is full." in result.output
+    failing[0] = RuntimeError("the archive is not closed")
+    failing[0].__cause__ = OSError(errno.EDQUOT, "Disk quota exceeded")
+    result = CliRunner().invoke(cli, ["fail"])
+    assert result.exit_code == 2 and "error: A disk is full. Make room there" in result.output
 
 
 @pytest.mark.parametrize("error", [CourseError("wrong"), ZeroDivisionError("wrong")])
