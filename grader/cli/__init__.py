@@ -15,6 +15,7 @@ import click
 from grader import __version__
 from grader.cli.commands import COMMANDS, GROUPS
 from grader.domain.errors import GraderError
+from grader.files.atomic import lacks_room
 
 
 class Fault(click.ClickException):
@@ -97,7 +98,7 @@ class LazyGroup(click.Group):
         except Exception as error:
             if _wants_traceback(ctx):
                 raise
-            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if lacks_room(error):
                 raise Fault(_full_disk(error)) from None
             raise FaultOfOurs(_our_fault(error)) from None
 
@@ -160,12 +161,13 @@ def _wants_traceback(ctx: click.Context) -> bool:
     return bool((ctx.obj or {}).get("traceback")) or os.environ.get("GRADER_DEBUG", "") not in ("", "0")
 
 
-def _full_disk(error: OSError) -> str:
-    where = f"{error.filename}: " if error.filename else ""
+def _full_disk(error: Exception) -> str:
+    """What to do where a disk is full; it may be that of the files that nobody sees."""
+    file = getattr(error, "filename", None)
+    what = f"{file} cannot be written: its disk is full." if file else "A disk is full."
     return (
-        f"{where}no room is left on a disk ({error.strerror}). Make room for the results, and for temporary "
-        f"files in {tempfile.gettempdir()} (TMPDIR names another folder). Then run the same command again: "
-        "what is done is kept."
+        f"{what} Make room for the results, and for temporary files in {tempfile.gettempdir()} (TMPDIR names "
+        "another folder). Then run the same command again: what is done is kept."
     )
 
 

@@ -312,6 +312,9 @@ def validate_command(
     every assignment of the course is tried. If [variant] draws values, this term's are used; values drawn for
     each student have their first choice.
 
+    If points depend on a measurement, the data sets are loaded, and a reference that is trained by a call is
+    trained and measured on a few artificial examples.
+
     With --pairs, it tries homeworks with two of the mistakes each, such that every pair of parts is covered.
     Both mistakes must be noticed, neither may be called by another's name, and no third part may be blamed.
 
@@ -333,7 +336,10 @@ def validate_command(
       grader validate vit_defects --train --seeds 5
     """
     if train:
-        sys.exit(0 if _train_versions(assignment_id, only, seeds, data, course) else 1)
+        for name, given in (("--thorough", thorough), ("--pairs", pairs), ("--odd", odd), ("--debug", debug)):
+            if given:
+                raise click.UsageError(f"--train runs no checks, and {name} is about checks. Leave one out.")
+        sys.exit(0 if _train_versions(assignment_id, only, seeds, data, course, all_variants) else 1)
     from grader.cli.validate_view import ValidateView
     from grader.validation.assignment_trial import ValidationRequest, validate
 
@@ -347,7 +353,12 @@ def validate_command(
 
 
 def _train_versions(
-    assignment_id: str | None, only: str | None, seeds: int, data: str, course: Path | None
+    assignment_id: str | None,
+    only: str | None,
+    seeds: int,
+    data: str,
+    course: Path | None,
+    all_variants: bool,
 ) -> bool:
     """Train versions of the homework, and show what is measured; returns whether nothing is wrong."""
     from grader.cli.measured_view import MeasuredView
@@ -356,5 +367,5 @@ def _train_versions(
     if assignment_id is None:
         raise click.UsageError("--train is about one assignment. Name it.")
     view = MeasuredView()
-    request = MeasuringRequest(assignment_id, only or "reference", data, seeds, course)
+    request = MeasuringRequest(assignment_id, only or "reference", data, seeds, course, all_variants)
     return view.show(measured_versions(request, done=view.line))

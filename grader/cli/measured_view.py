@@ -26,7 +26,7 @@ class MeasuredView:
     def line(self, trained: MeasuredVersion) -> None:
         """Print a version that was measured."""
         measured = ", ".join(map(trained.measure.scale.shown, trained.values)) or trained.training.reason
-        self._screen.print(f"{trained.version.name}: {trained.measure.id} {measured}", soft_wrap=True)
+        self._screen.print(f"{trained.title}: {trained.measure.id} {measured}", soft_wrap=True)
 
     def show(self, trained: Sequence[MeasuredVersion]) -> bool:
         """Show the table; returns whether nothing is wrong with the assignment."""
@@ -56,7 +56,7 @@ def _cells(trained: MeasuredVersion) -> tuple[str, ...]:
         else ""
     )
     return (
-        trained.version.name,
+        trained.title,
         trained.measure.id,
         scale.shown(statistics.mean(values)) if values else trained.training.outcome.value,
         scale.shown(trained.deviation) if trained.deviation is not None else "",

@@ -123,6 +123,11 @@ def _point_rows(split: KnownPoints) -> Iterator[tuple[str, str]]:
         else:
             least, more = "", ""
         yield "lost", f"{least}{points(split.lost)} points, as it stands now{more}"
+    if split.undecided >= NEVER_LEAST:
+        yield (
+            "undecided",
+            f"{points(split.undecided)} points, by public checks that could not be decided here",
+        )
     if split.hidden >= NEVER_LEAST:
         yield "open", _open_text(split)
         yield from (
@@ -275,6 +280,7 @@ def verdict_document(check: LocalCheck, assignment: Assignment) -> dict[str, Any
             "maximum": shown.maximum,
             "sure": round(shown.sure, 2),
             "lost": round(shown.lost, 2),
+            "undecided": round(shown.undecided, 2),
             "open": round(shown.hidden, 2),
             "training": shown.trained,
             "people": shown.people,

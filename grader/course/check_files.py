@@ -10,13 +10,14 @@ import functools
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from grader.course.course_files import file_content
 from grader.course.toml_file import listing, remedy
 from grader.domain.assignment import SUBMISSION, CheckSpec
 from grader.domain.errors import CourseError
-from grader.files.known_folders import PUBLIC_CHECKS, is_public_checks, public_checks
+from grader.files.known_folders import PUBLIC_CHECKS, is_public_checks, public_checks, visible
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,8 @@ def _after_causes(
 CHECKS, TRAINED = "checks", "trained"  # folders of an assignment
 _PREFIX = "test_"
 _MARKS = ("component", "weight", "because", "explains", "shows")
+_LIKENESS = 0.75  # from which a mark is one of these, misspelled; `slow` is not `shows`
+_INSTRUCTORS_FIXTURES = ("reference", "trained")
 
 
 def trained_checks(
@@ -186,6 +189,8 @@ def checks(
     if not files:
         files = public_checks(folder)
     _require_one_kind([path.name for path in files if is_public_checks(path.name)])
+    if not public_only:
+        _require_collected(folder / CHECKS, set(files))
     return _all_declared(files, components, left_out)
 
 
@@ -197,6 +202,36 @@ def _require_one_kind(public: Sequence[str]) -> None:
             f"{PUBLIC_CHECKS} and {other} are there: public checks are in the one file or in several. "
             "Remove the file that is left from before."
         )
+
+
+def _require_collected(folder: Path, files: Collection[Path]) -> None:
+    """Refuse a check in a file that is not one of check files: it would never be made, and nobody would see.
+
+    Args:
+        folder: Of the checks.
+        files: Whose checks are made.
+    """
+    for path in visible(folder, "**/*.py"):
+        name = path.relative_to(folder).as_posix()
+        if path in files or not path.is_file():
+            continue
+        try:
+            tree = _parsed(name, file_content(path, f"{folder.name}/{name}"))
+        except CourseError:
+            continue  # whatever it is, no check comes of it
+        for function in _functions(tree):
+            if function.name.startswith(_PREFIX) and _marks(function.decorator_list, name).component:
+                raise CourseError(
+                    f"{folder.name}/{name}:{function.lineno}: {function.name} is never run: checks are in "
+                    f"{folder.name}/{_PREFIX}*.py. Rename or move the file."
+                )
+
+
+def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The functions of a file itself."""
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield statement
 
 
 def _all_declared(
@@ -256,11 +291,16 @@ def _declared(
             "Make it a function of the file itself."
         )
     everywhere = _marks(_module_marks(tree), file)
-    return tuple(
-        (function.lineno, *_spec(function, everywhere, file, components))
-        for function in tree.body
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name.startswith(_PREFIX)
-    )
+    declared = []
+    for function in _functions(tree):
+        if function.name.startswith(_PREFIX):
+            declared.append((function.lineno, *_spec(function, everywhere, file, components)))
+        elif _marks(function.decorator_list, file) != _Marks():
+            raise CourseError(
+                f"{file}:{function.lineno}: {function.name} has the marks of a check, and is never run: its "
+                f"name does not begin with {_PREFIX}. Rename it, or remove the marks."
+            )
+    return tuple(declared)
 
 
 def _parsed(file: str, content: bytes) -> ast.Module:
@@ -306,6 +346,8 @@ def _spec(
     if component not in components:
         advice = remedy(component, components, f"There are {listing(components)}.")
         raise CourseError(f"{where} judges the component '{component}', which does not exist. {advice}")
+    if is_public_checks(file):
+        _require_students_fixtures(function, where)
     check = function.name.removeprefix(_PREFIX)
     causes = own_marks.causes or _file_causes_for(file_marks.causes, check)
     spec = CheckSpec(
@@ -319,6 +361,16 @@ def _spec(
         tried_anyway=causes.tried_anyway,
     )
     return spec, own_marks.about_others
+
+
+def _require_students_fixtures(function: ast.FunctionDef | ast.AsyncFunctionDef, where: str) -> None:
+    """Refuse a public check that asks for what no student's machine has."""
+    for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
+        if argument.arg in _INSTRUCTORS_FIXTURES:
+            raise CourseError(
+                f"{where} asks for `{argument.arg}`, which students do not have. Move the check to another "
+                "file, which makes it a hidden one, or let it do without."
+            )
 
 
 def _file_causes_for(file_causes: _Causes | None, check: str) -> _Causes:
@@ -365,7 +417,18 @@ def _marks(expressions: Iterable[ast.expr], file: str) -> _Marks:
                 raise CourseError(
                     f"{file}:{expression.lineno}: pytest.mark.{name} needs a value in parentheses."
                 )
+            case (
+                ast.Call(func=ast.Attribute(attr=name, value=owner)) | ast.Attribute(attr=name, value=owner)
+            ) if _is_mark(owner):
+                _require_no_misspelling(name, f"{file}:{expression.lineno}")
     return _Marks(component, weight, causes, AboutOthers(explains, shows))
+
+
+def _require_no_misspelling(name: str, place: str) -> None:
+    """Refuse a mark that means nothing and is almost one of ours: a weight would be lost in silence."""
+    meant = get_close_matches(name, _MARKS, n=1, cutoff=_LIKENESS)
+    if meant:
+        raise CourseError(f"{place}: pytest.mark.{name} means nothing here. Did you mean '{meant[0]}'?")
 
 
 def _is_mark(owner: ast.expr) -> bool:

@@ -171,7 +171,7 @@ def _head(text: str) -> Mapping[str, Any]:
     )
     try:
         return tomllib.loads("\n".join(lines))
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return {}
 
 
@@ -200,7 +200,7 @@ def _components(text: str) -> Iterator[str]:
     """The names of the components; none if the text is not TOML."""
     try:
         tables = tomllib.loads(text).get("component", [])
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return
     for table in tables if isinstance(tables, list) else []:
         if isinstance(table, dict) and isinstance(table.get("name"), str):

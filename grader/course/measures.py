@@ -99,8 +99,8 @@ def training_call(
         columns: Other names in braces are allowed: columns of a table.
 
     Raises:
-        CourseError: A name is not a component, an argument is not a parameter of it, or a placeholder is
-            unknown.
+        CourseError: A name is not a component, an argument is not a parameter of it, one is left out
+            that it needs, or a placeholder is unknown.
     """
     stubs = {component.name: component for component in components}
     for key, name in (("model", table.model), ("function", table.function)):
@@ -119,6 +119,9 @@ def training_call(
             f"{where}: 'given' hands over no data. Give a parameter of {table.function} the text "
             "'{inputs}' or '{batches}'."
         )
+    if not columns:
+        _require_complete(f"{where}: arguments", table.arguments, stubs[table.model])
+        _require_complete(f"{where}: given", table.given, stubs[table.function])
     return TrainingCall(
         model=table.model,
         function=table.function,
@@ -164,8 +167,31 @@ def study_table(table: StudyFileTable, components: Sequence[Component], roles: S
     )
 
 
+def _arguments(stub: Component) -> ast.arguments:
+    """The parameters of a stub, as its signature writes them."""
+    return ast.parse(f"def stub({stub.signature}): ...").body[0].args  # type: ignore[attr-defined,no-any-return]
+
+
+def _require_complete(where: str, given: Mapping[str, Any], stub: Component) -> None:
+    """Refuse a call that leaves out a parameter without a default: it would fail for every student."""
+    arguments = _arguments(stub)
+    positional = [*arguments.posonlyargs, *arguments.args]
+    needed = positional[: len(positional) - len(arguments.defaults)]
+    needed += [
+        argument
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if default is None
+    ]
+    for argument in needed:
+        if argument.arg not in given:
+            raise fault(
+                f"{where}: '{argument.arg}' of {stub.name}({stub.signature}) has no default and gets no "
+                "value. Add it."
+            )
+
+
 def _require_parameters(where: str, given: Mapping[str, Any], stub: Component) -> None:
-    arguments = ast.parse(f"def stub({stub.signature}): ...").body[0].args  # type: ignore[attr-defined]
+    arguments = _arguments(stub)
     names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
     for name in given:
         if name not in names:

@@ -156,6 +156,10 @@ def _parsed(path: Path, edition: Edition) -> dict[str, Any]:
             f"{path.name}:{line or len(text.splitlines())}: this is not valid TOML ({what}). "
             "Fix that line, or the end of the one before it."
         ) from None
+    except RecursionError:
+        raise CourseError(
+            f"{path.name}: its lists or tables are nested too deeply. Write them flat."
+        ) from None
 
 
 def _sentence(error: ErrorDetails, raw: dict[str, Any], shape: type[Table]) -> str:

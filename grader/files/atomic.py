@@ -115,6 +115,18 @@ def _refused(path: Path, error: OSError, remedy: str) -> UsageError:
     return UsageError(f"{path} cannot be written ({error.strerror}). {remedy or default_remedy}")
 
 
+def lacks_room(error: BaseException) -> bool:
+    """Whether something was not written, or could not be made, because a disk is full."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        if isinstance(one, OSError) and one.errno in _FULL:
+            return True
+        seen.add(id(one))
+        one = one.__cause__ or one.__context__
+    return False
+
+
 def _sync_folder(folder: Path) -> None:
     """Make the folder's entries durable if the system can (Windows cannot open folders)."""
     if os.name == "posix":

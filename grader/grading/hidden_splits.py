@@ -69,6 +69,10 @@ class HiddenExamples:
                 self._kept[attempt] = self._load(attempt)
             return self._kept[attempt]
 
+    def again(self, attempt: int) -> Examples:
+        """The examples of an attempt, loaded anew: the same ones, unless the data set's file errs."""
+        return self._load(attempt)
+
     def digest(self, attempt: int) -> str:
         """SHA-256 over the examples of an attempt, hexadecimal."""
         if attempt not in self._digests:

@@ -13,6 +13,7 @@ import io
 import os
 import sys
 import time
+import traceback
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from grader.domain.assignment import CHECK_MARKERS, Assignment, CheckSpec
 from grader.domain.assignment_versions import StudentValues, Value, first_choices
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Blame, Finding, LayerSummary, Status
+from grader.domain.formatting import clipped
 from grader.domain.measure import TrainingCall
 from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.judge.course_code import CourseCode, freshly_imported
@@ -178,6 +180,7 @@ class Checks:
         self._student: Student | None = None
         self._trained: TrainedModel | None = None
         self._error: BaseException | None = None
+        self.uncollectable: CourseError | None = None  # why, where pytest says it of a file
         self.collected = False
         # called with how each check ended and what it printed; for the instructor's own machine
         self.traced: Callable[[CheckSpec, BaseException | None, str], None] = lambda spec, error, text: None
@@ -236,6 +239,14 @@ class Checks:
             with _unreported(session.config.pluginmanager):
                 self._use(self)
         return True
+
+    def pytest_exception_interact(
+        self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo[object]
+    ) -> None:
+        """Keep the first reason for which a file's checks cannot be collected."""
+        if self.uncollectable is None and not self.collected and call.excinfo is not None:
+            folder = self.assignment.folder.resolve()
+            self.uncollectable = _uncollectable(node.path, call.excinfo.value, folder)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(
@@ -379,12 +390,19 @@ class Checks:
             error = self._error_of(item, student, spec)
             seconds = time.monotonic() - started
             error = so_far.random_part.failure(error, student, spec) or error
-            where = so_far.place(student.program, spec.component, self._names_of(error))
-            result = self._in_own_names(finding(spec, error, where=where, seconds=seconds), student)
+            sought: tuple[str, ...] = ()
+            noted_names: tuple[str, ...] = ()
             first = decisive(student.notes)
+            try:
+                sought = self._names_of(error)
+                if first is not None:
+                    noted_names = looked_for(first.look_for, first.sentence)
+            except CourseError as unreadable:  # this check is wrong: it alone breaks
+                error = unreadable
+            where = so_far.place(student.program, spec.component, sought)
+            result = self._in_own_names(finding(spec, error, where=where, seconds=seconds), student)
             if first is not None:
-                sought = looked_for(first.look_for, first.sentence)
-                where = so_far.place(student.program, spec.component, sought)
+                where = so_far.place(student.program, spec.component, noted_names)
             result = noted(result, student.notes, where)
             ends.append(_End(result, error))
             if isinstance(error, WorkerFault) and error.kind == "time":
@@ -470,10 +488,34 @@ def run_pytest(
     ):
         pytest.main(arguments, plugins=[checks])
     if not checks.collected:
+        if checks.uncollectable is not None:
+            raise checks.uncollectable
         raise CourseError(
             f"{assignment.id}: its checks could not be collected by pytest. Run pytest on the check files to "
             f"see all of it; the end of what it said:\n{output.getvalue()[-1500:]}"
         )
+
+
+MOST_WORDS = 300  # characters of what collecting a file raised
+
+
+def _uncollectable(path: Path, error: BaseException, folder: Path) -> CourseError:
+    """Why the checks of a file cannot be collected, with the line of the assignment's that it comes from."""
+    if isinstance(error, pytest.Collector.CollectError) and error.__cause__ is not None:
+        error = error.__cause__  # what importing the file raised, which pytest shows as a whole page
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [
+        f"{Path(frame.filename).relative_to(folder).as_posix()}:{frame.lineno}"
+        for frame in frames
+        if Path(frame.filename).is_relative_to(folder)
+    ]
+    resolved = path.resolve()
+    name = resolved.relative_to(folder).as_posix() if resolved.is_relative_to(folder) else path.name
+    text = clipped(" ".join(str(error).split()).rstrip("."), MOST_WORDS)
+    if isinstance(error, pytest.fail.Exception | pytest.Collector.CollectError):
+        return CourseError(f"{name}: pytest cannot collect its checks: {text}. Fix it.")
+    what = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return CourseError(f"{lines[-1] if lines else name}: importing it raised {what}. Fix it.")
 
 
 @contextlib.contextmanager

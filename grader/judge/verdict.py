@@ -12,8 +12,10 @@ tests/judge/test_verdict.py
 
 import difflib
 import re
+import traceback
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from grader.domain.analyzed_program import Program, line_at, place_of
 from grader.domain.assignment import CheckSpec
@@ -406,10 +408,11 @@ def finding(
     if isinstance(error, CourseError):  # its message is ours; other exceptions' may be the student's
         message = f"The check itself failed ({spec.file}): {error} It costs no points."
         return found(Status.ERRORED, Blame.INSTRUCTOR, message)
+    file = _line_of(spec, error)
     return found(
         Status.ERRORED,
         Blame.INSTRUCTOR,
-        f"The check itself failed ({type(error).__name__} in {spec.file}). It costs no points.",
+        f"The check itself failed ({type(error).__name__} in {file}). It costs no points.",
     )
 
 
@@ -417,6 +420,13 @@ def _kind_of_ours(error: EngineError) -> FindingKind | None:
     if isinstance(error, BusyMachineError):
         return FindingKind.BUSY_MACHINE
     return FindingKind.NO_PROCESS if isinstance(error, SandboxError) else None
+
+
+def _line_of(spec: CheckSpec, error: BaseException) -> str:
+    """The check's file, with the line that an error came from if it came from one: `test_parts.py:41`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).name == spec.file]
+    return f"{spec.file}:{lines[-1]}" if lines else spec.file
 
 
 def shown(spec: CheckSpec) -> Finding:

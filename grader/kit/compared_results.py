@@ -77,6 +77,9 @@ class Mismatch(Interruption, AssertionError):
             what is judged, that line is shown. They take precedence over the mistake's own.
         concerns: What the cause is about (a part, a line, a size); empty: the component. If two mismatches of
             one component have the same cause about the same thing, the later is folded under the first.
+
+    Raises:
+        TypeError: The message or another text is none, such as the error that a check caught.
     """
 
     def __init__(
@@ -90,6 +93,10 @@ class Mismatch(Interruption, AssertionError):
         cause: Cause | None = None,
         concerns: str = "",
     ) -> None:
+        texts = {"message": message, "hint": hint, "where": where, "look_for": look_for, "concerns": concerns}
+        for name, text in texts.items():
+            if not isinstance(text, str):
+                raise TypeError(f"Mismatch: {name} is a {type(text).__name__}, and must be a text")
         super().__init__(message)
         self.message = message
         self.hint = hint

@@ -48,6 +48,7 @@ class KnownPoints:
         sure: Decided by public checks that pass.
         lost: Lost as things are: by public checks that do not pass, by parts that are not allowed, and all
             of a part that is not written yet.
+        undecided: Of public checks that could not be decided here: a person decides, if they cannot be then.
         hidden: Decided by checks that are made only during grading.
         code: All that checks decide.
         trained: Decided by trainings.
@@ -62,6 +63,7 @@ class KnownPoints:
     trained: float
     people: float
     open_checks: tuple[OpenCheck, ...] = ()
+    undecided: float = 0.0
 
     @property
     def maximum(self) -> float:
@@ -126,6 +128,7 @@ def prospect(assignment: Assignment, own_check: LocalCheck) -> Prospect:
             passed,
             costs=_lost_to_forbidden(assignment, own_check),
             unwritten=_unwritten(own_check.findings),
+            undecided={finding.check for finding in own_check.findings if finding.status is Status.ERRORED},
         ),
         forbidden,
         tuple(_planned_trainings(assignment, own_check)),
@@ -137,6 +140,7 @@ def known_points(
     passed: Collection[str],
     costs: Collection[str] = (),
     unwritten: Collection[str] = (),
+    undecided: Collection[str] = (),
 ) -> KnownPoints:
     """The points, by what decides them.
 
@@ -144,8 +148,9 @@ def known_points(
         passed: The ids of the public checks that pass.
         costs: The items and components whose points are lost to parts that are not allowed.
         unwritten: The components of which nothing is written yet, so that no check can pass.
+        undecided: The ids of the public checks of which it is not known whether they pass.
     """
-    sure, lost, hidden, code = 0.0, 0.0, 0.0, 0.0
+    sure, lost, hidden, code, unknown = 0.0, 0.0, 0.0, 0.0, 0.0
     open_checks: list[OpenCheck] = []
     shares = [
         (component, worth, bool({item.id, component} & set(costs)) or component in unwritten)
@@ -162,7 +167,10 @@ def known_points(
         total_weight = sum(check.weight for check in public) + sum(check.weight for check in further)
         points_per_weight = worth / (total_weight or 1.0)
         sure += points_per_weight * sum(check.weight for check in public if check.id in passed)
-        lost += points_per_weight * sum(check.weight for check in public if check.id not in passed)
+        unknown += points_per_weight * sum(check.weight for check in public if check.id in undecided)
+        lost += points_per_weight * sum(
+            check.weight for check in public if check.id not in passed and check.id not in undecided
+        )
         hidden += points_per_weight * sum(check.weight for check in further)
         open_checks += [
             OpenCheck(component, check.title, points_per_weight * check.weight)
@@ -171,7 +179,7 @@ def known_points(
         ]
     measured = sum(item.points for item in assignment.rubric if item.measured is not None or item.study)
     people = sum(item.points for item in assignment.rubric if item.by_person)
-    return KnownPoints(sure, lost, hidden, code, measured, people, tuple(open_checks))
+    return KnownPoints(sure, lost, hidden, code, measured, people, tuple(open_checks), unknown)
 
 
 def _unwritten(findings: Collection[Finding]) -> set[str]:

@@ -48,6 +48,7 @@ class Execution:
         assignment: The assignment's id.
         order_seed: For what the worker must not know: see `Blinding`. None: nothing is hidden, for one's own
             work.
+        is_own: Whether the reader wrote what is executed, so that all that it raises may be told.
     """
 
     program: Program
@@ -58,6 +59,7 @@ class Execution:
     order_seed: int | None = None
     gpu_memory_mb: int | None = None
     assignment: str = ""
+    is_own: bool = False
 
     def linked(self, process: WorkerProcess) -> Link:
         """A link to a worker of this job, which records the worker's reports on forbidden parts."""
@@ -73,8 +75,8 @@ class Execution:
 
     def raised(self, problem: Problem) -> str:
         """What the student's code raised, for a sentence; in full if the work is one's own."""
-        is_own = self.order_seed is None
-        return raised_in_training(problem, self.program, own=is_own, assignment=self.assignment)
+        own = self.is_own or self.order_seed is None
+        return raised_in_training(problem, self.program, own=own, assignment=self.assignment)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Validates an assignment: tries its checks on the solution and on other versions whose points are known."""
 
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -14,10 +15,11 @@ from grader.course.odd_versions import odd_versions
 from grader.course.reference_solution import compare_signatures
 from grader.course.student_template import handed_out_copy, require_usable, student_files
 from grader.domain.assignment import Assignment
-from grader.domain.assignment_versions import Value, each_choice
+from grader.domain.assignment_versions import Value
 from grader.domain.errors import UsageError
 from grader.validation.mutation_report import MutationReport, mutation_report
-from grader.validation.trials import Report, chosen, outcomes, trials
+from grader.validation.rehearsed_measures import measure_faults
+from grader.validation.trials import Report, Trial, chosen, outcomes, trials, value_sets
 
 ValidationWatcher = Callable[[Assignment, int], AbstractContextManager[Report]]
 """(assignment, number of trials) -> a context that gives the watcher of each outcome."""
@@ -107,7 +109,7 @@ def _validated(
     compare_signatures(folder, assignment.components, assignment.edition, assignment.provided)
     batches = [
         (values, trials(assignment, tried_versions, values, thorough=request.thorough))
-        for values in _value_sets(course, assignment, every=request.all_drawn_values)
+        for values in value_sets(course, assignment, every=request.all_drawn_values)
         for tried_versions in [_versions_to_try(assignment, values, request)]
     ]
     planned = [trial for _, batch in batches for trial in batch]
@@ -115,13 +117,22 @@ def _validated(
         results = outcomes(
             course, assignment, planned, jobs=request.jobs, report=report, traced=request.debug
         )
+    complete = request.only is None and request.pairs is None and request.odd is None
+    faults = [_measure_faults(course, assignment, batch) if complete else () for _, batch in batches]
     seconds = (time.monotonic() - started) / len(planned)
     remaining_outcomes = iter(results)
-    for values, batch in batches:
+    for (values, batch), measured_wrongly in zip(batches, faults, strict=True):
         batch_outcomes = list(islice(remaining_outcomes, len(batch)))
-        complete = request.only is None and request.pairs is None and request.odd is None
-        result = mutation_report(assignment, batch_outcomes, complete=complete)
+        result = mutation_report(assignment, batch_outcomes, measured_wrongly, complete=complete)
         yield ValidatedAssignment(assignment, result, len(batch) * seconds, values)
+
+
+def _measure_faults(course: Course, assignment: Assignment, batch: Sequence[Trial]) -> tuple[str, ...]:
+    """Why the reference of these versions cannot be measured; () where nothing can be trained."""
+    if sys.platform != "linux":
+        return ()
+    [reference] = [trial for trial in batch if trial.version.kind is Kind.REFERENCE]
+    return measure_faults(course, assignment, reference)
 
 
 def _versions_to_try(
@@ -138,12 +149,3 @@ def _versions_to_try(
         [reference] = [version for version in tried_versions if version.kind is Kind.REFERENCE]
         tried_versions = odd_versions(assignment, reference, request.odd)
     return chosen(tried_versions, request.only)
-
-
-def _value_sets(course: Course, assignment: Assignment, *, every: bool) -> list[dict[str, Value]]:
-    """The sets of values to try: this term's, in which each student's value is its first choice."""
-    sets = [course.values(assignment.id, assignment.variant)]
-    for values in each_choice(assignment.variant) if every else ():
-        if values not in sets:
-            sets.append(values)
-    return sets

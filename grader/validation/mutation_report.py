@@ -338,15 +338,20 @@ class MutationReport:
 
 
 def mutation_report(
-    assignment: Assignment, outcomes: Sequence[TrialOutcome], *, complete: bool = True
+    assignment: Assignment,
+    outcomes: Sequence[TrialOutcome],
+    measured_wrongly: Sequence[str] = (),
+    *,
+    complete: bool = True,
 ) -> MutationReport:
     """Judge the outcomes.
 
     Args:
+        measured_wrongly: Sentences on why the reference cannot be measured.
         complete: Whether these are all versions of the assignment, so that gaps are reported too.
     """
     verdicts = tuple(verdict(assignment, outcome) for outcome in outcomes)
-    wrong = [*_broken(assignment, outcomes), *_unknown_mistakes(assignment)]
+    wrong = [*_broken(assignment, outcomes), *_unknown_mistakes(assignment), *measured_wrongly]
     wrong += [sentence for one_verdict in verdicts for sentence in one_verdict.wrong]
     wrong += _too_few_named(verdicts)
     notes = [sentence for one_verdict in verdicts for sentence in one_verdict.notes]
@@ -368,7 +373,8 @@ def _broken(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterato
         if finding.blame is Blame.ENGINE:
             how, remedy = "could not be run on", "Run it again, with fewer --jobs."
         else:
-            how, remedy = "breaks on", "Fix the check."
+            how = "breaks on"
+            remedy = f"Fix the check; --only {version.name} --debug shows what it raised."
         yield f"checks/{spec.file}: {spec.id} {how} {version.name}{times}. {brief(finding)} {remedy}"
 
 

@@ -25,7 +25,7 @@ from grader.course.homework_versions import HomeworkVersion, Kind, reference_fil
 from grader.course.locate import Course
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import SUBMISSION, Assignment
-from grader.domain.assignment_versions import Value, first_choices
+from grader.domain.assignment_versions import Value, each_choice, first_choices
 from grader.domain.errors import GraderError, UsageError
 from grader.domain.evidence import Finding
 from grader.domain.submission_result import looks
@@ -183,6 +183,19 @@ def trials(
             parts = (*(name for name in graded if name in version.parts), SUBMISSION)
             all_trials.append(Trial(version, parts, values))
     return tuple(all_trials)
+
+
+def value_sets(course: Course, assignment: Assignment, *, every: bool) -> list[dict[str, Value]]:
+    """The sets of drawn values to try: this term's, in which each student's value is its first choice.
+
+    Args:
+        every: Whether each choice of each value is tried as well, with the others at their first choice.
+    """
+    sets = [course.values(assignment.id, assignment.variant)]
+    for values in each_choice(assignment.variant) if every else ():
+        if values not in sets:
+            sets.append(values)
+    return sets
 
 
 def timed_outcome(judge: Judge, trial: Trial) -> TrialOutcome:

@@ -332,3 +332,9 @@ def test_a_malformed_part_is_told(validated, file, text, sentence):
     name = "reference/tiny/forms/x.py" if file == "form" else f"reference/tiny/{file}"
     result = validated((name, text))
     assert result.exit_code == 2 and sentence in result.output
+
+
+def test_a_training_makes_no_checks(run, tiny_course: Path) -> None:
+    """An option about checks would be without effect, and nobody would notice."""
+    done = run("validate", "tiny", "--train", "--odd", "3", "--course", tiny_course)
+    assert done.exit_code == 2 and "--train runs no checks, and --odd is about checks" in done.output

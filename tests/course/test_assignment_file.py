@@ -633,3 +633,12 @@ def test_the_digest_tells_where_a_file_ends(tmp_path: Path) -> None:
     before = digest(tmp_path)
     (tmp_path / "checks" / "b.py").rename(tmp_path / "checks" / "c.py")
     assert digest(tmp_path) != before
+
+
+@pytest.mark.parametrize("place", ["", "[[component]]\nname = 'A'\n"])
+def test_a_file_that_is_nested_too_deeply_is_told(tmp_path: Path, place: str) -> None:
+    """It was told as a fault of the grader."""
+    deep = f"x = {'[' * 5000}{']' * 5000}\n"
+    (tmp_path / "assignment.toml").write_text(f'id = "a"\n{place}{deep}', encoding="utf-8")
+    with pytest.raises(CourseError, match=r"assignment\.toml: its lists or tables are nested too deeply"):
+        read_assignment(tmp_path)

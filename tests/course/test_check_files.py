@@ -155,8 +155,31 @@ def test_no_check_files_are_no_checks(tmp_path: Path) -> None:
 
 
 def test_only_test_files_hold_checks(tmp_path: Path) -> None:
-    text = '@pytest.mark.component("ViT")\ndef test_one():\n    """One."""\n'
-    assert checks(folder_with(tmp_path, conftest=text, rigged=text), COMPONENTS) == ()
+    text = 'def test_one():\n    """One."""\n'
+    assert checks(folder_with(tmp_path, conftest=text, rigged=text, broken="def"), COMPONENTS) == ()
+
+
+@pytest.mark.parametrize("name", ["vit_test.py", "more/test_vit.py"])
+def test_a_check_in_a_file_that_is_never_run_is_told(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "checks" / name
+    path.parent.mkdir(parents=True)
+    path.write_text('@pytest.mark.component("ViT")\ndef test_one():\n    """One."""\n')
+    with pytest.raises(CourseError) as caught:
+        checks(tmp_path, COMPONENTS)
+    assert str(caught.value) == (
+        f"checks/{name}:2: test_one is never run: checks are in checks/test_*.py. Rename or move the file."
+    )
+    path.rename(path.with_name(".#test_vit.py"))  # what an editor keeps is no check
+    assert checks(tmp_path, COMPONENTS) == ()
+
+
+@pytest.mark.parametrize("fixture", ["reference", "trained"])
+def test_a_public_check_asks_for_what_students_have(tmp_path: Path, fixture: str) -> None:
+    text = f'@pytest.mark.component("ViT")\ndef test_one(student, {fixture}):\n    """One."""\n'
+    with pytest.raises(CourseError, match=rf"^test_public\.py:2: test_one asks for `{fixture}`, which stud"):
+        checks(folder_with(tmp_path, test_public=text), COMPONENTS)
+    (tmp_path / "checks" / "test_public.py").unlink()
+    assert len(checks(folder_with(tmp_path, test_hidden=text), COMPONENTS)) == 1
 
 
 def test_old_escapes_are_no_fault(tmp_path: Path) -> None:
@@ -218,6 +241,15 @@ WRONG = [
         'if True:\n    def test_one():\n        """One."""\n',
         "test_a.py:2: test_one is inside another statement, where it is not counted. "
         "Make it a function of the file itself.",
+    ),
+    (
+        '@pytest.mark.component("ViT")\n@pytest.mark.wieght(2)\ndef test_one():\n    """One."""\n',
+        "test_a.py:2: pytest.mark.wieght means nothing here. Did you mean 'weight'?",
+    ),
+    (
+        '@pytest.mark.component("ViT")\ndef tset_one():\n    """One."""\n',
+        "test_a.py:2: tset_one has the marks of a check, and is never run: its name does not begin with "
+        "test_. Rename it, or remove the marks.",
     ),
     ("def test_one(:\n", "test_a.py:1: this is not valid Python (invalid syntax). Fix it."),
 ]

@@ -54,6 +54,7 @@ better = "lower"
 reference = 0.5
 [measure.call]
 model = "Line"
+arguments = { slope = 1.0 }
 function = "fit"
 given = { model = "{model}", inputs = "{inputs}", targets = "{targets}", epochs = 3 }
 [[rubric]]
@@ -136,6 +137,8 @@ def test_students_get_the_functions_of_measures(lines: Path) -> None:
         ('model = "Line"', 'model = "Lime"', "model = 'Lime' is not a component. Did you mean 'Line'?"),
         ('function = "fit"', 'function = "Line"', "function = 'Line' is a class"),
         ("epochs = 3 }", "epoch = 3 }", "'epoch' is not a parameter of fit("),
+        (", epochs = 3 }", " }", "given: 'epochs' of fit(model, inputs, targets, epochs) has no default and"),
+        ("arguments = { slope = 1.0 }\n", "", "arguments: 'slope' of Line(slope, offset=0.0) has no default"),
         ('"{targets}"', '"{labels}"', "'{labels}' stands for nothing here"),
         ('inputs = "{inputs}", ', "", "'given' hands over no data"),
         ("epochs = 3 }", "epochs = 2026-01-01 }", "is a date"),

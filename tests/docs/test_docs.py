@@ -18,6 +18,7 @@ from grader.course.assignment_tables import (
     AssignmentTable,
     DataTable,
     FilesTable,
+    ForbiddenTable,
     ProvidedTable,
     RequiredTable,
     RubricTable,
@@ -81,6 +82,16 @@ def test_every_key_of_files_and_data_is_documented() -> None:
     documented = {key for row in rows.splitlines()[2:] for key in re.findall(r"`(\w+)`", row.split("|")[2])}
     tables = (FilesTable, RequiredTable, DataTable, ProvidedTable)
     assert documented == {key for table in tables for key in table.model_fields} - {"required", "optional"}
+
+
+def test_every_key_of_forbidden_parts_is_documented() -> None:
+    section = (ROOT / "docs/instructor.md").read_text("utf-8").partition("### Forbidden parts\n")[2]
+    rows = section.partition("| key | says |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)) == set(ForbiddenTable.model_fields)
+    example = re.search(r"```toml\n(.*?)```", section, re.DOTALL)
+    assert example is not None
+    [table] = tomllib.loads(example[1])["forbidden"]
+    assert ForbiddenTable(**table).policy == "forbid"
 
 
 def test_every_limit_is_documented_as_it_is_declared() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from PIL import Image
 
 from grader.course.assignment_tables import (
     MeasureTable,
@@ -15,10 +17,11 @@ from grader.course.assignment_tables import (
     StudyFileTable,
     TrainingCallTable,
 )
-from grader.course.dataset_file import load_examples
+from grader.course.dataset_file import load_dataset, load_examples
 from grader.course.measures import PLACEHOLDERS, measures, study_table
 from grader.course.rubric import breakpoints
 from grader.domain.assignment import Component
+from grader.domain.errors import UsageError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")
 PARTS = (
@@ -84,3 +87,20 @@ def test_every_key_is_explained() -> None:
         assert re.search(rf"^\|.*`{key}`.*\|", PAGE, re.MULTILINE), key
     for placeholder in PLACEHOLDERS:
         assert f"`{placeholder}`" in PAGE
+
+
+def test_a_data_set_of_images_is_a_file(tmp_path: Path) -> None:
+    """docs/data-sets.md: the file as it is, with a folder for each class."""
+    page = (Path(__file__).parents[2] / "docs" / "data-sets.md").read_text(encoding="utf-8")
+    found = re.search(r"<!-- example: textures.py -->\n\n```python\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    (tmp_path / "textures.py").write_text(found[1], encoding="utf-8")
+    for name in ("denim", "linen", "wool"):
+        (tmp_path / "cloth" / name).mkdir(parents=True)
+        for number in range(4):
+            pixels = np.full((5, 6), 20 * number + len(name), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "cloth" / name / f"{number}.png")
+    splits = load_dataset(tmp_path, "textures", tmp_path / "cloth", seed=42)
+    assert splits.classes == ("denim", "linen", "wool") and splits.train_images.shape == (9, 5, 6)
+    with pytest.raises(UsageError):
+        load_dataset(tmp_path, "textures", None, seed=42)

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grader.course.assignment_file import read_assignment
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
+from grader.domain.errors import CourseError
 from grader.domain.evidence import Blame, FindingKind, Status
 from grader.files.known_folders import public_checks
 from grader.judge.examination import Checks, run_pytest
@@ -302,3 +304,38 @@ def test_a_slow_part_costs_no_other_part(
     assert passed >= {"ViT", "PreNorm", "Transformer"}
     order = [found.component for found in done.findings]
     assert "Transformer" in order[order.index("FeedForward") :], "none comes after it: this shows nothing"
+
+
+HEAD = "import pytest\npytestmark = pytest.mark.component('Doubler')\n"
+TEST = 'def test_one(student):\n    """One."""\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "import nothing_there\n",
+            "checks/test_a.py:3: importing it raised ModuleNotFoundError: No module named 'nothing_there'. "
+            "Fix it.",
+        ),
+        (
+            "def half(x):\n    return x / 0\n\nHALF = half(1)\n",
+            "checks/test_a.py:4: importing it raised ZeroDivisionError: division by zero. Fix it.",
+        ),
+        (
+            "@pytest.mark.parametrize('side', [1, 2])\n",
+            "checks/test_a.py: pytest cannot collect its checks: In checks/test_a.py::test_one: function "
+            "uses no argument 'side'. Fix it.",
+        ),
+    ],
+)
+def test_checks_that_cannot_be_collected_are_told_with_the_line(
+    tiny_course: Path, text: str, sentence: str
+) -> None:
+    """In a sentence, where pytest writes a page with a traceback."""
+    folder = tiny_course / "reference" / "tiny"
+    file = folder / "checks" / "test_a.py"
+    file.write_text(HEAD + text + TEST, encoding="utf-8")
+    with pytest.raises(CourseError) as caught:
+        run_pytest([file], read_assignment(folder), None, lambda checks: None)
+    assert str(caught.value) == sentence

@@ -71,6 +71,8 @@ def test_a_policy_that_the_file_lacks_is_the_instructors_to_add(assignment: Assi
 CHECKS = """
 import pytest
 
+from grader.kit import Mismatch
+
 pytestmark = pytest.mark.component("Doubler")
 
 
@@ -105,6 +107,21 @@ def test_flagged_and_wrong(student):
 def test_unknown(student):
     \"""The file does not say.\"""
     student.policy("unknown", "It is odd.")
+
+
+def test_no_pattern(student):
+    \"""It is wrong, at a place that cannot be looked for.\"""
+    raise Mismatch("It is wrong.", look_for="?? here")
+
+
+def test_flag_without_a_pattern(student):
+    \"""It is odd, at a place that cannot be looked for.\"""
+    student.policy("stem", "The stem is odd.", look_for="?? here")
+
+
+def test_no_sentence(student):
+    \"""What it caught is handed on as it is.\"""
+    raise Mismatch(ValueError("It is wrong."))
 """
 HOMEWORK = """
 import torch
@@ -189,6 +206,16 @@ def test_allowed_and_forbidden_make_the_findings_they_should(
     unknown = found["unknown"]
     assert (unknown.status, unknown.blame) == (Status.ERRORED, Blame.INSTRUCTOR)
     assert "assignment.toml: [policies] has no 'unknown', which a check asks for." in unknown.message
+
+
+def test_a_check_that_says_it_wrongly_breaks_alone(findings: Callable[..., dict[str, Finding]]) -> None:
+    """The judge would end, and the whole submission be without a grade."""
+    found = findings(positions="flag", stem="flag")
+    for check in ("no_pattern", "flag_without_a_pattern", "no_sentence"):
+        assert (found[check].status, found[check].blame) == (Status.ERRORED, Blame.INSTRUCTOR)
+        assert not found[check].flagged
+    assert "it cannot be looked for: `?? here` is not a name" in found["no_pattern"].message
+    assert found["positions"].status is Status.PASSED
 
 
 # --- where a mistake is likely to stand, in its file ----------------------------------------------------

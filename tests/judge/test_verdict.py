@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -104,6 +105,12 @@ def test_what_the_course_must_mend_is_told_in_its_words_and_nothing_else_is() ->
     assert found.message == f"The check itself failed (test_attention.py): {sentence} It costs no points."
     other = finding(SPEC, ValueError(sentence))
     assert other.message == "The check itself failed (ValueError in test_attention.py). It costs no points."
+    check = compile("def check(call):\n    call()", f"checks/{SPEC.file}", "exec")
+    names: dict[str, Any] = {}
+    exec(check, names)  # noqa: S102
+    with pytest.raises(ZeroDivisionError) as caught:
+        names["check"](lambda: 1 / 0)
+    assert "(ZeroDivisionError in test_attention.py:2)" in finding(SPEC, caught.value).message
 
 
 STEM = PolicyNote("stem", False, "The stem is odd.")

@@ -75,6 +75,22 @@ def test_points_by_what_decides_them(small: Assignment) -> None:
     assert (whole.sure, whole.lost) == (0, 35)
 
 
+def test_a_check_that_could_not_be_decided_costs_nothing(
+    small: Assignment, checked: Callable[..., LocalCheck]
+) -> None:
+    """It is said beside it that it is not the student's fault; its points are neither sure nor lost."""
+    found = checked()
+    findings = tuple(
+        replace(finding, status=Status.ERRORED, blame=Blame.INSTRUCTOR) if finding.check == "c" else finding
+        for finding in found.findings
+    )
+    undecided = replace(found, findings=findings)
+    known = prospect(small, undecided).points
+    assert (known.sure, known.lost, known.undecided, known.hidden) == (3 + 1, 0, 1, 6)
+    told = verdict_document(undecided, small)["points"]
+    assert (told["lost"], told["undecided"]) == (0, 1)
+
+
 def test_all_of_a_part_that_is_not_written_is_lost_for_now(
     small: Assignment, checked: Callable[..., LocalCheck]
 ) -> None:

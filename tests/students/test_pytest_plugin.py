@@ -121,7 +121,7 @@ def test_a_check_that_is_wrong_itself_does_not_accuse_the_student(handout, tmp_p
     )
     told = run(tmp_path)
     assert told.returncode == 1
-    assert "The check itself failed (AttributeError in test_public.py). It costs no points." in told.stdout
+    assert "The check itself failed (AttributeError in test_public.py:7). It costs no points." in told.stdout
     assert "no_such_thing" not in told.stdout
     assert "no_such_thing" in run(tmp_path, "--full-trace").stdout
 

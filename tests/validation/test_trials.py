@@ -151,7 +151,10 @@ def test_a_check_that_breaks_for_a_mistake_of_another_part_costs_nothing(tiny: A
     broken = finding(spec.id, "Doubler", Status.ERRORED, blame=Blame.INSTRUCTOR, message="ValueError")
     outcome = TrialOutcome(version(Kind.MISTAKE, "m", "Other"), (own, broken))
     report = mutation_report(replace(tiny, checks=(spec,)), [outcome], complete=False)
-    assert report.wrong == ("checks/test_doubler.py: doubler_doubles breaks on m. ValueError Fix the check.",)
+    assert report.wrong == (
+        "checks/test_doubler.py: doubler_doubles breaks on m. ValueError Fix the check; --only m --debug "
+        "shows what it raised.",
+    )
     assert report.verdicts[0].word == "detected" and "; 0 cost another component; " in report.summary
 
 
