@@ -1,7 +1,6 @@
 """The command line. Each command's module is imported when the command runs, so that help is instant."""
 
 import difflib
-import errno
 import importlib
 import os
 import shutil
