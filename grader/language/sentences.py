@@ -211,6 +211,7 @@ def _is_sentence(message: str, words: bool) -> bool:
 
 
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+_MARKED_CODE = re.compile(f"{CODE}[^{CODE}]*{CODE}")
 _MARKED = re.compile(f"{CODE}[^{CODE}]*{CODE}|{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
 _BREAK = re.compile(r"(?<=[.!?]) (?=\S)")
 STRUCTURE = 4  # a pattern with no more letters of its own only orders words
@@ -324,6 +325,11 @@ def pattern(message: str) -> Pattern | None:
     if len(literals) < 2 or not all(literals[1:-1]):
         return None
     return Pattern(literals, tuple(pieces[1::2]))
+
+
+def placeholders_in_code(message: str) -> tuple[str, ...]:
+    """The placeholders of a catalog's entry, or of its translation, that stand between marks of code."""
+    return tuple(name for code in _MARKED_CODE.findall(message) for name in _FIELD.findall(code))
 
 
 def filled(message: str, values: Mapping[str, str]) -> str:
