@@ -107,11 +107,31 @@ WORDS = {
     "domain/submission.py": ("code", "report", "checkpoint", "text", "raw"),
     "grading/submission_run.py": ("reading", "pages", "checks", "training"),
     "intake/upload.py": ("the modification time on the disk",),
+    "kit/drawn_figures.py": (
+        "training loss",
+        "training accuracy",
+        "validation loss",
+        "validation accuracy",
+    ),
     "kit/transformers/token_behavior.py": ("{images} of {tokens}",),
+    "judge/checked_component.py": ("the module that it is given",),
+    "judge/remote_objects.py": ("what `{label}` returned", "What `{label}` returned"),
     "judge/loaded_worker.py": ("it did not go on after it was loaded",),
     "judge/student.py": (
+        "it holds tensors with their graph: append loss.item()",
         "the worker ended before the check was done",
         "its calls took over {seconds} s together",
+    ),
+    "judge/value.py": (
+        "whole numbers",
+        "floating point numbers",
+        "values",
+        "{count} values",
+        *(
+            f"{the} {ordinal} of {{label}}"
+            for the in ("the", "The")
+            for ordinal in ("first", "second", "third", "fourth", "fifth", "sixth")
+        ),
     ),
     "judge/verdict.py": (
         "it did not return within {seconds} s",
@@ -254,7 +274,7 @@ def assignment_template(folder: Path) -> str:
         name = path.relative_to(folder).as_posix()
         source = file_text(path, name)
         _add_sentences(catalog, name, check_titles(source))
-        _add_sentences(catalog, name, sentences_in(source, errors=True))
+        _add_sentences(catalog, name, sentences_in(source, errors=True, clauses=True))
     for path in visible(folder, "mistakes/**/*.py"):
         name = path.relative_to(folder).as_posix()
         _add_sentences(catalog, name, first_paragraphs(file_text(path, name)))
