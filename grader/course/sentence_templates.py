@@ -44,6 +44,7 @@ PACKAGES = (
     "grading",
     "packages",
 )
+WITH_CLAUSES = ("kit", "judge")  # what they say of a value fills the placeholders of sentences
 WITH_WORDS = (
     "reports/student",
     "reports/measured_words.py",
@@ -114,17 +115,14 @@ WORDS = {
         "validation accuracy",
     ),
     "kit/transformers/token_behavior.py": ("{images} of {tokens}",),
-    "judge/checked_component.py": ("the module that it is given",),
     "judge/remote_objects.py": ("what `{label}` returned", "What `{label}` returned"),
     "judge/loaded_worker.py": ("it did not go on after it was loaded",),
     "judge/student.py": (
-        "it holds tensors with their graph: append loss.item()",
         "the worker ended before the check was done",
         "its calls took over {seconds} s together",
     ),
     "judge/value.py": (
-        "whole numbers",
-        "floating point numbers",
+        "nothing (None)",
         "values",
         "{count} values",
         *(
@@ -248,7 +246,8 @@ def engine_template() -> str:
         for path in sorted((ENGINE / package).rglob("*.py")):
             name = path.relative_to(ENGINE).as_posix()
             if not name.startswith(NOT_FOR_STUDENTS):
-                sentences = sentences_in(path.read_text(encoding="utf-8"), words=name.startswith(WITH_WORDS))
+                source, is_words = path.read_text(encoding="utf-8"), name.startswith(WITH_WORDS)
+                sentences = sentences_in(source, words=is_words, clauses=package in WITH_CLAUSES)
                 _add_sentences(catalog, f"grader/{name}", sentences)
                 _add_words(catalog, name)
     for name in WORDS:

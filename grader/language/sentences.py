@@ -36,7 +36,7 @@ _KEEPING = {"shared": 0, _ITEMS: 1}  # calls, and which argument is a key or cou
 # code within a clause: `_`, calls with their arguments, names with underscores, dots or capitals within them
 _CODE_IN_CLAUSE = re.compile(r"[\w.]+\((?:[^()]*\))?|\w*[._]\w[\w.]*|\b_\b|\w*[a-z][A-Z]\w*")
 _NO_PROSE = re.compile(r"[|=@*^\[\]<>\\]|://")
-_PROSE = re.compile(r"(?<![\w'])[A-Za-z][a-z'-]+\s+[a-z][a-z'-]+(?![\w'])")
+_PROSE = re.compile(r"(?<![\w'])[A-Za-z][a-z'-]*\s+[a-z][a-z'-]+(?![\w'])")
 
 
 @dataclass(frozen=True)

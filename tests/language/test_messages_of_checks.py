@@ -14,7 +14,7 @@ from tests.english_left import english_left
 
 pytest.importorskip("babel")
 REFERENCE = Path(__file__).parents[2] / "reference"
-SAID = {
+SAID = {  # by the assignment, or by none: what the kit and the judge say
     "vit_cifar10": (
         "The scores are not divided by anything; they should be divided by sqrt(dim / heads), the root of"
         " a head's width.",
@@ -125,6 +125,15 @@ SAID = {
         "With dim_head=128 the scores differ much less than with dim_head=8. Divided by sqrt(dim_head) "
         "they differ about as much.",
     ),
+    "": (
+        "the file, line 3, column “seed”: it is empty; it should be a whole number.",
+        "the file, line 3, column “accuracy”: it is “high”; it should be a number.",
+        "What `f(1, 2)` returned is a tuple of 3 values; it should be a whole number.",
+        "What `f()` returned is nothing (None); it should be 3 values.",
+        "What `f()` returned is a dictionary with 2 keys; it should be a list of values.",
+        "The first of what `f()` returned is a tensor of float32 of shape (2,); it should be a tensor of "
+        "truth values (bool) of shape (6,).",
+    ),
 }
 
 
@@ -132,6 +141,6 @@ SAID = {
     ("assignment_id", "message"), [(name, each) for name, messages in SAID.items() for each in messages]
 )
 def test_a_message_is_told_in_persian(assignment_id: str, message: str) -> None:
-    persian = language("fa", [REFERENCE / assignment_id / FOLDER])
+    persian = language("fa", [REFERENCE / assignment_id / FOLDER] if assignment_id else [])
     assert english_left(message, persian) == []
     assert all(piece.translated for piece in persian.pieces(message))
