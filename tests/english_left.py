@@ -17,13 +17,14 @@ def english_left(text: str, language: Language) -> list[str]:
     """The parts of a text that read as English prose after it was translated; names and code do not."""
     left = []
     for piece in language.pieces(text):
-        parts = re.findall(f"{BEGIN}([^{END}]*){END}", piece.text) if piece.translated else [piece.text]
+        prose = _CODE.sub(" ", piece.text)
+        parts = re.findall(f"{BEGIN}([^{END}]*){END}", prose) if piece.translated else [prose]
         left += [part for part in parts if _is_prose(part)]
     return left
 
 
 def _is_prose(part: str) -> bool:
-    words = _WORD.findall(_CODE.sub(" ", part))
+    words = _WORD.findall(part)
     return len(words) > 1 or not _TELLING.isdisjoint(words)
 
 

@@ -44,6 +44,7 @@ PACKAGES = (
     "grading",
     "packages",
 )
+WITH_CLAUSES = ("kit", "judge")  # what they say of a value fills the placeholders of sentences
 WITH_WORDS = (
     "reports/student",
     "reports/measured_words.py",
@@ -107,11 +108,28 @@ WORDS = {
     "domain/submission.py": ("code", "report", "checkpoint", "text", "raw"),
     "grading/submission_run.py": ("reading", "pages", "checks", "training"),
     "intake/upload.py": ("the modification time on the disk",),
+    "kit/drawn_figures.py": (
+        "training loss",
+        "training accuracy",
+        "validation loss",
+        "validation accuracy",
+    ),
     "kit/transformers/token_behavior.py": ("{images} of {tokens}",),
+    "judge/remote_objects.py": ("what `{label}` returned", "What `{label}` returned"),
     "judge/loaded_worker.py": ("it did not go on after it was loaded",),
     "judge/student.py": (
         "the worker ended before the check was done",
         "its calls took over {seconds} s together",
+    ),
+    "judge/value.py": (
+        "nothing (None)",
+        "values",
+        "{count} values",
+        *(
+            f"{the} {ordinal} of {{label}}"
+            for the in ("the", "The")
+            for ordinal in ("first", "second", "third", "fourth", "fifth", "sixth")
+        ),
     ),
     "judge/verdict.py": (
         "it did not return within {seconds} s",
@@ -228,7 +246,8 @@ def engine_template() -> str:
         for path in sorted((ENGINE / package).rglob("*.py")):
             name = path.relative_to(ENGINE).as_posix()
             if not name.startswith(NOT_FOR_STUDENTS):
-                sentences = sentences_in(path.read_text(encoding="utf-8"), words=name.startswith(WITH_WORDS))
+                source, is_words = path.read_text(encoding="utf-8"), name.startswith(WITH_WORDS)
+                sentences = sentences_in(source, words=is_words, clauses=package in WITH_CLAUSES)
                 _add_sentences(catalog, f"grader/{name}", sentences)
                 _add_words(catalog, name)
     for name in WORDS:
@@ -254,7 +273,7 @@ def assignment_template(folder: Path) -> str:
         name = path.relative_to(folder).as_posix()
         source = file_text(path, name)
         _add_sentences(catalog, name, check_titles(source))
-        _add_sentences(catalog, name, sentences_in(source, errors=True))
+        _add_sentences(catalog, name, sentences_in(source, errors=True, clauses=True))
     for path in visible(folder, "mistakes/**/*.py"):
         name = path.relative_to(folder).as_posix()
         _add_sentences(catalog, name, first_paragraphs(file_text(path, name)))

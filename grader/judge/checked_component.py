@@ -358,9 +358,9 @@ class Component(Thing):
         )
         if shape is not None and tuple(output.shape) != shape:
             says = wrong_size_in_words(tuple(output.shape), shape, self._sizes)
+            found = f"`{self.label}` returned a tensor of shape {tuple(output.shape)}; it should be {shape}."
             raise Mismatch(
-                f"`{self.label}` returned a tensor of shape {tuple(output.shape)}; it should be {shape}. "
-                f"{says}".strip(),
+                f"{found} {says}".strip(),
                 cause=Cause.WRONG_SHAPE,
                 concerns=f"{_wrong_axes(tuple(output.shape), shape)} of {self.name}",
             )

@@ -134,8 +134,7 @@ def _typed_value(cell: str, kind: type, where: str) -> Any:
     elif kind not in WORDS:
         raise ValueError(f"columns are str, int, float or bool, not {kind.__name__}")
     if value is None:
-        content = f"is {quoted(cell)}" if cell else "is empty"
-        raise Mismatch(f"{where}: it {content}; it should be {WORDS[kind]}.")
+        raise Mismatch(f"{where}: it is {quoted(cell) if cell else 'empty'}; it should be {WORDS[kind]}.")
     return value
 
 

@@ -248,7 +248,8 @@ def history_series(history: Any, length: int) -> dict[str, list[float]]:
         length: Epochs.
 
     Returns:
-        `training loss`, `validation accuracy` and so on -> the numbers of the one list that is named so.
+        `training loss`, `training accuracy`, `validation loss` or `validation accuracy` -> the numbers of
+        the one list that is named so.
     """
     found: dict[str, list[list[float]]] = {}
     for name, values in history.items() if isinstance(history, dict) else ():

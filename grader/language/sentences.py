@@ -10,12 +10,13 @@ catalog is complete: `translation` matches texts by it, and `extract` collects t
 import ast
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from grader.domain.formatting import CLOSE, CODE, OPEN
 
+_COUNTED, _ITEMS = "counted", "items"
 _MOST_FORMS = 8  # alternatives of one f-string
 _NO_SENTENCES = {
     "compile",
@@ -27,10 +28,15 @@ _NO_SENTENCES = {
     "TypeVar",
     "match",
 }
-_COUNTED = "counted"
 _SPACE = "\N{NO-BREAK SPACE}"
 _OWN_NAME = re.compile(r"\{(\w+) = [^{}]*\}")
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_NAMING = {"look_for", "concerns", "diagnosis", "component"}  # no student reads what these arguments hold
+_KEEPING = {"shared": 0, _ITEMS: 1}  # calls, and which argument is a key or counted by them
+# code within a clause: `_`, calls with their arguments, names with underscores, dots or capitals within them
+_CODE_IN_CLAUSE = re.compile(r"[\w.]+\((?:[^()]*\))?|\w*[._]\w[\w.]*|\b_\b|\w*[a-z][A-Z]\w*")
+_NO_PROSE = re.compile(r"[|=@*^\[\]<>\\]|://")
+_PROSE = re.compile(r"(?<![\w'])[A-Za-z][a-z'-]*\s+[a-z][a-z'-]+(?![\w'])")
 
 
 @dataclass(frozen=True)
@@ -55,25 +61,34 @@ def counted_pattern(noun: str, plural: str = "") -> tuple[str, str]:
     return f"{{number}}{_SPACE}{noun}", f"{{number}}{_SPACE}{plural or noun + 's'}"
 
 
-def sentences_in(source: str, *, words: bool = False, errors: bool = False) -> Iterator[SourceSentence]:
+def sentences_in(
+    source: str, *, words: bool = False, errors: bool = False, clauses: bool = False
+) -> Iterator[SourceSentence]:
     """The sentences that a source composes, in its order.
 
     Args:
         source: Python.
         words: Labels of a word or two, as pages show them, count as well.
         errors: The messages of our exceptions count as well.
+        clauses: What fills a sentence's placeholder counts as well, if it is prose (`is_clause`).
     """
-    tree = ast.parse(source)
-    left_out = set(_left_out(tree, errors))
-    for node in _walked(tree, left_out):
-        if isinstance(node, ast.Call) and _name(node.func) == _COUNTED:
-            yield from _counted(node)
-            continue
-        if not isinstance(node, ast.Constant | ast.JoinedStr):
-            continue
-        for message, is_pattern in _messages(node):
-            if _is_sentence(message, words):
-                yield SourceSentence(message, node.lineno, is_pattern=is_pattern)
+    tree = _Joining().visit(ast.parse(source))
+    left_out = {*_left_out(tree, errors), *_names_of_ours(tree)}
+
+    def is_said(message: str) -> bool:
+        return _is_sentence(message, words) or (clauses and is_clause(message))
+
+    yield from _found(tree, left_out, is_said)
+
+
+def is_clause(message: str) -> bool:
+    """Whether a text that is no sentence is prose all the same, as `the mean over all rows` is.
+
+    It has at least two words in a row once code is taken away: calls, names with underscores, dots or
+    capitals within them, and what is marked as code. A formula or a list of calls is none.
+    """
+    text = _CODE_IN_CLAUSE.sub(" . ", re.sub(r"`[^`]*`|\{[a-z_0-9]+\}", " ", message))
+    return not _NO_PROSE.search(text) and bool(_PROSE.search(text))
 
 
 def first_paragraphs(source: str) -> Iterator[SourceSentence]:
@@ -99,16 +114,76 @@ def check_titles(source: str) -> Iterator[SourceSentence]:
                 yield SourceSentence(" ".join(text.split("\n\n")[0].split()), node.lineno)
 
 
-def _walked(node: ast.AST, left_out: set[int]) -> Iterator[ast.AST]:
+class _Joining(ast.NodeTransformer):
+    """Makes one f-string of texts with `+` between them, and of an f-string within another."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Add) and _is_text(node.left) and _is_text(node.right):
+            return ast.copy_location(ast.JoinedStr([*_pieces(node.left), *_pieces(node.right)]), node)
+        return node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        self.generic_visit(node)
+        node.values = [piece for value in node.values for piece in _pieces(_part(value))]
+        return node
+
+
+def _is_text(node: ast.expr) -> bool:
+    if isinstance(node, ast.IfExp):
+        return _is_text(node.body) and _is_text(node.orelse)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _part(value: ast.expr) -> ast.expr:
+    return value.value if isinstance(value, ast.FormattedValue) else value
+
+
+def _pieces(node: ast.expr) -> list[ast.expr]:
+    """What an expression contributes to an f-string."""
+    if isinstance(node, ast.JoinedStr):
+        return node.values
+    return [node] if isinstance(node, ast.Constant) else [ast.FormattedValue(node, -1)]
+
+
+def _found(node: ast.AST, left_out: set[int], is_said: Callable[[str], bool]) -> Iterator[SourceSentence]:
     if id(node) in left_out:
         return
-    yield node
+    said = []
+    if isinstance(node, ast.Constant | ast.JoinedStr):
+        said = [
+            SourceSentence(message, node.lineno, is_pattern=is_pattern)
+            for message, is_pattern in _messages(node)
+            if is_said(message)
+        ]
+    elif isinstance(node, ast.Call):
+        said = [*_counted(node), *_items(node)]
+    yield from said
     if isinstance(node, ast.JoinedStr):  # its pieces are not sentences; what it computes may hold some
-        inner: list[ast.AST] = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
+        are_said = bool(said) and len(_forms(node, {})) <= _MOST_FORMS
+        inner = [each for value in node.values for each in _computed(_part(value), are_said)]
     else:
         inner = list(ast.iter_child_nodes(node))
     for child in inner:
-        yield from _walked(child, left_out)
+        yield from _found(child, left_out, is_said)
+
+
+def _computed(node: ast.expr, are_said: bool) -> Iterator[ast.AST]:
+    """What a field of an f-string computes.
+
+    Args:
+        node: The field.
+        are_said: Whether the words that it chooses between are said already, as parts of the whole.
+    """
+    if isinstance(node, ast.IfExp) and are_said:
+        yield node.test
+        yield from _computed(node.body, are_said)
+        yield from _computed(node.orelse, are_said)
+    elif isinstance(node, ast.JoinedStr) and are_said:
+        for value in node.values:
+            yield from _computed(_part(value), are_said)
+    elif not isinstance(node, ast.Constant):
+        yield node
 
 
 def _left_out(tree: ast.AST, errors: bool) -> Iterator[int]:
@@ -132,11 +207,33 @@ def _left_out(tree: ast.AST, errors: bool) -> Iterator[int]:
             yield id(node)
 
 
+def _names_of_ours(tree: ast.AST) -> Iterator[int]:
+    """The texts that name something for checks alone: where to look, a key, which mistake it is."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg in _NAMING:
+            yield id(node)
+        elif isinstance(node, ast.Call) and (place := _KEEPING.get(_name(node.func), -1)) >= 0:
+            yield from (id(argument) for argument in node.args[place : place + 1])
+
+
 def _counted(node: ast.Call) -> Iterator[SourceSentence]:
+    if _name(node.func) != _COUNTED:
+        return
     words = [argument.value for argument in node.args[1:] if isinstance(argument, ast.Constant)]
     if words and all(isinstance(word, str) for word in words):
         singular, plural = counted_pattern(*(str(word) for word in words))
         yield SourceSentence(singular, node.lineno, plural, is_pattern=True)
+
+
+def _items(node: ast.Call) -> Iterator[SourceSentence]:
+    """What a check asks for by `items(2, "index arrays")` of a `Value`, as the judge words it."""
+    if _name(node.func) != _ITEMS or len(node.args) != 2 or not isinstance(node.args[1], ast.Constant):
+        return
+    count, what = node.args[0], str(node.args[1].value)
+    if isinstance(count, ast.Constant) and count.value is None:
+        yield SourceSentence(what, node.lineno)
+    else:
+        yield SourceSentence(f"{{count}} {what}", node.lineno, is_pattern=True)
 
 
 def _messages(node: ast.Constant | ast.JoinedStr) -> Iterator[tuple[str, bool]]:
@@ -145,23 +242,24 @@ def _messages(node: ast.Constant | ast.JoinedStr) -> Iterator[tuple[str, bool]]:
         if isinstance(node.value, str):
             yield node.value.strip(), False
         return
-    names: dict[str, int] = {}
-    choices: list[list[str]] = []
-    for part in node.values:
-        if isinstance(part, ast.Constant):
-            choices.append([str(part.value).replace("{", "{{").replace("}", "}}")])
-        elif isinstance(part, ast.FormattedValue):
-            choices.append(_forms(part.value, names))
-    if len(list(product(*choices))) > _MOST_FORMS:
-        return
-    for pieces in product(*choices):
-        message = re.sub(r"(\{[a-z_0-9]+\})(?:\{[a-z_0-9]+\})+", r"\1", "".join(pieces)).strip()
+    made = _forms(node, {})
+    for form in made if len(made) <= _MOST_FORMS else _forms(node, {}, chosen=False):
+        message = re.sub(r"(\{[a-z_0-9]+\})(?:\{[a-z_0-9]+\})+", r"\1", form).strip()
         yield message, bool(re.search(r"\{[a-z]", message))
 
 
-def _forms(node: ast.expr, names: dict[str, int]) -> list[str]:
-    """A field of an f-string: its placeholder, or the words that it chooses between."""
-    if isinstance(node, ast.IfExp):
+def _forms(node: ast.expr, names: dict[str, int], *, chosen: bool = True) -> list[str]:
+    """What an f-string or a field of it says: words, a placeholder, or the words that it chooses between.
+
+    Args:
+        node: The f-string, or the field.
+        names: How often each name was given to a placeholder so far.
+        chosen: A choice makes several forms; otherwise it is a placeholder.
+    """
+    if isinstance(node, ast.JoinedStr):
+        parts = [_forms(_part(value), names, chosen=chosen) for value in node.values]
+        return ["".join(pieces) for pieces in product(*parts)]
+    if isinstance(node, ast.IfExp) and chosen:
         return [*_forms(node.body, names), *_forms(node.orelse, names)]
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [node.value.replace("{", "{{").replace("}", "}}")]
@@ -211,6 +309,7 @@ def _is_sentence(message: str, words: bool) -> bool:
 
 
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+_MARKED_CODE = re.compile(f"{CODE}[^{CODE}]*{CODE}")
 _MARKED = re.compile(f"{CODE}[^{CODE}]*{CODE}|{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
 _BREAK = re.compile(r"(?<=[.!?]) (?=\S)")
 STRUCTURE = 4  # a pattern with no more letters of its own only orders words
@@ -324,6 +423,11 @@ def pattern(message: str) -> Pattern | None:
     if len(literals) < 2 or not all(literals[1:-1]):
         return None
     return Pattern(literals, tuple(pieces[1::2]))
+
+
+def placeholders_in_code(message: str) -> tuple[str, ...]:
+    """The placeholders of a catalog's entry, or of its translation, that stand between marks of code."""
+    return tuple(name for code in _MARKED_CODE.findall(message) for name in _FIELD.findall(code))
 
 
 def filled(message: str, values: Mapping[str, str]) -> str:

@@ -16,7 +16,15 @@ from io import BytesIO
 from pathlib import Path
 
 from grader.domain.errors import CourseError, UsageError
-from grader.language.sentences import Pattern, filled, marks, pattern, sentences, unmarked
+from grader.language.sentences import (
+    Pattern,
+    filled,
+    marks,
+    pattern,
+    placeholders_in_code,
+    sentences,
+    unmarked,
+)
 
 # around the untranslated parts of a translation: private characters, which no sentence of ours contains
 BEGIN, END = "\ue000", "\ue001"
@@ -60,11 +68,23 @@ class Message:
     translations: tuple[str, ...]
     is_pattern: bool = False
 
+    @cached_property
+    def names_in_code(self) -> frozenset[str]:
+        """The placeholders that stand in code, in English or in the translation: what fills them stays."""
+        return frozenset(
+            name for text in (*self.forms, *self.translations) for name in placeholders_in_code(text)
+        )
+
 
 def _is_prose(text: str) -> bool:
     """Whether untranslated words are prose, rather than a list of names or numbers."""
     items = unmarked(text).split(",")
     return any(sum(not _NUMBER.search(word) for word in item.strip().split(" ")) > 1 for item in items)
+
+
+def _is_closed(text: str) -> bool:
+    """Whether each bracket is closed: a list is not divided within a call, such as `f(x, y)`."""
+    return all(text.count(opened) == text.count(closed) for opened, closed in ("()", "[]", "{}"))
 
 
 def _words(untranslated: Sequence[str]) -> int:
@@ -199,9 +219,11 @@ class Language:
         quoted, best, best_rank = marks(text), None, (True, _LONGEST, 0)
         for shape, message in self._patterns:  # the most specific first
             values = shape.match(text, quoted)
-            if values is None or not (alone or all(len(sentences(value)) == 1 for value in values.values())):
+            if values is None or (shape.orders and not all(map(_is_closed, values.values()))):
                 continue
-            shown = {name: self._shown_value(value, depth) for name, value in values.items()}
+            if not (alone or all(len(sentences(value)) == 1 for value in values.values())):
+                continue
+            shown = self._shown(message, values, depth)
             untranslated = [words for value in shown.values() for words in _LEFT.findall(value)]
             if shape.orders and any(map(_is_prose, untranslated)):
                 continue
@@ -245,9 +267,16 @@ class Language:
         for shape, message in self._clauses:
             values = shape.match(text, quoted)
             if values is not None:
-                shown = {name: self._shown_value(value, depth) for name, value in values.items()}
+                shown = self._shown(message, values, depth)
                 return space + filled(message.translations[0], shown)
         return None
+
+    def _shown(self, message: Message, values: Mapping[str, str], depth: int) -> dict[str, str]:
+        """What fills the placeholders of a message."""
+        return {
+            name: f"{BEGIN}{value}{END}" if name in message.names_in_code else self._shown_value(value, depth)
+            for name, value in values.items()
+        }
 
     def _shown_value(self, value: str, depth: int) -> str:
         """A placeholder's value: translated where it is a text of ours, else marked as untranslated."""

@@ -192,19 +192,19 @@ def test_metrics_have_two_kinds_of_means(student):
         )
     for kind, expected in (("macro", MACRO), ("weighted", WEIGHTED)):
         for name, value in expected.items():
-            own = found[kind][name]
+            own, key = found[kind][name], f"{kind}_{name}"
             if abs(own - value) < 1e-3:
                 continue
-            said, hint = ".", HINTS[kind]
+            why, hint = "", HINTS[kind]
             if kind == "macro" and name == "f1" and abs(own - 0.6803) < 1e-3:
-                said = ": it is made from macro_precision and macro_recall."
+                why = "it is made from macro_precision and macro_recall"
                 hint = "The mean of the classes' F1, each computed from its own precision and recall."
             elif kind == "weighted" and fits(kind, BY_PREDICTIONS):
-                said = ": it is weighted by how often each class was predicted, not by how often it occurs."
+                why = "it is weighted by how often each class was predicted, not by how often it occurs"
             raise Mismatch(
-                f"'{kind}_{name}' is {own:.4f}; it should be {value:.4f}{said}",
+                f"'{key}' is {own:.4f}; it should be {value:.4f}{f': {why}' if why else ''}.",
                 hint=hint,
-                look_for=f'"{kind}_{name}", "{kind}_", "{kind}"',
+                look_for=f'"{key}", "{kind}_", "{kind}"',
             )
 
 

@@ -388,10 +388,9 @@ def test_attention_is_as_sharp_for_wide_heads(student):
                 diagnosis="keys_are_queries",
                 look_for="_ @ q.transpose() | matmul(_, q.transpose()), _ @ _.transpose() | _ @ _.mT",
             )
-        how = "more" if ratio > 1 else "less"
         raise Mismatch(
-            f"With dim_head=128 the scores differ much {how} than with dim_head=8. "
-            "Divided by sqrt(dim_head) they differ about as much.",
+            f"With dim_head=128 the scores differ much {'more' if ratio > 1 else 'less'} than with "
+            "dim_head=8. Divided by sqrt(dim_head) they differ about as much.",
             hint="scores = q @ k.transpose(-2, -1) / sqrt(dim_head), before the softmax."
             if ratio > 1
             else "Divide once, by sqrt(dim_head); F.scaled_dot_product_attention does that by itself.",

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from grader.kit import Mismatch
+from grader.kit import Mismatch, quoted
 
 MAPS = "heatmap() | imshow() | matshow() | pcolormesh() | ConfusionMatrixDisplay() | from_predictions()"
 CAPTIONS = "set_title() | title() | set_xlabel() | xlabel() | text() | annotate()"
@@ -194,9 +194,10 @@ def test_predictions_are_of_every_class(student, class_names):
         for labels in (data.labels, data.predictions)
     ]
     if [(label, 4) for label in range(len(class_names))] not in by_class:
-        counts = ", ".join(f"{count} of {class_names[label]}" for label, count in by_class[0])
+        counts = ", ".join(f"{quoted(class_names[label])} ({count})" for label, count in by_class[0])
         raise Mismatch(
-            f"The different images that are shown are {counts}; there should be 4 of each class.",
+            f"The different images that are shown are of the classes {counts}; there should be 4 of each "
+            "class.",
             hint="For every label: the first samples_per_class images whose true label it is.",
         )
 

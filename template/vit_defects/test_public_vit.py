@@ -309,8 +309,11 @@ def test_vit_has_a_class_token(student):
     if not fixed[0] or int(fixed.sum()) != 1:
         places = [place for place, same_for_all in enumerate(fixed) if same_for_all]
         raise Mismatch(
-            f"Of {len(fixed)} tokens those at {places or 'no place'} are the same for all images; only the "
-            "first one should be: the class token.",
+            f"Of {len(fixed)} tokens those at {places} are the same for all images; only the first one "
+            "should be: the class token."
+            if places
+            else f"Of {len(fixed)} tokens none is the same for all images; the first one should be: the "
+            "class token.",
             hint="torch.cat([class_tokens, patches], dim=1): an nn.Parameter, repeated for the batch.",
             look_for="cat() | concat()" if places else "",
         )
@@ -351,9 +354,8 @@ def test_vit_pools_as_it_is_told(student):
         scores = model(3 * images(student, 4), shape=(4, 7))
         moves = bool((scores - scores[:1]).abs().max() > 1e-5)
         if moves != (pool == "mean"):
-            read = "patches" if moves else "the class token alone"
             raise Mismatch(
-                f"With pool={pool!r} the scores depend on {read}.",
+                f"With pool={pool!r} the scores depend on {'patches' if moves else 'the class token alone'}.",
                 hint="encoded[:, 0] for 'cls', encoded.mean(dim=1) for 'mean'.",
                 look_for="_[:, 0] | _[:, -1], mean()",
             )

@@ -539,9 +539,10 @@ def test_fit_chooses_by_validation(student):
         if parts == {"train"} and not unvalidated:
             continue
         if parts is None or parts & {"train", "test"}:
-            kind = "no" if parts is None else "the training" if "train" in parts else "the test"
+            trains = parts is not None and "train" in parts
             raise Mismatch(
-                f"evaluate gets {kind} images; it should get the validation images.",
+                f"evaluate gets {'no' if parts is None else 'the training' if trains else 'the test'} "
+                "images; it should get the validation images.",
                 hint="evaluate(model, loaders['validation'], ...)",
                 look_for='loaders["test"], evaluate()',
             )

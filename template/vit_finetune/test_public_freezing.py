@@ -42,11 +42,13 @@ def require_trainable(found, wanted, call, before, hints, look_for):
         return
     more = found - wanted
     names = sorted(more or wanted - found)
-    now = "do, and should not" if more else "do not, and should"
     less = sorted(wanted - found) if more else []
+    learned = "everything required gradients" if BEFORE[before] else "nothing required gradients"
+    now = f"these {'do, and should not' if more else 'do not, and should'}: {listed(names)}"
     further = f"; these do not, and should: {listed(less)}" if less else ""
+    code = f"`{call}`"  # a placeholder with its marks, within which no other begins
     raise Mismatch(
-        f"Before {call} {before} required gradients; after it these {now}: {listed(names)}{further}.",
+        f"Before {code} {learned}; after it {now}{further}.",
         hint=hints[0] if more else hints[1],
         look_for=look_for[0] if more else look_for[1],
     )

@@ -14,8 +14,11 @@ from grader.course.homework_versions import HomeworkVersion, Kind, composed, hom
 from grader.course.locate import located_course
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Status
+from grader.language.sentences import is_clause
+from grader.language.translation import language
 from grader.validation.mutation_report import LEAST_NAMED, MutationReport, VersionVerdict, mutation_report
 from grader.validation.trials import TrialOutcome, outcomes, trials
+from tests.english_left import english_left
 from tests.warm_hosts import WarmHosts
 
 ROOT = Path(__file__).parents[2]
@@ -121,6 +124,16 @@ def test_mistakes_are_named(verdicts: dict[str, VersionVerdict]) -> None:
     """Nearly every mistake is called by the name of its file."""
     unnamed = {name: verdicts[name].called for name in MISTAKES if not verdicts[name].named}
     assert len(unnamed) <= (1 - LEAST_NAMED) * len(MISTAKES), unnamed
+
+
+def test_what_is_said_is_told_in_persian(tried: dict[str, TrialOutcome]) -> None:
+    """Of what students read, only code is left as it is; of all mistakes where slow tests are asked for."""
+    pytest.importorskip("babel")
+    persian = language("fa", [ROOT / "reference/vit_defects/language"])
+    texts = {text for found in tried.values() for f in found.findings for text in (f.message, f.hint)}
+    said = sorted(filter(is_clause, texts))
+    assert len(said) > len(QUICK)
+    assert {text: left for text in said if (left := english_left(text, persian))} == {}
 
 
 def test_bare_template_fails_as_not_implemented(

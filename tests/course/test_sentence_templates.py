@@ -12,7 +12,7 @@ pytest.importorskip("babel")
 from babel.messages.pofile import read_po
 
 from grader.course.sentence_templates import ENGINE, WORDS, templates
-from grader.language.sentences import check_titles, first_paragraphs, sentences_in
+from grader.language.sentences import check_titles, first_paragraphs, is_clause, sentences_in
 
 ROOT = Path(__file__).parents[2]
 CATALOGS = [*ROOT.glob("grader/language/catalogs/*.po"), *ROOT.glob("reference/*/language/*.po")]
@@ -96,3 +96,81 @@ def test_titles_of_checks_and_sentences_of_mistakes():
 def test_a_name_of_the_students_own_is_a_placeholder_of_a_hint():
     (found,) = first_paragraphs('"""Write {F = torch.nn.functional}.gelu(x)."""\n')
     assert (found.message, found.is_pattern) == ("Write {f}.gelu(x).", True)
+
+
+def clauses(source: str) -> list[str]:
+    return messages(source, clauses=True)
+
+
+def test_a_clause_that_fills_a_placeholder_is_found_where_it_is_asked_for():
+    source = 'kind = "the mean over all rows"\nraise Mismatch(f"It is {kind}.")\n'
+    assert messages(source) == ["It is {kind}."]
+    assert clauses(source) == ["the mean over all rows", "It is {kind}."]
+    assert clauses('now = f"{names} are frozen after {call}; they should not be"') == [
+        "{names} are frozen after {call}; they should not be"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "never says True", "training loss", "whole numbers", "labels_b do not count",
+        "divided by sqrt(dim / heads)", "the class token's column, how much each patch looks at it",
+    ],
+)  # fmt: skip
+def test_prose_is_a_clause(text):
+    assert is_clause(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "softmax() | Softmax(), sum()", "for block in self.blocks: x = block(x)", "embedding_dropout",
+        "evaluate(model, loaders['validation'], criterion, device)", "EncoderBlock(dim, heads)", "def fit(",
+        "class EarlyStopping", "pos / 10000^(2i / dim)", "torch.cat([tokens, patches], dim=1)", "accuracy",
+        "`the training` loss", "blocks.{depth}", "for, return",
+    ],
+)  # fmt: skip
+def test_code_and_names_are_no_clauses(text):
+    assert not is_clause(text)
+
+
+def test_what_names_something_for_checks_alone_is_no_clause():
+    source = """
+raise Mismatch("It is wrong.", look_for="the loop", diagnosis="a mistake", concerns="the same thing")
+found = student.shared("known evaluations", make)
+"""
+    assert clauses(source) == ["It is wrong."]
+
+
+def test_what_stands_beside_each_other_is_one_sentence():
+    said = [
+        "The last of {epochs} is left, although it is the worst.",
+        "The last of {epochs} is left.",
+    ]
+    assert (
+        messages('f"The last of {epochs} is left" + (", although it is the worst." if worst else ".")')
+        == said
+    )
+    nested = """f"The last of {epochs} is left{', although it is the worst' if worst else ''}." """
+    assert clauses(nested) == said
+    assert messages("""f"It is {value}{f': {why}' if why else ''}." """) == [
+        "It is {value}: {why}.",
+        "It is {value}.",
+    ]
+    assert messages('message + " It is the share."') == ["It is the share."]
+
+
+def test_of_too_many_forms_the_choices_are_clauses():
+    choices = "".join(f"{{'of class {n}' if x else 'of no class'}} " for n in "abcd")
+    assert clauses(f'f"It is {choices}."') == [
+        "It is {value} {value_2} {value_3} {value_4} .",
+        *("of class a", "of no class", "of class b", "of no class"),
+        *("of class c", "of no class", "of class d", "of no class"),
+    ]
+
+
+def test_items_are_counted_as_the_judge_words_them():
+    assert messages('returned.items(2, "index arrays")') == ["{count} index arrays"]
+    assert messages('returned.items(None, "rows")') == ["rows"]
+    assert messages("for name, value in table.items(): pass") == []

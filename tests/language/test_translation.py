@@ -56,6 +56,22 @@ def test_a_clause_before_others_is_translated():
     assert language.translated("(mean of 3 runs; from 1 to 2)") == "(~3, 1..2)"
 
 
+def test_what_stands_in_code_stays():
+    """Neither the words of a call nor the commas between its arguments are translated."""
+    comma, one = ("{words}, {words_2}", "{words}; {words_2}"), ("one thing", "1")
+    language = spoken(
+        comma, one, ("`{call}` gives {what}.", "{what} <- `{call}`"), ("With {x}: {y}", "`{x}` {y}")
+    )
+    assert language.translated("`f(a, b)` gives one thing.") == "1 <- `f(a, b)`"
+    assert language.translated("With a, b: one thing") == "`a, b` 1"
+
+
+def test_a_list_is_not_divided_within_a_call():
+    language = spoken(("{words}, {words_2}", "{words}; {words_2}"))
+    assert language.translated("f(a, b)") == "f(a, b)"
+    assert language.translated("f(a), b") == "f(a); b"
+
+
 def test_the_most_specific_pattern_wins_whatever_the_order():
     wide, narrow = ("{what} passed.", "wide {what}"), ("All {number} checks passed.", "narrow {number}")
     assert spoken(wide, narrow).translated("All 3 checks passed.") == "narrow 3"

@@ -193,11 +193,13 @@ def test_metrics_of_each_model_are_there(student, edition):
     measured = sorted(models.values(), key=len, reverse=True)[: 2 if "full" in edition else 1]
     least = measured[-1] if measured else set()
     if len(least) < FEWEST_MEASURES:
-        whose = ("each of the two models", " of one of them") if "full" in edition else ("the model", "")
-        said = ", ".join(sorted(least)) or "none"
+        said = ", ".join(f"`{name}`" for name in sorted(least)) or "none"
+        whose, has = "the model", f"it has {said}"
+        if "full" in edition:
+            whose, has = "each of the two models", f"one of them has {said}"
+        measures = ", ".join(f"`{name}`" for name in MEASURES)
         raise Mismatch(
-            f"The table of measures should have {', '.join(MEASURES)} of {whose[0]}, under such names; of "
-            f"these it has {said}{whose[1]}.",
+            f"The table of measures should have {measures} of {whose}, under such names; of these {has}.",
             hint="export_metrics({'vit': ..., 'resnet': ...}, path), of what classification_metrics gives.",
         )
     for name, value in values.items():

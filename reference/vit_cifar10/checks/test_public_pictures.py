@@ -120,7 +120,7 @@ def test_top3_names_the_likeliest_classes(student):
     """Each image has its true class and the three likeliest ones."""
     data, _, normalized = normalized_pictures(student)
     shares = torch.tensor([[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4], [0.3, 0.1, 0.4, 0.2]])
-    labels, least = torch.tensor([3, 0, 1]), ("the three least likely classes", "topk() | argsort() | sort()")
+    labels, sorting = torch.tensor([3, 0, 1]), "topk() | argsort() | sort()"
     outcome = plotted(
         *(student, "plot_top3", normalized, labels, shares, list(FOUR_NAMES), PICTURE_MEAN, PICTURE_STD)
     )
@@ -133,10 +133,10 @@ def test_top3_names_the_likeliest_classes(student):
         likely = int(shares[picture.number].argmax())
         if true in said and likely not in said and len(said) == 3:
             raise Mismatch(
-                f"An image has {least[0]} instead of the three likeliest: {FOUR_NAMES[likely]!r}, its "
-                "likeliest, is missing.",
+                "An image has the three least likely classes instead of the three likeliest: "
+                f"{FOUR_NAMES[likely]!r}, its likeliest, is missing.",
                 hint="The three largest probabilities, the largest first: torch.topk(3).",
-                look_for=least[1],
+                look_for=sorting,
             )
         if said == others:
             raise Mismatch(
@@ -159,7 +159,7 @@ def test_top3_names_the_likeliest_classes(student):
         raise Mismatch(
             f"The probability {missing[0]:.2f} of one of the three likeliest classes is not shown.",
             hint='Write it behind the class: f"{class_names[k]} {p:.1%}".',
-            look_for=least[1],
+            look_for=sorting,
         )
 
 

@@ -249,12 +249,11 @@ def test_resnet_has_four_groups_of_two(student):
             "width" if factor == 1 else f"{factor} * width" for factor in (2 ** (group - 1), 2**group)
         )
         raise Mismatch(
-            f"The {('', 'second', 'third', 'fourth')[group]} group of blocks "
-            + (
-                f"does not halve height and width: its first block has stride {told(first)}, not 2."
-                if first != 2
-                else f"halves height and width twice: its second block has stride {told(second)}, not 1."
-            ),
+            f"Group {group + 1} of the blocks does not halve height and width: its first block has stride "
+            f"{told(first)}, not 2."
+            if first != 2
+            else f"Group {group + 1} of the blocks halves height and width twice: its second block has "
+            f"stride {told(second)}, not 1.",
             hint="The first block of this group has stride 2, as in the groups beside it."
             if first != 2
             else "The second block of each group has stride 1.",

@@ -19,17 +19,18 @@ SHARES = (0.217, 0.393, 0.631)  # of the batches' own images: no numbers of hits
 
 
 SHOWN = 3  # names of parameters that are told
-BEFORE = ("everything", "nothing", "only the first block")  # what is trainable before
+EVERYTHING, FIRST_BLOCK = "everything is trainable", "only the first block is trainable"
+BEFORE = (EVERYTHING, "nothing is trainable", FIRST_BLOCK)  # what there is before a call
 
 
 def found_after(student, reference, function, *arguments):
-    """What is trainable before -> the names that are after the student's function."""
+    """What is trainable before -> the names of what is after the student's function."""
     found = {}
     for before in BEFORE:
         model = reference.oracle.built(student, CLASSES)
-        if before != "everything":
+        if before != EVERYTHING:
             model.call("requires_grad_", False)
-        if before == "only the first block":
+        if before == FIRST_BLOCK:
             model.get("blocks.0").thing("module").call("requires_grad_", True)
         student.call(function, model, *arguments)
         found[before] = reference.oracle.learning(student, model)
@@ -41,8 +42,8 @@ def expected_after(reference, made, *arguments):
     found = {}
     for before in BEFORE:
         model = reference.build_model(CLASSES)
-        model.requires_grad_(before == "everything")
-        if before == "only the first block":
+        model.requires_grad_(before == EVERYTHING)
+        if before == FIRST_BLOCK:
             model.blocks[0].requires_grad_(True)
         made(model, *arguments)
         found[before] = {name for name, weights in model.named_parameters() if weights.requires_grad}
@@ -81,8 +82,8 @@ def judged(student, reference, function, *arguments):
     )
     before = next(each for each in BEFORE if found[each] != wanted[each])
     call = ", ".join(["model", *map(str, arguments)])
-    clause = wrongly(found[before], wanted[before], f"{function}({call})")
-    raise Mismatch(f"Where {before} is trainable before the call, {clause}.")
+    clause = wrongly(found[before], wanted[before], f"`{function}({call})`")
+    raise Mismatch(f"Where {before} before the call, {clause}.")
 
 
 @pytest.mark.component("freeze_backbone")

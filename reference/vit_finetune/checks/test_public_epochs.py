@@ -68,10 +68,10 @@ def test_mixed_loss_weighs_both_labels(student):
         3.0: "labels_a do not count",
         7.0: "that is the loss of class 2, which lies between the labels 0 and 3",
     }
-    why = next((f" ({clause})" for number, clause in wrong.items() if abs(value - number) < 1e-3), "")
+    why = next((clause for number, clause in wrong.items() if abs(value - number) < 1e-3), "")
     raise Mismatch(
         f"For lam = 0.25, labels_a with the loss 1 and labels_b with the loss 3, mixed_loss gives "
-        f"{value:.2f}{why}; it should be 2.50.",
+        f"{value:.2f}{f' ({why})' if why else ''}; it should be 2.50.",
         hint="Mix the losses, not the labels."
         if abs(value - 7) < 1e-3
         else "criterion gives the loss of labels_a, and that of labels_b: weigh them by lam and 1 - lam.",
@@ -130,16 +130,10 @@ def told_of(losses):
 def why_wrong(value):
     """How a loss came about that should have been 2: (the clause, what to try, the line)."""
     if abs(value - LOSS_OF_SHARES) < 0.02:
-        clause = ": that is the loss of the softmax of the scores; the criterion computes a softmax itself"
+        clause = "that is the loss of the softmax of the scores; the criterion computes a softmax itself"
         return clause, "criterion(logits, labels), with the scores as the model gives them.", "softmax()"
-    clause = next(
-        (
-            f": {words}"
-            for number, words in told_of((2.5, 5.0, 4.0, 12.0)).items()
-            if abs(value - number) < 0.02
-        ),
-        "",
-    )
+    told = told_of((2.5, 5.0, 4.0, 12.0))
+    clause = next((words for number, words in told.items() if abs(value - number) < 0.02), "")
     hint = "Add up each batch's loss times its number of images, and divide by the number of all images."
     if not clause:
         hint = (
@@ -213,7 +207,7 @@ def test_epoch_averages_over_images(student):
         clause, hint, look_for = why_wrong(loss)
         raise Mismatch(
             "4 images have the loss 1, and 2 images in another batch the loss 4: the mean over images is 2. "
-            f"train_one_epoch returns {loss:.2f}{clause}.",
+            f"train_one_epoch returns {loss:.2f}{f': {clause}' if clause else ''}.",
             hint=hint,
             look_for=look_for,
         )
@@ -255,12 +249,12 @@ def test_epoch_trains_with_both_labels(student):
         return
     why = ""
     if abs(losses[0] - 1) < 0.02 and abs(losses[1] - 4) < 0.02:
-        why = ": it is that of labels_a alone"
+        why = "it is that of labels_a alone"
     elif abs(losses[0] + float(KNOWN_SCORES[2])) < 0.02 and abs(losses[0] - losses[1]) < 0.02:
-        why = ": it is that of the labels before mixing"
+        why = "it is that of the labels before mixing"
     raise Mismatch(
         f"Where labels_a have the loss 1, labels_b the loss 4 and lam is 0.75, the loss is {losses[0]:.2f}; "
-        f"it should be 1.75{why}.",
+        f"it should be 1.75{f': {why}' if why else ''}.",
         hint="mixed_loss(criterion, logits, labels_a, labels_b, lam), with what mix returned.",
         look_for="criterion()",
     )
@@ -281,16 +275,12 @@ def test_epoch_counts_hits_by_their_shares(student):
         (0.25, 0.75): "the shares are exchanged",
     }
     why = next(
-        (
-            f" ({words})"
-            for (a, b), words in wrong.items()
-            if abs(first - a) < 0.01 and abs(second - b) < 0.01
-        ),
+        (words for (a, b), words in wrong.items() if abs(first - a) < 0.01 and abs(second - b) < 0.01),
         "",
     )
     raise Mismatch(
         f"With lam = 0.75 the accuracy is {first:.2f} if the model says labels_a for all images, and "
-        f"{second:.2f} if it says labels_b{why}; it should be 0.75 and 0.25.",
+        f"{second:.2f} if it says labels_b{f' ({why})' if why else ''}; it should be 0.75 and 0.25.",
         hint="lam * hits of labels_a + (1 - lam) * hits of labels_b",
         look_for="_ == labels_a | labels_a == _, _ == _",
     )
@@ -463,7 +453,7 @@ def test_evaluation_averages_over_images(student):
         clause, hint, look_for = why_wrong(loss)
         raise Mismatch(
             "4 images have the loss 1, and 2 images in another batch the loss 4: the mean over images is 2. "
-            f"evaluate returns {loss:.2f}{clause}.",
+            f"evaluate returns {loss:.2f}{f': {clause}' if clause else ''}.",
             hint=hint,
             look_for=look_for,
         )

@@ -104,11 +104,11 @@ def require_labels(one, found, way):
     if np.array_equal(one.first, own) and np.array_equal(one.second[moved], other[moved]):
         return
     if np.array_equal(one.first[moved], other[moved]) and np.array_equal(one.second[moved], own[moved]):
-        outside = (
-            "outside the rectangle" if way == "cutmix" else "at their own places, which have the share lam"
-        )
         raise Mismatch(
-            f"labels_a and labels_b are exchanged: labels_a belongs to the images {outside}.",
+            "labels_a and labels_b are exchanged: labels_a belongs to the images outside the rectangle."
+            if way == "cutmix"
+            else "labels_a and labels_b are exchanged: labels_a belongs to the images at their own places, "
+            "which have the share lam.",
             hint="Return labels before labels[order].",
             look_for="return",
         )

@@ -271,9 +271,10 @@ def test_attention_of_a_known_model(student):
     for fits, message, hint, look_for in ways:
         if fits:
             raise Mismatch(message, hint=hint, look_for=look_for)
+    bright = ", ".join(map(str, sorted(places)[:6]))
     raise Mismatch(
         "The class token of a known model attends to the patches (1, 2), (2, 6), (5, 3) and (6, 1), by row "
-        f"and column; the map is bright at {', '.join(map(str, sorted(places)[:6])) or 'no patch'}.",
+        f"and column; the map is bright {f'at {bright}' if bright else 'at no patch'}.",
         hint="Row 0 of the last block's attention weights is the class token's; patches begin at column 1.",
         look_for="_[1:, 0] | _[:, 1:, 0] | _[..., 1:, 0], reshape()",
     )
