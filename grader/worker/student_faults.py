@@ -92,9 +92,18 @@ _GPU_FAILURES = (
 )
 
 
+# what CUDA's failures are raised as; PyTorch before 2.8 had no class of their own for them
+_GPU_ERROR: type[RuntimeError] = getattr(torch, "AcceleratorError", RuntimeError)
+
+
+def _is_of_gpu(error: BaseException) -> bool:
+    """Whether CUDA reported an error."""
+    return isinstance(error, _GPU_ERROR) and _text(error).startswith("CUDA error")
+
+
 def is_gpu_failure(error: BaseException) -> bool:
     """Whether the GPU failed while it was used, not what the student's code asked of it."""
-    if not isinstance(error, torch.AcceleratorError) or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if not _is_of_gpu(error) or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         return False
     said = _text(error).partition("\n")[0]  # what follows is advice
     return not is_raised_by_a_statement(error) and any(words in said for words in _GPU_FAILURES)
@@ -321,7 +330,7 @@ def _resource(error: BaseException, text: str) -> Resource:
     """What was refused; for some of it PyTorch has no class, only a message."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return "memory"
-    if isinstance(error, torch.AcceleratorError):  # a full GPU's, if nothing of ours is on it yet
+    if _is_of_gpu(error):  # a full GPU's, if nothing of ours is on it yet
         return "memory" if "out of memory" in text else ""
     if isinstance(error, OSError):
         return _BY_NUMBER.get(OSError.__dict__["errno"].__get__(error), "")
@@ -336,7 +345,7 @@ def _gpu_share(error: BaseException) -> float:
     That is the largest share of what it may have that PyTorch held, by its own counter; or what it and other
     processes held together, such as those of another user.
     """
-    if isinstance(error, torch.AcceleratorError):
+    if _is_of_gpu(error):
         return 1.0  # there was no room for the driver itself
     allowed = torch.cuda.get_device_properties(0).total_memory * torch.cuda.get_per_process_memory_fraction()
     free, total = torch.cuda.mem_get_info()

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from grader.protocol.replies import Problem, Raised
+from grader.worker import student_faults
 from grader.worker.graded_images import GradedImages
 from grader.worker.service import _raised
 from grader.worker.student_environment import redirect_gpu_calls
@@ -20,14 +21,14 @@ GB = 10**9
 HINT = "\nCUDA kernel errors might be asynchronously reported at some other API call."
 
 
-def from_driver(words: str) -> BaseException:
+def from_driver(words: str, kind: Any = torch.AcceleratorError) -> BaseException:  # type: ignore[attr-defined]
     """An exception that no `raise` statement raised, as those of CUDA."""
 
     def waiting() -> Iterator[None]:
         yield
 
     try:
-        waiting().throw(torch.AcceleratorError(f"CUDA error: {words}{HINT}"))  # type: ignore[attr-defined]
+        waiting().throw(kind(f"CUDA error: {words}{HINT}"))
     except RuntimeError as error:
         return error
     raise AssertionError
@@ -107,6 +108,15 @@ def test_a_gpu_that_fails_is_ours_and_a_failed_assertion_on_it_is_the_students(
     reply = _raised(from_driver(words), "student")
     assert (reply == Raised(Problem("UnusableGpuError"), "engine")) is is_ours
     assert is_ours or (reply.whose, reply.problem.type) == ("student", "AcceleratorError")
+
+
+@pytest.mark.usefixtures("gpu")
+def test_older_versions_of_pytorch_have_no_class_for_a_gpus_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(student_faults, "_GPU_ERROR", RuntimeError)
+    failed = _raised(from_driver("unspecified launch failure", RuntimeError), "student")
+    assert failed == Raised(Problem("UnusableGpuError"), "engine")
+    assert _raised(from_driver("invalid argument", RuntimeError), "student").whose == "student"
+    assert problem(ValueError("no GPU here")).resource == ""
 
 
 def test_nobody_can_claim_that_a_gpu_failed(gpu: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
