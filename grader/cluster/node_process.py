@@ -23,7 +23,7 @@ from distributed import Nanny
 
 from grader.cluster.own_folders import DASK, own_folder
 from grader.cluster.servers import QuietWorker, configure, joined_security
-from grader.grading.devices import gpus_are_hidden
+from grader.grading.devices import allowed_gpus
 
 ORDER_VARIABLE = "GRADER_NODE_ORDER"
 _PART = "/gpu"  # before the number of a GPU in a node's name: no host has it in its own
@@ -96,9 +96,9 @@ def _nannies(order: Mapping[str, Any], folder: str) -> list[Nanny]:
 
 def _gpus() -> list[str]:
     """The GPUs that this process may use, or the parts that they are divided into, as CUDA names them."""
-    allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    allowed = allowed_gpus()
     if allowed is not None:
-        return [] if gpus_are_hidden() else [gpu.strip() for gpu in allowed.split(",") if gpu.strip()]
+        return allowed
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=60)
         return listed_gpus(listed.stdout)

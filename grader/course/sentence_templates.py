@@ -91,7 +91,6 @@ WORDS = {
         "the training",
         "the loading",
     ),
-    "domain/formatting.py": ("not a number", "not finite"),
     "domain/score.py": (
         "{minutes} min late",
         "{hours} h late",
@@ -115,12 +114,7 @@ WORDS = {
         "validation accuracy",
     ),
     "kit/transformers/token_behavior.py": ("{images} of {tokens}",),
-    "judge/remote_objects.py": ("what `{label}` returned", "What `{label}` returned"),
-    "judge/loaded_worker.py": ("it did not go on after it was loaded",),
-    "judge/student.py": (
-        "the worker ended before the check was done",
-        "its calls took over {seconds} s together",
-    ),
+    "judge/remote_objects.py": ("What `{label}` returned",),
     "judge/value.py": (
         "nothing (None)",
         "values",
@@ -132,8 +126,6 @@ WORDS = {
         ),
     ),
     "judge/verdict.py": (
-        "it did not return within {seconds} s",
-        "it wrote something of its own where only answers to the grader belong",
         "at {line}",
         "{type} at {where}",
         "`{component}` uses `{name}`. {name_2}",
@@ -170,8 +162,6 @@ WORDS = {
         "but",
         "epochs",
         "size",
-        "{epochs} in the loop at {loop}: {how}",
-        "{epochs} in the loop at {loop}, called at {called}: {how}",
         "{epochs}: {how}",
         "{optimizer}, {rate}",
     ),
@@ -196,14 +186,9 @@ WORDS = {
     "training/called_record.py": ("after {call}",),
     "training/measured_training.py": ("it raised an exception", "it raised an exception: {raised}"),
     "training/submitted_weights.py": (
-        "it cannot be read: {advice}",
-        "it holds no state_dict: {advice}",
-        "it holds something other than plain tensors: {advice}",
         "save it again with `torch.save(model.state_dict(), path)`",
         "it was not loaded",
         "{file}: {fault}.",
-        "the code raised {raised}",
-        "the code raised {raised} at {where}",
         "its tensors claim more memory than the file can hold",
         "{file}: it holds a whole pickled object, which is not loaded but counts as handed in: the next "
         "time, save `model.state_dict()` instead of `model`.",
@@ -221,14 +206,11 @@ WORDS = {
     "training/training_record.py": (
         "of the last epoch",
         "of the weights that the code restored at the end",
-        "with the weights {whose}",
         "that the code restored at the end",
         "the mean of the last {number} epochs",
         "the mean of the last {number} epochs;",
         "{counted}, with the augmentation that is in the test transform",
         "{counted}, without the augmentation that is in the test transform",
-        "after {epochs} epochs {reason}",
-        "{reason}: it raised {raised}",
     ),
 }
 PAGES = ("base", "macros", "student", "answers", "submission", "oral")
@@ -246,14 +228,20 @@ def engine_template() -> str:
         for path in sorted((ENGINE / package).rglob("*.py")):
             name = path.relative_to(ENGINE).as_posix()
             if not name.startswith(NOT_FOR_STUDENTS):
-                source, is_words = path.read_text(encoding="utf-8"), name.startswith(WITH_WORDS)
-                sentences = sentences_in(source, words=is_words, clauses=package in WITH_CLAUSES)
-                _add_sentences(catalog, f"grader/{name}", sentences)
+                _add_sentences(catalog, f"grader/{name}", engine_sentences(name))
                 _add_words(catalog, name)
     for name in WORDS:
         if not name.startswith(PACKAGES):
             _add_words(catalog, name)
     return _template_text(catalog)
+
+
+def engine_sentences(name: str) -> Iterator[SourceSentence]:
+    """The sentences that the search finds in a module of the engine, `judge/verdict.py`."""
+    source = (ENGINE / name).read_text(encoding="utf-8")
+    return sentences_in(
+        source, words=name.startswith(WITH_WORDS), clauses=name.partition("/")[0] in WITH_CLAUSES
+    )
 
 
 def assignment_template(folder: Path) -> str:

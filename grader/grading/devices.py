@@ -18,13 +18,14 @@ from grader.grading.concurrent_work import DeviceSlots
 from grader.protocol.deadlines import Deadline
 from grader.sandbox import ProcessLimits
 from grader.sandbox.host_client import Host
+from grader.sandbox.readable_files import GPU_CHOICE
 
 CPU_SECONDS = 120
 TRIAL_SECONDS = 300.0
 MOST_BYTES = 10_000
 USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs
 _NODE = Path("/dev/nvidiactl")
-_CHOICE = "CUDA_VISIBLE_DEVICES"
+_CHOICE, _ = GPU_CHOICE
 _NO_GPU = ("", "-1", "NoDevFiles")  # the last is Slurm's word
 
 
@@ -38,7 +39,7 @@ def training_device(wanted: str, *, unofficial: bool = False) -> str:
     Raises:
         UsageError: A GPU is wanted, and there is none; or there is one that isolated code cannot use.
     """
-    has_gpu = _NODE.exists() and not gpus_are_hidden()
+    has_gpu = _NODE.exists() and allowed_gpus() != []
     if wanted == "cuda" and not has_gpu:
         raise UsageError("There is no NVIDIA GPU on this machine. Use --device cpu or auto.")
     if wanted == "cpu" or not has_gpu:
@@ -75,9 +76,17 @@ def gpu_fault(*, unofficial: bool = False) -> str:
     return str(json.loads(answer))
 
 
-def gpus_are_hidden() -> bool:
-    """Whether the operator, or a batch system, says that no GPU of the machine is to be used."""
-    return os.environ.get(_CHOICE, "all").partition(",")[0].strip() in _NO_GPU
+def allowed_gpus() -> list[str] | None:
+    """The GPUs that the operator, or a batch system, lets this process see, as CUDA names them.
+
+    Returns:
+        None where nobody chose; empty where no GPU of the machine is to be used.
+    """
+    chosen = os.environ.get(_CHOICE)
+    if chosen is None:
+        return None
+    gpus = [gpu.strip() for gpu in chosen.split(",")]
+    return [] if gpus[0] in _NO_GPU else [gpu for gpu in gpus if gpu]
 
 
 def device_slots(device: str, memory_mb: int) -> DeviceSlots:
@@ -105,4 +114,4 @@ def _free_mb() -> float:
 
 def _used_gpu() -> str:
     """The number or the id of the GPU that workers use: the first that the operator lets them see."""
-    return os.environ.get(_CHOICE, "").partition(",")[0].strip() or "0"
+    return (allowed_gpus() or ["0"])[0]

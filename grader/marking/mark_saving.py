@@ -458,8 +458,8 @@ def _require_seen(records: MarkingRecords, task: TaskRow, seen: int | None) -> N
 
 
 def _is_about_what_counts(records: MarkingRecords, task: TaskRow, seen: int | None) -> bool:
-    counting = records.rows.counting(task.row)
-    return seen is None or records.rows.have_same_files(task.row, seen, counting)
+    rows = records.rows
+    return seen is None or rows.have_same_files(task.row, seen, rows.counting(task.row))
 
 
 @dataclass(frozen=True)

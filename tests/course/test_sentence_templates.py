@@ -11,7 +11,7 @@ pytest.importorskip("babel")
 
 from babel.messages.pofile import read_po
 
-from grader.course.sentence_templates import ENGINE, WORDS, templates
+from grader.course.sentence_templates import ENGINE, PACKAGES, WORDS, engine_sentences, templates
 from grader.language.sentences import check_titles, first_paragraphs, is_clause, sentences_in
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +37,17 @@ def test_words_that_stand_alone_are_still_in_their_sources():
             parts = re.findall(r"\w+", re.sub(r"\{\w+\}", " ", word)) if "{" in word else [word]
             for part in parts:
                 assert any(part in text for text in texts), f"{name} has no '{part}' of '{word}'"
+
+
+def test_no_word_is_given_that_the_search_finds():
+    """Or a sentence stands in the catalogs twice, under two names of its placeholders."""
+
+    def anonymous(message: str) -> str:
+        return re.sub(r"\{\w+\}", "{}", message)
+
+    for name in (name for name in WORDS if name.startswith(PACKAGES)):
+        found = {anonymous(sentence.message) for sentence in engine_sentences(name)}
+        assert found.isdisjoint(map(anonymous, WORDS[name])), name
 
 
 @pytest.mark.parametrize("path", CATALOGS, ids=lambda path: f"{path.parents[1].name}-{path.stem}")
