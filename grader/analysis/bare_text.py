@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from grader.analysis.remembered_texts import remembered
 from grader.domain.analyzed_program import Recipe, Statement
 
 DOCSTRING = 500  # characters of a docstring that are kept
@@ -102,12 +103,23 @@ class BareTexts:
             source: Correct Python, from the first column on.
         """
         if source not in self._bare_texts:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # warnings of odd escapes
-                self._bare_texts[source] = self._bare(source)
+            self._bare_texts[source], self._letters_left = _bare(source, self._letters_left)
         return self._bare_texts[source]
 
-    def _bare(self, source: str) -> str:
+
+@remembered(2000)
+def _bare(source: str, letters_left: int) -> tuple[str, int]:
+    """The bare text of a statement.
+
+    Args:
+        source: Its text.
+        letters_left: Letters of docstrings that may be kept.
+
+    Returns:
+        The bare text, and the letters that may be kept of docstrings after it.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # warnings of odd escapes
         tree = ast.parse(source)
         replacements: dict[Position, _Replacement] = {}
         for node, documents in list(_unused_texts(tree)):
@@ -117,7 +129,8 @@ class BareTexts:
             if not documents:
                 value.value = ...
             else:
-                docstring, value.value = value.value, self._cut(value.value)
+                docstring, value.value = value.value, _cut(value.value, letters_left)
+                letters_left -= len(value.value)
                 # a spelling much longer than its text could hide data
                 plainly = value.value == docstring and len(written) <= len(docstring) + PLAIN_QUOTES
                 text = written if plainly else repr(value.value)
@@ -128,20 +141,21 @@ class BareTexts:
         try:
             bare = _spaced_text(tokens(source, replacements))
             if _is_same(ast.parse(bare), tree):
-                return bare + "\n" * (source.count("\n") - bare.count("\n"))
+                return bare + "\n" * (source.count("\n") - bare.count("\n")), letters_left
         except (SyntaxError, tokenize.TokenError):
             pass
         # the module `tokenize` does not know every letter that Python knows; then lines are not kept
-        return ast.unparse(tree)
+        return ast.unparse(tree), letters_left
 
-    def _cut(self, docstring: str) -> str:
-        beginning = docstring[: min(DOCSTRING, self._letters_left)]
-        if len(beginning) < len(docstring) and EXAMPLE in beginning:
-            # half an example, which a program may run, would fail
-            whole, _, last = beginning.rpartition(EXAMPLE)
-            beginning = beginning if "\n\n" in last else whole.rstrip()
-        self._letters_left -= len(beginning)
-        return beginning
+
+def _cut(docstring: str, letters_left: int) -> str:
+    """As much of a docstring as may be kept."""
+    beginning = docstring[: min(DOCSTRING, letters_left)]
+    if len(beginning) < len(docstring) and EXAMPLE in beginning:
+        # half an example, which a program may run, would fail
+        whole, _, last = beginning.rpartition(EXAMPLE)
+        beginning = beginning if "\n\n" in last else whole.rstrip()
+    return beginning
 
 
 def _unused_texts(node: ast.AST) -> Iterator[tuple[Any, bool]]:

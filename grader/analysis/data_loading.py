@@ -18,7 +18,14 @@ from grader.analysis.constant_values import called_name
 from grader.analysis.flow import Flow, Flows, arguments
 from grader.analysis.inlining import written_out
 from grader.analysis.recognized_roles import argument_of_loader, begun_call, is_loader
-from grader.analysis.syntax_trees import assigned, calls, children, statements_within, walk
+from grader.analysis.syntax_trees import (
+    assigned,
+    calls,
+    children,
+    statements_within,
+    text_of,
+    walk,
+)
 from grader.analysis.units import Unit
 from grader.domain.split_sides import split_side
 
@@ -214,7 +221,7 @@ class DataUse:
             pair = assigned(statement)
             for target in pair[0] if pair else ():
                 if isinstance(target, ast.Attribute) and target.attr == "transform" and pair:
-                    flow, side = self._flows.before(statement, None), split_side(ast.unparse(target))
+                    flow, side = self._flows.before(statement, None), split_side(text_of(target))
                     is_before = self._end is not None and unit.index < self._end
                     yield DataArgument(pair[1], flow, side, unit, SET if side and is_before else UNUSED)
 
@@ -244,7 +251,7 @@ class DataUse:
             DataArgument(
                 value,
                 self._flows.before(statement, function),
-                dataset_side or split_side(ast.unparse(value)),
+                dataset_side or split_side(text_of(value)),
                 unit,
                 self._made_for(call)[1],
             )
@@ -307,12 +314,12 @@ class DataUse:
     def _dataset_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
         """Which images a data set holds: by its variable, its path, or the loader that uses it."""
         names = _targets(statement, call)
-        for text in (*names, *(ast.unparse(arg) for arg in call.args[:2])):
+        for text in (*names, *(text_of(arg) for arg in call.args[:2])):
             image_side = split_side(text)
             if image_side is not None:
                 return image_side
         image_side = next(
-            (split_side(ast.unparse(k.value)) for k in call.keywords if k.arg in ("root", "split")), None
+            (split_side(text_of(k.value)) for k in call.keywords if k.arg in ("root", "split")), None
         )
         if image_side is not None:
             return image_side
@@ -334,7 +341,7 @@ class DataUse:
         data = argument_of_loader(call, "dataset")
         targets = _targets(statement, call)
         texts = [*_keys(statement, call), *(targets if len(targets) == 1 else ())]
-        for text in (*texts, *([ast.unparse(data)] if data is not None else ())):
+        for text in (*texts, *([text_of(data)] if data is not None else ())):
             image_side = split_side(text)
             if image_side is not None:
                 return image_side
@@ -397,7 +404,7 @@ def _targets(statement: ast.stmt, call: ast.Call) -> list[str]:
         return []
     targets, bound = pair
     names = [
-        ast.unparse(name)
+        text_of(name)
         for target in targets
         for name in (target.elts if isinstance(target, ast.Tuple | ast.List) else [target])
     ]

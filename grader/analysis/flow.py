@@ -19,7 +19,7 @@ from grader.analysis.effects import Effect, Effects
 from grader.analysis.recognized_roles import bindings
 from grader.analysis.references import references
 from grader.analysis.slicing import KNOWN
-from grader.analysis.syntax_trees import as_function, calls, statements_within
+from grader.analysis.syntax_trees import as_function, calls, statements_within, text_of
 from grader.analysis.units import Cell, Unit, is_main_guard, segment, unit
 from grader.domain.analyzed_program import Place, Statement
 
@@ -248,7 +248,7 @@ def arguments(node: ast.FunctionDef, call: ast.Call | None) -> dict[str, ast.exp
 
 def _assignment(name: str, argument: ast.expr, cell: Cell) -> Unit:
     """`name = argument` as a step."""
-    text = f"{name} = {ast.unparse(argument)}"
+    text = f"{name} = {text_of(argument)}"
     target = ast.copy_location(ast.Name(name, ast.Store()), argument)
     node = ast.copy_location(ast.Assign([target], argument, type_comment=None), argument)
     return unit(node, cell, text, {}, 0)

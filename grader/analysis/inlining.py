@@ -8,14 +8,13 @@ Tests: tests/analysis/test_inlining.py
 """
 
 import ast
-import copy
 from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from grader.analysis.constant_values import Unknown
 from grader.analysis.recognized_roles import bindings
-from grader.analysis.syntax_trees import COMPREHENSIONS, all_parameters, bound_names, walk
+from grader.analysis.syntax_trees import COMPREHENSIONS, all_parameters, bound_names, copied, walk
 from grader.analysis.units import changed_names
 
 DEEPEST = 12  # names that stand for each other
@@ -78,7 +77,7 @@ class _WrittenOut(ast.NodeTransformer):
         if self._depth == DEEPEST:
             raise Unknown
         self._depth += 1
-        replaced: ast.expr = self.visit(copy.deepcopy(value))
+        replaced: ast.expr = self.visit(copied(value))
         self._depth -= 1
         return replaced
 
@@ -93,7 +92,7 @@ class _WrittenOut(ast.NodeTransformer):
         if node.id not in self._names:
             return node
         if node.id in self._given:
-            return copy.deepcopy(self._given[node.id])
+            return copied(self._given[node.id])
         if node.id in self._own:
             return self.expression(self._own[node.id])
         raise Unknown

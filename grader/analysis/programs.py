@@ -13,7 +13,8 @@ import contextlib
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 from grader.analysis.bare_text import BareTexts
 from grader.analysis.effects import Aliases, Effects
@@ -129,10 +130,11 @@ def program(
         with _ONE_AT_A_TIME:
             submitted = source(name, data, modules, given=rules.modules, executed=executed)
             with _circles_are_ours(name, submitted):
+                read = _Read.of(submitted)
                 return _together(
-                    _analyzed(submitted, rules),
+                    _analyzed(read, rules),
                     {
-                        measure: _analyzed(submitted, further_rules)
+                        measure: _analyzed(read, further_rules)
                         for measure, further_rules in rules.further.items()
                     },
                 )
@@ -182,12 +184,31 @@ def _measured_apart(this: Program, versions: Sequence[Program]) -> Program:
     return replace(this, script=replace(this.script, left_alone=left_alone))
 
 
-def _analyzed(submitted: Source, rules: ProgramRules) -> Program:
+@dataclass(frozen=True)
+class _Read:
+    """A source, and what is read from it by no rules of an assignment.
+
+    Attributes:
+        strings: Its text constants.
+    """
+
+    submitted: Source
+    strings: Mapping[str, str]
+    units: tuple[Unit, ...]
+    aliases: Aliases
+
+    @classmethod
+    def of(cls, submitted: Source) -> Self:
+        """What a source holds."""
+        strings = text_constants(submitted.cells)
+        found = units(submitted.cells, strings)
+        return cls(submitted, strings, found, Aliases(found))
+
+
+def _analyzed(read: _Read, rules: ProgramRules) -> Program:
     """The program of a source that could be read."""
-    strings = text_constants(submitted.cells)
-    all_units = units(submitted.cells, strings)
+    submitted, strings, all_units, aliases = read.submitted, read.strings, read.units, read.aliases
     names = graded_names(all_units, rules)
-    aliases = Aliases(all_units)
     effects = Effects(
         all_units, aliases, names.kinds, provided=rules.provided, cached=rules.cached, strings=strings
     )

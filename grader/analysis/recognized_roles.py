@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from grader.analysis.constant_values import called_name
 from grader.analysis.effects import BLOCKING, Aliases, Effects
-from grader.analysis.syntax_trees import assigned, children, statements_within, walk
+from grader.analysis.syntax_trees import assigned, children, statements_within, text_of, walk
 from grader.analysis.units import Unit
 from grader.domain.split_sides import split_side
 
@@ -83,7 +83,7 @@ def _is_plain_value(value: ast.expr) -> bool:
 def _is_harmless(function: ast.expr) -> bool:
     if not isinstance(function, ast.Name | ast.Attribute):
         return False
-    name = ast.unparse(function)
+    name = text_of(function)
     return (
         name in HARMLESS_FUNCTIONS
         or name.split(".")[0] in HARMLESS_PACKAGES
@@ -153,7 +153,7 @@ def unwrapped(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
         if isinstance(node.func, ast.Attribute) and node.func.attr in MODEL_METHODS:
             node = node.func.value
-        elif ast.unparse(node.func).split(".")[-1] in MODEL_WRAPPERS and node.args:
+        elif text_of(node.func).split(".")[-1] in MODEL_WRAPPERS and node.args:
             node = node.args[0]
         else:
             break
@@ -200,7 +200,7 @@ class RoleReader:
         }
         returned = [s.value for s in inner if isinstance(s, ast.Return) and s.value is not None]
         return any(
-            self.is_model(value) or (isinstance(unwrapped(value), ast.Name) and ast.unparse(value) in models)
+            self.is_model(value) or (isinstance(unwrapped(value), ast.Name) and text_of(value) in models)
             for value in returned
         )
 
@@ -210,7 +210,7 @@ class RoleReader:
         if not isinstance(call, ast.Call):
             return False
         if isinstance(call.func, ast.Attribute):
-            return ast.unparse(call.func) in self._constructors
+            return text_of(call.func) in self._constructors
         return isinstance(call.func, ast.Name) and call.func.id in self._makers
 
     def makes(self, value: ast.expr, *prefixes: str) -> bool:
@@ -220,7 +220,7 @@ class RoleReader:
         return any(name.startswith(prefixes) for name in self._aliases.names_of(value.func))
 
     def _makes_sampler(self, value: ast.expr) -> bool:
-        maker = ast.unparse(value).partition("(")[0].lower()
+        maker = text_of(value).partition("(")[0].lower()
         return self.makes(value, "torch.utils.data.") and maker.endswith("sampler")
 
     def role(self, name: str, value: ast.expr, earlier_roles: Mapping[str, str]) -> str | None:
@@ -242,7 +242,7 @@ class RoleReader:
         if self._makes_sampler(value):
             return None
         if self.makes(value, "torch.utils.data.") or self.makes(value, "torchvision.datasets."):
-            return f"{split_side(name) or split_side(ast.unparse(value)) or 'train'}_dataset"
+            return f"{split_side(name) or split_side(text_of(value)) or 'train'}_dataset"
         if _is_class_names(value, earlier_roles):
             return "class_names"
         match value:
@@ -304,7 +304,7 @@ class RoleReader:
             return known_side
         assert isinstance(value, ast.Call)  # see `role`
         data = value.args[0] if value.args else None
-        known_side = split_side(ast.unparse(data)) if data is not None else None
+        known_side = split_side(text_of(data)) if data is not None else None
         if known_side is not None:
             return known_side
         return "train" if may_shuffle(value) else "test"
@@ -313,7 +313,7 @@ class RoleReader:
 def _class_methods(node: ast.ClassDef) -> Iterator[str]:
     """The class methods that return an object of the class, as far as the source shows: `from_config`."""
     for inner in node.body:
-        if isinstance(inner, ast.FunctionDef) and "classmethod" in map(ast.unparse, inner.decorator_list):
+        if isinstance(inner, ast.FunctionDef) and "classmethod" in map(text_of, inner.decorator_list):
             own = inner.args.args[0].arg if inner.args.args else ""
             made = (call.func for call in walk(inner) if isinstance(call, ast.Call))
             if any(isinstance(function, ast.Name) and function.id in (own, node.name) for function in made):

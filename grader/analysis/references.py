@@ -23,7 +23,7 @@ from grader.analysis.reflection import (
     LOOKING_UP,
     MODELS,
 )
-from grader.analysis.syntax_trees import all_parameters, bound_names, children
+from grader.analysis.syntax_trees import all_parameters, bound_names, children, walk
 
 
 @dataclass(frozen=True)
@@ -539,12 +539,12 @@ def _given_back(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
         elif isinstance(node, ast.Return) and node.value is not None:
             returned += node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
         elif not isinstance(node, ast.Lambda | ast.ClassDef):
-            stack += ast.iter_child_nodes(node)
+            stack += children(node)
     given_back = {id(part) for part in returned if isinstance(part, ast.Lambda | ast.Name)}
     if not given_back:
         return set()
     used_otherwise = {
-        node.id for node in ast.walk(function) if isinstance(node, ast.Name) and id(node) not in given_back
+        node.id for node in walk(function) if isinstance(node, ast.Name) and id(node) not in given_back
     }
     names = {part.id for part in returned if isinstance(part, ast.Name)} - used_otherwise
     return given_back | {

@@ -20,7 +20,7 @@ from typing import Any
 from grader.analysis.constant_values import Unknown, value
 from grader.analysis.flow import Flow
 from grader.analysis.recognized_roles import unwrapped
-from grader.analysis.syntax_trees import statements_within, walk
+from grader.analysis.syntax_trees import statements_within, text_of, walk
 from grader.analysis.training_recipe import Ingredients
 from grader.analysis.units import Unit
 from grader.domain.analyzed_program import Claim, Place, Span, TunedValue
@@ -219,7 +219,7 @@ class Values:
         for step in self._flow.steps:
             for node in statements_within(step.node):
                 call = node.value if isinstance(node, ast.Expr) else None
-                if not isinstance(call, ast.Call) or not ast.unparse(call.func).endswith(".add_argument"):
+                if not isinstance(call, ast.Call) or not text_of(call.func).endswith(".add_argument"):
                     continue
                 flags = [
                     a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)
@@ -331,7 +331,7 @@ class _Reader:
             return
         values = Values(flow, self._classes)
         if isinstance(node.func, ast.Name | ast.Attribute):  # `OPTIMIZERS["sgd"](...)` names no class
-            yield TunedValue("optimizer", ast.unparse(node.func).split(".")[-1], self._place(node))
+            yield TunedValue("optimizer", text_of(node.func).split(".")[-1], self._place(node))
         if len(node.args) > LEARNING_RATE_POSITION:
             yield self._value("learning_rate", node.args[LEARNING_RATE_POSITION], values)
         for name, argument, unpacked in values.keywords(node):

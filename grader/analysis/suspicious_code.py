@@ -36,6 +36,7 @@ from grader.analysis.reflection import (
     is_made,
     is_private,
 )
+from grader.analysis.remembered_texts import remembered
 from grader.analysis.slicing import KNOWN, Reach
 from grader.analysis.units import Unit
 from grader.domain.analyzed_program import LOADING, TRAINING, Note, Place, Program
@@ -256,6 +257,19 @@ def data_held(program: Program) -> tuple[Held, ...]:
     return (*amounts, *(Held(tuned_at, counter.of(expression)) for expression in expressions))
 
 
+@dataclass(frozen=True)
+class _Block:
+    """The nodes of a block of statements, without those of blocks within it.
+
+    Attributes:
+        kinds: Their types.
+        symbols: The type of each, and the names in it.
+    """
+
+    kinds: frozenset[type[ast.AST]]
+    symbols: tuple[str, ...]
+
+
 class _Amount:
     """Counts the data that the statements of a program hold, one after the other."""
 
@@ -268,8 +282,8 @@ class _Amount:
     def of(self, source: str) -> float:
         """What a statement adds, in bits."""
         before: Token | None = None
-        bits = self._of_order(ast.parse(source).body)
-        all_tokens = list(tokens(source))
+        blocks, all_tokens = _read(source)
+        bits = sum(map(self._of_order, blocks))
         for token, next_token in pairwise([*all_tokens, all_tokens[-1]]):
             begins = before is None or before.kind in BETWEEN_LINES
             is_docstring = begins and next_token.kind == tokenize.NEWLINE
@@ -297,30 +311,19 @@ class _Amount:
             bits += SPELLING * (self._spellings > FREE_SPELLINGS)
         return bits + _of_lines(apart)
 
-    def _of_order(self, block: Iterable[ast.AST]) -> float:
+    def _of_order(self, block: _Block) -> float:
         """What the order of nodes holds in displays, operators, arguments, patterns and statements.
 
         Blocks of the same kinds of nodes count as one, since a list may be cut into many small ones.
         """
-        nodes: list[str] = []
-        kinds: set[type[ast.AST]] = set()
-        inner: list[list[ast.stmt]] = []
-        stack = [*block][::-1]
-        while stack:
-            node = stack.pop()
-            symbol, children, blocks = _parts(node)
-            nodes.append(symbol)
-            kinds.add(type(node))
-            stack += reversed(children)
-            inner += blocks
-        counts = self._orders[frozenset(kinds)]
+        counts = self._orders[block.kinds]
         bits, number = 0.0, counts.total()
-        for symbol in nodes:
+        for symbol in block.symbols:
             number += 1
             if number > FREE_NODES:
                 bits += math.log2(number / counts[symbol]) if counts[symbol] else 1
             counts[symbol] += 1
-        return bits + sum(map(self._of_order, inner))
+        return bits
 
     def _of_token(self, token: Token, *, is_docstring: bool) -> float:
         """What a token adds: its text, if it is new, and its position, if there are very many tokens."""
@@ -378,6 +381,29 @@ class _Amount:
             alphabets = [ord(letter) >> 7 for letter in before[-1:] + word]
             bits += ALPHABET * sum(left != right for left, right in pairwise(alphabets))
         return bits * (UNKNOWN_IN_PROSE if is_prose and not mixed and len(word) <= LONGEST_WORD else 1)
+
+
+@remembered(500)
+def _read(source: str) -> tuple[tuple[_Block, ...], tuple[Token, ...]]:
+    """The blocks of a text, those within others after them, and its tokens."""
+    return tuple(_blocks(ast.parse(source).body)), tuple(tokens(source))
+
+
+def _blocks(block: Iterable[ast.AST]) -> Iterator[_Block]:
+    symbols: list[str] = []
+    kinds: set[type[ast.AST]] = set()
+    inner: list[list[ast.stmt]] = []
+    stack = [*block][::-1]
+    while stack:
+        node = stack.pop()
+        symbol, children, blocks = _parts(node)
+        symbols.append(symbol)
+        kinds.add(type(node))
+        stack += reversed(children)
+        inner += blocks
+    yield _Block(frozenset(kinds), tuple(symbols))
+    for statements in inner:
+        yield from _blocks(statements)
 
 
 def _parts(node: ast.AST) -> tuple[str, list[ast.AST], list[list[ast.stmt]]]:

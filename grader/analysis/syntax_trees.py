@@ -1,13 +1,16 @@
 """Walks over syntax trees: nodes, children, statements, calls; what is assigned, and which names are bound.
 
 It decides nothing about a program. `ast.walk` visits contexts such as `ast.Load` too, through two generators
-for each node: that took half the time of an analysis.
+for each node: that took half the time of an analysis. A tree is walked many hundred times, so that each node
+remembers what is below it: whoever changes a tree changes a `copied` one.
 
 Tests: tests/analysis/test_syntax_trees.py
 """
 
 import ast
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -26,10 +29,46 @@ LEAVES = frozenset(
 )
 
 
-def children(node: ast.AST) -> list[ast.AST]:
+Node = TypeVar("Node", bound=ast.AST)
+Found = TypeVar("Found")
+
+
+def _remembered(function: Callable[[Node], Found]) -> Callable[[Node], Found]:
+    """A function of a node whose result the node remembers."""
+    attribute = f"_{function.__name__}"
+
+    @functools.wraps(function)
+    def called(node: Node) -> Found:
+        try:
+            found: Found = getattr(node, attribute)
+        except AttributeError:
+            found = function(node)
+            setattr(node, attribute, found)
+        return found
+
+    return called
+
+
+def copied(node: Node) -> Node:
+    """A copy of a tree that may be changed: its nodes remember nothing."""
+    copy = node.__class__.__new__(node.__class__)
+    for name in (*node._fields, *node._attributes):
+        if hasattr(node, name):
+            setattr(copy, name, _copied(getattr(node, name)))
+    return copy
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return copied(value) if isinstance(value, ast.AST) else value
+
+
+@_remembered
+def children(node: ast.AST) -> tuple[ast.AST, ...]:
     """The nodes directly below a node, in the order of `ast.iter_child_nodes`, without contexts."""
     if node.__class__ in LEAVES:
-        return []
+        return ()
     below: list[ast.AST] = []
     for name in node._fields:
         value = getattr(node, name, None)
@@ -37,15 +76,22 @@ def children(node: ast.AST) -> list[ast.AST]:
             below += [item for item in value if isinstance(item, ast.AST)]
         elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
             below.append(value)
-    return below
+    return tuple(below)
 
 
-def walk(node: ast.AST) -> list[ast.AST]:
+@_remembered
+def walk(node: ast.AST) -> tuple[ast.AST, ...]:
     """A node and all below it, in the order of `ast.walk`, without contexts."""
     nodes = [node]
     for current in nodes:
         nodes += children(current)
-    return nodes
+    return tuple(nodes)
+
+
+@_remembered
+def text_of(node: ast.AST) -> str:
+    """A node as text, as `ast.unparse` writes it."""
+    return ast.unparse(node)
 
 
 def depth(tree: ast.AST) -> int:
@@ -56,17 +102,20 @@ def depth(tree: ast.AST) -> int:
     return deepest
 
 
-def statements_within(node: ast.AST) -> Iterator[ast.stmt]:
+@_remembered
+def statements_within(node: ast.AST) -> tuple[ast.stmt, ...]:
     """All statements in a block, without those of functions and classes defined in it."""
+    found: list[ast.stmt] = []
     stack: list[ast.AST] = [node]
     while stack:
         current = stack.pop()
         if isinstance(current, ast.stmt):
-            yield current
+            found.append(current)
             if isinstance(current, DEFINITIONS) and current is not node:
                 continue
         if not isinstance(current, ast.expr):
             stack += reversed(children(current))
+    return tuple(found)
 
 
 def as_function(node: ast.AST) -> ast.FunctionDef | None:
@@ -82,14 +131,17 @@ def as_function(node: ast.AST) -> ast.FunctionDef | None:
     return None
 
 
-def calls(node: ast.AST) -> Iterator[ast.Call]:
+@_remembered
+def calls(node: ast.AST) -> tuple[ast.Call, ...]:
     """All calls in a node, without those in functions and classes defined within it."""
+    found: list[ast.Call] = []
     stack: list[ast.AST] = [node]
     while stack:
         current = stack.pop()
         if isinstance(current, ast.Call):
-            yield current
+            found.append(current)
         stack += [child for child in children(current) if not isinstance(child, (*DEFINITIONS, ast.Lambda))]
+    return tuple(found)
 
 
 def own_calls(node: ast.stmt) -> Iterator[ast.Call]:

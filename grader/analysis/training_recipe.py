@@ -17,7 +17,14 @@ from grader.analysis.data_loading import DataArgument, DataUse
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.flow import Flow, Flows, Lifting, Phase
 from grader.analysis.recognized_roles import SCHEDULES, RoleReader, unwrapped
-from grader.analysis.syntax_trees import LOOPS, calls, own_calls, statements_within, walk
+from grader.analysis.syntax_trees import (
+    LOOPS,
+    calls,
+    own_calls,
+    statements_within,
+    text_of,
+    walk,
+)
 from grader.analysis.units import Unit
 from grader.domain.analyzed_program import Loading, Place, Recipe, Statement
 from grader.domain.formatting import as_code, named
@@ -114,7 +121,7 @@ def epochs(loop: ast.For | ast.While, bound_to: Callable[[str], ast.expr | None]
     if isinstance(iterated, ast.Name):
         iterated = bound_to(iterated.id) or iterated
     while isinstance(iterated, ast.Call):
-        name = ast.unparse(iterated.func).split(".")[-1]
+        name = text_of(iterated.func).split(".")[-1]
         if name in RANGES:
             return _count(iterated)
         if name not in PROGRESS or not iterated.args:
@@ -308,7 +315,7 @@ def _is_optimizer(reader: RoleReader, value: ast.expr) -> bool:
     if not isinstance(value, ast.Call) or not value.args:
         return False
     first_argument = value.args[0]
-    return isinstance(first_argument, ast.Call) and ast.unparse(first_argument.func).endswith(
+    return isinstance(first_argument, ast.Call) and text_of(first_argument.func).endswith(
         (".parameters", ".named_parameters")
     )
 
@@ -319,9 +326,7 @@ def _scheduler(flow: Flow, reader: RoleReader) -> tuple[str, ast.expr, Flow] | N
     def fits(name: str, value: ast.expr) -> bool:
         if reader.makes(value, *SCHEDULES):
             return True
-        return (
-            isinstance(value, ast.Call) and "sched" in name.lower() and "optim" in ast.unparse(value).lower()
-        )
+        return isinstance(value, ast.Call) and "sched" in name.lower() and "optim" in text_of(value).lower()
 
     return _last([flow], fits)
 
@@ -358,12 +363,12 @@ def reading(sources: Sources, parts: Ingredients, loading: Loading) -> Reading:
             return None
         missing = lifting.missing(node, flow, phase, loaded_nodes)
         if missing is None:
-            return ast.unparse(node)
+            return text_of(node)
         if loading.statements and what in SHOWN_BY_LOADERS:
             return None
         instead = " The handed-out one is used in its place." if what != MODEL else ""
         result.notes.append(
-            f"The {what} {as_code(ast.unparse(node))} could not be taken over: it needs {named(missing)}, "
+            f"The {what} {as_code(text_of(node))} could not be taken over: it needs {named(missing)}, "
             f"which is not executed on loading.{instead}"
         )
         return None

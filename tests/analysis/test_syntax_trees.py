@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from grader.analysis.syntax_trees import bound_names, calls, children, statements_within, walk
+from grader.analysis.syntax_trees import (
+    bound_names,
+    calls,
+    children,
+    copied,
+    statements_within,
+    text_of,
+    walk,
+)
 
 SOURCES = sorted((Path(__file__).parents[1] / "training" / "styles").glob("*.py"))[:5]
 
@@ -18,13 +26,13 @@ def without_contexts(nodes):
 def test_walks_visit_what_ast_visits_in_its_order(source):
     tree = ast.parse(source.read_text(encoding="utf-8"))
     nodes = walk(tree)
-    assert nodes == without_contexts(ast.walk(tree))
-    assert all(children(node) == without_contexts(ast.iter_child_nodes(node)) for node in nodes)
+    assert list(nodes) == without_contexts(ast.walk(tree))
+    assert all(list(children(node)) == without_contexts(ast.iter_child_nodes(node)) for node in nodes)
 
 
 def test_a_node_that_was_made_without_all_its_fields_can_be_walked():
     call = ast.Call(func=ast.Name("f", ast.Load()))
-    assert walk(call) == [call, call.func]
+    assert walk(call) == (call, call.func)
 
 
 def test_what_inner_definitions_hold_is_not_in_a_block():
@@ -33,3 +41,15 @@ def test_what_inner_definitions_hold_is_not_in_a_block():
     assert [type(node).__name__ for node in statements_within(loop)] == ["For", "FunctionDef", "Assign"]
     assert {ast.unparse(call.func) for call in calls(loop)} == {"a", "c"}
     assert bound_names([loop]) == ({"x", "f", "y"}, set())
+
+
+def test_a_copy_can_be_changed_though_the_tree_remembers_what_is_below_it():
+    tree = ast.parse("total = first(second(x))")
+    before, text = walk(tree), text_of(tree)
+    copy = copied(tree)
+    copy.body[0].value.args = [ast.Constant(1)]
+    assert text_of(copy) == "total = first(1)" and len(walk(copy)) < len(before)
+    assert [call.func.id for call in calls(copy)] == ["first"]
+    assert (walk(tree), text_of(tree)) == (before, text)
+    assert not {*map(id, before)} & {*map(id, walk(copy))}
+    assert copy.body[0].value.lineno == 1

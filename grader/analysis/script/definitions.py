@@ -6,7 +6,8 @@ Tests: tests/training/test_replay.py, tests/analysis/script/test_which_model_cou
 """
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from grader.analysis.script.data_flow import names_read
@@ -25,6 +26,11 @@ class Definitions:
         self._globals_by_node: dict[ast.stmt, frozenset[str]] = {}
         self._changed_by_node: dict[tuple[ast.FunctionDef, int], frozenset[str]] = {}
         self._read_by_node: dict[tuple[ast.FunctionDef, int], frozenset[str]] = {}
+        self._methods: defaultdict[str, list[tuple[Unit, ast.FunctionDef]]] = defaultdict(list)
+        for unit in self._units.values():
+            for node in unit.node.body if isinstance(unit.node, ast.ClassDef) else ():
+                if isinstance(node, ast.FunctionDef):
+                    self._methods[node.name].append((unit, node))
 
     def __contains__(self, name: str) -> bool:
         return name in self._units
@@ -58,12 +64,9 @@ class Definitions:
             or any(inner.name == "__init_subclass__" for inner in _functions(node))
         )
 
-    def methods(self, name: str) -> Iterator[tuple[Unit, ast.FunctionDef]]:
+    def methods(self, name: str) -> Sequence[tuple[Unit, ast.FunctionDef]]:
         """The methods of this name, each with the statement that defines its class."""
-        for unit in self._units.values():
-            for node in unit.node.body if isinstance(unit.node, ast.ClassDef) else ():
-                if isinstance(node, ast.FunctionDef) and node.name == name:
-                    yield unit, node
+        return self._methods.get(name, [])
 
     def used(self, names: Iterable[str]) -> frozenset[str]:
         """The global names that the code under these names uses when it is called, also indirectly."""

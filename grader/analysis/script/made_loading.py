@@ -18,7 +18,7 @@ from grader.analysis.script.levels import ExecutedLevel, Levels
 from grader.analysis.script.script_data import Substitution
 from grader.analysis.script.script_inputs import ScriptInputs
 from grader.analysis.script.training_calls import TrainingCalls
-from grader.analysis.syntax_trees import walk
+from grader.analysis.syntax_trees import text_of, walk
 from grader.analysis.units import Unit
 from grader.domain.analyzed_program import Loading, Statement
 
@@ -113,7 +113,7 @@ class LoadingReader:
         node = self._definitions.function(call.func.id)
         for name, argument in arguments(node, call).items() if node is not None else ():
             if name in names:
-                text = f"{name} = {ast.unparse(argument)}"
+                text = f"{name} = {text_of(argument)}"
                 used = frozenset(inner.id for inner in walk(argument) if isinstance(inner, ast.Name))
                 yield Statement(text, statement.place, (name,), "needed"), used
 

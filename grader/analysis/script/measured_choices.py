@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from grader.analysis.constant_values import called_name
 from grader.analysis.recognized_roles import role_by_name
 from grader.analysis.slicing import leaves
-from grader.analysis.syntax_trees import children, statements_within, walk
+from grader.analysis.syntax_trees import children, statements_within, text_of, walk
 from grader.analysis.units import changed_names
 from grader.domain.split_sides import split_side
 
@@ -250,5 +250,5 @@ def _is_setting(node: ast.Assign) -> bool:
 
 
 def _copies(call: ast.Call) -> bool:
-    name = ast.unparse(call.func).split(".")[-1]
+    name = text_of(call.func).split(".")[-1]
     return name in ("deepcopy", "copy", "state_dict", "clone", "dict", "load")

@@ -20,7 +20,14 @@ from grader.analysis.script.definitions import Definitions
 from grader.analysis.script.dependence import Level
 from grader.analysis.script.partial_text import UNKNOWN_PART, PartialText, bound_once, in_callers_terms
 from grader.analysis.slicing import LOOPS
-from grader.analysis.syntax_trees import COMPREHENSIONS, all_parameters, calls, statements_within, walk
+from grader.analysis.syntax_trees import (
+    COMPREHENSIONS,
+    all_parameters,
+    calls,
+    statements_within,
+    text_of,
+    walk,
+)
 from grader.analysis.units import Unit
 
 MANY = 2
@@ -42,9 +49,9 @@ def is_built_once(kind: str, executed: Iterable[ast.stmt], definitions: Mapping[
 
 def _copies(call: ast.Call) -> bool:
     """Whether a call may copy a model, which can then be trained by itself, unlike a copy of its weights."""
-    name = ast.unparse(call.func).split(".")[-1]
+    name = text_of(call.func).split(".")[-1]
     return name == "deepcopy" and not any(
-        isinstance(argument, ast.Call) and ast.unparse(argument.func).endswith("state_dict")
+        isinstance(argument, ast.Call) and text_of(argument.func).endswith("state_dict")
         for argument in call.args
     )
 

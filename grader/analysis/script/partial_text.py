@@ -9,7 +9,6 @@ Tests: tests/analysis/script/test_partial_text.py, tests/analysis/script/test_wh
 """
 
 import ast
-import copy
 import re
 import string
 from collections import Counter
@@ -19,7 +18,7 @@ from grader.analysis.constant_values import Unknown, called_name, value
 from grader.analysis.effects import Aliases
 from grader.analysis.recognized_roles import bindings
 from grader.analysis.script.definitions import Definitions
-from grader.analysis.syntax_trees import all_parameters, bound_names, statements_within, walk
+from grader.analysis.syntax_trees import all_parameters, bound_names, copied, statements_within, walk
 from grader.analysis.units import Unit
 
 UNKNOWN_PART = "\0"
@@ -233,7 +232,7 @@ _LOST = ast.Name(UNKNOWN_PART, ast.Load(), lineno=1, col_offset=0, end_lineno=1,
 
 
 def _renamed(expression: ast.expr, stands_for: Callable[[str], ast.expr | None]) -> ast.expr:
-    renamed: ast.expr = _Renaming(stands_for).visit(copy.deepcopy(expression))
+    renamed: ast.expr = _Renaming(stands_for).visit(copied(expression))
     return renamed
 
 

@@ -16,7 +16,7 @@ from grader.analysis.constant_values import called_name
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.recognized_roles import argument_of_loader, begun_call, is_loader
 from grader.analysis.rewriting import Edit, end_of, instead, start_of
-from grader.analysis.syntax_trees import DEFINITIONS, assigned, children, walk
+from grader.analysis.syntax_trees import DEFINITIONS, assigned, children, text_of, walk
 from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME
 from grader.domain.split_sides import split_side
 
@@ -166,7 +166,7 @@ class Substitution:
 
     def _splits(self, call: ast.Call) -> bool:
         """Whether a call cuts a data set into several."""
-        name = ast.unparse(call.func).split(".")[-1]
+        name = text_of(call.func).split(".")[-1]
         return name == "random_split" and bool(self._direct(call) & Effect.DATA)
 
     def _loads(self, value: ast.expr) -> bool:
@@ -226,12 +226,12 @@ class Substitution:
         evidence = sorted(names & frozenset().union(*self._variables_around))
         shuffle = argument_of_loader(call, "shuffle") if is_loader(call) else None
         if side_by_name is None and shuffle is not None and not isinstance(shuffle, ast.Constant):
-            evidence.append(f"shuffle={ast.unparse(shuffle)}")
+            evidence.append(f"shuffle={text_of(shuffle)}")
         return f"{DATA_NAME}.of({role!r}, {', '.join(evidence)})" if evidence else f"{DATA_NAME}[{role!r}]"
 
     def _role(self, call: ast.Call, side_by_name: str | None) -> str:
         """The role of data, also where no name shows it: `return DataLoader(data, shuffle=True)`."""
-        side = side_by_name or split_side(ast.unparse(call))
+        side = side_by_name or split_side(text_of(call))
         if not is_loader(call):
             return f"{side or 'train'}_dataset"
         shuffle = argument_of_loader(call, "shuffle")

@@ -14,7 +14,7 @@ from grader.analysis.effects import Effect, Effects
 from grader.analysis.recognized_roles import RoleReader, bindings, unwrapped
 from grader.analysis.script.data_flow import is_plain_binding
 from grader.analysis.script.definitions import Definitions
-from grader.analysis.syntax_trees import assigned, statements_within, walk
+from grader.analysis.syntax_trees import assigned, statements_within, text_of, walk
 from grader.analysis.units import Unit
 
 TRAINED = Effect.MODEL | Effect.OPTIMIZER | Effect.TRAIN
@@ -109,7 +109,7 @@ class Trained:
         if (
             isinstance(expression, ast.Call)
             and expression.args
-            and ast.unparse(expression.func).split(".")[-1] in COPIES
+            and text_of(expression.func).split(".")[-1] in COPIES
         ):
             expression = expression.args[0]
         if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name):

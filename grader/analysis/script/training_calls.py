@@ -115,7 +115,7 @@ class TrainingCalls:
         """Whether a call is an optimizer's or a schedule's step, and not one of the student's own methods."""
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("step", "backward"):
             return False
-        return not any(True for _ in self._definitions.methods(call.func.attr))
+        return not self._definitions.methods(call.func.attr)
 
 
 def _handed_over(call: ast.Call) -> list[str]:
