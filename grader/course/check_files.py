@@ -348,6 +348,7 @@ def _spec(
         raise CourseError(f"{where} judges the component '{component}', which does not exist. {advice}")
     if is_public_checks(file):
         _require_students_fixtures(function, where)
+    _require_verdict(function, where)
     check = function.name.removeprefix(_PREFIX)
     causes = own_marks.causes or _file_causes_for(file_marks.causes, check)
     spec = CheckSpec(
@@ -371,6 +372,27 @@ def _require_students_fixtures(function: ast.FunctionDef | ast.AsyncFunctionDef,
                 f"{where} asks for `{argument.arg}`, which students do not have. Move the check to another "
                 "file, which makes it a hidden one, or let it do without."
             )
+
+
+def _require_verdict(function: ast.FunctionDef | ast.AsyncFunctionDef, where: str) -> None:
+    """Refuse a check that answers by what it returns, or when it is awaited: everything would pass it."""
+    if isinstance(function, ast.AsyncFunctionDef):
+        raise CourseError(f"{where} is never run: nobody awaits it. Write `def` in place of `async def`.")
+    stack: list[ast.AST] = [*function.body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Return) and not _is_nothing(node.value):
+            raise CourseError(
+                f"{where} returns a value in line {node.lineno}, and nobody looks at it. "
+                "Write an assertion: a check fails by what it raises."
+            )
+        stack += ast.iter_child_nodes(node)
+
+
+def _is_nothing(value: ast.expr | None) -> bool:
+    return value is None or (isinstance(value, ast.Constant) and value.value is None)
 
 
 def _file_causes_for(file_causes: _Causes | None, check: str) -> _Causes:

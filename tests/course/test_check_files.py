@@ -251,8 +251,26 @@ WRONG = [
         "test_a.py:2: tset_one has the marks of a check, and is never run: its name does not begin with "
         "test_. Rename it, or remove the marks.",
     ),
+    (
+        '@pytest.mark.component("ViT")\ndef test_one(student):\n    """One."""\n    if student:\n'
+        "        return False\n",
+        "test_a.py:2: test_one returns a value in line 5, and nobody looks at it. "
+        "Write an assertion: a check fails by what it raises.",
+    ),
+    (
+        '@pytest.mark.component("ViT")\nasync def test_one():\n    """One."""\n',
+        "test_a.py:2: test_one is never run: nobody awaits it. Write `def` in place of `async def`.",
+    ),
     ("def test_one(:\n", "test_a.py:1: this is not valid Python (invalid syntax). Fix it."),
 ]
+
+
+def test_a_check_may_end_early_and_hold_functions_that_return(tmp_path: Path) -> None:
+    text = (
+        '@pytest.mark.component("ViT")\ndef test_one(student):\n    """One."""\n    if not student:\n'
+        "        return\n    def double(x):\n        return 2 * x\n    if double(1) == 2:\n        return None\n"
+    )
+    assert [spec.id for spec in checks(folder_with(tmp_path, test_a=text), COMPONENTS)] == ["one"]
 
 
 @pytest.mark.parametrize(("text", "sentence"), WRONG, ids=[sentence[:50] for _, sentence in WRONG])
