@@ -45,6 +45,7 @@ pytest_plugins = [
     "tests.real_browser",
     "tests.real_slurm",
     "tests.real_sshd",
+    "tests.told_at_once",
     "tests.warm_hosts",
     "tests.warm_python",
 ]
