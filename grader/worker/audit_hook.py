@@ -7,8 +7,6 @@ reported. It forbids nothing except another hook; people look at the notes.
 Tests: tests/worker/test_watch.py
 """
 
-import fnmatch
-import re
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,6 +15,7 @@ from types import CodeType
 from typing import Any
 
 from grader.domain.program_run import Prying
+from grader.worker.name_patterns import inside
 from grader.worker.sealed_functions import Lines, sealed
 
 # attributes by which functions, frames and classes are taken apart or reassembled
@@ -169,7 +168,7 @@ def _rules(
             _Rule(
                 _seen_document(Prying.UNPICKLING),
                 None,
-                sealed(_unpickles, "unpickled", matches=_matching(patterns)),
+                sealed(_unpickles, "unpickled", **_names_in(patterns)),
             ),
         ),
         **dict.fromkeys(("ctypes.dlopen", "ctypes.dlsym", "ctypes.call_function"), native),
@@ -183,7 +182,7 @@ def _rules(
             _Rule(
                 b'{"$kind":"Imported","pattern":%d,"file":%%b,"line":%%d}' % number,
                 _files(IMPORTING),
-                sealed(_imports, "imports", matches=_matching([pattern])),
+                sealed(_imports, "imports", **_names_in([pattern])),
             )
             for number, pattern in enumerate(patterns)
         ),
@@ -200,10 +199,16 @@ def _files(modules: Sequence[str]) -> frozenset[str]:
     return frozenset(f"{folder}{name}.py" for name in modules)
 
 
-def _matching(patterns: Sequence[str]) -> Callable[[str], Any]:
-    """A function: whether a dotted name matches one of the patterns, or is inside what matches."""
-    inside = [fnmatch.translate(glob) for pattern in patterns for glob in (pattern, f"{pattern}.*")]
-    return re.compile("|".join(inside) or r"(?!)").match
+def _names_in(patterns: Sequence[str]) -> Mapping[str, Any]:
+    """What a condition asks about a dotted name: whether it matches one of the patterns, or is inside one."""
+    asked = inside(patterns)
+    return {
+        "exact": str.__str__,  # a name may be of a class of the student's, which answers as it likes
+        "begins": str.startswith,
+        "names": asked.names,
+        "starts": asked.starts,
+        "matches": asked.matches,
+    }
 
 
 def _path_begins(starts: tuple[str, ...]) -> Condition:
@@ -237,14 +242,20 @@ def _executes(args: tuple[Any, ...]) -> bool:
 
 
 def _unpickles(args: tuple[Any, ...]) -> bool:
+    exact: Any = "sealed:exact"
+    begins: Any = "sealed:begins"
     matches: Any = "sealed:matches"
     module, name = args
-    return matches(module + "." + name) is not None
+    name = exact(module) + "." + exact(name)
+    return name in "sealed:names" or begins(name, "sealed:starts") or matches(name) is not None
 
 
 def _imports(args: tuple[Any, ...]) -> bool:
+    exact: Any = "sealed:exact"
+    begins: Any = "sealed:begins"
     matches: Any = "sealed:matches"
-    return matches(args[0]) is not None
+    name = exact(args[0])
+    return name in "sealed:names" or begins(name, "sealed:starts") or matches(name) is not None
 
 
 def _nobody(name: str) -> None:

@@ -10,16 +10,17 @@ decides what a use costs.
 Tests: tests/worker/test_components.py, tests/worker/test_watch.py
 """
 
-import fnmatch
 import itertools
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from grader.protocol.replies import WatchedPart, Watching
 from grader.worker.audit_hook import listen
+from grader.worker.name_patterns import matching
 from grader.worker.sealed_functions import FILE, Lines, asker, sealed, sealed_code, voice
 
 
@@ -93,9 +94,9 @@ def _named(pattern: str) -> Iterator[tuple[ModuleType, str, Any]]:
     module = sys.modules.get(module_name)
     if module is None:
         return
-    for name, value in list(vars(module).items()):
-        if not fnmatch.fnmatchcase(name, last):
-            continue
+    found = dict(vars(module))
+    for name in matching(found, last):
+        value = found[name]
         if isinstance(value, ModuleType):
             yield from _defined(value)
         elif callable(value):
@@ -347,7 +348,7 @@ class ForbiddenWatch:
         return [
             number
             for number, pattern in enumerate(self._patterns)
-            if fnmatch.fnmatchcase(module, pattern) or top == pattern
+            if fnmatchcase(module, pattern) or top == pattern
         ]
 
     def _cover(self) -> list[Part]:
