@@ -172,7 +172,9 @@ def _written(request: ExportRequest, export: Export, book: Gradebook, out: Path)
         atomic.write(place, content, remedy=ELSEWHERE)
         return place, export
     place = request.to or out / FOLDER / request.format.name
-    make_noted_folder([] if request.to is None else [book], place, export.files, EXPORT, remedy=ELSEWHERE)
+    if export.files:  # nobody's grades need no folder
+        noted_in = [] if request.to is None else [book]
+        make_noted_folder(noted_in, place, export.files, EXPORT, remedy=ELSEWHERE)
     for name, content in export.files.items():
         atomic.make_folder((place / name).parent, remedy=ELSEWHERE)
         atomic.write(place / name, content, remedy=ELSEWHERE)
