@@ -15,8 +15,10 @@ from grader.domain.errors import SandboxError
 from grader.sandbox.host_client import Host
 from grader.sandbox.readable_files import NOTHING, GivenFiles
 
-# judges hold the checks of one assignment, and tests make assignments of their own
+# judges hold the checks of one assignment, workers what it provides, and tests make assignments of their own;
+# with more hosts a machine has no memory left for the files of PyTorch, and reads them again and again
 MOST_JUDGES = 3
+MOST_OTHERS = 3
 JUDGE = "grader.judge"
 
 
@@ -68,7 +70,8 @@ class WarmHosts:
                 pytest.skip(f"this machine gives too little isolation: {error}")
         self._hosts[kind] = host  # the last one is the one that was asked for last
         judges = [one for one in self._hosts if one[0] == JUDGE]
-        for one in judges[:-MOST_JUDGES]:
+        others = [one for one in self._hosts if one[0] != JUDGE]
+        for one in (*judges[:-MOST_JUDGES], *others[:-MOST_OTHERS]):
             self._hosts.pop(one).close()
         return Host.connect(host.address)
 
