@@ -34,7 +34,10 @@ Found = TypeVar("Found")
 
 
 def _remembered(function: Callable[[Node], Found]) -> Callable[[Node], Found]:
-    """A function of a node whose result the node remembers."""
+    """A function of a node whose result the node remembers.
+
+    The node itself is no part of it: a tree in a circle would stay in memory until the collector looks.
+    """
     attribute = f"_{function.__name__}"
 
     @functools.wraps(function)
@@ -79,10 +82,14 @@ def children(node: ast.AST) -> tuple[ast.AST, ...]:
     return tuple(below)
 
 
-@_remembered
 def walk(node: ast.AST) -> tuple[ast.AST, ...]:
     """A node and all below it, in the order of `ast.walk`, without contexts."""
-    nodes = [node]
+    return (node, *_below(node))
+
+
+@_remembered
+def _below(node: ast.AST) -> tuple[ast.AST, ...]:
+    nodes = [*children(node)]
     for current in nodes:
         nodes += children(current)
     return tuple(nodes)
@@ -102,16 +109,23 @@ def depth(tree: ast.AST) -> int:
     return deepest
 
 
-@_remembered
 def statements_within(node: ast.AST) -> tuple[ast.stmt, ...]:
     """All statements in a block, without those of functions and classes defined in it."""
+    below = _statements_below(node)
+    return (node, *below) if isinstance(node, ast.stmt) else below
+
+
+@_remembered
+def _statements_below(node: ast.AST) -> tuple[ast.stmt, ...]:
+    if isinstance(node, ast.expr):
+        return ()
     found: list[ast.stmt] = []
-    stack: list[ast.AST] = [node]
+    stack = [*reversed(children(node))]
     while stack:
         current = stack.pop()
         if isinstance(current, ast.stmt):
             found.append(current)
-            if isinstance(current, DEFINITIONS) and current is not node:
+            if isinstance(current, DEFINITIONS):
                 continue
         if not isinstance(current, ast.expr):
             stack += reversed(children(current))
@@ -131,14 +145,19 @@ def as_function(node: ast.AST) -> ast.FunctionDef | None:
     return None
 
 
-@_remembered
 def calls(node: ast.AST) -> tuple[ast.Call, ...]:
     """All calls in a node, without those in functions and classes defined within it."""
+    below = _calls_below(node)
+    return (node, *below) if isinstance(node, ast.Call) else below
+
+
+@_remembered
+def _calls_below(node: ast.AST) -> tuple[ast.Call, ...]:
     found: list[ast.Call] = []
-    stack: list[ast.AST] = [node]
+    stack = [node]
     while stack:
         current = stack.pop()
-        if isinstance(current, ast.Call):
+        if isinstance(current, ast.Call) and current is not node:
             found.append(current)
         stack += [child for child in children(current) if not isinstance(child, (*DEFINITIONS, ast.Lambda))]
     return tuple(found)

@@ -1,6 +1,8 @@
 """The walks over syntax trees visit what `ast` visits, in its order, without contexts."""
 
 import ast
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,22 @@ def test_a_copy_can_be_changed_though_the_tree_remembers_what_is_below_it():
     assert (walk(tree), text_of(tree)) == (before, text)
     assert not {*map(id, before)} & {*map(id, walk(copy))}
     assert copy.body[0].value.lineno == 1
+
+
+def test_a_tree_that_was_walked_is_gone_when_nobody_holds_it():
+    """Without the collector: it may wait for a long time."""
+
+    class Watched(ast.Module):
+        """A node that a weak reference can point to."""
+
+    tree = Watched(ast.parse("def f():\n    return g(h(1))\nf()\n").body, [])
+    held = weakref.ref(tree)
+    gc.disable()
+    try:
+        for walked in (walk, statements_within, calls, children, text_of):
+            for node in walk(tree):
+                walked(node)
+        del tree, node
+        assert held() is None
+    finally:
+        gc.enable()
