@@ -20,6 +20,7 @@ from grader.domain.errors import UsageError
 from grader.validation.mutation_report import MutationReport, mutation_report
 from grader.validation.rehearsed_measures import measure_faults
 from grader.validation.trials import Report, Trial, chosen, outcomes, trials, value_sets
+from grader.validation.unseen_values import unseen_values
 
 ValidationWatcher = Callable[[Assignment, int], AbstractContextManager[Report]]
 """(assignment, number of trials) -> a context that gives the watcher of each outcome."""
@@ -118,12 +119,15 @@ def _validated(
             course, assignment, planned, jobs=request.jobs, report=report, traced=request.debug
         )
     complete = request.only is None and request.pairs is None and request.odd is None
-    faults = [_measure_faults(course, assignment, batch) if complete else () for _, batch in batches]
+    unseen = unseen_values(assignment, course.datasets) if complete else ()
+    faults = [
+        (*unseen, *_measure_faults(course, assignment, batch)) if complete else () for _, batch in batches
+    ]
     seconds = (time.monotonic() - started) / len(planned)
     remaining_outcomes = iter(results)
-    for (values, batch), measured_wrongly in zip(batches, faults, strict=True):
+    for (values, batch), itself_wrong in zip(batches, faults, strict=True):
         batch_outcomes = list(islice(remaining_outcomes, len(batch)))
-        result = mutation_report(assignment, batch_outcomes, measured_wrongly, complete=complete)
+        result = mutation_report(assignment, batch_outcomes, itself_wrong, complete=complete)
         yield ValidatedAssignment(assignment, result, len(batch) * seconds, values)
 
 

@@ -340,18 +340,18 @@ class MutationReport:
 def mutation_report(
     assignment: Assignment,
     outcomes: Sequence[TrialOutcome],
-    measured_wrongly: Sequence[str] = (),
+    itself_wrong: Sequence[str] = (),
     *,
     complete: bool = True,
 ) -> MutationReport:
     """Judge the outcomes.
 
     Args:
-        measured_wrongly: Sentences on why the reference cannot be measured.
+        itself_wrong: Sentences on what is wrong with the assignment, whatever is handed in.
         complete: Whether these are all versions of the assignment, so that gaps are reported too.
     """
     verdicts = tuple(verdict(assignment, outcome) for outcome in outcomes)
-    wrong = [*_broken(assignment, outcomes), *_unknown_mistakes(assignment), *measured_wrongly]
+    wrong = [*_broken(assignment, outcomes), *_unknown_mistakes(assignment), *itself_wrong]
     wrong += [sentence for one_verdict in verdicts for sentence in one_verdict.wrong]
     wrong += _too_few_named(verdicts)
     notes = [sentence for one_verdict in verdicts for sentence in one_verdict.notes]
