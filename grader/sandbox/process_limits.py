@@ -5,6 +5,7 @@ CPUs, each process gets an equal share of them, however many threads it starts, 
 out of time. Whoever starts a process decides how much it may use.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -106,11 +107,26 @@ def resident() -> int:
 
 
 def ended_for_memory() -> int:
-    """How many processes of the machine were ended for want of memory since it started; 0 if it is silent."""
-    try:
-        rows = [row.split() for row in Path("/proc/vmstat").read_text().splitlines()]
-    except OSError:  # a container may hide it
-        return 0
+    """How many processes of the caller's own cgroup were ended for want of memory; 0 if Linux is silent.
+
+    Those that were ended for the limit of a cgroup of their own are not among them: others' submissions may
+    use theirs up at any time. Where Linux counts for the whole machine only, they are.
+    """
+    files: list[Path] = []
+    with contextlib.suppress(OSError):
+        files += [folder / _EVENTS[version] for version, folder in _own_folders()]
+    for file in (*files, Path("/proc/vmstat")):
+        with contextlib.suppress(OSError):  # a container may hide it
+            return _count(file)
+    return 0
+
+
+# version -> the file of a cgroup that counts what was ended in it, and not within others in it
+_EVENTS = {1: "memory.oom_control", 2: "memory.events.local"}
+
+
+def _count(file: Path) -> int:
+    rows = (row.split() for row in file.read_text().splitlines())
     return next((int(count) for name, count in rows if name == "oom_kill"), 0)
 
 
@@ -289,29 +305,35 @@ def memory_controller() -> MemoryController | None:
 
 def _candidates() -> list[tuple[int, Path]]:
     """(version, folder) in which a memory cgroup might be made, nearest to the calling process first."""
-    mounts = _mounts()
     candidates: list[tuple[int, Path]] = []
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        version = 1 if "memory" in controllers.split(",") else 2 if not controllers else 0
-        if version not in mounts:
-            continue
-        root, mount = mounts[version]
-        try:
-            own_folder = mount / Path(path).relative_to(root)
-        except ValueError:
-            own_folder = mount
+    for version, own_folder in _own_folders():
         if version == 1:
             candidates.append((1, own_folder))
             continue
         # version 2 holds processes in leaves only: the child goes beside the host, not below it
+        mount = _mounts()[version][1]
         for folder in (own_folder, *own_folder.parents):
             control = folder / "cgroup.subtree_control"
             if control.exists() and "memory" in control.read_text().split():
                 candidates.append((2, folder))
             if folder == mount:
                 break
-    return sorted(candidates, key=lambda entry: entry[0])
+    return candidates
+
+
+def _own_folders() -> list[tuple[int, Path]]:
+    """(version, folder) of the cgroups that the calling process is in, as far as they may bound memory."""
+    mounts = _mounts()
+    folders: list[tuple[int, Path]] = []
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        version = 1 if "memory" in controllers.split(",") else 2 if not controllers else 0
+        if version in mounts:
+            root, mount = mounts[version]
+            own_path = Path(path)
+            inside = own_path.relative_to(root) if own_path.is_relative_to(root) else Path()
+            folders.append((version, mount / inside))
+    return sorted(folders)
 
 
 def _cpu_folder() -> Path | None:

@@ -85,11 +85,14 @@ class Read:
 
 
 def homeworks(assignment: Any) -> Iterator[Read]:
-    """All versions but the template, and right work that was written without sight of the checks."""
+    """All versions but the template, and right work that was written without sight of the checks.
+
+    Of a form and a mistake only its own parts are checked, as `grader validate` does; of the others all.
+    """
     for one in homework_versions(assignment):
         if one.kind in (Kind.REFERENCE, Kind.FORM, Kind.MISTAKE):
             read = program("homework.py", one.source.encode(), assignment.program_rules)
-            yield Read(one.name, one.kind, read, tuple(one.parts) if one.kind is Kind.MISTAKE else None)
+            yield Read(one.name, one.kind, read, tuple(one.parts) or None)
     for path in sorted((ROOT / "tests" / "unseen" / assignment.id / "correct").glob("*/homework.*")):
         if path.suffix in (".py", ".ipynb"):
             others = (each for each in path.parent.rglob("*.py") if each != path)

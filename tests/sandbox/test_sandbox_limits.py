@@ -1,6 +1,7 @@
 """What a child may use: each limit stops it, and it alone."""
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ from grader.domain.errors import EngineError
 from grader.sandbox import ProcessLimits, host_loop, process_limits, survey
 from grader.sandbox.forked_child import is_dying
 from grader.sandbox.lockdown import Layer
-from grader.sandbox.process_limits import memory_controller
+from grader.sandbox.process_limits import ended_for_memory, memory_controller
 
 SMALL = ProcessLimits(memory_mb=100, cpu_seconds=1, file_mb=2, processes=6, open_files=30, scratch_mb=4)
 # a thread reserves far more address space than it uses
@@ -221,6 +222,24 @@ def test_whoever_sees_a_process_die_has_not_ended_it():
         assert is_dying(pidfd)
     finally:
         os.close(pidfd)
+
+
+def test_whoever_used_up_a_cgroup_of_their_own_says_nothing_of_the_machine():
+    controller = memory_controller()
+    if controller is None:
+        pytest.skip("no cgroups can be made here")
+    machine = Path("/proc/vmstat")
+    counted, before = process_limits._count(machine), ended_for_memory()
+    cgroup = controller.cgroup(f"{os.getpid()}-greedy", 100)
+    try:
+        procs = str(cgroup.path / "cgroup.procs")
+        code = f"open({procs!r}, 'w').write('0'); held = bytearray(b'x') * 300_000_000"
+        done = subprocess.run([sys.executable, "-c", code], check=False)
+        assert done.returncode == -signal.SIGKILL and cgroup.was_killed()
+    finally:
+        cgroup.remove()
+    assert process_limits._count(machine) > counted
+    assert ended_for_memory() == before
 
 
 def test_a_container_may_hide_how_many_were_ended_for_memory(monkeypatch):
