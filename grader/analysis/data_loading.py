@@ -18,14 +18,7 @@ from grader.analysis.constant_values import called_name
 from grader.analysis.flow import Flow, Flows, arguments
 from grader.analysis.inlining import written_out
 from grader.analysis.recognized_roles import argument_of_loader, begun_call, is_loader
-from grader.analysis.syntax_trees import (
-    assigned,
-    calls,
-    children,
-    statements_within,
-    text_of,
-    walk,
-)
+from grader.analysis.syntax_trees import assigned, calls, children, statements_within, text_of, walk
 from grader.analysis.units import Unit
 from grader.domain.split_sides import split_side
 

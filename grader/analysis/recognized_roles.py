@@ -153,7 +153,7 @@ def unwrapped(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
         if isinstance(node.func, ast.Attribute) and node.func.attr in MODEL_METHODS:
             node = node.func.value
-        elif text_of(node.func).split(".")[-1] in MODEL_WRAPPERS and node.args:
+        elif called_name(node.func) in MODEL_WRAPPERS and node.args:
             node = node.args[0]
         else:
             break

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grader.analysis.constant_values import Unknown, value
+from grader.analysis.constant_values import Unknown, called_name, value
 from grader.analysis.flow import Flow
 from grader.analysis.recognized_roles import unwrapped
 from grader.analysis.syntax_trees import statements_within, text_of, walk
@@ -331,7 +331,7 @@ class _Reader:
             return
         values = Values(flow, self._classes)
         if isinstance(node.func, ast.Name | ast.Attribute):  # `OPTIMIZERS["sgd"](...)` names no class
-            yield TunedValue("optimizer", text_of(node.func).split(".")[-1], self._place(node))
+            yield TunedValue("optimizer", called_name(node.func), self._place(node))
         if len(node.args) > LEARNING_RATE_POSITION:
             yield self._value("learning_rate", node.args[LEARNING_RATE_POSITION], values)
         for name, argument, unpacked in values.keywords(node):

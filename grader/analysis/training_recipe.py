@@ -17,14 +17,7 @@ from grader.analysis.data_loading import DataArgument, DataUse
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.flow import Flow, Flows, Lifting, Phase
 from grader.analysis.recognized_roles import SCHEDULES, RoleReader, unwrapped
-from grader.analysis.syntax_trees import (
-    LOOPS,
-    calls,
-    own_calls,
-    statements_within,
-    text_of,
-    walk,
-)
+from grader.analysis.syntax_trees import LOOPS, calls, own_calls, statements_within, text_of, walk
 from grader.analysis.units import Unit
 from grader.domain.analyzed_program import Loading, Place, Recipe, Statement
 from grader.domain.formatting import as_code, named

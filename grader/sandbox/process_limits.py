@@ -114,10 +114,10 @@ def ended_for_memory() -> int:
     """
     files: list[Path] = []
     with contextlib.suppress(OSError):
-        files += [folder / _EVENTS[version] for version, folder in _own_folders()]
+        files += [folder / _EVENTS[version] for version, folder, _ in _own_folders()]
     for file in (*files, Path("/proc/vmstat")):
         with contextlib.suppress(OSError):  # a container may hide it
-            return _count(file)
+            return _counted(file).get("oom_kill", 0)
     return 0
 
 
@@ -125,9 +125,9 @@ def ended_for_memory() -> int:
 _EVENTS = {1: "memory.oom_control", 2: "memory.events.local"}
 
 
-def _count(file: Path) -> int:
+def _counted(file: Path) -> dict[str, int]:
     rows = (row.split() for row in file.read_text().splitlines())
-    return next((int(count) for name, count in rows if name == "oom_kill"), 0)
+    return {key: int(value) for key, value in rows}
 
 
 def apply_limits(limits: ProcessLimits, *, address_space_bytes: int | None, own_user: bool = True) -> None:
@@ -249,7 +249,7 @@ class Cgroup:
     def was_killed(self) -> bool:
         """Whether a process in it was killed for memory, its own or that of others."""
         name = "memory.oom_control" if self.version == 1 else "memory.events"
-        return self._counted(name).get("oom_kill", 0) > 0
+        return _counted(self.path / name).get("oom_kill", 0) > 0
 
     def ran_out(self) -> bool:
         """Whether a process in it was killed since it reached its own limit.
@@ -261,12 +261,8 @@ class Cgroup:
         )
         reached = (self.peak_memory() or 0) >= limit - MEGABYTE
         if self.version == 2:
-            reached = reached or self._counted("memory.events").get("oom", 0) > 0
+            reached = reached or _counted(self.path / "memory.events").get("oom", 0) > 0
         return reached and self.was_killed()
-
-    def _counted(self, name: str) -> dict[str, int]:
-        rows = (row.split() for row in (self.path / name).read_text().splitlines())
-        return {key: int(value) for key, value in rows}
 
     def peak_memory(self) -> int | None:
         """The most memory that it used at once, in bytes; None if Linux does not say (before 5.19)."""
@@ -306,12 +302,11 @@ def memory_controller() -> MemoryController | None:
 def _candidates() -> list[tuple[int, Path]]:
     """(version, folder) in which a memory cgroup might be made, nearest to the calling process first."""
     candidates: list[tuple[int, Path]] = []
-    for version, own_folder in _own_folders():
+    for version, own_folder, mount in _own_folders():
         if version == 1:
             candidates.append((1, own_folder))
             continue
         # version 2 holds processes in leaves only: the child goes beside the host, not below it
-        mount = _mounts()[version][1]
         for folder in (own_folder, *own_folder.parents):
             control = folder / "cgroup.subtree_control"
             if control.exists() and "memory" in control.read_text().split():
@@ -321,10 +316,10 @@ def _candidates() -> list[tuple[int, Path]]:
     return candidates
 
 
-def _own_folders() -> list[tuple[int, Path]]:
-    """(version, folder) of the cgroups that the calling process is in, as far as they may bound memory."""
+def _own_folders() -> list[tuple[int, Path, Path]]:
+    """(version, folder, mount point) of the calling process's cgroups, as far as they may bound memory."""
     mounts = _mounts()
-    folders: list[tuple[int, Path]] = []
+    folders: list[tuple[int, Path, Path]] = []
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         version = 1 if "memory" in controllers.split(",") else 2 if not controllers else 0
@@ -332,7 +327,7 @@ def _own_folders() -> list[tuple[int, Path]]:
             root, mount = mounts[version]
             own_path = Path(path)
             inside = own_path.relative_to(root) if own_path.is_relative_to(root) else Path()
-            folders.append((version, mount / inside))
+            folders.append((version, mount / inside, mount))
     return sorted(folders)
 
 

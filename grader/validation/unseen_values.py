@@ -28,10 +28,11 @@ def unseen_values(assignment: Assignment, datasets: Path) -> tuple[str, ...]:
         files = student_files(assignment.folder, datasets, HandedOutCopy(values=dict(values)))
         return [files[name] for name in _SEEN]
 
+    usual = seen(first) if assignment.variant else []
     return tuple(
         f"assignment.toml: [variant.{value.name}] draws what no student sees. Mark an assignment in "
         f"solution.py, as in 'HEADS = 4  # variant: {value.name}', write {{{{{value.name}}}}} in "
         "student_readme.md, or remove the table."
         for value in assignment.variant
-        if all(seen({**first, value.name: choice}) == seen(first) for choice in value.choices[1:])
+        if all(seen({**first, value.name: choice}) == usual for choice in value.choices[1:])
     )
