@@ -1,18 +1,25 @@
-"""`python -m benchmarks.tune RECIPE ["NAME = VALUE" ...]`: one training that decides how a recipe is tuned.
+"""`python -m benchmarks.tune RECIPE ["NAME = VALUE" ...]`: trainings that decide how a recipe is tuned.
 
 The test images have no part in it: a fifth of each class's training images takes their place, and the rest
-trains. A tuning that looked at the test images would fit them.
+trains. A tuning that looked at the test images would fit them. Each training is kept in the user's cache
+folder, and none is done twice. An environment variable:
+
+    SEEDS      how many trainings, with the seeds from 1 on; 1 where it is not given, which tells little: an
+               image more or less is 0.4 %
 """
 
+import os
+import statistics
 import sys
 from dataclasses import replace
 
 import numpy as np
 
 from benchmarks import recipes
-from benchmarks.training_records import trained
+from benchmarks.training_records import Record, digest, keep, kept, mean_and_deviation, trained
 from grader.course.composing import TunedRecipe
 from grader.domain.errors import GraderError
+from grader.files.known_folders import cache_folder
 from grader.kit.splits import Splits
 from grader.training import EpochReport
 
@@ -60,21 +67,32 @@ def main() -> None:
         source = known[name].changed("\n".join(values) + "\n")
     except GraderError as error:
         sys.exit(str(error))
-    found = trained(
-        name,
-        "",
-        source,
-        recipes.SEEDS[0],
-        assignment=recipes.ASSIGNMENT,
-        splits=validation(recipes.real_splits()),
-        report=print_epoch,
-    )
-    said = "; ".join(values) or "as it is"
+    wanted = os.environ.get("SEEDS", "1")
+    if not wanted.isdecimal() or wanted == "0":
+        sys.exit(f"SEEDS is how many trainings are wanted, as in SEEDS=3, not {wanted!r}.")
+    splits = validation(recipes.real_splits())
+    found = [tuned(name, source, seed, splits) for seed in range(1, int(wanted) + 1)]
+    accuracy = mean_and_deviation([record.accuracy for record in found])
+    seconds = statistics.median(record.cpu_seconds for record in found)
     print(
-        f"{name}, {said}: {found.accuracy:.2f} % of {found.images}; {found.epochs} epochs, "
-        f"{found.seconds:.0f} s",
+        f"{name}, {'; '.join(values) or 'as it is'}: {accuracy} % of {found[0].images}, n = {len(found)}; "
+        f"{found[0].epochs} epochs, {seconds:.0f} processor seconds each",
         flush=True,
     )
+
+
+def tuned(name: str, source: str, seed: int, splits: Splits) -> Record:
+    """A training, done now or earlier."""
+    path = cache_folder() / "tuning" / f"{name}-{digest(source)}-{seed}.json"
+    records = kept(path)
+    if not records:
+        records = [
+            trained(name, "", source, seed, assignment=recipes.ASSIGNMENT, splits=splits, report=print_epoch)
+        ]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        keep(path, records)
+    print(f"  seed {seed}: {records[0].accuracy:.2f} %", flush=True)
+    return records[0]
 
 
 if __name__ == "__main__":

@@ -174,6 +174,42 @@ def test_a_training_that_fails_is_no_record(assignment: Assignment, images: Spli
         trained("linear_28", "", source, 1, assignment=assignment, splits=images)
 
 
+def test_no_training_that_tunes_is_done_twice(
+    images: Splits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The seeds that are there are read; one that is added is trained, and all are told together."""
+    done: list[int] = []
+
+    def train(recipe: str, without: str, source: str, seed: int, **_: object) -> Record:
+        done.append(seed)
+        return replace(RECORD, seed=seed, digest=digest(source), correct=10 - seed)
+
+    monkeypatch.setenv("GRADER_CACHE", str(tmp_path))
+    monkeypatch.setattr(tune, "trained", train)
+    monkeypatch.setattr(recipes, "real_splits", lambda: images)
+    monkeypatch.setattr("sys.argv", ["tune", "linear_28", "N_EPOCHS = 7"])
+    tune.main()
+    assert done == [1]
+    monkeypatch.setenv("SEEDS", "2")
+    tune.main()
+    assert done == [1, 2]
+    said = capsys.readouterr().out.splitlines()
+    assert (
+        said[-1] == "linear_28, N_EPOCHS = 7: 85.00 ± 7.07 % of 10, n = 2; 5 epochs, 2 processor seconds each"
+    )
+    monkeypatch.setattr("sys.argv", ["tune", "linear_28", "N_EPOCHS = 8"])
+    tune.main()
+    assert done == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("seeds", ["0", "all", "-1", ""])
+def test_seeds_that_are_no_number_are_refused(seeds: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["tune", "linear_28"])
+    monkeypatch.setenv("SEEDS", seeds)
+    with pytest.raises(SystemExit, match=f"SEEDS is how many .* not '{seeds}'"):
+        tune.main()
+
+
 def test_tuning_sees_no_test_image(images: Splits) -> None:
     """A fifth of each class of the training images stands in for the test images."""
     found = tune.validation(images)
