@@ -1,155 +1,26 @@
-"""Finds the checks that check files declare, with the causes that they name, by parsing.
+"""Finds the checks that check files declare, by parsing.
 
 Because checks are found without executing anything, a missing finding of a check is noticed. It decides
-which checks there are, and their order: each comes after the checks that are its causes. It never runs a
-check and never judges its findings.
+which checks there are; what their marks say, and which order follows, stands beside it. It never runs a check
+and never judges its findings.
 """
 
 import ast
 import functools
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from grader.course.check_causes import causes_first
+from grader.course.check_marks import AboutOthers, CheckMarks, marks_of_file, own_marks
 from grader.course.course_files import file_content
 from grader.course.toml_file import listing, remedy
 from grader.domain.assignment import SUBMISSION, CheckSpec
 from grader.domain.errors import CourseError
 from grader.files.known_folders import PUBLIC_CHECKS, is_public_checks, public_checks, visible
 
-
-@dataclass(frozen=True)
-class AboutOthers:
-    """What a check says of other checks.
-
-    Attributes:
-        explains: If these fail, its failure has the cause.
-        shows: These hold wherever it holds; if they fail, its failure has the cause.
-    """
-
-    explains: tuple[str, ...] = ()
-    shows: tuple[str, ...] = ()
-
-
-def with_explained(
-    specs: Sequence[CheckSpec], about_others: Mapping[str, AboutOthers], places: Mapping[str, str]
-) -> tuple[CheckSpec, ...]:
-    """The checks; to the causes that each names itself, the checks that explain or show it are added.
-
-    Args:
-        about_others: Check -> what it says of others.
-        places: Check -> where it is declared, for messages.
-
-    Raises:
-        CourseError: A check explains or shows itself, one that does not exist, or one of another component;
-            or a public check names a cause that students do not have.
-    """
-    spec_by_id = {spec.id: spec for spec in specs}
-    for spec in specs:
-        for name in spec.because:
-            if spec.public and name in spec_by_id and not spec_by_id[name].public:
-                raise CourseError(
-                    f"{places[spec.id]}: test_{spec.id} names '{name}' as its cause, which students do not "
-                    "have. Name a public check."
-                )
-    causes: dict[str, list[str]] = {}
-    shown_by: dict[str, list[str]] = {}
-    for spec in specs:
-        other_checks = {check: other for check, other in spec_by_id.items() if check != spec.id}
-        said = about_others.get(spec.id, AboutOthers())
-        for verb, names in (("explains", said.explains), ("shows", said.shows)):
-            for name in names:
-                claim = f"{places[spec.id]}: test_{spec.id} {verb} '{name}'"
-                _require_known(spec, name, other_checks, claim, "no such other check")
-                causes.setdefault(name, []).append(spec.id)
-        for name in said.shows:
-            shown_by.setdefault(name, []).append(spec.id)
-    return tuple(
-        replace(
-            spec,
-            because=tuple(dict.fromkeys((*spec.because, *causes.get(spec.id, ())))),
-            shown_by=tuple(shown_by.get(spec.id, ())),
-        )
-        for spec in specs
-    )
-
-
-def causes_first(specs: Sequence[CheckSpec], places: Mapping[str, str]) -> tuple[CheckSpec, ...]:
-    """The checks in their order, but each after those that it names as its causes.
-
-    Args:
-        specs: In the order of their components, files and lines.
-        places: Check -> where it is declared, for messages.
-
-    Raises:
-        CourseError: A check names one that does not exist, one of another component, or one that names it in
-            turn.
-    """
-    spec_by_id = {spec.id: spec for spec in specs}
-    for spec in specs:
-        for name in spec.because:
-            claim = f"{places[spec.id]}: test_{spec.id} names '{name}' as its cause"
-            _require_known(spec, name, spec_by_id, claim, "no such check")
-    ordered: dict[str, CheckSpec] = {}
-    for spec in specs:
-        ordered |= {placed.id: placed for placed in _after_causes(spec, spec_by_id, places, ())}
-    return tuple(ordered.values())
-
-
-def _require_known(
-    spec: CheckSpec, name: str, checks: Mapping[str, CheckSpec], claim: str, absent: str
-) -> None:
-    """Check that the name in a check's mark is a check of the same component.
-
-    Args:
-        checks: The checks that it may name.
-        claim: The beginning of the message: who names what.
-        absent: What the message calls a check that does not exist.
-    """
-    if name not in checks:
-        same_component = [
-            check.id for check in checks.values() if check.component == spec.component and check.id != spec.id
-        ]
-        advice = remedy(
-            name,
-            same_component,
-            f"{spec.component} has {listing(same_component)}." if same_component else "Remove the mark.",
-        )
-        raise CourseError(f"{claim}, and there is {absent}. {advice}")
-    if checks[name].component != spec.component:
-        raise CourseError(
-            f"{claim}, which judges {checks[name].component}. Name one that judges {spec.component}, too."
-        )
-
-
-def _after_causes(
-    spec: CheckSpec, spec_by_id: Mapping[str, CheckSpec], places: Mapping[str, str], above: tuple[str, ...]
-) -> Iterator[CheckSpec]:
-    """The check, after all checks that it names, directly or indirectly.
-
-    Args:
-        above: The chain of checks that led here, each named by the one before.
-    """
-    if spec.id in above:
-        circle = [f"'{check}'" for check in (*above[above.index(spec.id) :], spec.id)]
-        raise CourseError(
-            f"{places[spec.id]}: {' because of '.join(circle)}: the causes go around in a circle. "
-            "Remove one of these marks."
-        )
-    for name in spec.because:
-        yield from _after_causes(spec_by_id[name], spec_by_id, places, (*above, spec.id))
-    yield spec
-
-
-# --- check files -----------------------------------------------------------------------------------------
-
-
 CHECKS, TRAINED = "checks", "trained"  # folders of an assignment
 _PREFIX = "test_"
-_MARKS = ("component", "weight", "because", "explains", "shows")
-_LIKENESS = 0.75  # from which a mark is one of these, misspelled; `slow` is not `shows`
 _INSTRUCTORS_FIXTURES = ("reference", "trained")
 
 
@@ -220,7 +91,7 @@ def _require_collected(folder: Path, files: Collection[Path]) -> None:
         except CourseError:
             continue  # whatever it is, no check comes of it
         for function in _functions(tree):
-            if function.name.startswith(_PREFIX) and _marks(function.decorator_list, name).component:
+            if function.name.startswith(_PREFIX) and own_marks(function, name).component:
                 raise CourseError(
                     f"{folder.name}/{name}:{function.lineno}: {function.name} is never run: checks are in "
                     f"{folder.name}/{_PREFIX}*.py. Rename or move the file."
@@ -256,26 +127,8 @@ def _all_declared(
             about_others[spec.id] = said
             specs.append(spec)
     specs.sort(key=lambda spec: order.index(spec.component))
-    ordered = causes_first(with_explained(specs, about_others, places), places)
+    ordered = causes_first(specs, about_others, places)
     return tuple(spec for spec in ordered if spec.component not in left_out)
-
-
-@dataclass(frozen=True)
-class _Causes:
-    """What `pytest.mark.because` says: the checks that are causes, and whether the check is tried anyway."""
-
-    checks: tuple[str, ...]
-    tried_anyway: bool
-
-
-@dataclass(frozen=True)
-class _Marks:
-    """What the marks of a check or of its file say; None: the mark is absent."""
-
-    component: str | None = None
-    weight: float | None = None
-    causes: _Causes | None = None
-    about_others: AboutOthers = AboutOthers()
 
 
 # one process reads an assignment many times
@@ -290,12 +143,12 @@ def _declared(
             f"{file}:{line}: {name} is inside another statement, where it is not counted. "
             "Make it a function of the file itself."
         )
-    everywhere = _marks(_module_marks(tree), file)
+    everywhere = marks_of_file(tree, file)
     declared = []
     for function in _functions(tree):
         if function.name.startswith(_PREFIX):
             declared.append((function.lineno, *_spec(function, everywhere, file, components)))
-        elif _marks(function.decorator_list, file) != _Marks():
+        elif own_marks(function, file) != CheckMarks():
             raise CourseError(
                 f"{file}:{function.lineno}: {function.name} has the marks of a check, and is never run: its "
                 f"name does not begin with {_PREFIX}. Rename it, or remove the marks."
@@ -327,7 +180,7 @@ def _misplaced(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def _spec(
     function: ast.FunctionDef | ast.AsyncFunctionDef,
-    file_marks: _Marks,
+    file_marks: CheckMarks,
     file: str,
     components: tuple[str, ...],
 ) -> tuple[CheckSpec, AboutOthers]:
@@ -336,8 +189,8 @@ def _spec(
     title = (ast.get_docstring(function) or "").strip().partition("\n")[0].strip()
     if not title:
         raise CourseError(f"{where} has no docstring. Its first line is what the student reads.")
-    own_marks = _marks(function.decorator_list, file)
-    component = own_marks.component or file_marks.component
+    own = own_marks(function, file)
+    component = own.component or file_marks.component
     if component is None:
         raise CourseError(
             f"{where} does not say which component it judges. "
@@ -350,18 +203,18 @@ def _spec(
         _require_students_fixtures(function, where)
     _require_verdict(function, where)
     check = function.name.removeprefix(_PREFIX)
-    causes = own_marks.causes or _file_causes_for(file_marks.causes, check)
+    causes = own.causes or file_marks.causes_for(check)
     spec = CheckSpec(
         id=check,
         component=component,
         title=title,
-        weight=next((weight for weight in (own_marks.weight, file_marks.weight) if weight is not None), 1.0),
+        weight=next((weight for weight in (own.weight, file_marks.weight) if weight is not None), 1.0),
         public=is_public_checks(file),
         file=file,
         because=causes.checks,
         tried_anyway=causes.tried_anyway,
     )
-    return spec, own_marks.about_others
+    return spec, own.about_others
 
 
 def _require_students_fixtures(function: ast.FunctionDef | ast.AsyncFunctionDef, where: str) -> None:
@@ -393,121 +246,3 @@ def _require_verdict(function: ast.FunctionDef | ast.AsyncFunctionDef, where: st
 
 def _is_nothing(value: ast.expr | None) -> bool:
     return value is None or (isinstance(value, ast.Constant) and value.value is None)
-
-
-def _file_causes_for(file_causes: _Causes | None, check: str) -> _Causes:
-    """The causes that a file names for all its checks; the causes themselves get none of them."""
-    return file_causes if file_causes is not None and check not in file_causes.checks else _Causes((), True)
-
-
-def _module_marks(tree: ast.Module) -> list[ast.expr]:
-    """The expressions in `pytestmark`."""
-    for statement in tree.body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id="pytestmark")], value=value):
-                return value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
-            case ast.AnnAssign(target=ast.Name(id="pytestmark"), value=ast.expr() as value):
-                return value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
-    return []
-
-
-def _marks(expressions: Iterable[ast.expr], file: str) -> _Marks:
-    component: str | None = None
-    weight: float | None = None
-    causes: _Causes | None = None
-    explains: tuple[str, ...] = ()
-    shows: tuple[str, ...] = ()
-    for expression in expressions:
-        match expression:
-            case ast.Call(func=ast.Attribute(attr="component", value=owner)) if _is_mark(owner):
-                place = f"{file}:{expression.lineno}"
-                if component is not None:
-                    raise CourseError(f"{place}: a check judges one component. Remove the second mark.")
-                component = _component(expression, place)
-            case ast.Call(func=ast.Attribute(attr="weight", value=owner)) if _is_mark(owner):
-                weight = _weight(expression, f"{file}:{expression.lineno}")
-            case ast.Call(func=ast.Attribute(attr="because", value=owner)) if _is_mark(owner):
-                place = f"{file}:{expression.lineno}"
-                if causes is not None:
-                    raise CourseError(f"{place}: a check names all its causes in one mark. Join the two.")
-                causes = _causes(expression, place)
-            case ast.Call(func=ast.Attribute(attr="explains", value=owner)) if _is_mark(owner):
-                explains += _ids(expression, f"{file}:{expression.lineno}", "explains")
-            case ast.Call(func=ast.Attribute(attr="shows", value=owner)) if _is_mark(owner):
-                shows += _ids(expression, f"{file}:{expression.lineno}", "shows")
-            case ast.Attribute(attr=name, value=owner) if name in _MARKS and _is_mark(owner):
-                raise CourseError(
-                    f"{file}:{expression.lineno}: pytest.mark.{name} needs a value in parentheses."
-                )
-            case (
-                ast.Call(func=ast.Attribute(attr=name, value=owner)) | ast.Attribute(attr=name, value=owner)
-            ) if _is_mark(owner):
-                _require_no_misspelling(name, f"{file}:{expression.lineno}")
-    return _Marks(component, weight, causes, AboutOthers(explains, shows))
-
-
-def _require_no_misspelling(name: str, place: str) -> None:
-    """Refuse a mark that means nothing and is almost one of ours: a weight would be lost in silence."""
-    meant = get_close_matches(name, _MARKS, n=1, cutoff=_LIKENESS)
-    if meant:
-        raise CourseError(f"{place}: pytest.mark.{name} means nothing here. Did you mean '{meant[0]}'?")
-
-
-def _is_mark(owner: ast.expr) -> bool:
-    """Whether it is `pytest.mark` or `mark`."""
-    match owner:
-        case ast.Attribute(attr="mark", value=ast.Name(id="pytest")) | ast.Name(id="mark"):
-            return True
-    return False
-
-
-def _component(call: ast.Call, place: str) -> str:
-    match call:
-        case ast.Call(args=[ast.Constant(value=str(name))], keywords=[]):
-            return name
-    raise CourseError(
-        f'{place}: pytest.mark.component needs one name in quotes, as in component("Attention").'
-    )
-
-
-def _weight(call: ast.Call, place: str) -> float:
-    match call:
-        case ast.Call(args=[ast.Constant(value=int() | float() as value)], keywords=[]) if not isinstance(
-            value, bool
-        ) and 0 < value < float("inf"):
-            return float(value)
-    raise CourseError(f"{place}: pytest.mark.weight needs one number above zero, as in weight(2).")
-
-
-def _causes(call: ast.Call, place: str) -> _Causes:
-    run: object = True
-    match call:
-        case ast.Call(keywords=[]):
-            pass
-        case ast.Call(keywords=[ast.keyword(arg="run", value=ast.Constant(value=run))]):
-            pass
-        case _:
-            run = None
-    checks = _texts(call)
-    if not checks or not isinstance(run, bool):
-        raise CourseError(
-            f"{place}: pytest.mark.because needs the ids of checks in quotes, and at most a run=False, as in "
-            'because("keeps_the_shape").'
-        )
-    return _Causes(tuple(dict.fromkeys(checks)), run)
-
-
-def _ids(call: ast.Call, place: str, mark: str) -> tuple[str, ...]:
-    checks = _texts(call)
-    if not checks or call.keywords:
-        raise CourseError(
-            f'{place}: pytest.mark.{mark} needs the ids of checks in quotes, as in {mark}("keeps_the_shape").'
-        )
-    return checks
-
-
-def _texts(call: ast.Call) -> tuple[str, ...]:
-    """The positional arguments if all are texts; otherwise none."""
-    values = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-    texts = tuple(value for value in values if isinstance(value, str))
-    return texts if len(texts) == len(call.args) else ()
