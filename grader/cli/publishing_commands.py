@@ -20,7 +20,7 @@ from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Choices, ExportForma
 if TYPE_CHECKING:
     from grader.domain.term_total import TermPlan
     from grader.publishing.exporting import WrittenExport
-    from grader.publishing.publication import ChangedStudent, Update
+    from grader.publishing.publication_folder import ChangedStudent, Update
     from grader.results.session import ClassSession, SessionRequest
 
 

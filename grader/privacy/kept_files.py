@@ -25,8 +25,9 @@ from grader.gradebook.forgotten_rows import WrittenPlace
 from grader.grading.recorded_run import FOLDER as GRADING
 from grader.privacy.file_cleaning import Cleaned, FileFate, cleaned, names_in
 from grader.publishing.exporting import FOLDER as EXPORTS
-from grader.publishing.publication import INSTRUCTORS, MANIFEST, Manifest
+from grader.publishing.publication_folder import MANIFEST, Manifest
 from grader.publishing.push_journal import FOLDER as PUSHED
+from grader.publishing.released_class_pages import INSTRUCTORS
 from grader.reports.whole_class.similarity_record import FILE as SIMILARITY
 from grader.reports.whole_class.similarity_record import PAGE as SIMILARITY_PAGE
 from grader.reports.whole_class.similarity_record import TABLE as SIMILARITY_TABLE

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from grader.domain.errors import UsageError
 from grader.files.file_names import REPORT, STUDENT_FILES
-from grader.publishing.publication import MANIFEST, STUDENTS, Manifest
+from grader.publishing.publication_folder import MANIFEST, Manifest
+from grader.publishing.released_class_pages import STUDENTS
 
 _Version = tuple[int, int, int]
 

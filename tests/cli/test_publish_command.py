@@ -12,7 +12,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Released
 from grader.domain.term_total import TermPlan
 from grader.gradebook import Gradebook
-from grader.publishing import publication
+from grader.publishing import publication_folder
 
 STUDENTS = ["400101201", "400101202", "400101203", "400101204"]
 
@@ -125,7 +125,7 @@ def test_grades_on_pages_are_released_however_the_command_ends(
 ) -> None:
     """An update is cut short after the first page, which its student may have read."""
     said("marks", "set", graded_class, "400101201", "q6", "4", "--why", "Read.")
-    write, written = publication._write, []
+    write, written = publication_folder._write, []
 
     def cut_short(target: Path, path: str, content: bytes) -> None:
         if written:
@@ -134,7 +134,7 @@ def test_grades_on_pages_are_released_however_the_command_ends(
         write(target, path, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(publication, "_write", cut_short)
+        patch.setattr(publication_folder, "_write", cut_short)
         said("publish", graded_class, "--to", published, "--update", "--partial", code=130)
     assert written
     lower = ("marks", "set", graded_class, "400101201", "q6", "1", "--why", "Too generous.")
@@ -153,7 +153,7 @@ def test_what_an_update_wrote_is_known_although_it_was_cut_short(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(publication, "_manifest_bytes", killed)
+        patch.setattr(publication_folder, "_manifest_bytes", killed)
         said("publish", graded_class, "--to", published, "--update", "--partial", code=130)
     read_meanwhile = report.read_bytes()
     assert b"Read." in read_meanwhile and (published / "students/400101209/report.html").is_file()

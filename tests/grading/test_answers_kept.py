@@ -17,7 +17,7 @@ from grader.domain.submission import ANSWERS_FILE, Answers, DrawnPage, Origin
 from grader.files.file_names import ANSWERS_PAGE
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
-from grader.publishing.publication import pages
+from grader.publishing.released_class_pages import pages
 from grader.results.class_files import lying_beside
 from grader.results.current_state import results_now
 from grader.results.revision import revised

@@ -14,7 +14,8 @@ from grader.grading.result_writer import Keeper
 from grader.grading.run import handed_on, team_representatives
 from grader.intake import KnownOwners, intake, submissions, with_extensions
 from grader.intake.downloaded_files import condensed
-from grader.publishing.publication import pages, publish
+from grader.publishing.publication_folder import publish
+from grader.publishing.released_class_pages import pages
 from grader.reports.results_json.results_file import download_record
 from grader.reports.whole_class.similarity_record import PairRecord, SimilarityRecord, record_text
 from grader.results.class_files import write_class

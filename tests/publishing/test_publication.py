@@ -9,7 +9,9 @@ import pytest
 
 from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook
-from grader.publishing.publication import open_reasons, pages, publish
+from grader.publishing.publication import open_reasons
+from grader.publishing.publication_folder import publish
+from grader.publishing.released_class_pages import pages
 from grader.results.current_state import results_now
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
