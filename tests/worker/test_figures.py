@@ -13,7 +13,9 @@ from grader.kit.rigged_data import classified_data
 from grader.protocol.link import StudentRaised
 from grader.protocol.replies import Axes, Ran
 from grader.protocol.requests import RunFunction
-from grader.worker.figures import _heatmaps_without_pixels, _indexed, _pixels, kept_figures
+from grader.worker.figure_pixels import few_colors, pixels_of
+from grader.worker.figures import kept_figures
+from grader.worker.quick_drawing import heatmaps_without_pixels
 
 NAMES = ("low", "middle", "high")
 MAP, LONG = np.arange(9.0).reshape(3, 3), ["a long name of a class"] * 3
@@ -389,7 +391,7 @@ def shown(figure: Any) -> Any:
 
 @pytest.mark.parametrize("make", [heat_maps_side_by_side, a_heat_map_placed_by_an_engine, a_heat_map_within])
 def test_a_heat_map_looks_as_if_it_had_been_drawn_to_measure_it(make: Callable[[], Any]) -> None:
-    with _heatmaps_without_pixels():
+    with heatmaps_without_pixels():
         found = make()
     np.testing.assert_array_equal(shown(found), shown(make()))
 
@@ -433,16 +435,16 @@ def test_a_title_above_hidden_axes_is_where_matplotlib_draws_it(title: str) -> N
 
     canvas = FigureCanvasAgg(figure())
     canvas.draw()
-    np.testing.assert_array_equal(_pixels(figure()), np.asarray(canvas.buffer_rgba()))
+    np.testing.assert_array_equal(pixels_of(figure()), np.asarray(canvas.buffer_rgba()))
 
 
 def test_shades_of_gray_are_kept_within_a_step_of_32() -> None:
     gray = np.tile(np.arange(256, dtype=np.uint8)[:, None, None], (1, 3, 4))
     gray[..., 3] = 255
-    indexes, palette = _indexed(gray)
+    indexes, palette = few_colors(gray)
     assert len(palette) == 32
     assert abs(palette[indexes].astype(int) - gray[..., :3].astype(int)).max() <= 8
     colors = np.random.default_rng(1).integers(0, 256, (40, 40, 4), dtype=np.uint8)
     colors[..., 3] = 255
-    _, palette = _indexed(colors)
+    _, palette = few_colors(colors)
     assert 32 < len(palette) <= 128, "too many for steps: the best 128 are chosen"
