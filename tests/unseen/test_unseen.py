@@ -59,19 +59,28 @@ OF_CIFAR10 = {
 OF_FINETUNE = {
     "absent_class_has_zero": ("per_class_accuracy", "per_class_zero_for_absent"),
     "attention_of_the_first_block": ("show_attention", "attention_of_the_first_block"),
+    "attention_paid_to_the_class_token": ("show_attention", "attention_to_the_class_token"),
     "best_moves_within_min_delta": ("EarlyStopping", ""),
+    "best_starts_at_zero": ("EarlyStopping", "stopping_best_begins_at_zero"),
+    "cosine_length_in_batches": ("fit", "fit_cosine_as_long_as_all_batches"),
     "cosine_over_both_stages": ("fit", "fit_schedule_over_both_stages"),
     "counter_not_reset": ("EarlyStopping", "stopping_counts_from_the_start"),
+    "counts_written_transposed": ("plot_confusion_matrix", "matrix_counts_written_transposed"),
     "cutmix_box_axes_swapped": ("cutmix", "cutmix_height_and_width_exchanged"),
     "cutmix_box_per_image": ("cutmix", ""),
     "cutmix_sides_without_root": ("", ""),  # its share is the true one, which is all that is asked for
     "divided_by_predictions": ("per_class_accuracy", "per_class_of_predictions"),
+    "evaluate_in_training_mode": ("evaluate", "evaluate_in_training_mode"),
     "first_nan_is_best": ("EarlyStopping", "stopping_nan_stays_best"),
+    "freeze_leaves_head_as_it_was": ("freeze_backbone", "freeze_head_stays_frozen"),
     "freeze_misses_bare_parameters": ("freeze_backbone", ""),
+    "head_keeps_full_rate_in_stage_two": ("fit", "fit_same_rate"),
     "head_not_unfrozen_again": ("freeze_backbone", "freeze_head_stays_frozen"),
     "hit_if_either_label": ("train_one_epoch", "epoch_counts_either_label"),
     "hits_after_the_step": ("train_one_epoch", ""),
+    "image_rescaled_to_its_own_range": ("show_patches", "patches_in_their_own_range"),
     "labels_mixed_before_the_loss": ("mixed_loss", "loss_of_mixed_labels"),
+    "last_part_takes_the_rest": ("stratified_split", "split_last_part_takes_the_rest"),
     "loss_of_the_softmax": ("evaluate", "evaluate_takes_the_loss_of_shares"),
     "loss_over_batches": ("evaluate", "evaluate_means_batches"),
     "mixed_loss_ignores_criterion": ("mixed_loss", "mixed_loss_ignores_its_criterion"),
@@ -79,10 +88,15 @@ OF_FINETUNE = {
     "mixup_shuffles_twice": ("mixup", "mixup_labels_permuted_alone"),
     "mixup_writes_into_the_batch": ("mixup", "mixup_changes_its_input"),
     "modes_set_and_undone": ("train_one_epoch", "epoch_frozen_blocks_in_training_mode"),
+    "names_shift_past_absent_class": ("plot_per_class", "bars_move_up_past_absent"),
+    "one_class_versus_the_rest": ("per_class_accuracy", "per_class_one_against_all"),
     "one_optimizer_new_rate": ("fit", "fit_optimizer_before_unfreezing"),
+    "own_cross_entropy_for_mixed_images": ("mixed_loss", "mixed_loss_ignores_its_criterion"),
     "partners_not_from_the_generator": ("mixup", "mixup_ignores_its_generator"),
+    "partners_with_replacement": ("mixup", "mixup_draws_with_replacement"),
     "patches_in_the_wrong_places": ("show_patches", "patches_in_columns"),
     "reads_what_was_written": ("cutmix", ""),
+    "rectangle_for_each_image": ("cutmix", ""),
     "restored_only_if_stopped": ("fit", "fit_restores_only_when_stopped"),
     "rows_of_the_shuffled_labels": ("stratified_split", "split_not_by_class"),
     "scale_by_whole_dim": ("show_attention", "attention_scaled_by_the_width"),
@@ -93,7 +107,11 @@ OF_FINETUNE = {
     "sorted_bars_unsorted_names": ("plot_per_class", "bars_at_other_names"),
     "split_sizes_as_fractions": ("stratified_split", ""),
     "split_starts_not_cumulative": ("stratified_split", "split_parts_overlap"),
+    "stages_drawn_over_each_other": ("plot_history", "history_stages_over_each_other"),
     "stopping_watches_the_loss": ("fit", ""),
+    "stops_one_step_late": ("EarlyStopping", "stopping_one_too_late"),
+    "training_mode_after_frozen_blocks": ("train_one_epoch", "epoch_frozen_blocks_in_training_mode"),
+    "unfreeze_only_adds": ("unfreeze", "unfreeze_keeps_the_rest"),
     "unfreeze_resets_blocks_only": ("unfreeze", ""),
     "unfreezes_the_first_blocks": ("unfreeze", "unfreeze_first_blocks"),
     "zero_grad_once": ("train_one_epoch", "epoch_without_zero_grad"),
@@ -346,7 +364,7 @@ def graded(group: str, out: Path) -> dict[str, dict[str, object]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("assignment", "count"), [("vit_cifar10", 43), ("vit_defects", 37), ("vit_finetune", 46)]
+    ("assignment", "count"), [("vit_cifar10", 46), ("vit_defects", 37), ("vit_finetune", 49)]
 )
 def test_correct_homework_passes_every_check(tmp_path: Path, assignment: str, count: int) -> None:
     """Each style has all points that checks give; of five, a person decides some."""

@@ -145,6 +145,9 @@ def test_patches_are_those_of_the_image(student, reference):
             raise reference.named("patches_not_restored")
         if len(missing) == len(wanted) - 1:
             raise reference.named("patches_all_the_same")
+        stretched = ((raw - raw.min()) / np.ptp(raw))[:size, :size]
+        if among(stretched):
+            raise reference.named("patches_in_their_own_range")
         raise Mismatch(f"Of {len(wanted)} patches, {len(missing)} are not shown as they were.")
     rows = sorted({round(top, 2) for top, _, _ in found}, reverse=True)
     columns = sorted({round(left, 2) for _, left, _ in found})
@@ -340,7 +343,7 @@ def _is_called_the_other(curve, values):
 @pytest.mark.because("history_is_drawn_as_curves")
 @pytest.mark.explains("history_marks_stage_2")
 def test_history_marks_the_stages(student, reference):
-    """Something marks where stage 2 begins."""
+    """Something marks where stage 2 begins, and its curves begin there."""
     outcome, values = _history(student, reference)
     found = curves(outcome)
     if not any(_draws(curve, each) for curve in found for each in pieces_of(values)):
@@ -351,6 +354,19 @@ def test_history_marks_the_stages(student, reference):
     pieces = any(len(curve.y) in (2, 3) and np.ptp(curve.x) > 0 for curve in found)
     if not upright and not pieces and not any(word in said for word in words):
         raise reference.named("history_without_stages")
+    if any(_lie_over_each_other(axes, outcome, values) for each in outcome.figures for axes in each.axes):
+        raise reference.named("history_stages_over_each_other")
+
+
+def _lie_over_each_other(axes, outcome, values):
+    """Whether curves of both stages are in axes, and those of stage 2 begin before the line that marks it."""
+    lines = [outcome.arrays[f"line{number}"] for number in axes.lines]
+    marks = [x[0] for x, _ in lines if len(x) >= 2 and np.ptp(x) == 0]
+    first, second = (
+        [x for x, y in lines if any(_has(y, part) for part in parts)]
+        for parts in ([each[:2] for each in values.values()], [each[2:] for each in values.values()])
+    )
+    return bool(first and marks) and any(min(x) < min(marks) - 1 for x in second)
 
 
 def pieces_of(values):
@@ -410,8 +426,13 @@ def _history(student, reference):
 
 def _draws(curve, values):
     """Whether a curve has these values, or the same in percent."""
+    return _has(curve.y, values)
+
+
+def _has(y, values):
+    """Whether these are the values, or the same in percent."""
     return any(
-        len(curve.y) == len(values) and np.allclose(curve.y, factor * np.array(values), atol=1e-3 * factor)
+        len(y) == len(values) and np.allclose(y, factor * np.array(values), atol=1e-3 * factor)
         for factor in (1, 100)
     )
 
@@ -453,6 +474,18 @@ def require_shown(outcome, accuracies):
         )
 
 
+def have_moved_up(lengths, accuracies):
+    """Whether the bars are those of the classes that have an accuracy, beside the first of all names."""
+    known = accuracies[np.isfinite(accuracies)]
+    drawn = [lengths.get(label, ()) for label in range(len(known))]
+    behind = [
+        length for label in range(len(known), len(NAMES)) for length in lengths.get(label, ()) if length
+    ]
+    if behind or any(len(each) != 1 for each in drawn):
+        return False
+    return any(np.allclose(np.ravel(drawn), unit * known, atol=5e-3 * unit) for unit in (1, 100))
+
+
 @pytest.mark.component("plot_per_class")
 @pytest.mark.weight(2)
 @pytest.mark.because("classes_have_their_names")
@@ -463,6 +496,8 @@ def test_bars_show_their_accuracies(student, reference):
     accuracies = np.array([0.55, math.nan, 0.85, 0.25]) + torch.rand(4, generator=student.random).numpy() / 10
     outcome = plotted(student, "plot_per_class", list(NAMES), accuracies)
     lengths = bar_lengths(outcome, NAMES)
+    if have_moved_up(lengths, accuracies):
+        raise reference.named("bars_move_up_past_absent")
     if any(len(lengths.get(label, ())) != 1 for label in (0, 2, 3)):
         require_shown(outcome, accuracies)
         return  # not bars, or their names are elsewhere

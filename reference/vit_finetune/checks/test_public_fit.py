@@ -105,6 +105,15 @@ def test_stopping_takes_ties_for_none(student):
 
 
 @pytest.mark.component("EarlyStopping")
+@pytest.mark.because("stopping_stops", "stopping_takes_ties_for_none")
+@pytest.mark.weight(0.25)
+def test_stopping_takes_the_first_value(student):
+    """The first value is an improvement, whatever it is."""
+    hint = "There is no best value at first: begin with -math.inf, or with None."
+    require_said(student, [0.0, 0.0, 0.0], 3, hint, "best")
+
+
+@pytest.mark.component("EarlyStopping")
 @pytest.mark.because("stopping_stops", "stopping_compares_with_the_best")
 @pytest.mark.weight(0.25)
 def test_stopping_knows_nan(student):

@@ -191,8 +191,13 @@ def test_history_is_drawn(student):
 
 def draws(curve, values):
     """Whether a curve has these values, or the same in percent."""
+    return has(curve.y, values)
+
+
+def has(y, values):
+    """Whether these are the values, or the same in percent."""
     return any(
-        len(curve.y) == len(values) and np.allclose(curve.y, unit * np.array(values), atol=1e-3 * unit)
+        len(y) == len(values) and np.allclose(y, unit * np.array(values), atol=1e-3 * unit)
         for unit in (1, 100)
     )
 
@@ -258,8 +263,8 @@ def test_history_says_what_it_shows(student):
 @pytest.mark.because("history_is_drawn", "history_shows_every_epoch", "history_says_what_it_shows")
 @pytest.mark.weight(0.25)
 def test_history_marks_stage_2(student):
-    """Something marks where stage 2 begins."""
-    outcome, _ = history_drawn(student)
+    """Something marks where stage 2 begins, and its curves begin there."""
+    outcome, values = history_drawn(student)
     found = curves(outcome)
     said = " ".join(
         " ".join([figure.title, axes.title, axes.x_label, axes.y_label, *axes.texts, *axes.headings])
@@ -279,6 +284,18 @@ def test_history_marks_stage_2(student):
             hint="ax.axvline draws an upright line.",
             look_for="legend(), plot()",
         )
+    for axes in (axes for figure in outcome.figures for axes in figure.axes):
+        lines = [outcome.arrays[f"line{number}"] for number in axes.lines]
+        marks = [x[0] for x, _ in lines if len(x) >= 2 and np.ptp(x) == 0]
+        first = any(has(y, each[:2]) for _, y in lines for each in values.values())
+        second = [x for x, y in lines if any(has(y, each[2:]) for each in values.values())]
+        if marks and first and any(min(x) < min(marks) - 1 for x in second):
+            raise Mismatch(
+                f"Stage 2 begins at {min(marks):g} by the line that marks it, and its curves begin at "
+                f"{min(min(x) for x in second):g}: they lie over those of stage 1.",
+                hint="Count the epochs on: stage 2 begins where stage 1 ends.",
+                look_for="plot()",
+            )
 
 
 @pytest.mark.component("plot_per_class")
@@ -334,6 +351,14 @@ def test_bars_are_as_long_as_accuracies(student):
     accuracies = np.array([0.4, math.nan, 0.9, 0.7])
     outcome = plotted(student, "plot_per_class", list(NAMES), accuracies)
     lengths = bar_lengths(outcome, NAMES)
+    beside = [lengths.get(label, []) for label in range(len(NAMES))]
+    if [len(each) for each in beside] == [1, 1, 1, 0] and beside[1][0] > beside[2][0] > 0:
+        raise Mismatch(
+            f"Beside {NAMES[1]!r}, which has no accuracy, is the bar of {NAMES[2]!r}; beside {NAMES[3]!r} is "
+            "none: bars have moved up.",
+            hint="Where an accuracy is NaN, leave out the bar and the name, or neither.",
+            look_for="isnan() | isfinite() | dropna(), bar() | barh()",
+        )
     if any(len(lengths.get(label, ())) != 1 for label in (0, 2, 3)):
         require_shown(outcome, accuracies)
         return  # not bars, or their names are elsewhere

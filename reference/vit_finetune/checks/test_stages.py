@@ -20,6 +20,7 @@ SCRIPTS = {  # patience, min_delta, values, which are scaled by a number that is
     "NaN between": (2, 0.0, [0.5, NAN, 0.6, NAN, NAN]),
     "NaN first": (3, 0.0, [NAN, 0.3, 0.5, 0.2, NAN, 0.1]),
     "NaN alone": (2, 0.0, [NAN, NAN]),
+    "zero first": (2, 0.0, [0.0, 0.0, 0.0]),
     "min_delta": (2, 0.05, [0.5, 0.52, 0.56, 0.58, 0.59]),
     "min_delta below": (2, 0.05, [0.5, 0.48, 0.47, 0.6]),
 }
@@ -145,6 +146,7 @@ def of_solution(student, reference):
     "stopping_begins_to_count_anew",
     "stopping_compares_with_the_best",
     "stopping_takes_ties_for_none",
+    "stopping_takes_the_first_value",
     "stopping_knows_nan",
     "stopping_uses_min_delta",
     "restore_gives_the_best_weights",
@@ -457,6 +459,8 @@ def test_stage_2_has_its_rates(student, reference):
         raise reference.named("fit_schedule_stepped_per_batch")
     if close(scaled, [cosine(n, sum(MEASURED)) / base for n in range(count)], 0.03):
         raise reference.named("fit_schedule_over_both_stages")
+    if close(scaled, [cosine(n, BATCHES * count) / base for n in range(count)], 0.03):
+        raise reference.named("fit_cosine_as_long_as_all_batches")
     shares = ", ".join(f"{value:.2f}" for value in scaled)
     raise Mismatch(
         f"Over {count} epochs of stage 2, the rate is {shares} times that of its first; it should follow "

@@ -1,5 +1,5 @@
-"""The criterion that is given is not used: a plain cross-entropy takes its place, without label smoothing
-or class weights.
+"""The criterion that is given is not used: a cross-entropy of its own takes its place, whatever smoothing or
+class weights the criterion has.
 
 lam * criterion(logits, labels_a) + (1 - lam) * criterion(logits, labels_b)
 
