@@ -102,7 +102,7 @@ class Fake:
     Attributes:
         answer: What it answers to a call.
         kind: `function` or `module`. If it replaces a graded class, it makes such modules.
-        name: Its name in messages.
+        name: Its name in messages; of a module also that of its class, which students' code may ask for.
         parameters: Of a module: dotted names, as in a state dict, with shapes; they begin as zeros. One
             called `offset` is added to the answer, so that an optimizer can learn it.
         marks: Each call fills the parameters of the first module among its arguments with the number of the

@@ -207,7 +207,10 @@ class Fakes:
             return self._class(form, note)
         if form.kind == "function":
             return self._function(form)
-        return FakeModule(self, form, 0, self._original(form.like).object((), form.arguments))
+        # whoever asks for the class's name, as for a recipe by it, gets that of the part it stands for
+        named = type(form.like or form.name, (FakeModule,), {})
+        module: FakeModule = named(self, form, 0, self._original(form.like).object((), form.arguments))
+        return module
 
     def answer(self, form: FakeForm, instance: int, training: bool, args: Any, kwargs: Any) -> Any:
         """What the judge answers to a call.
@@ -324,14 +327,27 @@ def _take_steps(values: tuple[Any, ...], count: int) -> None:
     if optimizer is not None and count:
         weights = [each for group in optimizer.param_groups for each in group["params"] if each.requires_grad]
         before = [each.detach().clone() for each in weights]
-        for _ in next(filter(_is_loader, values), range(count)):
+
+        def evaluated() -> Any:
             for each in weights:
                 each.grad = torch.full_like(each, 1e-3)
-            optimizer.step()
+            return torch.zeros(())
+
+        closure = [evaluated] if _needs_closure(optimizer) else []
+        for _ in next(filter(_is_loader, values), range(count)):
+            evaluated()
+            optimizer.step(*closure)
         with torch.no_grad():
             for each, held in zip(weights, before, strict=True):
                 each.copy_(held)
         optimizer.zero_grad()
+
+
+def _needs_closure(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether a step of it cannot be taken without a function that computes loss and gradients."""
+    parameters = inspect.signature(optimizer.step).parameters.values()
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(each.kind in positional and each.default is inspect.Parameter.empty for each in parameters)
 
 
 def _is_loader(value: Any) -> bool:

@@ -83,6 +83,13 @@ def test_metrics_count_each_image(student):
     found = numbers(measured(student, TRUE_CLASSES, SAID).at("confusion"), 3, 3)
     if np.array_equal(found, COUNTS):
         return
+    if np.array_equal(found, COUNTS > 0):
+        raise Mismatch(
+            "The confusion matrix holds only zeros and ones: each pair of classes is counted once, however "
+            "often it occurs.",
+            hint="An indexed += adds to a cell once; np.add.at, np.bincount or a loop count every image.",
+            look_for="_[_, _] | _[_][_]",
+        )
     if np.array_equal(found, COUNTS.T):
         raise Mismatch(
             "The confusion matrix is transposed: an image of class 0 that is taken for class 1 stands in "
@@ -309,7 +316,8 @@ def history_of_three_epochs(student):
             "train_epoch": Fake.script([(0.91, 0.31), (0.72, 0.52), (0.63, 0.63)]),
             "evaluate": Fake.script(evaluations),
         }
-        model = student.keep(Fake.script([0.0], parameters={"weight": (2, 2)}), "plot_learning_curves")
+        fake = Fake.script([0.0], name="VisionTransformer", parameters={"weight": (2, 2)})
+        model = student.keep(fake, "plot_learning_curves")
         return student.call("fit", model, loaders, 3, torch.device("cpu"), replace=fakes)
 
     outcome = measured_by_epochs(
@@ -431,6 +439,17 @@ def test_roc_draws(student):
     plotted(student, "plot_roc", np.array([0, 1, 1]), shares, ["a", "b"])
 
 
+def leaves_out(curve, label):
+    """Whether the points of a curve are corners of a class's own, both ends too, and many are missing."""
+    positive, scores = label == TRUE_CLASSES, SAID[:, label]
+    corners = {(0.0, 0.0)} | {
+        ((scores[~positive] >= each).mean(), (scores[positive] >= each).mean()) for each in scores
+    }
+    points = {(round(float(x), 6), round(float(y), 6)) for x, y in zip(curve.x, curve.y, strict=True)}
+    known = {(round(float(x), 6), round(float(y), 6)) for x, y in corners}
+    return {(0.0, 0.0), (1.0, 1.0)} < points < known and len(points) <= 0.75 * len(known)
+
+
 @pytest.mark.component("plot_roc")
 @pytest.mark.because("roc_draws")
 @pytest.mark.weight(0.25)
@@ -466,6 +485,12 @@ def test_roc_has_a_curve_for_each_class(student):
                 hint="Each class's curve is made from its column of the probabilities: each of them is a "
                 "threshold.",
                 look_for="argmax()",
+            )
+        if any(leaves_out(curve, label) for curve in curves(outcome) for label in range(len(CLASS_NAMES))):
+            raise Mismatch(
+                "A curve has fewer corners than its class has: it is drawn at a few thresholds.",
+                hint="Each probability that occurs is a threshold: np.unique.",
+                look_for="linspace() | arange()",
             )
         return
     missing = [

@@ -422,6 +422,7 @@ def test_model_normalizes_at_its_end(student):
             )
 
 
+WIDE = 5.0  # how many times wider than a token an MLP is: no other layer has as many numbers
 SMALL = {"image_size": 8, "patch_size": 4, "in_channels": 2, "num_classes": 5, "dim": 12, "heads": 2}
 
 
@@ -433,7 +434,7 @@ def test_model_shows_its_last_block(student):
     if is_shown_by_a_wrong_attention(student):
         return
     one, two = (
-        student.build("VisionTransformer", **SMALL, depth=depth, mlp_ratio=2.0, dropout=0.0)
+        student.build("VisionTransformer", **SMALL, depth=depth, mlp_ratio=WIDE, dropout=0.0)
         for depth in (1, 2)
     )
     first, held = one.weights(), two.randomize()
@@ -453,6 +454,17 @@ def test_model_shows_its_last_block(student):
             "it showed before: the weights are those of another block.",
             hint="Run all blocks but the last, and ask the last one's attention for its weights.",
             look_for="blocks[0]",
+        )
+    perceptron = [name for name in own if held[name].numel() == WIDE * SMALL["dim"] ** 2]
+    two.set_weights(held)
+    before = shown()
+    two.set_weights({name: held[name] + student.tensor(*held[name].shape) for name in perceptron})
+    if perceptron and not same(shown(), before):
+        raise Mismatch(
+            "With another MLP in the last block, attention shows other weights: it gives the last block's "
+            "attention what this block itself has made, and not what comes in.",
+            hint="Run all blocks but the last, and ask the last one's attention for its weights.",
+            look_for="for",
         )
 
 

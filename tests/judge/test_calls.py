@@ -663,6 +663,42 @@ def test_a_fake_that_trains_has_gradients_and_changes_no_weights(student: Any) -
     assert all(torch.equal(value, before[name]) for name, value in model.weights().items())
 
 
+def test_a_fake_that_trains_gives_a_closure_to_an_optimizer_that_needs_one(student: Any) -> None:
+    """Sharpness-aware minimization computes the gradients twice for each step."""
+    text = SOURCE.replace(
+        "    return value\n",
+        """    model, train = value
+
+    class Twice(torch.optim.SGD):
+        def step(self, closure):
+            losses.append([float(closure()), float(closure())])
+            gradients.append(all(each.grad is not None for each in model.parameters()))
+            super().step()
+
+    losses, gradients, optimizer = [], [], Twice(model.parameters(), lr=1.0)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    optimizer.register_step_post_hook(lambda *_: schedule.step())
+    train(model, optimizer)
+    return losses, gradients
+""",
+        1,
+    )
+    part = student(text)
+    model = part.build("make_model", 3)
+    before = model.weights()
+    outcome = part.call("anything", (model, Fake.script([0.0], kind="function", name="watched", steps=2)))
+    assert outcome.returned.plain == ([[0.0, 0.0]] * 2, [True, True])
+    assert all(torch.equal(value, before[name]) for name, value in model.weights().items())
+
+
+def test_a_fake_of_a_module_has_the_name_that_it_was_given(student: Any) -> None:
+    """A student's function may look settings up by the class of the model that it gets."""
+    text = SOURCE.replace("    return value\n", "    return [type(each).__name__ for each in value]\n", 1)
+    part = student(text)
+    fakes = (Fake.script([0.0]), Fake.script([0.0], name="Network"), Fake.script([0.0], like=("Toy", {})))
+    assert part.call("anything", fakes).returned.plain == ["model", "Network", "Toy"]
+
+
 def test_without_an_optimizer_nothing_is_told_of_rates(student: Any) -> None:
     """Most fakes are called with neither module nor optimizer."""
     text = SOURCE.replace("    return value\n", "    return value(3)\n", 1)

@@ -267,7 +267,7 @@ def _beside(weights: Mapping[str, Tensor], name: str) -> Iterator[str]:
 def _biases_alike(
     weights: Mapping[str, Tensor], rows: Mapping[str, Tensor], out_names: tuple[str, ...]
 ) -> tuple[Tensor, Tensor | None, set[str]] | None:
-    """The biases of rows and output by names that differ in one word, as `offset_q` and `W_q` do.
+    """The biases of rows and output by names that differ in one word: `offset_q` and `W_q`, `b.q` and `w.q`.
 
     Returns:
         Those of the rows, (3 * inner,), that of the output, None if there is none, and the names of all of
@@ -293,9 +293,8 @@ def _biases_alike(
 
 
 def _differ_in_a_word(name: str, other: str) -> bool:
-    (path, _, own), (beside, _, theirs) = name.rpartition("."), other.rpartition(".")
-    words, others = own.split("_"), theirs.split("_")
-    return path == beside and 1 < len(words) == len(others) and sum(map(str.__ne__, words, others)) == 1
+    words, others = re.split("[._]", name), re.split("[._]", other)
+    return 1 < len(words) == len(others) and sum(map(str.__ne__, words, others)) == 1
 
 
 def _arranged(

@@ -47,7 +47,8 @@ def test_learning_curves_are_the_history(student, reference):
     oracle, loaders = reference.oracle, reference.oracle.loaders(student)
 
     def fit(answers):
-        model = student.keep(Fake.script([0.0], parameters={"weight": (2, 2)}), "plot_learning_curves")
+        fake = Fake.script([0.0], name="VisionTransformer", parameters={"weight": (2, 2)})
+        model = student.keep(fake, "plot_learning_curves")
         fakes = {
             "train_epoch": Fake.script([(0.91, 0.31), (0.72, 0.52), (0.63, 0.63)]),
             "evaluate": Fake.script([oracle.evaluation(*each, 2) for each in answers]),
@@ -102,10 +103,23 @@ def test_roc_curves_are_right(student, reference):
             predicted = np.eye(len(NAMES))[shares.argmax(axis=1)]
             if any(_same_curve(curve, reference.oracle.roc(targets, predicted, label)) for curve in found):
                 raise reference.named("roc_of_predictions")
+            if any(_leaves_out(curve, corners) for curve in found):
+                raise reference.named("roc_at_few_thresholds")
             raise Mismatch(f"No curve is the ROC curve of {name!r} against all other classes.")
         written = "\n".join(curve.name for curve in fitting) or figure_text(outcome)
         if label not in classes_named(written, NAMES):
             raise reference.named("roc_without_names")
+
+
+def _leaves_out(curve, corners):
+    """Whether all points of a curve are corners, from (0, 0) to (1, 1), and fewer than there are."""
+    points = np.stack([curve.x, curve.y], axis=1)
+    points = points[np.isfinite(points).all(axis=1)]
+    ends = {(0.0, 0.0), (1.0, 1.0)}
+    if len(points) < 3 or not ends <= {tuple(np.round(each, 6)) for each in points}:
+        return False
+    distances = np.abs(points[:, None] - corners).max(axis=2)
+    return bool((distances.min(axis=1) < 1e-6).all()) and len(np.unique(points, axis=0)) < len(corners) / 2
 
 
 def _with_its_beginning(curve):
@@ -289,6 +303,14 @@ def test_attention_is_shown_with_the_image(student, reference):
         again = _flat(_with_attention(student, normalized, data, heat))
         if len(again) == len(own) and all(np.allclose(*pair) for pair in zip(own, again, strict=True)):
             raise Mismatch("No figure shows the attention map: another attention gives the same figures.")
+    asked = [
+        torch.as_tensor(each).float().reshape(looks[0].shape)
+        for call in outcome.calls_of("attention_map")
+        for each in call.args
+        if getattr(each, "ndim", 0) and int(np.prod(each.shape)) == looks[0].numel()
+    ]
+    if any(torch.allclose(each, one, atol=1e-4) for each in asked for one in looks):
+        raise reference.named("attention_of_restored_images")
     overlays = sum(_is_overlay(axes, outcome, looks) for figure in outcome.figures for axes in figure.axes)
     if not overlays and not _blended(outcome, looks):
         raise reference.named("attention_without_overlay")

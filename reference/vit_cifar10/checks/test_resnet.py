@@ -211,6 +211,8 @@ def require_blocks(student, reference, classes, width):
     if strides != STRIDES:
         if max(strides) == 1:
             raise reference.named("resnet_never_strides")
+        if strides == [1, 1, 2, 2, 2, 2, 2, 2]:
+            raise reference.named("resnet_strides_in_both_blocks")
         raise Mismatch(f"The blocks have the strides {told(strides)}; they should be {STRIDES}.")
     into = [given.get("in_channels") for given in made]
     if into != [width, *expected[:-1]]:

@@ -160,6 +160,16 @@ def test_epoch_tells_means_over_images(student, reference):
         raise reference.named("epoch_tells_the_last_batch")
     if abs(run.returned[1] - 100 * accuracy) < 1e-3:
         raise reference.named("epoch_accuracy_in_percent")
+    moved = torch.from_numpy(data.arrays["weights"]).clone()
+    later, start = [], 0
+    for size, gradient in zip(SIZES, run.arrays["step_gradients"], strict=True):
+        moved = moved - data.learning_rate * torch.tensor(gradient)
+        rows = slice(start, start + size)
+        scores = torch.from_numpy(data.arrays["features"][rows]) @ moved
+        later.append(F.cross_entropy(scores, torch.from_numpy(data.labels[rows])).item() * size)
+        start += size
+    if abs(run.returned[0] - sum(later) / count) < 1e-4:
+        raise reference.named("epoch_measures_after_the_step")
     wrong = "loss" if abs(run.returned[0] - loss) >= 1e-4 else "accuracy"
     raise Mismatch(f"The {wrong} that train_epoch returns is not the mean over all images of the epoch.")
 
@@ -237,6 +247,8 @@ def test_evaluation_tells_all(student, reference):
     ]
     if abs(loss - sum(parts) / 3) < 1e-4:
         raise reference.named("evaluate_means_batches")
+    if abs(loss - F.cross_entropy(scores.softmax(dim=1), labels).item()) < 1e-4:
+        raise reference.named("evaluate_takes_the_loss_of_shares")
     raise Mismatch("'loss' is not the mean over all images.")
 
 
@@ -257,6 +269,8 @@ def test_evaluation_changes_nothing(student, reference):
 
 # --- fit --------------------------------------------------------------------------------------------------
 
+MODEL = "VisionTransformer"  # the class that a fit may look its settings up by
+
 
 def fitted(student, reference, values, losses=()):
     """(epoch whose weights are left, outcome) of a fit whose validation accuracies are scripted.
@@ -270,7 +284,7 @@ def fitted(student, reference, values, losses=()):
 
     def fit(answers):
         kept["model"] = student.keep(
-            Fake.script([torch.zeros(2, 3)], parameters={"head.weight": (3, 2)}), "fit"
+            Fake.script([torch.zeros(2, 3)], name=MODEL, parameters={"head.weight": (3, 2)}), "fit"
         )
         fakes = {
             # training gets better and better: whoever chooses by it takes the last
@@ -285,7 +299,7 @@ def fitted(student, reference, values, losses=()):
     if outcome is None:
         raise Undecided("fit measures something else each time, so a person has to look.")
     model = kept["model"]
-    if not outcome.calls_of("train_epoch") and not outcome.calls_of("model"):
+    if not outcome.calls_of("train_epoch") and not outcome.calls_of(MODEL):
         raise Mismatch(
             f"fit(..., epochs={epochs}) trains nothing: it calls neither train_epoch nor the model.",
             hint="In each epoch, train_epoch with the training images, then evaluate with the others.",

@@ -276,7 +276,8 @@ def test_everything_learns(student, reference):
 @pytest.mark.weight(2)
 def test_attention_is_that_of_the_last_block(student, reference):
     """model.attention gives the last block's weights, (batch, heads, tokens, tokens), for each image."""
-    sizes = {"heads": HEADS, "mlp_ratio": 2.0, "dropout": 0.0, **SIZES}
+    # no other layer of a block has as many numbers as one of this MLP
+    sizes = {"heads": HEADS, "mlp_ratio": WIDE, "dropout": 0.0, **SIZES}
     places = {} if _shows_shares(student) else {"MultiHeadSelfAttention": AffineFake(heads=HEADS)}
     one, two = (student.build("VisionTransformer", depth=depth, replace=places, **sizes) for depth in (1, 2))
     initial, moved = one.weights(), two.randomize()
@@ -313,6 +314,13 @@ def test_attention_is_that_of_the_last_block(student, reference):
         )
         if same(shown(), before):
             raise reference.named("vit_attention_of_the_first_block")
+    perceptron = [name for name in own if moved[name].numel() == WIDE * DIM**2]
+    if perceptron and not is_replaced:
+        two.set_weights(moved)
+        before = shown()
+        two.set_weights({name: moved[name] + student.tensor(*moved[name].shape) for name in perceptron})
+        if not same(shown(), before):
+            raise reference.named("vit_attention_after_the_last_block")
     # norms of the last block without effect: what its attention then sees depends on no token. Where the
     # last block has a name of its own, it is the other block whose names a model of one block lacks.
     alike = torch.full((2, HEADS, tokens, tokens), 1 / tokens)
@@ -327,6 +335,9 @@ def test_attention_is_that_of_the_last_block(student, reference):
         elif same(shown(), alike, tolerance=1e-3):
             return
     raise reference.named("vit_attention_not_normalized")
+
+
+WIDE = 5.0  # how many times wider than a token an MLP is
 
 
 def _shows_shares(student):

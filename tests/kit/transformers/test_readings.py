@@ -125,15 +125,21 @@ def test_axes_of_length_one_are_no_axes(parts: dict[str, torch.Tensor], x: torch
     assert any(same(F.linear(x, *each), F.linear(x, first, b1)) for each in head)
 
 
-def test_a_bias_of_its_own_name_belongs_to_the_matrix_of_nearly_that_name(x: torch.Tensor) -> None:
-    """Queries alone have one, of as many numbers as a token has: its size does not tell whose it is."""
+@pytest.mark.parametrize(("matrix", "bias"), [("W_{}", "offset_{}"), ("w.{}", "b.{}")])
+def test_a_bias_of_its_own_name_belongs_to_the_matrix_of_nearly_that_name(
+    x: torch.Tensor, matrix: str, bias: str
+) -> None:
+    """Queries alone have one, of as many numbers as a token has: its size does not tell whose it is.
+
+    Dictionaries of parameters have all matrices first: `w.q`, `w.k`, `w.v`, `w.o`, `b.q`, `b.o`.
+    """
     sizes = {"heads": 2, "dim_head": DIM // 2}
-    weights = {f"W_{role}": torch.randn(DIM, 2, DIM // 2) for role in "qkv"}
-    weights |= {"W_o": torch.randn(2, DIM // 2, DIM), "offset_q": torch.randn(2, DIM // 2)}
-    weights |= {"offset_o": torch.randn(DIM)}
-    q, k, v = (torch.einsum("bnd,dhf->bhnf", x, weights[f"W_{role}"]) for role in "qkv")
-    mixed = F.scaled_dot_product_attention(q + weights["offset_q"][:, None], k, v)
-    expected = torch.einsum("bhnf,hfd->bnd", mixed, weights["W_o"]) + weights["offset_o"]
+    weights = {matrix.format(role): torch.randn(DIM, 2, DIM // 2) for role in "qkv"}
+    weights |= {matrix.format("o"): torch.randn(2, DIM // 2, DIM), bias.format("q"): torch.randn(2, DIM // 2)}
+    weights |= {bias.format("o"): torch.randn(DIM)}
+    q, k, v = (torch.einsum("bnd,dhf->bhnf", x, weights[matrix.format(role)]) for role in "qkv")
+    mixed = F.scaled_dot_product_attention(q + weights[bias.format("q")][:, None], k, v)
+    expected = torch.einsum("bhnf,hfd->bnd", mixed, weights[matrix.format("o")]) + weights[bias.format("o")]
     possible = readings(weights, dim=DIM, **sizes)
     assert any(same(attention(x, reading), expected) for reading in possible)
 
