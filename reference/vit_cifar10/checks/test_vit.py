@@ -314,15 +314,19 @@ def test_attention_is_that_of_the_last_block(student, reference):
         )
         if same(shown(), before):
             raise reference.named("vit_attention_of_the_first_block")
-    perceptron = [name for name in own if moved[name].numel() == WIDE * DIM**2]
-    if perceptron and not is_replaced:
+    # where the last block has a name of its own, it is the other block whose names a model of one block lacks
+    mlps = [
+        [name for name in names if moved[name].numel() == WIDE * DIM**2] for names in (own, {*moved} - own)
+    ]
+    if all(mlps) and not is_replaced:
         two.set_weights(moved)
-        before = shown()
-        two.set_weights({name: moved[name] + student.tensor(*moved[name].shape) for name in perceptron})
-        if not same(shown(), before):
+        before, changed = shown(), []
+        for names in mlps:
+            two.set_weights({**moved, **{name: moved[name].flip(0) for name in names}})
+            changed.append(not same(shown(), before))
+        if all(changed):
             raise reference.named("vit_attention_after_the_last_block")
-    # norms of the last block without effect: what its attention then sees depends on no token. Where the
-    # last block has a name of its own, it is the other block whose names a model of one block lacks.
+    # norms of the last block without effect: what its attention then sees depends on no token
     alike = torch.full((2, HEADS, tokens, tokens), 1 / tokens)
     for names in (own, set(moved) - own):
         flat = {name: moved[name] * 0 for name in names if moved[name].numel() in (DIM, 2 * DIM)}
