@@ -83,8 +83,8 @@ class ResultTexts:
 
         Args:
             with_points: The points too, which tell what hidden checks found.
-            code_alone: Students can hand in code alone, under a name that is given: nothing is said of files
-                that are missing, nor the notes, which also ask for other names.
+            code_alone: Students can hand in no weights and no report, and names are given: nothing is said of
+                files that are missing, nor the notes, which also ask for other names.
         """
         score = self.score
         if with_points:

@@ -115,7 +115,7 @@ def shown_to(document: dict) -> str:
 def test_who_can_upload_code_alone_is_not_asked_for_more(
     prairielearn: Callable, gradescope: Callable, evidence: Evidence
 ) -> None:
-    """The page of the question takes `homework.py` and nothing else."""
+    """The page of the question takes code and files of the assignment's own roles, and no report."""
     without_report = replace(evidence, missing=(Role.REPORT,), code_file="homework.py")
     assert ".pdf is missing" in gradescope(without_report)["output"]
     document = prairielearn(without_report)
