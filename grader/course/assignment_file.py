@@ -107,10 +107,10 @@ def remarks(folder: Path, items: Sequence[str], edition: Edition = ONE_EDITION) 
 _INSTRUCTORS_FILES = (
     FILE,
     "*.py",
-    "checks/**/*.py",
-    "trained/**/*.py",
+    "checks/**/*",  # also what they read: tables of expected values
+    "trained/**/*",
     "mistakes/**/*.py",
-    "oracle/**/*.py",
+    "oracle/**/*",
     "handin/*",
 )
 _STUDENTS_FILES = (
@@ -219,6 +219,8 @@ def digest(folder: Path, *, public_only: bool = False) -> str:
     paths = visible(folder, *(_STUDENTS_FILES if public_only else _INSTRUCTORS_FILES))
     total = sha256()
     for name, path in sorted((path.relative_to(folder).as_posix(), path) for path in paths):
+        if path.is_dir() and path.suffix != ".py":
+            continue
         content = file_content(path, name)
         # The lengths keep "ab" + "c" apart from "a" + "bc".
         total.update(f"{len(name.encode())} {name} {len(content)} ".encode() + content)

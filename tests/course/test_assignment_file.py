@@ -608,6 +608,8 @@ def test_another_encoding_is_named(tmp_path: Path) -> None:
         "oracle.py",
         "checks/test_a.py",
         "checks/deep/b.py",
+        "checks/expected.json",
+        "oracle/deep/table.npz",
         "mistakes/c.py",
     ],
 )
@@ -624,6 +626,8 @@ def test_the_digest_ignores_what_running_leaves_behind(tmp_path: Path) -> None:
     before = digest(tmp_path)
     (tmp_path / "checks" / "__pycache__").mkdir(parents=True)
     (tmp_path / "checks" / "__pycache__" / "test_a.pyc").write_text("x")
+    (tmp_path / "checks" / "expected.json~").write_text("x")
+    (tmp_path / "checks" / "#expected.json#").write_text("x")
     (tmp_path / "README.md").write_text("x")
     assert digest(tmp_path) == before
 
