@@ -34,7 +34,7 @@ def part_and_its_file(words: Sequence[str]) -> tuple[str, Path | None]:
         )
     if len(words) == 2:
         return words[0], Path(words[1])
-    if words and (not words[0].isidentifier() or Path(words[0]).exists()):
+    if words and (not words[0].isidentifier() or Path(words[0]).is_file()):
         return "", Path(words[0])
     return (words[0] if words else ""), None
 

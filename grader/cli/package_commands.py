@@ -155,7 +155,8 @@ def prairielearn_command(image: str | None, **chosen: Any) -> None:
     Example:
       grader package prairielearn --assignment vit_defects --image registry.example.org/grader-vit
     """
-    name = image or f"grader-{chosen['assignment_id'].replace('_', '-')}"
+    # Docker takes small letters only
+    name = image or f"grader-{chosen['assignment_id'].replace('_', '-').strip('-').lower()}"
     _write("prairielearn", image=name, **chosen)
     click.echo(
         f"Unpack it. In image/:  docker build -t {name} . , and push it to where PrairieLearn finds it.\n"

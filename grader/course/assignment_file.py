@@ -107,10 +107,10 @@ def remarks(folder: Path, items: Sequence[str], edition: Edition = ONE_EDITION) 
 _INSTRUCTORS_FILES = (
     FILE,
     "*.py",
-    "checks/**/*.py",
-    "trained/**/*.py",
+    "checks/**/*",  # also what they read: tables of expected values
+    "trained/**/*",
     "mistakes/**/*.py",
-    "oracle/**/*.py",
+    "oracle/**/*",
     "handin/*",
 )
 _STUDENTS_FILES = (
@@ -184,7 +184,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         regrade_rules=regrade_rules(table.regrade_requests),
         review_required=table.review.required,
         policies=dict(table.policies),
-        boundaries=_boundaries(table.boundaries, sum(item.points for item in rubric)),
+        boundaries=_boundaries(table.boundaries, round(sum(item.points for item in rubric), 2)),
         leaderboard=table.leaderboard,
         public_only=public_only,
         remarks=() if public_only else (*bank, *marking.items),
@@ -219,6 +219,8 @@ def digest(folder: Path, *, public_only: bool = False) -> str:
     paths = visible(folder, *(_STUDENTS_FILES if public_only else _INSTRUCTORS_FILES))
     total = sha256()
     for name, path in sorted((path.relative_to(folder).as_posix(), path) for path in paths):
+        if path.is_dir() and path.suffix != ".py":
+            continue
         content = file_content(path, name)
         # The lengths keep "ab" + "c" apart from "a" + "bc".
         total.update(f"{len(name.encode())} {name} {len(content)} ".encode() + content)

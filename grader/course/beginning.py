@@ -62,7 +62,11 @@ def begin_course(folder: Path, title: str) -> list[Path]:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: something is already there. Name a folder that is new or empty.")
-    settings = {"title": json.dumps(title), "secret": json.dumps(secrets.token_urlsafe(_SECRET_BYTES))}
+    # all letters as they are: JSON would escape some as two halves, which TOML does not know
+    settings = {
+        "title": json.dumps(title, ensure_ascii=False),
+        "secret": json.dumps(secrets.token_urlsafe(_SECRET_BYTES)),
+    }
     texts = {
         COURSE_FILE: _COURSE.format(**settings),
         "README.md": _README.format(title=title),

@@ -164,14 +164,17 @@ def _groups(
     optional = ("assignment", "weight", "hands_in")
     rows = csv_rows_of(path, ("group", "student_id"), GROUPS, optional=optional)
     ids = known.of_table({_student_id(row) for row in rows})
+    in_students = KnownIds(students or ()).of_table(set(ids.values()))
     for row in rows:
         assignment_id, member = row["assignment"], _member(row)
-        member = replace(member, student_id=ids[member.student_id])
+        student_id = in_students[ids[member.student_id]]
         if assignment_id and assignment_id not in assignments:
             advice = remedy(assignment_id, list(assignments), f"There are {listing(list(assignments))}.")
             raise row.fault("assignment", f"'{assignment_id}' {lacks}. {advice}")
-        if students is not None and member.student_id not in students:
-            raise row.fault("student_id", f"'{member.student_id}' is not in {STUDENTS}. Correct one of them.")
+        if students is not None and student_id not in students:
+            raise row.fault("student_id", f"'{student_id}' is not in {STUDENTS}. Correct one of them.")
+        # spreadsheets drop leading zeros, and add none
+        member = replace(member, student_id=max(student_id, ids[member.student_id], key=len))
         in_assignment = members.setdefault(assignment_id, {})
         if member.student_id in in_assignment:
             other = in_assignment[member.student_id].group

@@ -487,7 +487,7 @@ class Assignment:
     @property
     def maximum(self) -> float:
         """The points of all rubric items."""
-        return sum(item.points for item in self.rubric)
+        return round(sum(item.points for item in self.rubric), 2)
 
     @property
     def forbidden_patterns(self) -> tuple[str, ...]:

@@ -30,13 +30,15 @@ def visible(folder: Path, *patterns: str) -> list[Path]:
     """What matches the patterns below a folder, by name, without what programs leave there for themselves.
 
     Left out are compiled modules, and everything under a name that begins with a dot: editors keep locks and
-    copies there (`.#solution.py`, `.ipynb_checkpoints`), and systems their own records (`._solution.py`).
+    copies there (`.#solution.py`, `.ipynb_checkpoints`), and systems their own records (`._solution.py`). So
+    are an editor's other copies (`table.csv~`, `#table.csv#`).
     """
     found = {path.relative_to(folder): path for pattern in patterns for path in folder.glob(pattern)}
     return [
         path
         for name, path in sorted(found.items())
         if not any(part.startswith(".") or part == "__pycache__" for part in name.parts)
+        and not name.name.endswith(("~", "#"))
     ]
 
 

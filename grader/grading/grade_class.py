@@ -230,6 +230,7 @@ def grade_class(
         SandboxError: The machine gives too little isolation.
     """
     require_path(request.path)  # before a gradebook is made
+    _require_apart(request.path, request.out)
     course = located_course(request.course)
     assignment = course.assignment(request.assignment_id)
     class_list = ClassList(read_roster(request.roster) if request.roster else None)
@@ -244,6 +245,19 @@ def grade_class(
     ):
         run = _ClassBeingGraded(request, course, assignment, class_list, groups, book, clock, watch, machines)
         return run.result()
+
+
+def _require_apart(path: Path, out: Path) -> None:
+    """Refuse a folder of results among the submissions: the next run would read it as one of them.
+
+    Raises:
+        UsageError: It lies there.
+    """
+    if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
+        raise UsageError(
+            f"--out {out}: lies among the submissions, so the next run would take the results for one of "
+            f"them. Give a folder outside of {path.resolve()}."
+        )
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ decides whose a submission is.
 
 import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from grader.intake.unpacking import HERE, Opener
 from grader.lms.downloads import read_name
 
 MOST_BYTES = 10_000_000  # of all modules of a submission
+# how the template's stubs begin, in a script and in the JSON of a notebook
+STUBS = {".py": re.compile(rb'"TODO \w'), ".ipynb": re.compile(rb'\\"TODO \w')}
 
 
 def own_modules(code: Path, others: Sequence[Path]) -> dict[str, Path]:
@@ -154,7 +157,7 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
     modules: dict[str, Path] = {}
     for asked_file, rivals in candidates.items():
         ranked = _not_imported(rivals) if asked_file.role == Role.CODE else rivals
-        best = min(ranked, key=lambda candidate: candidate.rank)
+        best = ranked[0] if len(ranked) == 1 else min(ranked, key=_preference)
         if asked_file.measure in ("", assignment.measures[0].id):
             chosen[asked_file.role] = best
         else:
@@ -162,7 +165,7 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
         if asked_file.role == Role.CODE:
             modules = own_modules(best.path, [rival.path for rival in rivals if rival is not best])
         refused += [
-            RefusedFile(other.name, _second_choice(other.name, best.name))
+            RefusedFile(other.name, _second_choice(other, best))
             for other in rivals
             if other is not best and other.path not in modules.values()
         ]
@@ -287,8 +290,27 @@ def _rank(name: str, student_id: str, asked: AskedFile) -> tuple[int, int, int, 
     return (match.closeness + foreign, homework, order, name)
 
 
-def _second_choice(name: str, best: str) -> str:
-    same = "another file of the same name" if name == best else file_named(best)
+def _preference(candidate: _Candidate) -> tuple[int, int, int, int, str]:
+    """How well a file fits, smaller is better; of a script and a notebook, that in which more is written.
+
+    The course hands out both. Whoever hands in the whole folder has worked in one of them.
+    """
+    fits, homework, order, name = candidate.rank
+    return (fits, homework, _stubs(candidate), order, name)
+
+
+def _stubs(candidate: _Candidate) -> int:
+    """How many parts of a file are as they were handed out; 0 if it is no code."""
+    pattern = STUBS.get(candidate.path.suffix.lower())
+    return len(pattern.findall(candidate.path.read_bytes())) if pattern else 0
+
+
+def _second_choice(other: _Candidate, best: _Candidate) -> str:
+    name = other.name
+    if other.rank < best.rank and _stubs(other) > _stubs(best):  # the name did not decide
+        written = file_named(best.name)
+        return f"{name}: was set aside because more is written in {written}. Hand in one file of each kind."
+    same = "another file of the same name" if name == best.name else file_named(best.name)
     return f"{name}: was set aside because {same} fits the asked name better. Hand in one file of each kind."
 
 

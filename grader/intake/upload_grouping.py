@@ -17,7 +17,7 @@ from grader.intake.downloaded_files import (
     superseded_reason,
     unclear,
 )
-from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, own_match, refused_name
+from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, is_clutter, own_match, refused_name
 from grader.intake.student_files import DEEPEST, Sorting, StudentFiles
 from grader.intake.unpacking import Opener
 from grader.lms.downloads import is_metadata, read_together, submission_list
@@ -305,11 +305,24 @@ class Gathering:
         ids = self._exact_ids(folder)
         if any(is_alike(folder.name, student_id) for student_id in ids):
             return False  # it is one student's, who hands in files named for others
-        if len(ids) > 1:
+        if len(ids) > 1 or self._is_download(folder):
             return True
         if LONG_NUMBER.search(folder.name) or self._holds_code(folder):
             return False
         return len(set(self._carried(folder))) > 1
+
+    def _is_download(self, folder: Path) -> bool:
+        """Whether an LMS named most of what lies in a folder, as when a section was downloaded by itself."""
+        children = [
+            child
+            for child in folder.iterdir()
+            if not (is_clutter(Path(child.name)) or is_metadata(child.name))
+        ]
+        handed = [downloaded_item(child, child.name).handed for child in children]
+        senders = [_sender(name) for name in handed if name.sender_label is not None]
+        # a folder with a number in its name may be a student's, with what the student once downloaded
+        one_sender = len(set(senders)) == 1 and LONG_NUMBER.search(folder.name)
+        return 2 * len(senders) > len(children) and not one_sender
 
     def _carried(self, folder: Path) -> Iterator[str]:
         """The owners of the folders directly in a folder, by their names."""

@@ -4,7 +4,11 @@ Whoever can push there can read everything that the workflow reads, and change i
 travels: the workflow runs what students have anyway. It never gives points of the rubric.
 """
 
+import re
+from collections.abc import Iterable
+
 from grader.domain.assignment import Assignment
+from grader.domain.errors import UsageError
 from grader.packages.install_scripts import Sources, python_version
 from grader.packages.package_contents import PINS, torch_requirements
 
@@ -18,13 +22,18 @@ def classroom_workflow(assignment: Assignment, sources: Sources, wheel: str) -> 
     Args:
         sources: Where the runner gets its libraries from.
         wheel: The name of the wheel, which lies in the repository as students received it.
+
+    Raises:
+        UsageError: No part has public checks.
     """
     public = {check.component for check in assignment.checks if check.public}
     parts = [part.name for part in assignment.components if part.name in public and part.kind != "file"]
-    tests = "\n".join(map(_test, parts))
+    if not parts:
+        raise UsageError(f"{assignment.id}: no part has public checks, so the workflow would check nothing.")
+    steps = _steps(parts)
+    tests = "\n".join(_test(part, step) for part, step in steps.items())
     results = "\n".join(
-        f'          {_step(part).upper()}_RESULTS: "${{{{steps.{_step(part)}.outputs.result}}}}"'
-        for part in parts
+        f'          {step.upper()}_RESULTS: "${{{{steps.{step}.outputs.result}}}}"' for step in steps.values()
     )
     return f"""# Public checks only: this repository is the student's, and hidden checks could be read in it.
 # The points say how many parts pass their public checks; they are no grade. Not tried on GitHub yet.
@@ -53,13 +62,13 @@ jobs:
         env:
 {results}
         with:
-          runners: {",".join(map(_step, parts))}
+          runners: {",".join(steps.values())}
 """
 
 
-def _test(part: str) -> str:
+def _test(part: str, step: str) -> str:
     return f"""      - name: {part}
-        id: {_step(part)}
+        id: {step}
         uses: classroom-resources/autograding-command-grader@v1
         with:
           test-name: "{part}"
@@ -68,6 +77,12 @@ def _test(part: str) -> str:
           max-score: 1"""
 
 
-def _step(part: str) -> str:
-    """The name of a step, which a variable is called after."""
-    return part.lower()
+def _steps(parts: Iterable[str]) -> dict[str, str]:
+    """Part -> the name of its step, which a variable is called after: small letters, and no name twice."""
+    steps: dict[str, str] = {}
+    for part in parts:
+        step = re.sub("[^a-z0-9_]", "_", part.lower())  # a name in Python may have other letters
+        while step in steps.values():
+            step += "_"
+        steps[part] = step
+    return steps

@@ -6,6 +6,7 @@ decides nothing about grading.
 
 import json
 import uuid
+from collections.abc import Iterable
 from html import escape
 
 from grader.domain.assignment import Assignment
@@ -14,7 +15,7 @@ from grader.packages.package_contents import assignment_key
 from grader.packages.package_settings import PackageSettings
 
 MOST_MINUTES = 10.0  # that PrairieLearn allows
-_SUFFIXES = (".py", ".ipynb")
+_NAME, _SUFFIXES = "homework", (".py", ".ipynb")
 
 
 def question_description(
@@ -46,18 +47,26 @@ def question_description(
 
 
 def question_page(assignment: Assignment) -> str:
-    """`question.html`: one file of code is asked for, others may come along."""
-    suffixes = next(file.suffixes for file in assignment.files if file.role == Role.CODE)
-    names = [f"homework{suffix}" for suffix in _SUFFIXES if suffix in suffixes]
-    one_of = "".join(f'<li><code dir="ltr">{name}</code></li>' for name in names)
+    """`question.html`: one file of code is asked for, and each file of the assignment's own roles."""
+    asked = {file.role: file for file in assignment.asked_files}
+    code = [f"{_NAME}{suffix}" for suffix in _SUFFIXES if suffix in asked[Role.CODE].suffixes]
+    others = [
+        asked[role].name(_NAME, suffix) for role in assignment.own_roles for suffix in asked[role].suffixes
+    ]
+    also = f"  <p>Upload these, too, as far as you have them:</p>\n{_list(others)}\n" if others else ""
     return f"""<pl-question-panel>
   <p>{escape(assignment.title)}</p>
   <p>Upload one of these files:</p>
-  <ul>{one_of}</ul>
-</pl-question-panel>
-<pl-file-upload file-names="" optional-file-names="{",".join(names)}"></pl-file-upload>
+{_list(code)}
+{also}</pl-question-panel>
+<pl-file-upload file-names="" optional-file-names="{escape(",".join([*code, *others]))}"></pl-file-upload>
 <pl-submission-panel>
   <pl-external-grader-results></pl-external-grader-results>
   <pl-file-preview></pl-file-preview>
 </pl-submission-panel>
 """
+
+
+def _list(names: Iterable[str]) -> str:
+    items = "".join(f'<li><code dir="ltr">{escape(name)}</code></li>' for name in names)
+    return f"  <ul>{items}</ul>"

@@ -12,12 +12,13 @@ from markupsafe import Markup
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Finding
-from grader.domain.formatting import points, printable
+from grader.domain.formatting import about_file, points, printable
 from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.language import Language
 from grader.lms.gradescope.gradescope_files import sentences
 from grader.reports.student.findings import verdict
 from grader.reports.typesetting import language_of, prose
+from grader.scoring.lateness import late_record
 
 _LONGEST = 2_000  # characters of one sentence of a student's own making
 
@@ -83,8 +84,8 @@ class ResultTexts:
 
         Args:
             with_points: The points too, which tell what hidden checks found.
-            code_alone: Students can hand in code alone, under a name that is given: nothing is said of files
-                that are missing, nor the notes, which also ask for other names.
+            code_alone: Students can hand in no weights and no report, and names are given: nothing is said of
+                files that are missing, nor the notes, which also ask for other names.
         """
         score = self.score
         if with_points:
@@ -102,10 +103,13 @@ class ResultTexts:
         for line in score.lines:
             if line.points is None:
                 yield f"Open: {line.title} ({points(line.maximum)} points). {line.reason}".rstrip()
-        if score.late is not None and (score.late.penalty or score.late.asked):
-            yield score.late.reason
+        late = score.late
+        if late is not None and not (with_points or late.asked):
+            late = late_record(self.assignment, self.evidence, None)  # it tells nothing of the total
+        if late is not None and (late.penalty or late.asked):
+            yield late.reason
         if not code_alone:
             yield from dict.fromkeys(str(note) for note in self.evidence.notes)
         for refused in self.evidence.refused_files:
             if not refused.clutter:
-                yield f"{refused.name}: {refused.reason}"
+                yield about_file(refused.name, refused.reason)

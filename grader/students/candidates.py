@@ -4,7 +4,6 @@ Names decide, then what is inside. `grader check` does not ask here: it is given
 one.
 """
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,11 @@ from grader.domain.errors import UsageError
 from grader.domain.submission import Role
 from grader.files.file_names import sanitized
 from grader.files.known_folders import HOMEWORK
+from grader.intake.file_roles import STUBS
 from grader.intake.naming import CONFIGURATION, Closeness, is_clutter, own_match
 from grader.students.own_machine import file_content
 
 OPTIONS: dict[str, str] = {Role.CODE: "--code", Role.CHECKPOINT: "--checkpoint", Role.REPORT: "--report"}
-# how the template's stubs begin, in a script and in the JSON of a notebook
-STUBS = {".py": re.compile(rb'"TODO \w'), ".ipynb": re.compile(rb'\\"TODO \w')}
 
 
 @dataclass(frozen=True)

@@ -86,5 +86,7 @@ def test_a_word_is_a_part_unless_it_is_a_file(tmp_path, monkeypatch):
     assert part_and_its_file(("mine",)) == ("", Path("mine"))
     assert part_and_its_file(("nothing.py",)) == ("", Path("nothing.py"))
     assert part_and_its_file(("ViT", "mine")) == ("ViT", Path("mine"))
+    Path("train").mkdir()  # as of an unpacked data set: no folder can be checked
+    assert part_and_its_file(("train",)) == ("train", None)
     with pytest.raises(UsageError):
         part_and_its_file(("a", "b", "c"))

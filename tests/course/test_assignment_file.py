@@ -151,6 +151,16 @@ def test_boundaries_and_leaderboard_are_read_and_off_by_default(tmp_path: Path) 
     assert (chosen.boundaries, chosen.leaderboard) == ((10.0, 13.5), True)
 
 
+def test_points_that_binary_fractions_miss_add_up(tmp_path: Path) -> None:
+    """30 + 4.8 + 7.8 is a little less than 42.6 to a computer, and 42.6 to whoever writes the rubric."""
+    rubric = "".join(
+        f'\n[[rubric]]\nid = "{name}"\ntitle = "By hand"\npoints = {points}\nby = "person"\n'
+        for name, points in (("first", 4.8), ("second", 7.8))
+    )
+    chosen = read_assignment(folder_with(tmp_path, f"boundaries = [20, 42.6]\n{SMALL}{rubric}"))
+    assert (chosen.maximum, chosen.boundaries) == (42.6, (20.0, 42.6))
+
+
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
@@ -598,6 +608,8 @@ def test_another_encoding_is_named(tmp_path: Path) -> None:
         "oracle.py",
         "checks/test_a.py",
         "checks/deep/b.py",
+        "checks/expected.json",
+        "oracle/deep/table.npz",
         "mistakes/c.py",
     ],
 )
@@ -614,6 +626,8 @@ def test_the_digest_ignores_what_running_leaves_behind(tmp_path: Path) -> None:
     before = digest(tmp_path)
     (tmp_path / "checks" / "__pycache__").mkdir(parents=True)
     (tmp_path / "checks" / "__pycache__" / "test_a.pyc").write_text("x")
+    (tmp_path / "checks" / "expected.json~").write_text("x")
+    (tmp_path / "checks" / "#expected.json#").write_text("x")
     (tmp_path / "README.md").write_text("x")
     assert digest(tmp_path) == before
 

@@ -70,6 +70,16 @@ def test_ids_are_those_under_which_results_are_listed(tmp_path: Path) -> None:
     assert term_people(plan, alike).sections == term_people(plan).sections
 
 
+def test_ids_of_groups_are_those_of_students_before_anything_is_graded(tmp_path: Path) -> None:
+    """Either file may lack what the other has: who handed in nothing is in no list of results."""
+    students = "student_id\n0012345\ns77\n99\n55\n055\n"
+    groups = "group,student_id\nG1,12345\nG1,S77\nG1,0099\nG1,055\n"
+    members = people(tmp_path, students=students, groups=groups, table=PEOPLE).groups["lab1"]["s77"]
+    assert [member.student_id for member in members] == ["0012345", "s77", "0099", "055"]
+    with pytest.raises(UsageError, match="'0055' is not in the CSV of students"):
+        people(tmp_path, students=students, groups="group,student_id\nG1,0055\n")
+
+
 def test_sections_and_groups_are_read(tmp_path: Path) -> None:
     found = people(tmp_path, groups=f"group;student_id;weight;hands_in\nG1;{HER};;yes\nG1;{HIM};0,8;\n")
     assert found.sections == {HER: "A", HIM: "B"}

@@ -286,6 +286,12 @@ def test_points_of_so_many_are_told_how_to_write_them(read, written):
         read(cells(written))
 
 
+@pytest.mark.parametrize("written", ["n/a", "sofa", "all of 5"])
+def test_words_are_no_points_of_so_many(read, written):
+    with pytest.raises(UsageError, match=f"'{written}' is not a number. Write one, or leave the cell empty."):
+        read(cells(written))
+
+
 @pytest.mark.parametrize("column", ["student_id", "item", "points", "comment", "comment_ids"])
 def test_a_formula_without_a_value_is_a_wrong_cell(assignment, tmp_path, column):
     row = {"student_id": "400101201", "item": "q6", "points": "4", "comment": "", "comment_ids": ""}

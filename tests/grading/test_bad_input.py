@@ -124,7 +124,9 @@ def test_bad_arguments_get_one_sentence(
 ) -> None:
     prepare(tmp_path)
     given = [argument.replace("HERE", str(tmp_path)) for argument in arguments]
-    done = grader("grade", *given, "--assignment", "vit_defects", "--out", tmp_path / "out")
+    done = grader(
+        "grade", *given, "--assignment", "vit_defects", "--out", tmp_path.with_name(f"{tmp_path.name}_out")
+    )
     assert done.exit_code == 2
     said = [line for line in done.stderr.splitlines() if not line.startswith("warning:")]
     assert len(said) == 1 and said[0].startswith("error: ")
@@ -136,3 +138,18 @@ def test_an_unknown_assignment_is_named_with_the_known_ones(grader: Grader, tmp_
     done = grader("grade", tmp_path, "--assignment", "vit_defect", "--no-train", "--out", tmp_path / "out")
     assert done.exit_code == 2
     assert "vit_defects" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("out", ["results", "deeper/results", "."])
+def test_results_do_not_go_among_the_submissions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, course_root: Path, out: str
+) -> None:
+    """The next run would read them as a student's, whose missing code then holds the grades of the class."""
+    (tmp_path / "1001_Lab8_Homework.py").write_text("x = 1\n")
+    monkeypatch.chdir(tmp_path)
+    words = ["grade", ".", "--assignment", "vit_defects", "--no-train", "--out", out]
+    done = CliRunner().invoke(cli, ["--course", str(course_root), *words])
+    told = " ".join(done.output.split())
+    assert done.exit_code == 2 and f"--out {out}: lies among the submissions" in told, told
+    assert f"Give a folder outside of {tmp_path}." in told
+    assert [path.name for path in tmp_path.iterdir()] == ["1001_Lab8_Homework.py"]

@@ -1,6 +1,7 @@
 """Which file is taken as what, and the sentence for each that is not."""
 
 import io
+import json
 import struct
 import zipfile
 
@@ -122,6 +123,23 @@ def test_of_several_code_files_the_best_named_is_taken(accepted, files, best):
     assert name(result.code) == best
     assert {refused.name for refused in result.refused} == set(files) - {best}
     assert all(best in refused.reason for refused in result.refused)
+
+
+@pytest.mark.parametrize("named", ["homework", STEM])
+@pytest.mark.parametrize("written", [".py", ".ipynb"])
+def test_of_script_and_notebook_the_one_counts_in_which_more_is_written(accepted, named, written):
+    """The course hands out both, and students hand in the whole folder: the other one is full of stubs."""
+    stub = 'raise NotImplementedError("TODO {}: what")\n'
+    files = {
+        ".py": stub.format("a") + stub.format("b"),
+        ".ipynb": f'{{"cells": [{json.dumps(stub.format("a"))}, {json.dumps(stub.format("b"))}]}}',
+    }
+    files[written] = files[written].replace("TODO b", "b")
+    result = accepted({f"{named}{suffix}": text for suffix, text in files.items()})
+    assert name(result.code) == f"{named}{written}"
+    [refused] = result.refused
+    because = f"more is written in {named}.ipynb" if written == ".ipynb" else f"{named}.py fits"
+    assert f"was set aside because {because}" in refused.reason
 
 
 def test_a_second_choice_counts_where_the_first_is_unusable(accepted):

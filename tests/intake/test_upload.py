@@ -157,6 +157,35 @@ def test_sections_are_classes_within_a_class(folder, assignment, tmp_path):
     }
 
 
+@pytest.mark.parametrize(
+    "named",
+    [
+        ["Ada L_{}_assignsubmission_file_hw.py", "Bob M_{}_assignsubmission_file_hw.py"],
+        ["Ada L_{}_assignsubmission_file/hw.py", "Bob M_{}_assignsubmission_file/hw.py"],
+        ["ladal_{}_98765_hw.py", "mbob_{}_98766_hw.py"],
+        ["Lab 8_ada{}_attempt_2026-01-31-23-40-05_hw.py", "Lab 8_bob{}_attempt_2026-01-31-23-40-05_hw.py"],
+    ],
+)
+def test_sections_may_each_be_an_lmss_download(folder, assignment, tmp_path, named):
+    """Of one section, whose work was one student's with earlier attempts; and one student makes a section."""
+    names = [f"week1/A-Lab 8-977123/{name.format(7000 + at)}" for at, name in enumerate(named)]
+    names += [f"week1/B/{named[0].format(7002)}", "week1/A-Lab 8-977123/Grades.csv"]
+    uploads = submissions(folder({name: name for name in names}), assignment, tmp_path)
+    numbers = ["".join(filter(str.isdigit, one.student_id)) for one in uploads.submissions]
+    assert sorted(numbers) == ["7000", "7001", "7002"]
+    assert all(len(one.files) == 1 and not one.set_aside for one in uploads.submissions)
+
+
+def test_a_students_folder_may_hold_what_the_student_once_downloaded(folder, assignment, tmp_path):
+    files = {
+        "400101204 Ada/Ada L_7001_assignsubmission_file_hw.py": "x",
+        "Bob M/mbob_7002_98766_hw.py": "y",
+        "Bob M/model.py": "z",
+    }
+    uploads = submissions(folder(files), assignment, tmp_path)
+    assert set(found(uploads)) == {"400101204", "Bob_M"}
+
+
 def test_the_folder_of_one_student_is_one_submission(folder, assignment, tmp_path):
     root = folder({"homework.py": "x", "weights.pth": "x", "figures/a.png": "x"})
     (uploads,) = submissions(root, assignment, tmp_path).submissions

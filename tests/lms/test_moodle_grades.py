@@ -295,3 +295,9 @@ def test_what_moodle_refuses_is_refused_here(a_result: Callable[..., Any]) -> No
     with pytest.raises(UsageError, match="400101201 has more than 100 points"):
         gradebook(results, None)
     assert b",101\n" in gradebook(results, None, Choices(anyway=True)).content
+
+
+def test_the_maximum_of_a_new_table_is_that_of_its_grades(a_result: Callable[..., Any]) -> None:
+    """Those of a term's totals are not out of the points of an assignment."""
+    export = gradebook([a_result("400101201", 88.0, maximum=120)], None)
+    assert export.remarks[-1].endswith("make sure that the grade item's is 120.")

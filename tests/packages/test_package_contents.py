@@ -15,14 +15,20 @@ import yaml
 from click.testing import CliRunner
 
 from grader.cli import cli
+from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
+from grader.domain.assignment import Assignment, CheckSpec, Component
 from grader.domain.assignment_versions import students_key
-from grader.domain.errors import SandboxError
+from grader.domain.errors import SandboxError, UsageError
 from grader.domain.evidence import Attestation
+from grader.domain.submission import Role
 from grader.grading.run import require_level
+from grader.packages.classroom_files import classroom_workflow
 from grader.packages.failed_run import NOT_FINISHED
+from grader.packages.install_scripts import Sources
 from grader.packages.package_contents import assignment_key
 
+LETTERS = Path(__file__).parents[1] / "courses" / "letters"
 SECRET = "a secret of the tests: 5e0c1b7f"
 KINDS = ("gradescope", "container", "prairielearn", "github")
 _HOST = re.compile(rb"https?://([a-z0-9.-]+)")
@@ -107,6 +113,53 @@ def test_prairielearn_gets_a_question_and_an_image(made: Callable) -> None:
     assert "image/Containerfile" in files and "question/tests/course/course.toml" in files
     # whoever gets the image gets no answer
     assert not [name for name in files if name.startswith("image/") and "course" in name]
+
+
+def test_prairielearn_asks_for_every_file_that_checks_read(made: Callable) -> None:
+    """What the question's page does not take, nobody can hand in, and its checks would fail."""
+    page = made("prairielearn", assignment="letter_survey", course=LETTERS).files()["question/question.html"]
+    asked = re.search(r'optional-file-names="([^"]*)"', page.decode())
+    assert asked is not None
+    names = asked[1].split(",")
+    assert all(f">{name}</code>" in page.decode() for name in names)
+    assignment = read_assignment(LETTERS / "reference" / "letter_survey")
+    roles = [file.role for name in names if (file := assignment.asked_file(name)) is not None]
+    assert len(roles) == len(names) and set(roles) == {Role.CODE, *assignment.own_roles}
+    assert names[0] == "homework.py" and not [name for name in names if name.endswith((".pth", ".npz"))]
+
+
+def test_an_image_has_a_name_that_docker_takes(tmp_path: Path) -> None:
+    folder = tmp_path / "course"
+    shutil.copytree(LETTERS, folder)
+    (folder / "reference" / "letter_survey").rename(folder / "reference" / "Lab_A_")
+    settings = folder / "reference" / "Lab_A_" / "assignment.toml"
+    settings.write_text(settings.read_text("utf-8").replace('"letter_survey"', '"Lab_A_"'), "utf-8")
+    out = str(tmp_path / "a.zip")
+    code, said = run("prairielearn", "--assignment", "Lab_A_", "--course", str(folder), "--out", out)
+    assert code == 0 and "docker build -t grader-lab-a ." in said, said
+
+
+def test_parts_of_one_name_in_other_letters_have_steps_of_their_own(assignment: Assignment) -> None:
+    """GitHub tells no small letters from large ones in the names of steps, and knows no others."""
+    names = ("attention", "Attention", "aufmerksamkeit_für_alle")
+    parts = tuple(Component(name, "class", "") for name in names)
+    checks = tuple(CheckSpec(f"check_{name}", name, "A check.", 1.0, public=True) for name in names)
+    workflow = yaml.safe_load(
+        classroom_workflow(replace(assignment, components=parts, checks=checks), Sources(), "a.whl")
+    )
+    steps = [step for step in workflow["jobs"]["public-checks"]["steps"] if "id" in step]
+    assert [step["with"]["test-name"] for step in steps] == list(names)
+    ids = [step["id"] for step in steps]
+    assert len(set(ids)) == 3 and all(re.fullmatch("[a-z_][a-z0-9_]*", name) for name in ids)
+    results = workflow["jobs"]["public-checks"]["steps"][-1]
+    assert results["with"]["runners"].split(",") == ids
+    assert set(results["env"]) == {f"{name.upper()}_RESULTS" for name in ids}
+
+
+def test_a_workflow_that_would_check_nothing_is_refused(assignment: Assignment) -> None:
+    hidden = tuple(replace(check, public=False) for check in assignment.checks)
+    with pytest.raises(UsageError, match="no part has public checks"):
+        classroom_workflow(replace(assignment, checks=hidden), Sources(), "a.whl")
 
 
 def test_github_gets_public_checks_only(made: Callable) -> None:

@@ -15,7 +15,7 @@ from packages.schemas import require_valid
 
 from grader.domain.assignment import Assignment, CourseLateDays, Resubmission, Tries
 from grader.domain.evidence import Attestation, Blame, Evidence, Finding, Status
-from grader.domain.submission import Role
+from grader.domain.submission import RefusedFile, Role
 from grader.packages.earlier_submissions import EarlierSubmission, earlier_submissions, with_earlier
 from grader.packages.failed_run import failed_document
 from grader.packages.gradescope_results import gradescope_document
@@ -115,7 +115,7 @@ def shown_to(document: dict) -> str:
 def test_who_can_upload_code_alone_is_not_asked_for_more(
     prairielearn: Callable, gradescope: Callable, evidence: Evidence
 ) -> None:
-    """The page of the question takes `homework.py` and nothing else."""
+    """The page of the question takes code and files of the assignment's own roles, and no report."""
     without_report = replace(evidence, missing=(Role.REPORT,), code_file="homework.py")
     assert ".pdf is missing" in gradescope(without_report)["output"]
     document = prairielearn(without_report)
@@ -218,6 +218,23 @@ def test_late_days_of_the_course_are_left_to_grader_grade(
     assert "score" in gradescope(replace(evidence, received_at=NOW), rules)
     without = gradescope(replace(evidence, received_at=DUE + HOUR), replace(rules, course_late_days=None))
     assert "points are taken off" in without["output"] and "score" in without
+
+
+def test_lateness_tells_no_total_before_grades_are_published(
+    gradescope: Callable, evidence: Evidence, with_tries: Assignment
+) -> None:
+    """What hidden checks found is in it. A total below the penalty would show in what is taken off, too."""
+    rules = replace(with_tries, late=replace(with_tries.late, points_per_day=60.0), tries=None)
+    late = gradescope(replace(evidence, received_at=DUE + HOUR), rules)
+    assert "60 points are taken off." in late["output"] and "become" not in late["output"]
+    total = score(rules, evidence).total
+    assert late["score"] == max(total - 60, 0) and f"{total:g}" not in late["output"]
+
+
+def test_a_file_that_was_set_aside_is_named_once(gradescope: Callable, evidence: Evidence) -> None:
+    aside = RefusedFile("other.py", "other.py: was set aside because homework.py fits the asked name better.")
+    output = gradescope(replace(evidence, refused_files=(aside,)))["output"]
+    assert output.count("other.py") == 1 and "was set aside" in output
 
 
 # --- what is open ----------------------------------------------------------------------------------------

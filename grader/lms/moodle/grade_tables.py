@@ -188,7 +188,9 @@ def moodle_gradebook(export_data: ExportData) -> Export:
     Raises:
         UsageError: Moodle would refuse a grade, or the export does not fit them.
     """
-    grades, maximum = export_data.grades, export_data.assignment.maximum
+    grades = export_data.grades
+    # of a term's totals, the maximum is not that of an assignment
+    maximum = next((grade.maximum for grade in grades.values()), export_data.assignment.maximum)
     if export_data.choices.scale:
         raise UsageError("A gradebook export of Moodle does not state its maximum: leave --scale out.")
     high = [
