@@ -161,7 +161,8 @@ def _all_biases(
     alike = _biases_alike(weights, rows, out_names)
     if alike is not None:
         biases, out_bias, taken = alike
-        yield biases, _out_bias(weights, taken, out_names, sizes) if out_bias is None else out_bias
+        fits = out_bias is not None and len(out_bias) == sizes.dim
+        yield biases, out_bias if fits else _out_bias(weights, taken, out_names, sizes)
     if not beside:
         yield from _loose_biases(weights, rows, out_names, sizes)
 

@@ -144,6 +144,14 @@ def test_a_bias_of_its_own_name_belongs_to_the_matrix_of_nearly_that_name(
     assert any(same(attention(x, reading), expected) for reading in possible)
 
 
+def test_a_bias_of_the_output_is_as_long_as_a_token(x: torch.Tensor) -> None:
+    """A projection of the input that could be the output's by its size keeps its own bias."""
+    weights = {f"{role}.weight": torch.randn(15, DIM) for role in ("query", "key", "value", "out")}
+    weights |= {f"{role}.bias": torch.randn(15) for role in ("query", "key", "value", "out")}
+    found = list(readings(weights, dim=DIM, heads=3, dim_head=5))
+    assert found and {len(reading.out_bias) for reading in found} == {DIM}
+
+
 @pytest.mark.parametrize("bias", ["proj_bias", "proj_out_bias"])
 def test_a_bias_by_nearly_the_names_of_all_matrices_is_the_outputs(x: torch.Tensor, bias: str) -> None:
     weights = {f"proj_{role}": torch.randn(DIM, DIM) for role in ("q", "k", "v", "out")}
