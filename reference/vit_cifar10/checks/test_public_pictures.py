@@ -1,5 +1,7 @@
 """Public checks of pictures of attention and of predictions."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -88,16 +90,18 @@ def test_attention_is_drawn_over_the_image(student):
     require_restored(outcome, looks, normalized)
     if not shows(outcome, looks):
         return
-    for call in outcome.calls_of("attention_map"):
-        given = [each for each in call.args if getattr(each, "ndim", 0) and each.size == looks[0].numel()]
-        if any(
-            np.allclose(np.ravel(each), np.ravel(one), atol=1e-4) for each in given for one in looks.numpy()
-        ):
-            raise Mismatch(
-                "attention_map gets an image whose normalization is undone; the model knows normalized ones.",
-                hint="Undo the normalization in a copy, for showing alone; mul_ and add_ change the image.",
-                look_for="mul_() | add_() | _ * std + mean, attention_map()",
-            )
+    asked = [
+        np.asarray(each, dtype=float).ravel()
+        for call in outcome.calls_of("attention_map")
+        for each in call.args
+        if math.prod(getattr(each, "shape", ())) == looks[0].numel()
+    ]
+    if any(np.allclose(each, one.numpy().ravel(), atol=1e-4) for each in asked for one in looks):
+        raise Mismatch(
+            "attention_map gets an image whose normalization is undone; the model knows normalized ones.",
+            hint="Undo the normalization in a copy, for showing alone; mul_ and add_ change the image.",
+            look_for="mul_() | add_() | _ * std + mean, attention_map()",
+        )
     wanted = looks.permute(0, 2, 3, 1).numpy()
     laid = any(
         axes.heat_maps or len({outcome.arrays[f"image{number}"].ndim for number in axes.images}) > 1
