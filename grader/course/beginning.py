@@ -62,9 +62,8 @@ def begin_course(folder: Path, title: str) -> list[Path]:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: something is already there. Name a folder that is new or empty.")
-    # all letters as they are: JSON would escape some as two halves, which TOML does not know
     settings = {
-        "title": json.dumps(title, ensure_ascii=False),
+        "title": _in_toml(title),
         "secret": json.dumps(secrets.token_urlsafe(_SECRET_BYTES)),
     }
     texts = {
@@ -114,12 +113,21 @@ def begin_assignment(course: Course, assignment_id: str, kind: str, title: str =
         if name.parts[0] == "datasets":
             target = course.datasets / f"{assignment_id}_{name.name}"
         # in TOML, the title is within quotation marks
-        title_in_file = json.dumps(title, ensure_ascii=False)[1:-1] if name.name == ASSIGNMENT_FILE else title
+        title_in_file = _in_toml(title)[1:-1] if name.name == ASSIGNMENT_FILE else title
         text = (
             path.read_text(encoding="utf-8").replace("@ID@", assignment_id).replace("@TITLE@", title_in_file)
         )
         written.append(_written(target, text))
     return written
+
+
+def _in_toml(text: str) -> str:
+    """A text between quotation marks, as TOML reads it.
+
+    JSON would escape some letters as two halves, which TOML does not know, and leaves one character as it is
+    that TOML does not take.
+    """
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _written(path: Path, text: str) -> Path:

@@ -75,6 +75,9 @@ def term_people(plan: TermPlan, known: Collection[str] = ()) -> TermPeople:
     ids = KnownIds(known)
     sections = None if plan.students is None else _sections(plan.students, plan, ids)
     groups = {} if plan.groups is None else _groups(plan.groups, plan.weights, sections, ids)
+    if sections is not None:  # a person has one id, also where one of the files has lost its leading zeros
+        meant = KnownIds(one for each in groups.values() for one in each).of_table(sections)
+        sections = {meant[one]: section for one, section in sections.items()}
     return TermPeople(sections, groups)
 
 

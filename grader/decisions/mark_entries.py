@@ -124,7 +124,9 @@ def mark_at_export(exported: str) -> tuple[str, int | None]:
 
 TAKEN_BACK = ("none", "-", "\u2013", "\u2014")
 _LONGEST = 5000  # characters of a comment
-_OF_MOST = re.compile(r"\s*(\d[^\s/]*)\s*(?:/|\\|out of|of|von|sur|از|من)\s*[^\s/]+\s*", re.IGNORECASE)
+_OF_MOST = re.compile(
+    r"\s*([-+]?\.?\d[^\s/]*)\s*(?:/|\\|out of|of|von|sur|از|من)\s*[^\s/]+\s*", re.IGNORECASE
+)
 
 
 class MarkField(StrEnum):

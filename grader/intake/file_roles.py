@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -157,7 +157,8 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
     modules: dict[str, Path] = {}
     for asked_file, rivals in candidates.items():
         ranked = _not_imported(rivals) if asked_file.role == Role.CODE else rivals
-        best = ranked[0] if len(ranked) == 1 else min(ranked, key=_preference)
+        parts = [component.name for component in assignment.components]
+        best = ranked[0] if len(ranked) == 1 else min(ranked, key=lambda rival: _preference(rival, parts))
         if asked_file.measure in ("", assignment.measures[0].id):
             chosen[asked_file.role] = best
         else:
@@ -165,7 +166,7 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
         if asked_file.role == Role.CODE:
             modules = own_modules(best.path, [rival.path for rival in rivals if rival is not best])
         refused += [
-            RefusedFile(other.name, _second_choice(other, best))
+            RefusedFile(other.name, _second_choice(other, best, parts))
             for other in rivals
             if other is not best and other.path not in modules.values()
         ]
@@ -290,24 +291,31 @@ def _rank(name: str, student_id: str, asked: AskedFile) -> tuple[int, int, int, 
     return (match.closeness + foreign, homework, order, name)
 
 
-def _preference(candidate: _Candidate) -> tuple[int, int, int, int, str]:
+def _preference(candidate: _Candidate, parts: Collection[str]) -> tuple[int, int, int, int, str]:
     """How well a file fits, smaller is better; of a script and a notebook, that in which more is written.
 
     The course hands out both. Whoever hands in the whole folder has worked in one of them.
+
+    Args:
+        parts: The names of what students write.
     """
     fits, homework, order, name = candidate.rank
-    return (fits, homework, _stubs(candidate), order, name)
+    return (fits, homework, -_written(candidate, parts), order, name)
 
 
-def _stubs(candidate: _Candidate) -> int:
-    """How many parts of a file are as they were handed out; 0 if it is no code."""
-    pattern = STUBS.get(candidate.path.suffix.lower())
-    return len(pattern.findall(candidate.path.read_bytes())) if pattern else 0
+def _written(candidate: _Candidate, parts: Collection[str]) -> int:
+    """How many parts a file has, less the places that are as they were handed out; 0 if it is no code."""
+    stub = STUBS.get(candidate.path.suffix.lower())
+    if stub is None:
+        return 0
+    content = candidate.path.read_bytes()
+    there = sum(re.search(rb"(?:class|def) +%b\b" % part.encode(), content) is not None for part in parts)
+    return there - len(stub.findall(content))
 
 
-def _second_choice(other: _Candidate, best: _Candidate) -> str:
+def _second_choice(other: _Candidate, best: _Candidate, parts: Collection[str]) -> str:
     name = other.name
-    if other.rank < best.rank and _stubs(other) > _stubs(best):  # the name did not decide
+    if other.rank < best.rank and _written(other, parts) < _written(best, parts):  # the name did not decide
         written = file_named(best.name)
         return f"{name}: was set aside because more is written in {written}. Hand in one file of each kind."
     same = "another file of the same name" if name == best.name else file_named(best.name)

@@ -319,6 +319,11 @@ class Gathering:
             if not (is_clutter(Path(child.name)) or is_metadata(child.name))
         ]
         handed = [downloaded_item(child, child.name).handed for child in children]
+        if any(
+            name.sender_label is None and Path(plain(child.name)).suffix.lower() in self._code
+            for name, child in zip(handed, children, strict=True)
+        ):
+            return False  # code that no LMS named is the student's whose folder it is
         senders = [_sender(name) for name in handed if name.sender_label is not None]
         # a folder with a number in its name may be a student's, with what the student once downloaded
         one_sender = len(set(senders)) == 1 and LONG_NUMBER.search(folder.name)

@@ -333,21 +333,31 @@ def _take_steps(values: tuple[Any, ...], count: int) -> None:
                 each.grad = torch.full_like(each, 1e-3)
             return torch.zeros(())
 
-        closure = [evaluated] if _needs_closure(optimizer) else []
         for _ in next(filter(_is_loader, values), range(count)):
             evaluated()
-            optimizer.step(*closure)
+            _take_step(optimizer, evaluated)
         with torch.no_grad():
             for each, held in zip(weights, before, strict=True):
                 each.copy_(held)
         optimizer.zero_grad()
 
 
-def _needs_closure(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether a step of it cannot be taken without a function that computes loss and gradients."""
-    parameters = inspect.signature(optimizer.step).parameters.values()
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return any(each.kind in positional and each.default is inspect.Parameter.empty for each in parameters)
+def _take_step(optimizer: torch.optim.Optimizer, evaluated: Callable[[], Any]) -> None:
+    """Let an optimizer take a step, with a function for loss and gradients where it takes none without.
+
+    Some demand the function by their signature, others check that they were given it.
+    """
+    # of the class: a schedule puts a function in the place of the object's own
+    parameters = list(inspect.signature(type(optimizer).step).parameters.values())[1:]
+    if any(each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters):
+        optimizer.step(evaluated)
+        return
+    try:
+        optimizer.step()
+    except Exception:
+        if not parameters:
+            raise
+        optimizer.step(evaluated)
 
 
 def _is_loader(value: Any) -> bool:

@@ -157,7 +157,13 @@ def test_map_without_class_token_is_the_mean_row(student):
         column = found.is_flat or found.shows(mean.mean(axis=1))
         raise Mismatch(
             "With 9 tokens for 9 patches there is no class token; the map is not the mean over all rows"
-            + (", but over all columns." if column else "."),
+            + (
+                ": all patches have the same value, as where each row's own mean is taken."
+                if found.is_flat
+                else ", but over all columns."
+                if column
+                else "."
+            ),
             hint="weights.mean(dim=0), how much each patch is looked at on average.",
             look_for="mean(dim=1) | mean(1)" if column else "",
         )

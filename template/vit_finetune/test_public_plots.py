@@ -288,9 +288,10 @@ def test_history_marks_stage_2(student):
     for axes in (axes for figure in outcome.figures for axes in figure.axes):
         lines = [outcome.arrays[f"line{number}"] for number in axes.lines]
         marks = [x[0] for x, _ in lines if len(x) >= 2 and np.ptp(x) == 0]
-        first = any(has(y, each[:2]) for _, y in lines for each in values.values())
+        first = [x for x, y in lines if any(has(y, each[:2]) for each in values.values())]
         second = [x for x, y in lines if any(has(y, each[2:]) for each in values.values())]
-        if marks and first and any(min(x) < min(marks) - 1 for x in second):
+        begins = min(min(marks) - 1, max(map(max, first))) if marks and first else -math.inf
+        if any(min(x) < begins for x in second):
             raise Mismatch(
                 f"Stage 2 begins at {min(marks):g} by the line that marks it, and its curves begin at "
                 f"{min(min(x) for x in second):g}: they lie over those of stage 1.",

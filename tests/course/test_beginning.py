@@ -30,9 +30,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
 def test_a_course_has_a_secret_of_its_own(tmp_path: Path) -> None:
     """Its title may hold whatever TOML must not."""
     for name in ("one", "other"):
-        begin_course(tmp_path / name, 'A "course" \\ of ours 🎓')
+        begin_course(tmp_path / name, 'A "course" \\ of ours 🎓\x7f')
     one, other = (located_course(tmp_path / name) for name in ("one", "other"))
-    assert one.title == 'A "course" \\ of ours 🎓' and not one.secret_is_public
+    assert one.title == 'A "course" \\ of ours 🎓\x7f' and not one.secret_is_public
     assert one.secret != other.secret and len(one.secret) > 30
     with pytest.raises(UsageError, match="something is already there"):
         begin_course(tmp_path / "one", "Again")

@@ -1,5 +1,6 @@
 """The files of a term: what is wrong in them is told with the row and the column."""
 
+from collections.abc import Collection
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -27,12 +28,17 @@ PEOPLE = (
 
 
 def people(
-    folder: Path, *, students: str = "", groups: str = "group,student_id\n", table: str = PEOPLE
+    folder: Path,
+    *,
+    students: str = "",
+    groups: str = "group,student_id\n",
+    table: str = PEOPLE,
+    known: Collection[str] = (),
 ) -> TermPeople:
     (folder / "course.toml").write_text(HEAD + TOTAL + table)
     (folder / "students.csv").write_text(students or f"student_id,section\n{HER},A\n{HIM},B\n")
     (folder / "groups.csv").write_text(groups)
-    return term_people(located_course(folder, environment={}).plan)
+    return term_people(located_course(folder, environment={}).plan, known)
 
 
 def test_a_course_says_what_its_term_is(tmp_path: Path) -> None:
@@ -76,6 +82,14 @@ def test_ids_of_groups_are_those_of_students_before_anything_is_graded(tmp_path:
     groups = "group,student_id\nG1,12345\nG1,S77\nG1,0099\nG1,055\n"
     members = people(tmp_path, students=students, groups=groups, table=PEOPLE).groups["lab1"]["s77"]
     assert [member.student_id for member in members] == ["0012345", "s77", "0099", "055"]
+    mixed = people(
+        tmp_path,
+        students="student_id,section\n123,A\n456,B\n",
+        groups="group,student_id\nG1,00123\nG1,00456\n",
+        table=PEOPLE,
+        known=["00123"],
+    )
+    assert mixed.sections == {"00123": "A", "00456": "B"} and set(mixed.groups["lab1"]) == {*mixed.sections}
     with pytest.raises(UsageError, match="'0055' is not in the CSV of students"):
         people(tmp_path, students=students, groups="group,student_id\nG1,0055\n")
 

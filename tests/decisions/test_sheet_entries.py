@@ -1,5 +1,6 @@
 """What markers wrote: taken as it is meant, or refused with the row and the column."""
 
+import re
 import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -280,9 +281,14 @@ def test_parts_are_cells_of_their_own(assignment, sheet, mark, tmp_path):
 # --- cells that are not text and no number -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("written", ["4/5", "4 / 5", "4 of 5", "4 out of 5", "4 از 5"])
-def test_points_of_so_many_are_told_how_to_write_them(read, written):
-    with pytest.raises(UsageError, match=f"'{written}' is not a number. Write the points alone: 4."):
+@pytest.mark.parametrize(
+    ("written", "alone"),
+    [("4/5", "4"), (".5/5", ".5"), ("-1/5", "-1")]
+    + [(each, "4") for each in ("4 / 5", "4 of 5", "4 out of 5", "4 از 5")],
+)
+def test_points_of_so_many_are_told_how_to_write_them(read, written, alone):
+    said = f"'{written}' is not a number. Write the points alone: {alone}."
+    with pytest.raises(UsageError, match=re.escape(said)):
         read(cells(written))
 
 

@@ -4,10 +4,12 @@ import io
 import json
 import struct
 import zipfile
+from dataclasses import replace
 
 import pytest
 import torch
 
+from grader.domain.assignment import Component
 from grader.domain.submission import RefusedFile, Role, Submission
 from grader.intake import file_roles, intake
 
@@ -140,6 +142,16 @@ def test_of_script_and_notebook_the_one_counts_in_which_more_is_written(accepted
     [refused] = result.refused
     because = f"more is written in {named}.ipynb" if written == ".ipynb" else f"{named}.py fits"
     assert f"was set aside because {because}" in refused.reason
+
+
+@pytest.mark.parametrize("other", ['{"cells": []}', '{"cells": ["print(1)"]}'])
+def test_a_notebook_without_any_part_is_no_rival_of_an_unfinished_script(folder, assignment, other):
+    assignment = replace(assignment, components=(Component("A", "class", ""), Component("b", "function", "")))
+    script = 'class A:\n    pass\n\n\ndef b():\n    raise NotImplementedError("TODO b: what")\n'
+    root = folder({"homework.py": script, "homework.ipynb": other})
+    paths = (root / "homework.ipynb", root / "homework.py")
+    result = intake(Submission("400101204", "vit_defects", paths, "0"), assignment)
+    assert name(result.code) == "homework.py"
 
 
 def test_a_second_choice_counts_where_the_first_is_unusable(accepted):

@@ -181,9 +181,13 @@ def test_a_students_folder_may_hold_what_the_student_once_downloaded(folder, ass
         "400101204 Ada/Ada L_7001_assignsubmission_file_hw.py": "x",
         "Bob M/mbob_7002_98766_hw.py": "y",
         "Bob M/model.py": "z",
+        # pictures whose names are like those that an LMS gives
+        "Eve N/hw.py": "x",
+        "Eve N/attn_10_20_map.png": "p",
+        "Eve N/loss_10_20_curve.png": "q",
     }
     uploads = submissions(folder(files), assignment, tmp_path)
-    assert set(found(uploads)) == {"400101204", "Bob_M"}
+    assert set(found(uploads)) == {"400101204", "Bob_M", "Eve_N"}
 
 
 def test_the_folder_of_one_student_is_one_submission(folder, assignment, tmp_path):

@@ -663,14 +663,19 @@ def test_a_fake_that_trains_has_gradients_and_changes_no_weights(student: Any) -
     assert all(torch.equal(value, before[name]) for name, value in model.weights().items())
 
 
-def test_a_fake_that_trains_gives_a_closure_to_an_optimizer_that_needs_one(student: Any) -> None:
+@pytest.mark.parametrize(
+    "signature", ["self, closure):", "self, closure=None):\n            assert closure is not None"]
+)
+def test_a_fake_that_trains_gives_a_closure_to_an_optimizer_that_needs_one(
+    student: Any, signature: str
+) -> None:
     """Sharpness-aware minimization computes the gradients twice for each step."""
     text = SOURCE.replace(
         "    return value\n",
-        """    model, train = value
+        f"""    model, train = value
 
     class Twice(torch.optim.SGD):
-        def step(self, closure):
+        def step({signature}
             losses.append([float(closure()), float(closure())])
             gradients.append(all(each.grad is not None for each in model.parameters()))
             super().step()
@@ -689,6 +694,30 @@ def test_a_fake_that_trains_gives_a_closure_to_an_optimizer_that_needs_one(stude
     outcome = part.call("anything", (model, Fake.script([0.0], kind="function", name="watched", steps=2)))
     assert outcome.returned.plain == ([[0.0, 0.0]] * 2, [True, True])
     assert all(torch.equal(value, before[name]) for name, value in model.weights().items())
+
+
+def test_a_fake_that_trains_gives_no_closure_to_an_optimizer_that_takes_none(student: Any) -> None:
+    """A schedule hides what the optimizer's own step takes."""
+    text = SOURCE.replace(
+        "    return value\n",
+        """    model, train = value
+    taken = []
+
+    class Own(torch.optim.SGD):
+        def step(self):
+            taken.append(super().step())
+
+    optimizer = Own(model.parameters(), lr=1.0)
+    torch.optim.lr_scheduler.StepLR(optimizer, step_size=1)
+    train(model, optimizer)
+    return taken
+""",
+        1,
+    )
+    part = student(text)
+    model = part.build("make_model", 3)
+    outcome = part.call("anything", (model, Fake.script([0.0], kind="function", name="watched", steps=2)))
+    assert outcome.returned.plain == [None, None]
 
 
 def test_a_fake_of_a_module_has_the_name_that_it_was_given(student: Any) -> None:

@@ -158,11 +158,10 @@ def _all_biases(
     """What the biases of the projections' rows, (3 * inner,), and of the output, (dim,), can be."""
     beside = _biases_beside(weights, rows)
     yield _biases(weights, rows, out_names, sizes), _out_bias(weights, {*beside.values()}, out_names, sizes)
-    alike = _biases_alike(weights, rows, out_names)
+    alike = _biases_alike(weights, rows, out_names, sizes.dim)
     if alike is not None:
         biases, out_bias, taken = alike
-        fits = out_bias is not None and len(out_bias) == sizes.dim
-        yield biases, out_bias if fits else _out_bias(weights, taken, out_names, sizes)
+        yield biases, _out_bias(weights, taken, out_names, sizes) if out_bias is None else out_bias
     if not beside:
         yield from _loose_biases(weights, rows, out_names, sizes)
 
@@ -266,7 +265,7 @@ def _beside(weights: Mapping[str, Tensor], name: str) -> Iterator[str]:
 
 
 def _biases_alike(
-    weights: Mapping[str, Tensor], rows: Mapping[str, Tensor], out_names: tuple[str, ...]
+    weights: Mapping[str, Tensor], rows: Mapping[str, Tensor], out_names: tuple[str, ...], dim: int
 ) -> tuple[Tensor, Tensor | None, set[str]] | None:
     """The biases of rows and output by names that differ in one word: `offset_q` and `W_q`, `b.q` and `w.q`.
 
@@ -276,14 +275,14 @@ def _biases_alike(
     """
     import torch
 
-    matrices = (*rows, *out_names)
+    lengths = {**{name: len(value) for name, value in rows.items()}, **dict.fromkeys(out_names, dim)}
     found: dict[str, Tensor] = {}
     taken = set()
     for other, value in weights.items():
         owners = [
-            name for name in matrices if value.ndim < weights[name].ndim and _differ_in_a_word(name, other)
+            name for name in lengths if value.ndim < weights[name].ndim and _differ_in_a_word(name, other)
         ]
-        if other not in matrices and len(owners) == 1:
+        if other not in lengths and len(owners) == 1 and value.numel() == lengths[owners[0]]:
             found[owners[0]] = value.reshape(-1)
             taken.add(other)
     parts = [found.get(name, torch.zeros(len(value)).to(value)) for name, value in rows.items()]

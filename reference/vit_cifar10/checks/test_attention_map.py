@@ -72,7 +72,7 @@ def test_map_is_what_the_class_token_attends_to(student, reference, tokens, shap
             f"The map's largest value is {found.max():.3f}; it should be 1.",
             hint="Divide by the largest value of the map itself.",
         )
-    if tokens == 9 and np.ptp(found) < 1e-3:
+    if tokens == 9 and np.ptp(found) < 1e-3 and found.max() > 0:
         raise reference.named("map_of_the_mean_over_keys")
     image = torch.zeros(shape)
 

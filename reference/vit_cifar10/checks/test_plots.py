@@ -306,7 +306,7 @@ def test_attention_is_shown_with_the_image(student, reference):
     asked = [
         torch.as_tensor(each).float().reshape(looks[0].shape)
         for call in outcome.calls_of("attention_map")
-        for each in call.args
+        for each in (*call.args, *call.kwargs.values())
         if getattr(each, "ndim", 0) and int(np.prod(each.shape)) == looks[0].numel()
     ]
     if any(torch.allclose(each, one, atol=1e-4) for each in asked for one in looks):

@@ -366,7 +366,9 @@ def _lie_over_each_other(axes, outcome, values):
         [x for x, y in lines if any(_has(y, part) for part in parts)]
         for parts in ([each[:2] for each in values.values()], [each[2:] for each in values.values()])
     )
-    return bool(first and marks) and any(min(x) < min(marks) - 1 for x in second)
+    if not first or not marks:
+        return False
+    return any(min(x) < min(min(marks) - 1, max(map(max, first))) for x in second)
 
 
 def pieces_of(values):
