@@ -25,7 +25,7 @@ from grader.domain.submission import Intake, Role, Submission
 from grader.files import atomic
 from grader.gradebook import Gradebook
 from grader.grading.run import running_parsers, team_representatives
-from grader.intake import KnownOwners, intake, submissions
+from grader.intake import KnownOwners, intake, require_apart, submissions
 from grader.parser.client.parsed_files import ParserOpener, ParserReader
 from grader.reports.whole_class.similarity_page import similarity_page, similarity_table
 from grader.reports.whole_class.similarity_record import FILE, PAGE, TABLE, record_text, similarity_record
@@ -262,6 +262,7 @@ def compare_class(
         CourseError: A file of the course is malformed.
         SandboxError: The machine gives too little isolation.
     """
+    require_apart(request.path, request.out)
     course = located_course(request.course)
     assignment = read_assignment(course.reference(request.assignment_id))
     given = handed_out(assignment)

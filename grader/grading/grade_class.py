@@ -39,7 +39,7 @@ from grader.grading.run import RunBasis, running_parsers, team_representatives
 from grader.grading.student_page_writers import student_page_writer
 from grader.grading.submission_draws import draws_of
 from grader.grading.time_estimate import Rates, Workload, kind_of_work, planned
-from grader.intake import KnownOwners, Uploads, require_path, submissions, with_extensions
+from grader.intake import KnownOwners, Uploads, require_apart, require_path, submissions, with_extensions
 from grader.lms.downloads import without_person_names
 from grader.lms.matching import Candidate, candidates
 from grader.lms.roster import Directory, Roster, read_roster
@@ -230,7 +230,7 @@ def grade_class(
         SandboxError: The machine gives too little isolation.
     """
     require_path(request.path)  # before a gradebook is made
-    _require_apart(request.path, request.out)
+    require_apart(request.path, request.out)
     course = located_course(request.course)
     assignment = course.assignment(request.assignment_id)
     class_list = ClassList(read_roster(request.roster) if request.roster else None)
@@ -245,19 +245,6 @@ def grade_class(
     ):
         run = _ClassBeingGraded(request, course, assignment, class_list, groups, book, clock, watch, machines)
         return run.result()
-
-
-def _require_apart(path: Path, out: Path) -> None:
-    """Refuse a folder of results among the submissions: the next run would read it as one of them.
-
-    Raises:
-        UsageError: It lies there.
-    """
-    if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
-        raise UsageError(
-            f"--out {out}: lies among the submissions, so the next run would take the results for one of "
-            f"them. Give a folder outside of {path.resolve()}."
-        )
 
 
 @contextlib.contextmanager

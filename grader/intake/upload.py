@@ -111,6 +111,19 @@ def require_path(path: Path) -> None:
         ) from None
 
 
+def require_apart(path: Path, out: Path) -> None:
+    """Refuse a folder of results among the submissions: the next run would read it as one of them.
+
+    Raises:
+        UsageError: It lies there.
+    """
+    if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
+        raise UsageError(
+            f"--out {out}: lies among the submissions, so the next run would take the results for one of "
+            f"them. Give a folder outside of {path.resolve()}."
+        )
+
+
 def submissions(
     path: Path,
     assignment: Assignment,

@@ -140,14 +140,18 @@ def test_an_unknown_assignment_is_named_with_the_known_ones(grader: Grader, tmp_
     assert "vit_defects" in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("out", ["results", "deeper/results", "."])
+@pytest.mark.parametrize(
+    ("command", "out"),
+    [("grade", "results"), ("grade", "deeper/results"), ("grade", "."), ("similar", "results")],
+)
 def test_results_do_not_go_among_the_submissions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, course_root: Path, out: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, course_root: Path, command: str, out: str
 ) -> None:
     """The next run would read them as a student's, whose missing code then holds the grades of the class."""
     (tmp_path / "1001_Lab8_Homework.py").write_text("x = 1\n")
     monkeypatch.chdir(tmp_path)
-    words = ["grade", ".", "--assignment", "vit_defects", "--no-train", "--out", out]
+    words = [command, ".", "--assignment", "vit_defects", "--out", out]
+    words += ["--no-train"] if command == "grade" else []
     done = CliRunner().invoke(cli, ["--course", str(course_root), *words])
     told = " ".join(done.output.split())
     assert done.exit_code == 2 and f"--out {out}: lies among the submissions" in told, told
