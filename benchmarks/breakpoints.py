@@ -11,7 +11,6 @@ record old. Environment variables:
 
 import ast
 import inspect
-import os
 import statistics
 import threading
 import time
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.section import Section
+from benchmarks.settings import cifar10, count, last_beginning
 from benchmarks.training_records import Record, keep_instead, kept, record_of, trained, where
 from grader.analysis import program
 from grader.course.assignment_file import read_assignment
@@ -127,7 +127,7 @@ def _text_of(images: str) -> str:
 def splits_of(images: str) -> Callable[[int], Splits] | None:
     """A seed -> the images; None where the real ones are not here."""
     use, datasets = ASSIGNMENT.required_data(), ROOT / "datasets"
-    source = Path(os.environ.get("CIFAR10") or ROOT.parent / "shared" / "data" / "CIFAR-10-jpeg.zip")
+    source = cifar10()
     if images == SYNTHETIC:
         splits = student_split(datasets, use, None)
     elif not source.exists():
@@ -144,7 +144,7 @@ def splits_of(images: str) -> Callable[[int], Splits] | None:
 
 def train(planned: Sequence[Planned]) -> None:
     """Train what has no record yet, until the time is up; a record of code that has changed is replaced."""
-    last = time.monotonic() + 60 * float(os.environ.get("MINUTES", "inf"))
+    last = last_beginning()
     wanted = [each for each in planned if each.done(kept(RECORDS)) is None]
     splits = {images: splits_of(images) for images in dict.fromkeys(each.images for each in wanted)}
     source, writing = reference(), threading.Lock()
@@ -173,7 +173,7 @@ def train(planned: Sequence[Planned]) -> None:
         with writing:
             keep_instead(RECORDS, record)
 
-    with ThreadPoolExecutor(int(os.environ.get("JOBS", "2"))) as pool:
+    with ThreadPoolExecutor(count("JOBS", 2)) as pool:
         list(pool.map(one, wanted))
 
 

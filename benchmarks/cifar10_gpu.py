@@ -15,7 +15,6 @@ goes on with the next. Environment variables:
 import inspect
 import math
 import multiprocessing
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,6 +34,7 @@ from benchmarks.cifar10_small import DEVIATION, MEAN, all_images
 from benchmarks.gpu_augmentation import cropped, cut_mixed, rand_augmented
 from benchmarks.reference_training import defined
 from benchmarks.section import Section, verdict
+from benchmarks.settings import count, last_beginning
 from benchmarks.training_records import (
     Record,
     digest,
@@ -396,13 +396,13 @@ def whole() -> list[Planned]:
 
 def measured() -> Section:
     """Train what has no record yet, as far as the time goes."""
-    last = time.monotonic() + 60 * float(os.environ.get("MINUTES", "inf"))
+    last = last_beginning()
     records = kept(RECORDS)
     wanted = [each for each in whole() if each.done(records) is None]
     if wanted and torch.cuda.is_available():
         everything = all_images()
         splits = {True: validation(everything), False: everything}
-        processes = int(os.environ.get("PROCESSES", "1"))
+        processes = count("PROCESSES", 1)
         with ProcessPoolExecutor(
             processes,
             multiprocessing.get_context("spawn"),

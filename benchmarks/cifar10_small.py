@@ -16,7 +16,6 @@ Two environment variables:
 
 import ast
 import inspect
-import os
 import statistics
 import sys
 import time
@@ -31,6 +30,7 @@ from torch import Tensor, nn
 
 from benchmarks.resumable_training import WARMUP, Training, accuracy
 from benchmarks.section import Section, verdict
+from benchmarks.settings import cifar10, last_beginning
 from benchmarks.training_records import (
     Record,
     digest,
@@ -220,7 +220,7 @@ def whole() -> list[Planned]:
 
 def measured() -> Section:
     """Train what has no record yet, as far as the time goes."""
-    last = time.monotonic() + 60 * float(os.environ.get("MINUTES", "inf"))
+    last = last_beginning()
     wanted = [each for each in whole() if each.done(kept(RECORDS)) is None]
     if wanted and time.monotonic() < last:
         images = all_images()
@@ -241,7 +241,7 @@ def recorded() -> Section:
 
 def all_images() -> Splits:
     """The data set in its official parts."""
-    source = Path(os.environ.get("CIFAR10") or ROOT.parent / "shared" / "data" / "CIFAR-10-jpeg.zip")
+    source = cifar10()
     if not source.exists():
         sys.exit(f"CIFAR-10 is not at {source}. Set CIFAR10 to its file or folder.")
     return load_dataset(ROOT / "datasets", "cifar10", source, seed=0, cache=CACHE)

@@ -11,7 +11,6 @@ at any time and goes on where it was. Environment variables: CIFAR10, the data s
 after which no training begins.
 """
 
-import os
 import shutil
 import statistics
 import time
@@ -27,6 +26,7 @@ from torch import Tensor, nn
 from benchmarks import pretrained
 from benchmarks.resumable_training import Training
 from benchmarks.section import Section, verdict
+from benchmarks.settings import cifar10, last_beginning
 from benchmarks.training_records import Record, keep_instead, kept, record_of, trained, where
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import source_text
@@ -106,7 +106,7 @@ def _instead(source: str, old: str, new: str) -> str:
 
 def measured() -> Section:
     """Train all that has not been trained, as far as the time goes."""
-    last = time.monotonic() + 60 * float(os.environ.get("MINUTES", "inf"))
+    last = last_beginning()
     for images in (SYNTHETIC, REAL):
         loaded = _loaded(images)
         if loaded is None:
@@ -151,7 +151,7 @@ def best_rate(images: str) -> str:
 def _loaded(images: str) -> Splits | None:
     """All images; None where the real ones are not here."""
     use = ASSIGNMENT.required_data()
-    source = Path(os.environ.get("CIFAR10") or ROOT.parent / "shared" / "data" / "CIFAR-10-jpeg.zip")
+    source = cifar10()
     if images == REAL and not source.exists():
         return None
     name, given = (use.real, source) if images == REAL else (use.synthetic, None)

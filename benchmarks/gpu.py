@@ -5,7 +5,6 @@ get the results that they get alone. The environment variable ROUNDS says how ma
 """
 
 import multiprocessing
-import os
 import statistics
 import tempfile
 import time
@@ -31,6 +30,7 @@ from benchmarks.reference_training import (
     write_folder,
 )
 from benchmarks.section import Section, here, spread, verdict
+from benchmarks.settings import count
 from grader.domain.evidence import Training
 from grader.grading.concurrent_work import DeviceSlots, side_by_side
 from grader.grading.devices import device_slots
@@ -39,7 +39,7 @@ from grader.sandbox.host_client import Host
 from grader.training import Job, Measured
 from grader.worker.transforms import handed_out_transform
 
-ROUNDS = int(os.environ.get("ROUNDS", "5"))
+ROUNDS = count("ROUNDS", 5)
 STUDENTS = 8
 EPOCHS = 6  # of a training; of an epoch's time, the first warms up and is not counted
 CLASS_SIZE = 1000  # what a class's time is projected to

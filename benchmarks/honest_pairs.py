@@ -8,7 +8,6 @@ what becomes of images changes. `NEU_CLS` and `MINUTES` are as in `benchmarks.re
 
 import hashlib
 import math
-import os
 import statistics
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ import numpy as np
 
 from benchmarks.recipes import ASSIGNMENT, print_epoch, real_splits
 from benchmarks.section import Section
+from benchmarks.settings import last_beginning
 from benchmarks.training_records import Record, digest, keep, kept, trained, where
 from grader.course.reference_solution import solved_source
 from grader.domain.errors import EngineError
@@ -85,7 +85,7 @@ def kinds() -> tuple[str, str]:
 
 def train() -> None:
     """Train pair by pair what has no record, until the time is up."""
-    last = time.monotonic() + 60 * float(os.environ.get("MINUTES", "inf"))
+    last = last_beginning()
     homework, splits = source(), real_splits()
     for seed in SEEDS:
         for without in kinds():

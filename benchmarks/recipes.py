@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.section import Section, verdict
+from benchmarks.settings import last_beginning
 from benchmarks.training_records import (
     Record,
     keep_instead,
@@ -129,7 +130,7 @@ def _recipes() -> list[TunedRecipe]:
 
 def train(planned: Sequence[Planned]) -> None:
     """Train what has no record yet, until the time is up; a record of code that has changed is replaced."""
-    last = time.monotonic() + 60 * float(os.environ.get("MINUTES", "inf"))
+    last = last_beginning()
     wanted = [each for each in planned if each.done(kept(RECORDS)) is None]
     if not wanted or time.monotonic() >= last:
         return

@@ -20,6 +20,7 @@ from PIL import Image
 
 from benchmarks.recipes import ASSIGNMENT, print_epoch, real_splits
 from benchmarks.section import Section
+from benchmarks.settings import last_beginning
 from benchmarks.training_records import (
     Record,
     children_seconds,
@@ -114,7 +115,7 @@ def recorded() -> Section:
 
 def train() -> None:
     """Train what has no record, until the time is up."""
-    last = time.monotonic() + 60 * float(os.environ.get("MINUTES", "inf"))
+    last = last_beginning()
     splits = real_splits()
     for seed in SEEDS:
         for name, form in forms().items():

@@ -8,7 +8,6 @@ folder, and none is done twice. An environment variable:
                image more or less is 0.4 %
 """
 
-import os
 import statistics
 import sys
 from dataclasses import replace
@@ -16,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks import recipes
+from benchmarks.settings import count
 from benchmarks.training_records import Record, digest, keep, kept, mean_and_deviation, trained
 from grader.course.composing import TunedRecipe
 from grader.domain.errors import GraderError
@@ -67,11 +67,9 @@ def main() -> None:
         source = known[name].changed("\n".join(values) + "\n")
     except GraderError as error:
         sys.exit(str(error))
-    wanted = os.environ.get("SEEDS", "1")
-    if not wanted.isdecimal() or wanted == "0":
-        sys.exit(f"SEEDS is how many trainings are wanted, as in SEEDS=3, not {wanted!r}.")
+    wanted = count("SEEDS", 1)
     splits = validation(recipes.real_splits())
-    found = [tuned(name, source, seed, splits) for seed in range(1, int(wanted) + 1)]
+    found = [tuned(name, source, seed, splits) for seed in range(1, wanted + 1)]
     accuracy = mean_and_deviation([record.accuracy for record in found])
     seconds = statistics.median(record.cpu_seconds for record in found)
     print(

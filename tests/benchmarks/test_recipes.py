@@ -206,7 +206,7 @@ def test_no_training_that_tunes_is_done_twice(
 def test_seeds_that_are_no_number_are_refused(seeds: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["tune", "linear_28"])
     monkeypatch.setenv("SEEDS", seeds)
-    with pytest.raises(SystemExit, match=f"SEEDS is how many .* not '{seeds}'"):
+    with pytest.raises(SystemExit, match=f"SEEDS is a whole number above 0, as in SEEDS=1, not '{seeds}'"):
         tune.main()
 
 
