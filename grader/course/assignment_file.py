@@ -47,6 +47,7 @@ from grader.domain.assignment import (
     Component,
     DataUse,
     Remark,
+    maximum_of,
 )
 from grader.domain.assignment_files import PROVIDED
 from grader.domain.assignment_rules import LatePolicy
@@ -184,7 +185,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         regrade_rules=regrade_rules(table.regrade_requests),
         review_required=table.review.required,
         policies=dict(table.policies),
-        boundaries=_boundaries(table.boundaries, round(sum(item.points for item in rubric), 2)),
+        boundaries=_boundaries(table.boundaries, maximum_of(rubric)),
         leaderboard=table.leaderboard,
         public_only=public_only,
         remarks=() if public_only else (*bank, *marking.items),

@@ -176,6 +176,11 @@ class RubricItem:
         return {part_target(self, part): part.points for part in self.parts} or {self.id: self.points}
 
 
+def maximum_of(rubric: Iterable[RubricItem]) -> float:
+    """The points of all items of a rubric, without what floating point numbers add to hundredths."""
+    return round(sum(item.points for item in rubric), 2)
+
+
 def part_target(item: RubricItem, part: RubricPart) -> str:
     """The target under which the marks of a part are recorded: `q10.patches`."""
     return f"{item.id}.{part.id}"
@@ -487,7 +492,7 @@ class Assignment:
     @property
     def maximum(self) -> float:
         """The points of all rubric items."""
-        return round(sum(item.points for item in self.rubric), 2)
+        return maximum_of(self.rubric)
 
     @property
     def forbidden_patterns(self) -> tuple[str, ...]:

@@ -155,9 +155,9 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
     chosen: dict[str, _Candidate] = {}
     further: dict[str, _Candidate] = {}
     modules: dict[str, Path] = {}
+    parts = [component.name for component in assignment.components]
     for asked_file, rivals in candidates.items():
         ranked = _not_imported(rivals) if asked_file.role == Role.CODE else rivals
-        parts = [component.name for component in assignment.components]
         best = ranked[0] if len(ranked) == 1 else min(ranked, key=lambda rival: _preference(rival, parts))
         if asked_file.measure in ("", assignment.measures[0].id):
             chosen[asked_file.role] = best

@@ -310,14 +310,20 @@ def with_kernels(module, weights):
 # --- training ---------------------------------------------------------------------------------------------
 
 
-def of_batches(data, run):
-    """What train_epoch should have seen of each batch: scores before its step, and labels."""
+def of_batches(data, run, *, after=False):
+    """What train_epoch should have seen of each batch: scores before its step, and labels.
+
+    Args:
+        after: The scores are those after the batch's step.
+    """
     weights, rate = torch.from_numpy(data.arrays["weights"]), data.learning_rate
     features, labels = torch.from_numpy(data.arrays["features"]), torch.from_numpy(data.labels)
     start = 0
     for size, gradient in zip(data.batch_sizes, run.arrays["step_gradients"], strict=True):
-        yield features[start : start + size] @ weights, labels[start : start + size]
-        weights, start = weights - rate * torch.tensor(gradient), start + size
+        stepped = weights - rate * torch.tensor(gradient)
+        rows = slice(start, start + size)
+        yield features[rows] @ (stepped if after else weights), labels[rows]
+        weights, start = stepped, start + size
 
 
 TRAINING, VALIDATION = {0, 1}, {2, 3}  # the numbers of the images in `loaders`

@@ -459,12 +459,13 @@ def test_model_shows_its_last_block(student):
         [name for name in names if held[name].numel() == WIDE * SMALL["dim"] ** 2]
         for names in (own, held.keys() - set(own))
     ]
-    two.set_weights(held)
-    before, changed = shown(), []
+    if not all(mlps):
+        return
+    changed = []
     for names in mlps:
         two.set_weights({**held, **{name: held[name].flip(0) for name in names}})
         changed.append(not same(shown(), before))
-    if all(mlps) and all(changed):
+    if all(changed):
         raise Mismatch(
             "With another MLP in the last block, attention shows other weights: it gives the last block's "
             "attention what this block itself has made, and not what comes in.",
